@@ -1,0 +1,26 @@
+"""Rate limits: one list in settings.RATE_LIMITS, counted by django-ratelimit."""
+
+from django.conf import settings
+from django_ratelimit.core import get_usage
+
+from accounts.errors import RateLimited
+
+
+def take_rate(name: str, key: str) -> None:
+    """Count one use of the limit `name` by `key`; raise RateLimited when it is used up.
+
+    One atomic step of the shared counters, so 20 allowed of 200 parallel means 20.
+    """
+    usage = get_usage(
+        None,
+        group=name,
+        key=lambda _group, _request: key,
+        rate=settings.RATE_LIMITS[name],
+        increment=True,
+    )
+    if usage and usage["should_limit"]:
+        wait = int(usage["time_left"])
+        raise RateLimited(
+            f"Over the limit of {settings.RATE_LIMITS[name]} for {name}. Try again in {wait} s.",
+            retry_after=wait,
+        )

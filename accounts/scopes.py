@@ -1,0 +1,49 @@
+"""What a credential may do, and who is asking. Scopes deny by default."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Optional, Union
+from uuid import UUID
+
+from accounts.errors import Forbidden
+
+if TYPE_CHECKING:
+    from accounts.models import ApiKey, User
+
+
+class Scope(StrEnum):
+    """READ, WRITE and EVOLVE can be given to an API key; ACCOUNT belongs to people only."""
+
+    READ = "read"
+    WRITE = "write"
+    EVOLVE = "evolve"
+    ACCOUNT = "account"
+
+
+KEY_SCOPES = (Scope.READ, Scope.WRITE, Scope.EVOLVE)
+
+
+@dataclass(frozen=True)
+class Principal:
+    """A user together with what the credential in use allows.
+
+    `playbook_ids` is None when every playbook of the user is in reach.
+    """
+
+    user: "User"
+    scopes: frozenset[Scope]
+    api_key: Optional["ApiKey"] = None
+    playbook_ids: frozenset[UUID] | None = None
+
+    @classmethod
+    def of(cls, who: Union["User", "Principal"]) -> "Principal":
+        """A person at a page or with an access token may do everything that is theirs to do."""
+        return who if isinstance(who, Principal) else cls(who, frozenset(Scope))
+
+    def require(self, scope: Scope) -> None:
+        """Raise Forbidden (`insufficient_scope`) unless the credential carries `scope`."""
+        if scope not in self.scopes:
+            raise Forbidden(
+                f"This credential lacks the scope `{scope}`. Use one that carries it.",
+                code="insufficient_scope",
+            )

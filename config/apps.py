@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class ConfigConfig(AppConfig):
+    """Installed for its management commands: run, bootstrap."""
+
+    name = "config"

@@ -1,0 +1,70 @@
+"""What every request passes: an id, a body limit, and one place where page errors become pages."""
+
+import logging
+import re
+import uuid
+from contextvars import ContextVar
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
+
+from accounts.errors import AceError, RateLimited
+
+request_id: ContextVar[str] = ContextVar("request_id", default="-")
+GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+
+class RequestIdFilter(logging.Filter):
+    """Puts the id of the request in hand into every log line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.request_id = request_id.get()
+        return True
+
+
+class RequestId(MiddlewareMixin):
+    """Takes a well-formed `X-Request-ID`, else makes one; answers with it."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        given = request.headers.get("X-Request-ID", "")
+        request.request_id = given if GIVEN_ID.fullmatch(given) else uuid.uuid4().hex  # type: ignore[attr-defined]  # Django's documented way to extend a request
+        request_id.set(request.request_id)  # type: ignore[attr-defined]
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        response["X-Request-ID"] = getattr(request, "request_id", "-")
+        return response
+
+
+class BodyLimit(MiddlewareMixin):
+    """Refuses a declared body over settings.MAX_BODY_BYTES before anything reads it."""
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        try:
+            declared = int(request.META.get("CONTENT_LENGTH") or 0)
+        except ValueError:
+            declared = 0
+        if declared <= settings.MAX_BODY_BYTES:
+            return None
+        message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
+        error = {"code": "too_large", "message": message}
+        return JsonResponse(
+            {"error": error, "request_id": request_id.get()}, status=413
+        )
+
+
+class PageErrors(MiddlewareMixin):
+    """A refusal raised by a page's service becomes a page that says what to do."""
+
+    def process_exception(
+        self, request: HttpRequest, exception: Exception
+    ) -> HttpResponse | None:
+        if not isinstance(exception, AceError):
+            return None
+        response = render(request, "error.html", {"error": exception}, status=exception.status)
+        if isinstance(exception, RateLimited):
+            response["Retry-After"] = str(exception.retry_after)
+        return response

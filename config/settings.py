@@ -1,0 +1,325 @@
+"""All settings, read from the environment (and `.env`) with django-environ.
+
+`.env.example` documents every variable; tests/config/test_env_example.py compares both.
+"""
+
+import secrets
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+env.read_env(str(BASE_DIR / ".env"))
+
+
+def local_secret(name: str, data_dir: Path) -> str:
+    """The secret kept in the data directory, made at the first start (embedded default only)."""
+    path = data_dir / name
+    if not path.exists():
+        data_dir.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(f"{name}.{secrets.token_hex(4)}")
+        fresh.touch(mode=0o600)
+        fresh.write_text(secrets.token_urlsafe(48))
+        # Two first starts at once: link() lets one of them win, both then read the same file.
+        try:
+            path.hardlink_to(fresh)
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    return path.read_text().strip()
+
+
+# --- where and how it runs ---------------------------------------------------------------------
+DEBUG = env.bool("DEBUG", default=False)
+DATA_DIR = (BASE_DIR / env.str("ACE_DATA_DIR", default="var")).resolve()
+DATABASE_URL = env.str("DATABASE_URL", default="")
+EMBEDDED = not DATABASE_URL
+PORT = env.int("PORT", default=8000)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+SECRET_KEY = env.str("SECRET_KEY", default="")
+JWT_SECRET_KEY = env.str("JWT_SECRET_KEY", default="")
+if EMBEDDED:
+    SECRET_KEY = SECRET_KEY or local_secret("secret_key", DATA_DIR)
+    JWT_SECRET_KEY = JWT_SECRET_KEY or local_secret("jwt_secret_key", DATA_DIR)
+for name, value in {"SECRET_KEY": SECRET_KEY, "JWT_SECRET_KEY": JWT_SECRET_KEY}.items():
+    if len(value) < 32:
+        raise ImproperlyConfigured(
+            f"Set {name} to at least 32 random characters, for example the output of "
+            f'`python -c "import secrets; print(secrets.token_urlsafe(48))"`.'
+        )
+
+# --- applications ------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "corsheaders",
+    "django_htmx",
+    "template_partials",
+    "csp",
+    "django_q",
+    "accounts",
+    "billing",
+    "playbooks",
+    "evolution",
+    "mcp_bridge",
+    "config",
+]
+MIDDLEWARE = [
+    "config.middleware.RequestId",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "config.middleware.BodyLimit",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "config.middleware.PageErrors",
+]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "config.context.site",
+            ],
+        },
+    }
+]
+
+# --- database ----------------------------------------------------------------------------------
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATABASE_POOL = env.bool("DATABASE_POOL", default=True)
+if EMBEDDED:
+    DATA_DIR.mkdir(parents=True, exist_ok=True)
+    DATABASES: dict[str, dict[str, Any]] = {
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": str(DATA_DIR / "ace.sqlite3"),
+            # The queue enqueues about ten times faster on a kept connection.
+            "CONN_MAX_AGE": 60,
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+            },
+        }
+    }
+else:
+    DATABASES = {"default": env.db_url_config(DATABASE_URL)}
+    if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+        raise ImproperlyConfigured(
+            "DATABASE_URL must start with postgres://; unset it to run on the embedded SQLite."
+        )
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
+        "options": "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
+        " -c statement_timeout=15000",
+        # Forked queue workers cannot share a pool's threads: run_worker turns it off.
+        **({"pool": {"min_size": 1, "max_size": 12, "timeout": 10}} if DATABASE_POOL else {}),
+    }
+
+# --- counters shared by every process: rate limits ---------------------------------------------
+REDIS_URL = env.str("REDIS_URL", default="")
+CACHES = {
+    "default": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+        if REDIS_URL
+        else {"BACKEND": "accounts.counters.DatabaseCounters"}
+    )
+}
+RATELIMIT_USE_CACHE = "default"
+
+# --- limits: sizes in bytes, rates as django-ratelimit writes them ------------------------------
+MAX_PLAYBOOK_BYTES = env.int("MAX_PLAYBOOK_BYTES", default=100 * 1024)
+MAX_TRACE_BYTES = env.int("MAX_TRACE_BYTES", default=10 * 1024)
+MAX_NOTES_BYTES = env.int("MAX_NOTES_BYTES", default=2 * 1024)
+MAX_TASK_BYTES = env.int("MAX_TASK_BYTES", default=4 * 1024)
+MAX_BODY_BYTES = env.int("MAX_BODY_BYTES", default=1024 * 1024)
+RATE_LIMITS = {
+    "report_outcome": env.str("RATE_OUTCOMES", default="100/h"),  # per user
+    "trigger_evolution": env.str("RATE_TRIGGERS", default="10/h"),  # per playbook
+    "log_in": env.str("RATE_LOGINS", default="5/m"),  # per address
+    "register": env.str("RATE_REGISTRATIONS", default="20/h"),  # per address
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
+
+# --- people and keys ---------------------------------------------------------------------------
+AUTH_USER_MODEL = "accounts.User"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+LOGIN_URL = "accounts:log_in"
+LOGIN_REDIRECT_URL = "playbooks:list"
+LOGOUT_REDIRECT_URL = "accounts:log_in"
+JWT_ACCESS_TOKEN_LIFETIME = timedelta(
+    minutes=env.int("JWT_ACCESS_TOKEN_EXPIRE_MINUTES", default=30)
+)
+JWT_REFRESH_TOKEN_LIFETIME = timedelta(days=env.int("JWT_REFRESH_TOKEN_EXPIRE_DAYS", default=7))
+API_KEY_LIFETIME = timedelta(days=env.int("API_KEY_EXPIRE_DAYS", default=90))
+BOOTSTRAP_EMAIL = env.str("ACE_BOOTSTRAP_EMAIL", default="")
+BOOTSTRAP_PASSWORD = env.str("ACE_BOOTSTRAP_PASSWORD", default="")
+BOOTSTRAP_API_KEY = env.str("ACE_BOOTSTRAP_API_KEY", default="")
+
+# --- the loop ----------------------------------------------------------------------------------
+EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
+EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", default=24)
+OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
+OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
+ACE_ENGINE = env.str("ACE_ENGINE", default="openai" if OPENAI_API_KEY else "rules")
+ACE_REFLECTOR_MODEL = env.str("ACE_REFLECTOR_MODEL", default="gpt-4o-mini")
+ACE_CURATOR_MODEL = env.str("ACE_CURATOR_MODEL", default="gpt-4o-mini")
+ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
+if ACE_ENGINE not in {"openai", "rules"}:
+    raise ImproperlyConfigured("Set ACE_ENGINE to `openai` or `rules`.")
+if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
+    raise ImproperlyConfigured("Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.")
+LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
+LLM_CONCURRENCY = env.int("LLM_CONCURRENCY", default=8)
+JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=60)
+JOB_HEARTBEAT_SECONDS = env.int("JOB_HEARTBEAT_SECONDS", default=15)
+JOB_DEADLINE_SECONDS = env.int("JOB_DEADLINE_SECONDS", default=15 * 60)
+JOB_SWEEP_SECONDS = env.int("JOB_SWEEP_SECONDS", default=10)
+# One task at a time and no prefetch: the lease of a prefetched task starts before its work.
+Q_CLUSTER = {
+    "name": "ace",
+    "orm": "default",
+    "workers": env.int("WORKER_PROCESSES", default=2),
+    "queue_limit": 1,
+    "bulk": 1,
+    "max_attempts": 1,
+    "ack_failures": True,
+    "timeout": JOB_DEADLINE_SECONDS + 60,
+    "retry": JOB_DEADLINE_SECONDS + 120,
+    "poll": 0.2,
+    "save_limit": -1,
+    "catch_up": False,
+    "label": "Queue",
+}
+
+# --- billing, MCP ------------------------------------------------------------------------------
+BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)
+MCP_SERVER_HOST = env.str("MCP_SERVER_HOST", default="127.0.0.1")
+MCP_SERVER_PORT = env.int("MCP_SERVER_PORT", default=8001)
+
+# --- REST --------------------------------------------------------------------------------------
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.authentication.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["config.api.StrictJSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "config.api.CursorPages",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "config.api.handle_error",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "ACE Platform",
+    "DESCRIPTION": "Playbooks that learn from what your agents report.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": [],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+# --- browsers ----------------------------------------------------------------------------------
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])
+CORS_URLS_REGEX = r"^/api/"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+HTTPS = env.bool("HTTPS", default=not EMBEDDED and not DEBUG)
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
+    SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000)
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
+    SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+# --- language, time, static files, logs --------------------------------------------------------
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = BASE_DIR / "staticfiles"
+# Embedded: served straight from the source folders, so that a first start needs no build step.
+WHITENOISE_USE_FINDERS = EMBEDDED
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if EMBEDDED
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"request_id": {"()": "config.middleware.RequestIdFilter"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}
+    },
+    "handlers": {
+        # stderr: on the stdio transport of MCP nothing but the protocol may be on stdout.
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["request_id"],
+        }
+    },
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {"django-q": {"level": "WARNING"}},
+}

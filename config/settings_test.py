@@ -1,0 +1,29 @@
+"""The overlay for tests: fixed secrets, a fast hasher, SQLite or TEST_DATABASE_URL."""
+
+import os
+import tempfile
+from pathlib import Path
+
+os.environ.update(
+    SECRET_KEY="test-" * 10,
+    JWT_SECRET_KEY="jwt-test-" * 5,
+    DATABASE_URL=os.environ.get("TEST_DATABASE_URL", ""),
+    DATABASE_POOL="false",
+    ACE_DATA_DIR=tempfile.mkdtemp(prefix="ace-test-"),
+    HTTPS="false",
+    **dict.fromkeys(("OPENAI_API_KEY", "OPENAI_BASE_URL", "REDIS_URL", "ACE_ENGINE"), ""),
+)
+for name in ("ACE_ENGINE",):
+    del os.environ[name]
+
+from config.settings import *  # noqa: E402, F403 - the environment had to be set first
+from config.settings import DATABASES, DATA_DIR, EMBEDDED  # noqa: E402
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+if EMBEDDED:
+    # A file: threads and child processes of a test see the same database.
+    DATABASES["default"]["TEST"] = {"NAME": str(Path(DATA_DIR) / "test.sqlite3")}

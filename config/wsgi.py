@@ -1,0 +1,8 @@
+"""Pages and REST for servers that speak WSGI; /mcp then runs by ASGI beside it."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+application = get_wsgi_application()

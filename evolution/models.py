@@ -1,0 +1,209 @@
+"""The loop's rows: what agents report, what a job made of it, and the job itself."""
+
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from accounts.models import ApiKey, Row, User
+from evolution.querysets import JobQuerySet, OutcomeQuerySet
+from playbooks.models import Playbook, Version
+
+
+class EvolutionJob(Row):
+    """One attempt to turn pending outcomes into a version.
+
+    This row is the truth and owns every retry; the queue only wakes a worker up. `fence` grows
+    with every claim, sweep and cancel: a write that carries an old one changes no row.
+    """
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        COMPLETED = "completed"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    class Trigger(models.TextChoices):
+        THRESHOLD = "threshold"
+        TIME = "time"
+        MANUAL = "manual"
+
+    class Phase(models.TextChoices):
+        BIND = "bind"
+        REFLECT = "reflect"
+        CURATE = "curate"
+        PUBLISH = "publish"
+
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="jobs")
+    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    trigger = models.CharField(max_length=10, choices=Trigger)
+    triggered_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    phase = models.CharField(max_length=10, choices=Phase, default=Phase.BIND)
+    from_version = models.ForeignKey(Version, models.RESTRICT, null=True, related_name="+")
+    to_version = models.OneToOneField(Version, models.RESTRICT, null=True, related_name="job")
+    outcomes_processed = models.PositiveIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=0, help_text="our errors, at most 5")
+    rescues = models.PositiveIntegerField(default=0, help_text="worker deaths, at most 3")
+    fence = models.PositiveIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    next_attempt_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+    wait_reason = models.CharField(max_length=300, blank=True)
+    error_code = models.CharField(max_length=40, blank=True)
+    error_message = models.CharField(max_length=500, blank=True)
+    token_totals = models.JSONField(default=dict)
+    engine = models.CharField(max_length=20, blank=True)
+    prompt_versions = models.JSONField(default=dict)
+    ace_core_version = models.CharField(max_length=20, blank=True)
+    # Frozen at the first claim; a curation is reused only while both hashes still hold.
+    outcome_set_hash = models.CharField(max_length=64, blank=True)
+    config_hash = models.CharField(max_length=64, blank=True)
+    curation = models.JSONField(null=True, help_text="the Curator's stored answer")
+    curation_key = models.CharField(max_length=64, blank=True)
+    started_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+
+    objects = JobQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "evolution"
+        ordering = ("-created_at",)
+        indexes: ClassVar = [models.Index(fields=("status", "next_attempt_at"))]
+        constraints = (
+            models.UniqueConstraint(
+                fields=("playbook",),
+                condition=Q(status__in=("queued", "running")),
+                name="one_active_job_per_playbook",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"evolution {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("evolution:job", args=[self.pk])
+
+    def start(self, *, now: datetime, lease: timedelta, deadline: timedelta) -> None:
+        """queued → running, under a new fence; the first start fixes the deadline."""
+        self.status, self.fence = self.Status.RUNNING, self.fence + 1
+        self.started_at = self.started_at or now
+        self.deadline_at = now + deadline
+        self.heartbeat_at, self.lease_expires_at = now, now + lease
+        self.next_attempt_at, self.wait_reason = None, ""
+
+    def wait(self, *, until: datetime, reason: str, costs_attempt: bool) -> None:
+        """running → queued, to be claimed again at `until`."""
+        self.status, self.fence = self.Status.QUEUED, self.fence + 1
+        self.lease_expires_at = None
+        self.next_attempt_at, self.wait_reason = until, reason[:300]
+        self.attempt += int(costs_attempt)
+
+    def complete(self, *, now: datetime, version: Version | None, outcomes: int) -> None:
+        """running → completed; `version` is None when nothing changed."""
+        self.status, self.to_version = self.Status.COMPLETED, version
+        self.outcomes_processed, self.completed_at = outcomes, now
+        self.lease_expires_at, self.error_code, self.error_message = None, "", ""
+
+    def fail(self, *, now: datetime, code: str, message: str) -> None:
+        """→ failed, with a reason that a person can act on."""
+        self.status, self.fence = self.Status.FAILED, self.fence + 1
+        self.error_code, self.error_message = code, message[:500]
+        self.lease_expires_at, self.completed_at = None, now
+
+    def cancel(self, *, now: datetime) -> None:
+        """→ cancelled; a worker that still thinks finds its fence gone."""
+        self.status, self.fence = self.Status.CANCELLED, self.fence + 1
+        self.cancel_requested_at = self.cancel_requested_at or now
+        self.lease_expires_at, self.completed_at = None, now
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in {self.Status.QUEUED, self.Status.RUNNING}
+
+
+class Outcome(Row):
+    """What an agent reported after a task. Its text is data, never layout or instruction."""
+
+    class Status(models.TextChoices):
+        SUCCESS = "success"
+        FAILURE = "failure"
+        PARTIAL = "partial"
+
+    class Signal(models.TextChoices):
+        GROUND_TRUTH = "ground_truth"
+        TEST = "test"
+        HUMAN = "human"
+        SELF_REPORT = "self_report"
+
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="outcomes")
+    reported_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    api_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
+    task_description = models.TextField()
+    status = models.CharField(max_length=7, choices=Status)
+    reasoning_trace = models.TextField(blank=True)
+    notes = models.TextField(blank=True)
+    version = models.ForeignKey(Version, models.RESTRICT, related_name="outcomes")
+    version_assumed = models.BooleanField(default=False)
+    cited_bullets = models.JSONField(default=list, help_text="public ids known to the playbook")
+    signal = models.CharField(max_length=12, choices=Signal, default=Signal.SELF_REPORT)
+    idempotency_key = models.CharField(max_length=200, blank=True)
+    request_hash = models.CharField(max_length=64, blank=True)
+    reflection_data = models.JSONField(default=dict, blank=True)
+    processed_at = models.DateTimeField(null=True)
+    set_aside_reason = models.CharField(max_length=300, blank=True)
+    failures = models.PositiveSmallIntegerField(default=0, help_text="of its own reflection")
+    job = models.ForeignKey(EvolutionJob, models.SET_NULL, null=True, related_name="outcomes")
+
+    objects = OutcomeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-created_at",)
+        indexes: ClassVar = [models.Index(fields=("playbook", "processed_at"))]
+        constraints = (
+            models.UniqueConstraint(
+                fields=("playbook", "idempotency_key"),
+                condition=~Q(idempotency_key=""),
+                name="outcome_once_per_idempotency_key",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("evolution:outcome", args=[self.playbook_id, self.pk])
+
+
+class Reflection(Row):
+    """The Reflector's stored answer on one outcome: the checkpoint that a retry reuses."""
+
+    job = models.ForeignKey(EvolutionJob, models.CASCADE, related_name="reflections")
+    outcome = models.ForeignKey(Outcome, models.CASCADE, related_name="reflections")
+    attempt = models.PositiveIntegerField(default=1)
+    content = models.JSONField()
+    tokens = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("job", "outcome"), name="reflection_once_per_job_outcome"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"reflection on {self.outcome_id}"
+
+
+class WorkerBeat(models.Model):
+    """When each worker group last ran a task; read by the watchdog and the health page."""
+
+    worker = models.CharField(max_length=64, primary_key=True)
+    beat_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.worker

@@ -1,0 +1,37 @@
+"""The read side of the loop."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
+
+from django.db.models import Q
+
+from accounts.querysets import OwnedQuerySet
+
+if TYPE_CHECKING:
+    from evolution.models import EvolutionJob, Outcome
+
+
+class OutcomeQuerySet(OwnedQuerySet["Outcome"]):
+    owner_path = "playbook__owner"
+    playbook_path = "playbook_id"
+
+    def pending(self) -> Self:
+        """Waiting for an evolution: neither processed, nor set aside, nor bound to a job."""
+        return self.filter(processed_at=None, set_aside_reason="", job=None)
+
+
+class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
+    owner_path = "playbook__owner"
+    playbook_path = "playbook_id"
+
+    def active(self) -> Self:
+        return self.filter(status__in=("queued", "running"))
+
+    def due(self, now: datetime) -> Self:
+        """Queued and not waiting for a later time."""
+        return self.filter(status="queued").filter(
+            Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
+        )
+
+    def lease_expired(self, now: datetime) -> Self:
+        return self.filter(status="running", lease_expires_at__lt=now)

@@ -1,0 +1,6 @@
+"""The table of this app's doors: pages and REST."""
+
+from django.urls import URLPattern
+
+pages: list[URLPattern] = []
+api: list[URLPattern] = []

@@ -1,0 +1,43 @@
+"""Plain factories: what a test needs, made by the services that users reach."""
+
+from typing import Any
+
+from accounts import services as accounts
+from accounts.models import ApiKey, User
+from accounts.scopes import KEY_SCOPES, Principal
+from evolution import services as evolution
+from evolution.models import Outcome
+from playbooks import services as playbooks
+from playbooks.models import Playbook
+
+PASSWORD = "correct horse battery"
+
+ACE_TEXT = """\
+## STRATEGIES & INSIGHTS
+[str-00001] helpful=2 harmful=0 :: Read the failing test before the code.
+[str-00002] helpful=0 harmful=0 :: Prefer the smallest change that makes the test pass.
+
+## COMMON MISTAKES TO AVOID
+[mis-00003] helpful=1 harmful=1 :: Do not silence a warning; find what causes it.
+"""
+
+
+def make_user(email: str, **fields: Any) -> User:
+    return User.objects.create_user(email, PASSWORD, **fields)
+
+
+def make_key(user: User, **fields: Any) -> tuple[ApiKey, str]:
+    fields.setdefault("name", "test key")
+    fields.setdefault("scopes", KEY_SCOPES)
+    return accounts.create_api_key(user=user, **fields)
+
+
+def make_playbook(owner: User, *, name: str = "Fixing tests", text: str = ACE_TEXT) -> Playbook:
+    return playbooks.import_playbook(by=Principal.of(owner), name=name, text=text)
+
+
+def make_outcome(playbook: Playbook, by: User, **fields: Any) -> Outcome:
+    fields.setdefault("task_description", "Make the build green")
+    fields.setdefault("outcome", "success")
+    report = evolution.report_outcome(playbook=playbook, by=Principal.of(by), **fields)
+    return report.outcome
