@@ -72,9 +72,7 @@ class DatabaseCounters(BaseCache):
         row = self._one("DELETE FROM accounts_ratecounter WHERE key = %s RETURNING value", [name])
         return row is not None
 
-    def touch(
-        self, key: str, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
-    ) -> bool:
+    def touch(self, key: str, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
         name = self.make_and_validate_key(key, version)
         sql = "UPDATE accounts_ratecounter SET expires_at = %s WHERE key = %s RETURNING value"
         return self._one(sql, [self._expiry(timeout), name]) is not None

@@ -51,17 +51,13 @@ class BodyLimit(MiddlewareMixin):
             return None
         message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
         error = {"code": "too_large", "message": message}
-        return JsonResponse(
-            {"error": error, "request_id": request_id.get()}, status=413
-        )
+        return JsonResponse({"error": error, "request_id": request_id.get()}, status=413)
 
 
 class PageErrors(MiddlewareMixin):
     """A refusal raised by a page's service becomes a page that says what to do."""
 
-    def process_exception(
-        self, request: HttpRequest, exception: Exception
-    ) -> HttpResponse | None:
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, AceError):
             return None
         response = render(request, "error.html", {"error": exception}, status=exception.status)

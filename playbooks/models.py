@@ -28,9 +28,7 @@ class Playbook(Row):
         USER_CREATED = "user_created"
         IMPORTED = "imported"
 
-    owner = models.ForeignKey(
-        User, models.CASCADE, null=True, blank=True, related_name="playbooks"
-    )
+    owner = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="playbooks")
     name = models.CharField(max_length=120)
     description = models.CharField(max_length=1000, blank=True)
     status = models.CharField(max_length=10, choices=Status, default=Status.ACTIVE)

@@ -17,9 +17,7 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
     playbook_path = "id"
     missing_hint = "List yours to see their ids; a starter must be cloned first."
 
-    def for_user(
-        self, who: Union["User", Principal], *, include_starters: bool = False
-    ) -> Self:
+    def for_user(self, who: Union["User", Principal], *, include_starters: bool = False) -> Self:
         """The user's playbooks; with `include_starters` also those that everyone may read."""
         principal = Principal.of(who)
         owned = self._owned(principal)
