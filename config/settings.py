@@ -8,19 +8,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from config.environment import Environment
+
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+env = Environment()
 env.read_env(str(BASE_DIR / ".env"))
 
 
 def local_secret(name: str, data_dir: Path) -> str:
-    """The secret kept in the data directory, made at the first start (embedded default only)."""
+    """The secret kept in the data directory, made at the first start (ACE_LOCAL only)."""
     path = data_dir / name
     if not path.exists():
-        data_dir.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f"{name}.{secrets.token_hex(4)}")
         fresh.touch(mode=0o600)
         fresh.write_text(secrets.token_urlsafe(48))
@@ -39,11 +39,19 @@ DEBUG = env.bool("DEBUG", default=False)
 DATA_DIR = (BASE_DIR / env.str("ACE_DATA_DIR", default="var")).resolve()
 DATABASE_URL = env.str("DATABASE_URL", default="")
 EMBEDDED = not DATABASE_URL
-PORT = env.int("PORT", default=8000)
+# One machine, plain HTTP, secrets in ACE_DATA_DIR: `make run`, with SQLite or with PostgreSQL.
+LOCAL = env.bool("ACE_LOCAL", default=EMBEDDED)
+HOST = env.str("ACE_HOST", default="127.0.0.1")
+PORT = env.port("PORT", default=8000)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SECRET_KEY = env.str("SECRET_KEY", default="")
 JWT_SECRET_KEY = env.str("JWT_SECRET_KEY", default="")
-if EMBEDDED:
+if LOCAL or EMBEDDED:
+    try:
+        DATA_DIR.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"Set ACE_DATA_DIR to a directory of yours: {error}.") from None
+if LOCAL:
     SECRET_KEY = SECRET_KEY or local_secret("secret_key", DATA_DIR)
     JWT_SECRET_KEY = JWT_SECRET_KEY or local_secret("jwt_secret_key", DATA_DIR)
 for name, value in {"SECRET_KEY": SECRET_KEY, "JWT_SECRET_KEY": JWT_SECRET_KEY}.items():
@@ -116,7 +124,6 @@ TEMPLATES = [
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASE_POOL = env.bool("DATABASE_POOL", default=True)
 if EMBEDDED:
-    DATA_DIR.mkdir(parents=True, exist_ok=True)
     DATABASES: dict[str, dict[str, Any]] = {
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
@@ -131,11 +138,7 @@ if EMBEDDED:
         }
     }
 else:
-    DATABASES = {"default": env.db_url_config(DATABASE_URL)}
-    if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
-        raise ImproperlyConfigured(
-            "DATABASE_URL must start with postgres://; unset it to run on the embedded SQLite."
-        )
+    DATABASES = {"default": env.postgres("DATABASE_URL")}
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "options": "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
@@ -162,10 +165,10 @@ MAX_NOTES_BYTES = env.int("MAX_NOTES_BYTES", default=2 * 1024)
 MAX_TASK_BYTES = env.int("MAX_TASK_BYTES", default=4 * 1024)
 MAX_BODY_BYTES = env.int("MAX_BODY_BYTES", default=1024 * 1024)
 RATE_LIMITS = {
-    "report_outcome": env.str("RATE_OUTCOMES", default="100/h"),  # per user
-    "trigger_evolution": env.str("RATE_TRIGGERS", default="10/h"),  # per playbook
-    "log_in": env.str("RATE_LOGINS", default="5/m"),  # per address
-    "register": env.str("RATE_REGISTRATIONS", default="20/h"),  # per address
+    "report_outcome": env.rate("RATE_OUTCOMES", default="100/h"),  # per user
+    "trigger_evolution": env.rate("RATE_TRIGGERS", default="10/h"),  # per playbook
+    "log_in": env.rate("RATE_LOGINS", default="5/m"),  # per address
+    "register": env.rate("RATE_REGISTRATIONS", default="20/h"),  # per address
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 
@@ -197,12 +200,12 @@ EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
 EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", default=24)
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
-ACE_ENGINE = env.str("ACE_ENGINE", default="openai" if OPENAI_API_KEY else "rules")
+ACE_ENGINE = env.choice(
+    "ACE_ENGINE", {"openai", "rules"}, default="openai" if OPENAI_API_KEY else "rules"
+)
 ACE_REFLECTOR_MODEL = env.str("ACE_REFLECTOR_MODEL", default="gpt-4o-mini")
 ACE_CURATOR_MODEL = env.str("ACE_CURATOR_MODEL", default="gpt-4o-mini")
 ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
-if ACE_ENGINE not in {"openai", "rules"}:
-    raise ImproperlyConfigured("Set ACE_ENGINE to `openai` or `rules`.")
 if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
     raise ImproperlyConfigured("Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.")
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
@@ -231,7 +234,7 @@ Q_CLUSTER = {
 # --- billing, MCP ------------------------------------------------------------------------------
 BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)
 MCP_SERVER_HOST = env.str("MCP_SERVER_HOST", default="127.0.0.1")
-MCP_SERVER_PORT = env.int("MCP_SERVER_PORT", default=8001)
+MCP_SERVER_PORT = env.port("MCP_SERVER_PORT", default=8001)
 
 # --- REST --------------------------------------------------------------------------------------
 REST_FRAMEWORK: dict[str, Any] = {
@@ -277,11 +280,11 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
-HTTPS = env.bool("HTTPS", default=not EMBEDDED and not DEBUG)
+HTTPS = env.bool("HTTPS", default=not LOCAL and not DEBUG)
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
-    SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000)
+    SECURE_HSTS_SECONDS = env.seconds("SECURE_HSTS_SECONDS", default=31_536_000)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
@@ -294,17 +297,19 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = BASE_DIR / "staticfiles"
-# Embedded: served straight from the source folders, so that a first start needs no build step.
-WHITENOISE_USE_FINDERS = EMBEDDED
+# Local: served straight from the source folders, so that a first start needs no build step.
+WHITENOISE_USE_FINDERS = LOCAL
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-        if EMBEDDED
+        if LOCAL
         else "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
 }
-LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
+LOG_LEVEL = env.choice(
+    "LOG_LEVEL", {"debug", "info", "warning", "error", "critical"}, default="info"
+).upper()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -1,0 +1,29 @@
+# Two commands for everyone: `make run` and `make test`. The rest is for changing the code.
+BIN := .venv/bin
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --custom-compile-command "make lock"
+
+.PHONY: run test lint types lock fmt base dev
+
+run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
+	@ACE_LOCAL=true exec $(BIN)/python manage.py run
+
+test: dev ## Every check and every test; see tests/run.py for the steps.
+	@exec $(BIN)/python -m tests.run
+
+lint: dev ## The quick checks of `make test`.
+	@exec $(BIN)/python -m tests.run lint
+
+types: dev ## mypy --strict over the whole tree.
+	@exec $(BIN)/python -m tests.run types
+
+fmt: dev ## Format, and mend what ruff can mend.
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: ## Pin what the .in files ask for, with hashes (needs uv).
+	$(LOCK) requirements/base.in -o requirements/base.txt
+	$(LOCK) requirements/dev.in -o requirements/dev.txt
+
+base dev:
+	@requirements/install $@

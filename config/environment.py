@@ -1,0 +1,87 @@
+"""How settings read the environment: empty is unset, and a wrong value stops the start."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+YES, NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
+RATE = re.compile(r"\d+/\d*[smhd]")
+
+
+def truth(text: str) -> bool:
+    """Read yes or no; ValueError for anything else (django-environ takes it for no)."""
+    if text.lower() not in YES | NO:
+        raise ValueError("true or false")
+    return text.lower() in YES
+
+
+def whole_number(text: str, first: int = 1, last: int = 10**12) -> int:
+    """Read a whole number from `first` to `last`; ValueError otherwise."""
+    if not re.fullmatch(r"[0-9]{1,13}", text) or not first <= int(text) <= last:
+        raise ValueError(f"a whole number from {first} to {last}")
+    return int(text)
+
+
+def words(text: str) -> list[str]:
+    """Read a list parted by commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+CASTS: dict[Any, Callable[[str], Any]] = {bool: truth, int: whole_number, list: words}
+
+
+class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no types
+    """django-environ with strict values, one sentence for a wrong one, and no `$NAME` look-ups."""
+
+    def get_value(
+        self, var: str, cast: Any = None, default: Any = None, parse_default: bool = False
+    ) -> Any:
+        text = self.ENVIRON.get(var, "").strip()
+        if not text:
+            return default
+        try:
+            return CASTS.get(cast, cast or str)(text)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"Set {var} to {error}; it is {text!r}.") from None
+
+    def port(self, var: str, *, default: int) -> int:
+        """A TCP port."""
+        return int(self.get_value(var, lambda text: whole_number(text, 1, 65_535), default))
+
+    def seconds(self, var: str, *, default: int) -> int:
+        """A time that may be 0."""
+        return int(self.get_value(var, lambda text: whole_number(text, 0), default))
+
+    def choice(self, var: str, choices: set[str], *, default: str) -> str:
+        """One of a few words, in lower case."""
+
+        def pick(text: str) -> str:
+            if text.lower() not in choices:
+                raise ValueError(f"one of {', '.join(sorted(choices))}")
+            return text.lower()
+
+        return str(self.get_value(var, pick, default))
+
+    def rate(self, var: str, *, default: str) -> str:
+        """A limit as django-ratelimit writes it: `100/h`, `5/m`, `3/10s`."""
+
+        def check(text: str) -> str:
+            if not RATE.fullmatch(text):
+                raise ValueError("a rate such as 100/h or 5/m")
+            return text
+
+        return str(self.get_value(var, check, default))
+
+    def postgres(self, var: str) -> dict[str, Any]:
+        """The database behind a postgres:// URL; the sentence never repeats its password."""
+        sentence = f"Set {var} to postgres://USER:PASSWORD@HOST:PORT/NAME, or unset it for SQLite."
+        try:
+            found: dict[str, Any] = self.db_url_config(self.ENVIRON[var].strip())
+        except (ValueError, KeyError, ImproperlyConfigured):
+            raise ImproperlyConfigured(sentence) from None
+        if found["ENGINE"] != "django.db.backends.postgresql" or not found["NAME"]:
+            raise ImproperlyConfigured(sentence)
+        return found
