@@ -52,6 +52,7 @@ class EvolutionJob(Row):
     heartbeat_at = models.DateTimeField(null=True)
     next_attempt_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)
+    rung_at = models.DateTimeField(null=True, help_text="when the queue was last told")
     cancel_requested_at = models.DateTimeField(null=True)
     wait_reason = models.CharField(max_length=300, blank=True)
     error_code = models.CharField(max_length=40, blank=True)
@@ -120,6 +121,19 @@ class EvolutionJob(Row):
         self.status, self.fence = self.Status.CANCELLED, self.fence + 1
         self.cancel_requested_at = self.cancel_requested_at or now
         self.lease_expires_at, self.completed_at = None, now
+
+    def requeue(self) -> None:
+        """failed or cancelled → queued, to bind a new set of outcomes; reflections are kept."""
+        self.status, self.phase = self.Status.QUEUED, self.Phase.BIND
+        self.fence += 1
+        self.attempt = self.rescues = 0
+        self.outcome_set_hash = self.curation_key = self.error_code = self.error_message = ""
+        self.curation = self.from_version = self.next_attempt_at = self.rung_at = None
+        self.cancel_requested_at = self.completed_at = self.deadline_at = None
+
+    def release_outcomes(self) -> None:
+        """Let the outcomes bound to this job, and not processed, wait for another one."""
+        self.outcomes.filter(processed_at=None).update(job=None)
 
     @property
     def is_active(self) -> bool:

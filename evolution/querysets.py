@@ -1,6 +1,6 @@
 """The read side of the loop."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.db.models import Q
@@ -8,7 +8,7 @@ from django.db.models import Q
 from accounts.querysets import OwnedQuerySet
 
 if TYPE_CHECKING:
-    from evolution.models import EvolutionJob, Outcome
+    from evolution.models import EvolutionJob, Outcome  # noqa: F401 - used in quotes
 
 
 class OutcomeQuerySet(OwnedQuerySet["Outcome"]):
@@ -32,6 +32,10 @@ class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
         return self.filter(status="queued").filter(
             Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
         )
+
+    def unheard(self, now: datetime, silence: timedelta) -> Self:
+        """Due, and rung so long ago that the queue's message must be lost (or never was)."""
+        return self.due(now).filter(Q(rung_at=None) | Q(rung_at__lt=now - silence))
 
     def lease_expired(self, now: datetime) -> Self:
         return self.filter(status="running", lease_expires_at__lt=now)

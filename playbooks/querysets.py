@@ -9,7 +9,13 @@ from accounts.scopes import Principal
 
 if TYPE_CHECKING:
     from accounts.models import User
-    from playbooks.models import Bullet, Delta, Playbook, Section, Version
+    from playbooks.models import (  # noqa: F401 - used in quotes
+        Bullet,
+        Delta,
+        Playbook,
+        Section,
+        Version,
+    )
 
 
 class PlaybookQuerySet(OwnedQuerySet["Playbook"]):

@@ -1,0 +1,115 @@
+"""From a report's fields to an unsaved Outcome: sizes, text, cited bullets, version."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from accounts.errors import Invalid, TooLarge
+from accounts.keys import KEY_PATTERN
+from accounts.scopes import Principal
+from evolution.models import Outcome
+from playbooks import servings
+from playbooks.document import find_ids
+from playbooks.models import Bullet, Playbook, Version
+
+MAX_CITED = 100
+MAX_KEY_LENGTH = 200
+
+
+def clean_report(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    task_description: str,
+    outcome: str,
+    reasoning_trace: str,
+    notes: str,
+    bullet_ids: Sequence[str],
+    serving_id: str,
+    signal: str,
+    idempotency_key: str,
+) -> Outcome:
+    """An Outcome that can be stored; raises Invalid with the field, or TooLarge."""
+    texts = {
+        "task_description": (task_description, settings.MAX_TASK_BYTES),
+        "reasoning_trace": (reasoning_trace, settings.MAX_TRACE_BYTES),
+        "notes": (notes, settings.MAX_NOTES_BYTES),
+    }
+    clean = {name: _text(name, text, limit) for name, (text, limit) in texts.items()}
+    if not clean["task_description"].strip():
+        raise Invalid.field("task_description", "Say in a sentence what the task was.")
+    _choice("outcome", outcome, Outcome.Status.values)
+    _choice("signal", signal, Outcome.Signal.values)
+    key = _text("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
+    version, assumed = _version(playbook, by, serving_id)
+    return Outcome(
+        playbook=playbook,
+        reported_by=by.user,
+        api_key=by.api_key,
+        status=outcome,
+        signal=signal,
+        version=version,
+        version_assumed=assumed,
+        cited_bullets=_cited(playbook, bullet_ids),
+        idempotency_key=key,
+        request_hash=_hash([clean, outcome, signal, sorted(bullet_ids), serving_id]),
+        **clean,
+    )
+
+
+def _text(name: str, text: str, limit: int) -> str:
+    """The text with our own API keys blanked out (an agent's trace may carry its environment)."""
+    if "\x00" in text:
+        raise Invalid.field(name, "Remove the NUL characters.")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Invalid.field(name, "Send valid Unicode: this has a lone surrogate.") from None
+    if size > limit:
+        message = f"`{name}` has {size} bytes; at most {limit} are allowed. Shorten it."
+        raise TooLarge(message, fields={name: [message]})
+    return KEY_PATTERN.sub("[API key removed]", text)
+
+
+def _choice(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise Invalid.field(name, f"Use one of: {', '.join(known)}.")
+
+
+def _version(playbook: Playbook, by: Principal, serving_id: str) -> tuple[Version, bool]:
+    if serving_id:
+        return servings.read_serving(serving_id, playbook=playbook, principal=by), False
+    if playbook.current_version is None:
+        raise Invalid("This playbook has no version yet.")
+    return playbook.current_version, True
+
+
+def _cited(playbook: Playbook, bullet_ids: Sequence[str]) -> list[str]:
+    """The ids as the playbook knows them, in order, once each; brackets and quotes are fine."""
+    if len(bullet_ids) > MAX_CITED:
+        raise Invalid.field("bullet_ids", f"Cite at most {MAX_CITED} bullets.")
+    found: dict[str, None] = {}
+    for text in bullet_ids:
+        ids = find_ids(text)
+        if not ids:
+            raise Invalid.field("bullet_ids", "Send bullet ids such as `str-00001`.")
+        found |= dict.fromkeys(ids)
+    known = set(
+        Bullet.objects.filter(playbook=playbook, public_id__in=list(found)).values_list(
+            "public_id", flat=True
+        )
+    )
+    missing = [bullet for bullet in found if bullet not in known]
+    if missing:
+        raise Invalid.field(
+            "bullet_ids",
+            f"This playbook has no {', '.join(missing[:10])}. Leave out what it does not have.",
+        )
+    return list(found)
+
+
+def _hash(fields: Any) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,196 @@
+"""What the doors can do with the loop: report, trigger, cancel, retry, and read its figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Max, Q, Sum
+
+from accounts.errors import Conflict
+from accounts.limits import take_rate
+from accounts.scopes import Principal
+from evolution import intake
+from evolution.clock import database_now
+from evolution.jobs import ring
+from evolution.models import EvolutionJob, Outcome
+from evolution.triggers import ensure_job, trigger_if_due
+from playbooks.models import Playbook
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of one report. `is_new` is false when an idempotency key was repeated."""
+
+    outcome: Outcome
+    pending_outcomes: int
+    job: EvolutionJob | None
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class Triggered:
+    """The one active job of a playbook, and whether this call made it."""
+
+    job: EvolutionJob
+    is_new: bool
+
+
+def report_outcome(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    task_description: str,
+    outcome: str,
+    reasoning_trace: str = "",
+    notes: str = "",
+    bullet_ids: Sequence[str] = (),
+    serving_id: str = "",
+    signal: str = Outcome.Signal.SELF_REPORT,
+    idempotency_key: str = "",
+) -> Report:
+    """The outcome is stored and waits for the next evolution, which is triggered when due.
+
+    Raises Invalid, TooLarge, Conflict (`archived`, `idempotency_conflict`), RateLimited.
+    """
+    report = intake.clean_report(
+        playbook=playbook,
+        by=by,
+        task_description=task_description,
+        outcome=outcome,
+        reasoning_trace=reasoning_trace,
+        notes=notes,
+        bullet_ids=bullet_ids,
+        serving_id=serving_id,
+        signal=signal,
+        idempotency_key=idempotency_key,
+    )
+    try:
+        return _store_report(playbook, by, report)
+    except IntegrityError:
+        # The database refused a second row for one idempotency key: the first one answers.
+        if not idempotency_key:
+            raise
+        return _store_report(playbook, by, report)
+
+
+def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
+    with transaction.atomic():
+        locked = _lock(playbook)
+        known = _known_report(report)
+        if known is not None:
+            return Report(known, pending_count(locked), known.job, is_new=False)
+        take_rate("report_outcome", str(by.user.pk))
+        if report.version_assumed:
+            report.version_id = locked.current_version_id
+        report.save(force_insert=True)
+        pending = pending_count(locked)
+        job = trigger_if_due(locked, pending=pending, by=by.user)
+    return Report(report, pending, job, is_new=True)
+
+
+def _known_report(report: Outcome) -> Outcome | None:
+    if not report.idempotency_key:
+        return None
+    known = Outcome.objects.filter(
+        playbook=report.playbook_id, idempotency_key=report.idempotency_key
+    ).first()
+    if known is not None and known.request_hash != report.request_hash:
+        raise Conflict(
+            "This idempotency key was used for another report. Use a new key for a new report.",
+            code="idempotency_conflict",
+        )
+    return known
+
+
+def trigger_evolution(
+    *, playbook: Playbook, by: Principal, trigger: str = EvolutionJob.Trigger.MANUAL
+) -> Triggered:
+    """The playbook has an active job: the running one, else a new one.
+
+    Raises Conflict (`archived`) and RateLimited; an answer with the running job costs no rate.
+    """
+    with transaction.atomic():
+        locked = _lock(playbook)
+        running = EvolutionJob.objects.active().filter(playbook=locked).first()
+        if running is not None:
+            return Triggered(running, is_new=False)
+        take_rate("trigger_evolution", str(locked.pk))
+        job, is_new = ensure_job(locked, trigger=trigger, by=by.user)
+    return Triggered(job, is_new)
+
+
+def cancel_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
+    """The job is cancelled and its outcomes wait for the next one; a worker on it gives up.
+
+    Raises Conflict (`not_active`) when it has ended already.
+    """
+    with transaction.atomic():
+        job = EvolutionJob.objects.select_for_update(of=("self",)).get(pk=job.pk)
+        if not job.is_active:
+            raise Conflict(f"This evolution is already {job.status}.", code="not_active")
+        job.cancel(now=database_now())
+        job.save()
+        job.release_outcomes()
+    return job
+
+
+def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
+    """The failed or cancelled job is queued again, with the outcomes that are pending then.
+
+    Stored reflections are reused. Raises Conflict when it did not fail or another one is active.
+    """
+    with transaction.atomic():
+        _lock(job.playbook)
+        job = EvolutionJob.objects.select_for_update(of=("self",)).get(pk=job.pk)
+        if job.status not in {EvolutionJob.Status.FAILED, EvolutionJob.Status.CANCELLED}:
+            raise Conflict(
+                f"This evolution is {job.status}; only a failed or cancelled one can be retried.",
+                code="not_retryable",
+            )
+        if EvolutionJob.objects.active().filter(playbook=job.playbook_id).exists():
+            raise Conflict("Another evolution of this playbook is active.", code="already_active")
+        job.requeue()
+        job.save()
+        ring(job.pk, now=database_now())
+    return job
+
+
+def pending_count(playbook: Playbook) -> int:
+    """How many outcomes wait for the next evolution."""
+    return Outcome.objects.pending().filter(playbook=playbook).count()
+
+
+def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
+    """The playbook's figures: outcomes by status, success rate (0–1 or None), votes, evolutions."""
+    outcomes = Outcome.objects.filter(playbook=playbook).aggregate(
+        total=Count("id"),
+        pending=Count("id", filter=Q(processed_at=None, set_aside_reason="", job=None)),
+        set_aside=Count("id", filter=~Q(set_aside_reason="")),
+        **{status: Count("id", filter=Q(status=status)) for status in Outcome.Status.values},
+    )
+    jobs = EvolutionJob.objects.filter(playbook=playbook).aggregate(
+        total=Count("id"),
+        last_completed_at=Max("completed_at", filter=Q(status="completed")),
+        **{status: Count("id", filter=Q(status=status)) for status in EvolutionJob.Status.values},
+    )
+    bullets = playbook.bullets.filter(status="active").aggregate(
+        active=Count("id"), helpful=Sum("helpful", default=0), harmful=Sum("harmful", default=0)
+    )
+    rate = outcomes["success"] / outcomes["total"] if outcomes["total"] else None
+    version = playbook.current_version
+    return {
+        "outcomes": outcomes | {"success_rate": rate},
+        "bullets": bullets,
+        "evolutions": jobs,
+        "version": version.number if version else None,
+        "token_count": version.token_count if version else 0,
+    }
+
+
+def _lock(playbook: Playbook) -> Playbook:
+    """The row as it is now, locked where the database can; Conflict when archived."""
+    locked = Playbook.objects.select_for_update(of=("self",), no_key=True).get(pk=playbook.pk)
+    if locked.is_archived:
+        raise Conflict("This playbook is archived. Restore it first.", code="archived")
+    return locked

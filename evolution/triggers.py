@@ -1,0 +1,73 @@
+"""Making the one active job of a playbook. Callers hold an open transaction."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Max, Min
+
+from accounts.models import User
+from evolution.clock import database_now
+from evolution.jobs import ring
+from evolution.models import EvolutionJob, Outcome
+from evolution.threshold import is_due, time_is_up
+from playbooks.models import Playbook
+
+
+def ensure_job(playbook: Playbook, *, trigger: str, by: User | None) -> tuple[EvolutionJob, bool]:
+    """The active job and whether it is new; the insert and its ring commit together.
+
+    The partial unique index decides between two inserts: SQLite ignores the row lock.
+    """
+    active = EvolutionJob.objects.active().filter(playbook=playbook)
+    existing = active.first()
+    if existing is not None:
+        return existing, False
+    job = EvolutionJob(playbook=playbook, trigger=trigger, triggered_by=by)
+    try:
+        with transaction.atomic():
+            job.save(force_insert=True)
+    except IntegrityError:
+        return active.get(), False
+    ring(job.pk, now=database_now())
+    return job, True
+
+
+def trigger_if_due(playbook: Playbook, *, pending: int, by: User | None) -> EvolutionJob | None:
+    """The job that one of the two rules asks for after a report or an evolution, or None."""
+    cause = is_due(
+        pending,
+        threshold=playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
+        hours=hours_of(playbook),
+        since=last_evolution_at(playbook),
+        now=database_now(),
+    )
+    return ensure_job(playbook, trigger=cause, by=by)[0] if cause else None
+
+
+def trigger_if_time_is_up(playbook: Playbook, *, pending: int) -> EvolutionJob | None:
+    """The job that the T-hours rule asks for, or None.
+
+    The periodic check applies this rule only: with the other one it would start a playbook
+    whose evolution fails for good (a refused key) again at every round.
+    """
+    since = last_evolution_at(playbook)
+    if not time_is_up(pending, hours=hours_of(playbook), since=since, now=database_now()):
+        return None
+    return ensure_job(playbook, trigger="time", by=None)[0]
+
+
+def hours_of(playbook: Playbook) -> int:
+    """T of this playbook; 0 switches the rule off."""
+    hours = playbook.time_threshold_hours
+    default: int = settings.EVOLUTION_TIME_THRESHOLD_HOURS
+    return default if hours is None else hours
+
+
+def last_evolution_at(playbook: Playbook) -> datetime | None:
+    """When the last job ended, else when the oldest pending outcome came in."""
+    ended = EvolutionJob.objects.filter(playbook=playbook).aggregate(at=Max("completed_at"))["at"]
+    if ended is not None:
+        return ended  # type: ignore[no-any-return]  # aggregates are untyped in django-stubs
+    pending = Outcome.objects.pending().filter(playbook=playbook)
+    return pending.aggregate(at=Min("created_at"))["at"]  # type: ignore[no-any-return]

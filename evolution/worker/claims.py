@@ -1,0 +1,129 @@
+"""Claim: queued → running under a new fence, with the outcomes and the base version frozen."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from evolution.clock import database_now
+from evolution.models import EvolutionJob, Outcome
+
+MAX_OUTCOMES = 100
+"""Outcomes bound to one job; the rest wait for the next, which follows at once."""
+
+
+class FenceLost(Exception):
+    """Somebody else owns the job now (a sweep, a cancel, another claim): write nothing."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A worker's right to write to one job, for as long as the row still carries `fence`."""
+
+    job_id: UUID
+    playbook_id: UUID
+    owner_id: UUID
+    fence: int
+    base_version_id: UUID
+    outcome_set_hash: str
+
+    def lock(self) -> EvolutionJob:
+        """The job's row inside the caller's transaction; FenceLost unless it is still ours."""
+        rows = EvolutionJob.objects.select_for_update(of=("self",), no_key=True)
+        job = rows.filter(pk=self.job_id, fence=self.fence, status="running").first()
+        if job is None:
+            raise FenceLost
+        return job
+
+    def touch(self, **changes: object) -> None:
+        """Write `changes` to the job in one statement; FenceLost unless it is still ours."""
+        rows = EvolutionJob.objects.filter(pk=self.job_id, fence=self.fence, status="running")
+        if rows.update(**changes) != 1:
+            raise FenceLost
+
+
+def claim_job(job_id: str) -> Claim | None:
+    """The claim on a queued job that is due, or None for anything else.
+
+    A repeated message, a cancelled job or a second worker all end here.
+    """
+    now = database_now()
+    with transaction.atomic():
+        job = _due(job_id, now)
+        if job is None:
+            return None
+        fence = job.fence
+        if not job.outcome_set_hash:
+            _bind(job)
+        job.start(
+            now=now,
+            lease=timedelta(seconds=settings.JOB_LEASE_SECONDS),
+            deadline=timedelta(seconds=settings.JOB_DEADLINE_SECONDS),
+        )
+        return _take(job, fence)
+
+
+def _due(job_id: str, now: datetime) -> EvolutionJob | None:
+    try:
+        jobs = EvolutionJob.objects.due(now).filter(pk=job_id)
+    except ValidationError:
+        return None
+    # skip_locked: whoever holds the row is claiming it now.
+    rows = jobs.select_related("playbook").select_for_update(
+        of=("self",), no_key=True, skip_locked=True
+    )
+    return rows.first()
+
+
+def _bind(job: EvolutionJob) -> None:
+    """Freeze what this job is about; a retry after a crash finds the same set."""
+    job.from_version_id = job.playbook.current_version_id
+    pending = Outcome.objects.pending().filter(playbook=job.playbook_id).order_by("created_at")
+    ids = list(pending.values_list("pk", flat=True)[:MAX_OUTCOMES])
+    Outcome.objects.filter(pk__in=ids).update(job=job)
+    job.outcome_set_hash = set_hash(ids)
+
+
+def set_hash(ids: Sequence[UUID]) -> str:
+    """A fingerprint of a set of outcomes, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(map(str, ids))).encode()).hexdigest()
+
+
+def _take(job: EvolutionJob, old_fence: int) -> Claim | None:
+    """Write the claim only over the fence that was read: the law where locks are ignored."""
+    job.phase = EvolutionJob.Phase.REFLECT
+    written = EvolutionJob.objects.filter(
+        pk=job.pk, fence=old_fence, status=EvolutionJob.Status.QUEUED
+    ).update(**{name: getattr(job, name) for name in CLAIMED})
+    owner_id, base_id = job.playbook.owner_id, job.from_version_id
+    if not written or owner_id is None or base_id is None:
+        transaction.set_rollback(True)
+        return None
+    return Claim(
+        job_id=job.pk,
+        playbook_id=job.playbook_id,
+        owner_id=owner_id,
+        fence=job.fence,
+        base_version_id=base_id,
+        outcome_set_hash=job.outcome_set_hash,
+    )
+
+
+CLAIMED = (
+    "status",
+    "fence",
+    "phase",
+    "started_at",
+    "deadline_at",
+    "heartbeat_at",
+    "lease_expires_at",
+    "next_attempt_at",
+    "wait_reason",
+    "from_version_id",
+    "outcome_set_hash",
+)

@@ -1,0 +1,75 @@
+"""Meters every physical call of a model: a row before the request, completed after the answer."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from django.db import close_old_connections, connections
+
+from billing import services as billing
+from billing.models import UsageRecord
+from evolution.engine.llm import Usage
+from evolution.worker.claims import Claim
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class UsageLedger:
+    """The engine's Ledger, written as UsageRecord rows.
+
+    Calls come from the engine's threads. One thread of our own does all the writing, so that a
+    job needs one database connection for it and that connection is closed at the end.
+    """
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+
+    def __enter__(self) -> "UsageLedger":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._writer.submit(connections.close_all).result()
+        self._writer.shutdown()
+
+    def begin(self, *, step: str, operation: str, model: str) -> UsageRecord:
+        """The row of a call that is about to be made."""
+        return self._write(
+            billing.begin_usage,
+            user_id=self.claim.owner_id,
+            playbook_id=self.claim.playbook_id,
+            job_id=self.claim.job_id,
+            step=step,
+            operation=operation,
+            model=model,
+        )
+
+    def finish(
+        self, entry: UsageRecord, *, usage: Usage, model: str, request_id: str, error: str = ""
+    ) -> None:
+        """The row carries what the call used; `error` is a code, empty for an answer."""
+        self._write(
+            billing.finish_usage,
+            record=entry,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            estimated=usage.estimated,
+            model=model,
+            request_id=request_id,
+            error=error,
+        )
+
+    def _write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def fresh() -> T:
+            close_old_connections()
+            return function(*args, **kwargs)
+
+        return self._writer.submit(fresh).result()

@@ -1,0 +1,108 @@
+"""Publish: deltas, bullets, votes, version, outcomes and job in one short transaction."""
+
+from django.db import transaction
+from django.db.models import Count, Sum
+
+from billing.models import UsageRecord
+from evolution.clock import database_now
+from evolution.engine.evolve import Evolved
+from evolution.models import EvolutionJob, Outcome
+from evolution.services import pending_count
+from evolution.triggers import trigger_if_due
+from evolution.worker.claims import Claim
+from playbooks.document import find_ids
+from playbooks.models import Playbook, Version
+from playbooks.services import publish_deltas
+
+MAX_FAILURES = 3
+"""Reflections of one outcome that may fail before it is set aside for good."""
+NEARLY_FULL = 0.8
+"""Share of the token budget from which on the uses of bullets are counted for retirement."""
+
+
+def publish(claim: Claim, evolved: Evolved) -> None:
+    """Everything that the job found out becomes true at once, or nothing does.
+
+    Raises FenceLost, and CollapseGuard when the new version would lose too much.
+    """
+    with transaction.atomic():
+        # Playbook before job: the same order as in reports and triggers, so no deadlock.
+        rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
+        playbook = rows.get(pk=claim.playbook_id)
+        job = claim.lock()
+        publication = publish_deltas(
+            playbook=playbook,
+            operations=evolved.operations,
+            reason=Version.Reason.EVOLUTION,
+            author=None,
+            job_id=job.pk,
+            base=job.from_version,
+            machine=True,
+            outcome_count=len(evolved.reflections),
+            uses=bullet_uses(playbook),
+        )
+        processed = settle_outcomes(job, evolved)
+        job.token_totals = token_totals(job)
+        job.complete(now=database_now(), version=publication.version, outcomes=processed)
+        job.save()
+        trigger_if_due(playbook, pending=pending_count(playbook), by=None)
+
+
+def settle_outcomes(job: EvolutionJob, evolved: Evolved) -> int:
+    """Reflected outcomes are processed; the others wait again, or are set aside with the reason.
+
+    Returns how many were processed.
+    """
+    now = database_now()
+    rows = list(Outcome.objects.filter(job=job))
+    for row in rows:
+        reflection = evolved.reflections.get(str(row.pk))
+        if reflection is not None:
+            row.processed_at = now
+            row.reflection_data = reflection.model_dump(mode="json")
+        else:
+            count_failure(row, evolved.set_aside.get(str(row.pk), "not reflected"))
+    Outcome.objects.bulk_update(rows, SETTLED, batch_size=200)
+    return sum(row.processed_at is not None for row in rows)
+
+
+SETTLED = ("processed_at", "reflection_data", "failures", "set_aside_reason", "job")
+
+
+def count_failure(row: Outcome, reason: str) -> None:
+    """One more reflection of this outcome failed; the third sets it aside, so it blocks nobody."""
+    row.failures += 1
+    row.job = None
+    if row.failures >= MAX_FAILURES:
+        row.set_aside_reason = reason[:300]
+
+
+def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:
+    """Calls, tokens and cost of every physical call made for this job, failed ones included."""
+    sums = UsageRecord.objects.filter(job_id=job.pk).aggregate(
+        calls=Count("id"),
+        prompt_tokens=Sum("prompt_tokens", default=0),
+        completion_tokens=Sum("completion_tokens", default=0),
+        cached_tokens=Sum("cached_tokens", default=0),
+        total_tokens=Sum("total_tokens", default=0),
+        cost_usd=Sum("cost_usd"),
+    )
+    cost = sums.pop("cost_usd")
+    return sums | {"cost_usd": None if cost is None else str(cost)}
+
+
+def bullet_uses(playbook: Playbook) -> dict[str, int]:
+    """How many outcomes were reported for versions that held each bullet.
+
+    Counted only once the playbook is nearly full, the one case in which ENGINE.md E4 asks for it:
+    it reads the text of every version that was ever reported for.
+    """
+    current = playbook.current_version
+    if current is None or current.token_count < NEARLY_FULL * playbook.token_budget:
+        return {}
+    counts: dict[str, int] = {}
+    versions = playbook.versions.annotate(uses=Count("outcomes")).filter(uses__gt=0)
+    for text, uses in versions.values_list("text", "uses").iterator():
+        for bullet_id in set(find_ids(text)):
+            counts[bullet_id] = counts.get(bullet_id, 0) + uses
+    return counts

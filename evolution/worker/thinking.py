@@ -1,0 +1,82 @@
+"""Think: from a claim to judged operations, with no transaction open and every step stored."""
+
+from django.conf import settings
+
+from evolution.engine.evolve import Engine, Evolved, OutcomeInput, PlaybookInput, evolve
+from evolution.engine.providers.rules import RulesEngine
+from evolution.models import Outcome
+from evolution.worker.checkpoints import StoredCheckpoints
+from evolution.worker.claims import Claim
+from evolution.worker.ledger import UsageLedger
+from playbooks.models import Version
+from playbooks.services import document_of
+
+CORE_VERSION = "1"
+"""Of the method in evolution/engine; stored with each job."""
+
+
+def think(claim: Claim) -> Evolved:
+    """The operations that the engine proposes for the claimed outcomes.
+
+    Raises the engine's LLMError kinds, and FenceLost as soon as the job is no longer ours.
+    """
+    with UsageLedger(claim) as ledger:
+        engine = choose_engine(ledger)
+        checkpoints = StoredCheckpoints(claim, engine)
+        claim.touch(
+            engine=engine.name,
+            prompt_versions=engine.prompt_versions,
+            config_hash=engine.config_hash,
+            ace_core_version=CORE_VERSION,
+        )
+        return evolve(
+            engine=engine,
+            playbook=playbook_input(claim),
+            outcomes=outcome_inputs(claim),
+            checkpoints=checkpoints,
+            concurrency=settings.LLM_CONCURRENCY,
+        )
+
+
+def choose_engine(ledger: UsageLedger) -> Engine:
+    """The engine of settings.ACE_ENGINE."""
+    if settings.ACE_ENGINE == "rules":
+        return RulesEngine()
+    # Importing openai costs 2 to 3 s: only a worker that calls a model pays them.
+    from evolution.engine.providers.model import ModelEngine  # noqa: PLC0415
+    from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415
+
+    llm = OpenAILLM(
+        api_key=settings.OPENAI_API_KEY,
+        base_url=settings.OPENAI_BASE_URL or None,
+        deadline=settings.LLM_DEADLINE_SECONDS,
+        ledger=ledger,
+    )
+    return ModelEngine(
+        llm,
+        reflector_model=settings.ACE_REFLECTOR_MODEL,
+        curator_model=settings.ACE_CURATOR_MODEL,
+    )
+
+
+def playbook_input(claim: Claim) -> PlaybookInput:
+    """The base version: what every attempt of this job reads, whoever edits meanwhile."""
+    base = Version.objects.select_related("playbook").get(pk=claim.base_version_id)
+    return PlaybookInput(document=document_of(base), token_budget=base.playbook.token_budget)
+
+
+def outcome_inputs(claim: Claim) -> list[OutcomeInput]:
+    """The frozen set, oldest first."""
+    rows = Outcome.objects.filter(job=claim.job_id).order_by("created_at", "pk")
+    return [
+        OutcomeInput(
+            id=str(row.pk),
+            task=row.task_description,
+            status=row.status,
+            trace=row.reasoning_trace,
+            notes=row.notes,
+            signal=row.signal,
+            cited=tuple(row.cited_bullets),
+        )
+        for row in rows
+    ]
