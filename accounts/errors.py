@@ -43,6 +43,15 @@ class NotAuthenticated(AceError):
         super().__init__("Send a valid API key or access token as `Authorization: Bearer …`.")
 
 
+class WrongCredentials(NotAuthenticated):
+    """E-mail and password do not fit; the text does not say which."""
+
+    code = "wrong_credentials"
+
+    def __init__(self) -> None:
+        AceError.__init__(self, "No account has this e-mail and password. Check both.")
+
+
 class Forbidden(AceError):
     """The caller is known and the row is theirs, but the credential may not do this."""
 

@@ -1,0 +1,283 @@
+"""What the doors can do with people and their API keys."""
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import DatabaseError, IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts import keys
+from accounts.errors import Conflict, Invalid, NotAuthenticated, WrongCredentials
+from accounts.limits import take_rate
+from accounts.models import ApiKey, User
+from accounts.scopes import KEY_SCOPES, Principal
+from accounts.tokens import (
+    TokenPair,
+    issue_tokens,
+    refresh_tokens,
+    revoke_tokens,
+    user_for_access_token,
+)
+
+__all__ = [
+    "TokenPair",
+    "create_api_key",
+    "issue_tokens",
+    "log_in",
+    "principal_for_bearer",
+    "principal_for_key",
+    "refresh_tokens",
+    "register_user",
+    "revoke_api_key",
+    "revoke_tokens",
+    "rotate_api_key",
+    "update_api_key",
+]
+
+logger = logging.getLogger(__name__)
+MAX_NAME = 100
+MAX_OVERLAP = timedelta(days=7)
+DEFAULT_OVERLAP = timedelta(days=1)
+LAST_USED_STEP = timedelta(minutes=1)
+
+
+def register_user(*, email: str, password: str) -> None:
+    """The address has an account: a new one with this password, or the one it already had.
+
+    Returns nothing, and takes the same time, so that nobody learns who has an account: let the
+    person log in next. Raises Invalid with the fields.
+    """
+    email = _clean_email(email)
+    _check_password(password, User(email=email))
+    try:
+        with transaction.atomic():
+            User.objects.create_user(email, password)
+    except IntegrityError:
+        logger.info("Somebody registered an address that has an account.")
+
+
+def log_in(*, email: str, password: str, address: str) -> User:
+    """The active user with this e-mail and password, and `last_login` set.
+
+    `address` is the client's, for the limit. Raises RateLimited, WrongCredentials.
+    """
+    take_rate("log_in", address)
+    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+    if user is None:
+        # One hash, as for a known address, so that time does not tell them apart.
+        User().set_password(password)
+        raise WrongCredentials
+    if not user.check_password(password):
+        raise WrongCredentials
+    user.last_login = timezone.now()
+    user.save(update_fields=["last_login"])
+    return user
+
+
+def create_api_key(
+    *,
+    user: User,
+    name: str,
+    scopes: Iterable[str],
+    playbook_ids: Iterable[UUID | str] = (),
+    expires_at: datetime | None = None,
+    token: str | None = None,
+) -> tuple[ApiKey, str]:
+    """The user has one more key; its token is returned here and never again.
+
+    Without `expires_at` it lives for settings.API_KEY_LIFETIME. `token` is for bootstrap only: a
+    key that the operator chose, without an end of its own. Raises Invalid, Conflict.
+    """
+    if expires_at is None and token is None:
+        expires_at = timezone.now() + settings.API_KEY_LIFETIME
+    minted = keys.mint() if token is None else _chosen(token)
+    key = ApiKey(
+        user=user,
+        name=_clean_name(name),
+        prefix=minted.prefix,
+        digest=minted.digest,
+        scopes=_clean_scopes(scopes),
+        playbooks=_own_playbooks(user, playbook_ids),
+        expires_at=_in_future(expires_at),
+    )
+    return _insert_key(key), minted.token
+
+
+def update_api_key(
+    *,
+    key: ApiKey,
+    name: str | None = None,
+    scopes: Iterable[str] | None = None,
+    playbook_ids: Iterable[UUID | str] | None = None,
+) -> ApiKey:
+    """The key has the given name, scopes and playbooks; None leaves one as it is.
+
+    Raises Invalid, Conflict (`key_revoked`).
+    """
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
+        _refuse_revoked(key)
+        if name is not None:
+            key.name = _clean_name(name)
+        if scopes is not None:
+            key.scopes = _clean_scopes(scopes)
+        if playbook_ids is not None:
+            key.playbooks = _own_playbooks(key.user, playbook_ids)
+        key.save()
+    return key
+
+
+def rotate_api_key(*, key: ApiKey, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[ApiKey, str]:
+    """A new key takes over name, scopes and playbooks; the old one ends after `overlap`.
+
+    Raises Invalid (overlap over 7 days), Conflict (`key_revoked`, `key_rotated`).
+    """
+    if not timedelta(0) <= overlap <= MAX_OVERLAP:
+        raise Invalid.field("overlap_hours", "Choose an overlap of 0 to 168 hours.")
+    with transaction.atomic():
+        old = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
+        _refuse_revoked(old)
+        if ApiKey.objects.filter(rotated_from=old).exists():
+            raise Conflict("This key was already rotated. Rotate the new one.", code="key_rotated")
+        minted, now = keys.mint(), timezone.now()
+        fresh = ApiKey.objects.create(
+            user=old.user,
+            name=old.name,
+            prefix=minted.prefix,
+            digest=minted.digest,
+            scopes=old.scopes,
+            playbooks=old.playbooks,
+            expires_at=now + settings.API_KEY_LIFETIME,
+            rotated_from=old,
+        )
+        old.expires_at = min(old.expires_at or now + overlap, now + overlap)
+        old.save(update_fields=["expires_at", "updated_at"])
+    return fresh, minted.token
+
+
+def revoke_api_key(*, key: ApiKey, reason: str) -> ApiKey:
+    """The key is refused from the next request on; doing it twice changes nothing."""
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
+        key.revoke(reason=reason[:200], now=timezone.now())
+        key.save(update_fields=["revoked_at", "revoked_reason", "updated_at"])
+    return key
+
+
+def principal_for_bearer(token: str) -> Principal:
+    """Who sends this API key or access token, and what it allows. Raises NotAuthenticated."""
+    if token.count(".") == 2:
+        return Principal.of(user_for_access_token(token))
+    return principal_for_key(token)
+
+
+def principal_for_key(token: str) -> Principal:
+    """Who sends this API key, and what it allows; one query. Raises NotAuthenticated."""
+    if not keys.CHOSEN_PATTERN.fullmatch(token):
+        raise NotAuthenticated
+    usable = ApiKey.objects.usable().select_related("user")
+    key = usable.filter(prefix=keys.locate(token)).first()
+    if key is None or not keys.matches(token, key.digest):
+        raise NotAuthenticated
+    _note_use(key)
+    return Principal(
+        user=key.user,
+        scopes=frozenset(scope for scope in KEY_SCOPES if scope in key.scopes),
+        api_key=key,
+        playbook_ids=frozenset(map(UUID, key.playbooks)) if key.playbooks else None,
+    )
+
+
+def _note_use(key: ApiKey) -> None:
+    """Write last_used_at at most once a minute; a failure costs the figure, not the request."""
+    now = timezone.now()
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_STEP)
+    if key.last_used_at is not None and key.last_used_at >= now - LAST_USED_STEP:
+        return
+    try:
+        with transaction.atomic():
+            ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
+    except DatabaseError as error:
+        logger.warning("Could not note the use of key %s: %s", key.prefix, type(error).__name__)
+
+
+def _chosen(token: str) -> keys.MintedKey:
+    if not keys.CHOSEN_PATTERN.fullmatch(token):
+        raise Invalid.field(
+            "token", "Choose a key of 24 to 200 letters, digits, `_` and `-`, without spaces."
+        )
+    return keys.MintedKey(token, keys.locate(token), keys.digest(token))
+
+
+def _insert_key(key: ApiKey) -> ApiKey:
+    try:
+        with transaction.atomic():
+            key.save(force_insert=True)
+    except IntegrityError:
+        raise Conflict("This key exists already.", code="key_exists") from None
+    return key
+
+
+def _refuse_revoked(key: ApiKey) -> None:
+    if key.state != "active":
+        message = f"This key is {key.state}. Create a new one."
+        raise Conflict(message, code=f"key_{key.state}")
+
+
+def _clean_email(email: str) -> str:
+    email = email.strip().lower()
+    try:
+        validate_email(email)
+    except ValidationError:
+        raise Invalid.field("email", "Enter a valid e-mail address.") from None
+    if len(email) > 254:
+        raise Invalid.field("email", "Enter an e-mail address of at most 254 characters.")
+    return email
+
+
+def _check_password(password: str, user: User) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Invalid("Choose another password.", fields={"password": error.messages}) from None
+
+
+def _clean_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > MAX_NAME or not name.isprintable():
+        raise Invalid.field("name", f"Give the key a name of 1 to {MAX_NAME} characters.")
+    return name
+
+
+def _clean_scopes(scopes: Iterable[str]) -> list[str]:
+    wanted = set(scopes)
+    if not wanted or wanted - set(KEY_SCOPES):
+        known = ", ".join(KEY_SCOPES)
+        raise Invalid.field("scopes", f"Choose one or more of: {known}.")
+    return [scope.value for scope in KEY_SCOPES if scope in wanted]
+
+
+def _own_playbooks(user: User, ids: Iterable[UUID | str]) -> list[str]:
+    """The ids as text, in the given order; Invalid for one that is not the user's."""
+    try:
+        wanted = list(dict.fromkeys(UUID(str(given)) for given in ids))
+    except ValueError:
+        raise Invalid.field("playbook_ids", "Send playbook ids (UUIDs).") from None
+    found = set(user.playbooks.filter(pk__in=wanted).values_list("pk", flat=True))
+    missing = [given for given in wanted if given not in found]
+    if missing:
+        raise Invalid.field("playbook_ids", f"No playbook with id {missing[0]} is yours.")
+    return [str(given) for given in wanted]
+
+
+def _in_future(moment: datetime | None) -> datetime | None:
+    if moment is not None and moment <= timezone.now():
+        raise Invalid.field("expires_at", "Choose a time that is still to come.")
+    return moment
