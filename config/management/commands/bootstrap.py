@@ -1,0 +1,26 @@
+"""`manage.py bootstrap`: the first login."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.errors import AceError
+from config.bootstrap import make_first_login
+
+
+class Command(BaseCommand):
+    help = "Make the first login what ACE_BOOTSTRAP_* say, or generate it on an empty database."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            made = make_first_login()
+        except AceError as error:
+            raise CommandError(error.message) from None
+        if made.warning:
+            self.stderr.write(made.warning)
+        if made.password or made.api_key:
+            self.stdout.write(f"First login, shown once: {made.email}")
+        if made.password:
+            self.stdout.write(f"  password  {made.password}")
+        if made.api_key:
+            self.stdout.write(f"  API key   {made.api_key}")

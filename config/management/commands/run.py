@@ -1,0 +1,74 @@
+"""`manage.py run`: the whole platform on one machine, under one supervisor."""
+
+import socket
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, connection
+
+from config.health import address_of, is_serving
+from config.supervisor import Child, Supervisor
+
+
+class Command(BaseCommand):
+    help = "Prepare the database, then run web, MCP and worker until Ctrl-C."
+    requires_system_checks: list[str] = []  # migrate runs them
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        require_free(settings.HOST, settings.PORT)
+        self.prepare()
+        host = address_of(settings.HOST)
+        shown = f"[{host}]" if ":" in host else host
+        name = settings.ALLOWED_HOSTS[0].lstrip(".*") or host
+        supervisor = Supervisor(
+            children(),
+            is_ready=lambda: is_serving(settings.HOST, settings.PORT, name=name),
+            on_ready=lambda: print(f"ready http://{shown}:{settings.PORT}", flush=True),
+        )
+        sys.exit(supervisor.run())
+
+    def prepare(self) -> None:
+        """Migrations are applied, starters loaded, a first login exists."""
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+        except OperationalError as error:
+            raise CommandError(f"The database does not answer: {error}") from None
+        if not settings.LOCAL:
+            call_command("collectstatic", interactive=False, verbosity=0)
+        call_command("load_starters", verbosity=0)
+        call_command("bootstrap", stdout=self.stdout, stderr=self.stderr)
+        # The supervisor needs no database; a pool would keep a connection open for nothing.
+        connection.close()
+        if getattr(connection, "pool", None):
+            connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL only
+
+
+def children() -> list[Child]:
+    """The command lines that make up a running platform."""
+    web = ["-m", "uvicorn", "config.asgi:application", "--log-level", "warning"]
+    web += ["--host", settings.HOST, "--port", str(settings.PORT)]
+    # No access log: a query string may carry what is nobody's business. An open event stream would
+    # hold the shutdown up for ever.
+    web += ["--no-access-log", "--no-server-header", "--timeout-graceful-shutdown", "5"]
+    manage = str(settings.BASE_DIR / "manage.py")
+    return [
+        Child("web", [sys.executable, *web]),
+        Child("worker", [sys.executable, manage, "run_worker"]),
+    ]
+
+
+def require_free(host: str, port: int) -> None:
+    """Raise CommandError with a sentence when nothing can listen there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise CommandError(
+                f"Port {port} on {host} cannot be used ({error.strerror}). Stop what uses it, or "
+                f"choose another: PORT={port % 65_535 + 1} make run"
+            ) from None
