@@ -5,6 +5,7 @@ killing an idle worker wedged 3 of 8 clusters. The parent's death leaves live or
 cluster gets its own process group, and the group is ended as a whole.
 """
 
+import ctypes
 import logging
 import os
 import signal
@@ -30,6 +31,15 @@ SILENT_AFTER = timedelta(seconds=45)
 GRACE_SECONDS = 20
 
 
+def end_with_parent() -> None:
+    """In the child, before exec: be terminated when the watchdog dies, even by kill -9.
+
+    Linux only (prctl PR_SET_PDEATHSIG = 1). Elsewhere an orphaned cluster goes on until it is
+    stopped by hand; the rows keep it harmless.
+    """
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
 class Cluster:
     """One `manage.py qcluster` in a process group of its own."""
 
@@ -40,6 +50,7 @@ class Cluster:
             [sys.executable, str(settings.BASE_DIR / "manage.py"), "qcluster"],
             env=os.environ | {WORKER_VARIABLE: self.worker, "DATABASE_POOL": "false"},
             start_new_session=True,
+            preexec_fn=end_with_parent if sys.platform == "linux" else None,
         )
 
     def is_silent(self) -> bool:

@@ -1,0 +1,26 @@
+"""What the engine reads: a playbook, and what agents reported about it."""
+
+from dataclasses import dataclass
+
+from playbooks.document import Document
+
+
+@dataclass(frozen=True)
+class OutcomeInput:
+    """One report. `status`: success, failure or partial. `cited`: ids the agent says it used."""
+
+    id: str
+    task: str
+    status: str
+    trace: str = ""
+    notes: str = ""
+    signal: str = "self_report"
+    cited: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlaybookInput:
+    """The base version of a job. `token_budget` is what the playbook may grow to."""
+
+    document: Document
+    token_budget: int

@@ -1,0 +1,122 @@
+"""What the engine asks of a model: one request, one reply, one metered call, three ways to fail."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from playbooks.document import estimate_tokens
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class LLMRequest(Generic[AnswerT]):
+    """One question. `step` names it in the ledger: `curate`, or `reflect:<outcome id>`."""
+
+    role: str
+    step: str
+    model: str
+    messages: list[dict[str, str]]
+    schema: type[AnswerT]
+    schema_name: str
+    max_tokens: int
+
+    @property
+    def operation(self) -> str:
+        """`reflect`, `curate` or `generate`."""
+        return self.step.partition(":")[0]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call. `prompt_tokens` includes the cached ones; `estimated` = counted by us."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    total_tokens: int = 0
+    estimated: bool = False
+
+    @classmethod
+    def estimate(cls, request: LLMRequest[Any], text: str = "") -> "Usage":
+        """What the call used as far as we can tell: the text sent, and the text received."""
+        sent = sum(estimate_tokens(message["content"]) for message in request.messages)
+        received = estimate_tokens(text) if text else 0
+        return cls(sent, received, total_tokens=sent + received, estimated=True)
+
+
+@dataclass(frozen=True)
+class LLMReply:
+    """A model's words. `finish_reason` is `length` when they were cut off."""
+
+    text: str
+    usage: Usage
+    model: str
+    request_id: str
+    finish_reason: str = "stop"
+
+
+class LLM(Protocol):
+    """A model behind an address."""
+
+    def complete(self, request: LLMRequest[Any]) -> LLMReply:
+        """Make exactly one physical call, metered through a Ledger; raises an LLMError.
+
+        Called from several threads at once.
+        """
+        ...
+
+
+class Ledger(Protocol):
+    """Where physical calls are written down. Called from the engine's threads."""
+
+    def begin(self, *, step: str, operation: str, model: str) -> Any:
+        """Write that a call is about to be made; the entry is passed to `finish`."""
+        ...
+
+    def finish(
+        self, entry: Any, *, usage: Usage, model: str, request_id: str, error: str = ""
+    ) -> None:
+        """Write what the call used; `error` is a code, empty for an answer."""
+        ...
+
+
+class LLMError(Exception):
+    """A call, or a whole question, came to nothing. `message` is a sentence for a person.
+
+    It never quotes a prompt, an outcome or a key: it is stored on the job and shown.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class TransientError(LLMError):
+    """It will pass: the job waits, `retry_after` seconds if the provider named them."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        costs_attempt: bool = True,
+    ) -> None:
+        super().__init__(code, message)
+        self.retry_after = retry_after
+        self.costs_attempt = costs_attempt
+
+
+class CredentialError(LLMError):
+    """The key, the quota, the model's name or the address is wrong: a person has to act."""
+
+
+class AnswerError(LLMError):
+    """The model gave no usable answer to this question; others may still get one."""
+
+
+class DialectRefused(LLMError):
+    """The provider does not know a parameter we sent. The LLM now leaves it out: ask again."""

@@ -1,0 +1,55 @@
+"""Asking again when a call came to nothing for a reason that has nothing to do with the question.
+
+The job row owns every retry that takes longer than a moment; here are only the quick ones.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from evolution.engine.llm import LLM, DialectRefused, LLMReply, LLMRequest, TransientError
+
+QUICK_PAUSES = (0.25, 1.0)
+"""Seconds before the second and the third try after a time-out, a reset or a 5xx."""
+LONGEST_WAIT = 20.0
+"""Seconds: a Retry-After up to this is waited for here, a longer one by the job."""
+MAX_DIALECTS = 4
+
+Wait = Callable[[float], Any]
+"""Waits that many seconds; a true answer (as of `Event.wait`) means: stop, do not try again."""
+
+
+class PatientLLM:
+    """An LLM that tries a failed call up to two times more. Several threads may share one."""
+
+    def __init__(self, llm: LLM, wait: Wait = time.sleep) -> None:
+        self._llm = llm
+        self._wait = wait
+
+    def complete(self, request: LLMRequest[Any]) -> LLMReply:
+        """The first reply; raises what the last try raised."""
+        for number in range(len(QUICK_PAUSES)):
+            try:
+                return self._understood(request)
+            except TransientError as error:
+                pause = pause_before_retry(error, number)
+                if pause is None or self._wait(pause):
+                    raise
+        return self._understood(request)
+
+    def _understood(self, request: LLMRequest[Any]) -> LLMReply:
+        """One call, repeated at once while the LLM learns what its provider does not accept."""
+        for _ in range(MAX_DIALECTS):
+            try:
+                return self._llm.complete(request)
+            except DialectRefused:
+                continue
+        return self._llm.complete(request)
+
+
+def pause_before_retry(error: TransientError, number: int) -> float | None:
+    """Seconds until the next quick try (the first has number 0), or None to leave it to the job."""
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= LONGEST_WAIT else None
+    # A rate limit without a hint costs no attempt: quick tries would only make it worse.
+    return QUICK_PAUSES[number] if error.costs_attempt else None

@@ -1,0 +1,220 @@
+"""Claim, think, publish with the rules engine; and what happens to jobs that cannot."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from accounts.models import User
+from accounts.scopes import Principal
+from evolution import worker
+from evolution.clock import database_now
+from evolution.engine.llm import CredentialError, TransientError
+from evolution.models import EvolutionJob, Outcome
+from evolution.services import cancel_evolution, trigger_evolution
+from evolution.worker import run_evolution, sweep
+from evolution.worker.claims import FenceLost, claim_job
+from evolution.worker.endings import backoff
+from evolution.worker.publication import publish
+from evolution.worker.thinking import think
+from playbooks import services as playbooks
+from playbooks.deltas import Operation
+from playbooks.models import Delta, Playbook
+from tests.factories import make_outcome
+
+
+@pytest.fixture
+def job(playbook: Playbook, alice: User) -> EvolutionJob:
+    lesson = "lesson: Run the linter before the tests."
+    make_outcome(playbook, alice, bullet_ids=["str-00001"], notes=lesson)
+    return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+
+
+def raising(error: Exception) -> object:
+    def think(_: object) -> None:
+        raise error
+
+    return think
+
+
+def test_an_evolution_counts_votes_and_adds_the_lesson(job: EvolutionJob) -> None:
+    assert run_evolution(str(job.pk)) == "completed"
+    job.refresh_from_db()
+    assert (job.status, job.outcomes_processed, job.engine) == ("completed", 1, "rules")
+    text = playbooks.export_playbook(playbook=job.playbook)
+    assert "[str-00001] helpful=3 harmful=0" in text
+    assert "Run the linter before the tests." in text
+
+
+def test_the_outcome_is_processed_and_remembers_its_job(job: EvolutionJob) -> None:
+    run_evolution(str(job.pk))
+    outcome = Outcome.objects.get()
+    assert outcome.processed_at is not None
+    assert outcome.job == job
+
+
+def test_the_same_job_twice_makes_one_version(job: EvolutionJob) -> None:
+    """ENGINE.md E9, point 5."""
+    run_evolution(str(job.pk))
+    assert run_evolution(str(job.pk)) == "nothing to claim"
+    assert job.playbook.versions.count() == 2
+
+
+def test_two_jobs_make_consecutive_versions(job: EvolutionJob, alice: User) -> None:
+    """ENGINE.md E9, point 6: no bullet is lost between them."""
+    run_evolution(str(job.pk))
+    make_outcome(job.playbook, alice, notes="lesson: Pin every dependency with its hash.")
+    second = trigger_evolution(playbook=job.playbook, by=Principal.of(alice)).job
+    run_evolution(str(second.pk))
+    versions = list(job.playbook.versions.order_by("number"))
+    assert [version.number for version in versions] == [1, 2, 3]
+    assert "Run the linter" in versions[2].text
+    assert "Pin every dependency" in versions[2].text
+
+
+def test_nothing_learned_makes_no_version(playbook: Playbook, alice: User) -> None:
+    make_outcome(playbook, alice)
+    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    assert run_evolution(str(job.pk)) == "completed"
+    job.refresh_from_db()
+    assert (job.to_version, playbook.versions.count()) == (None, 1)
+
+
+@pytest.mark.parametrize("job_id", ["not a uuid", str(uuid4()), ""])
+def test_a_message_about_no_job_does_nothing(db: None, job_id: str) -> None:
+    assert run_evolution(job_id) == "nothing to claim"
+
+
+def test_a_transient_fault_puts_the_job_back_with_a_later_time(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = TransientError("overloaded", "The provider is overloaded.", retry_after=300)
+    monkeypatch.setattr(worker, "think", raising(error))
+    assert run_evolution(str(job.pk)) == "waiting"
+    job.refresh_from_db()
+    assert (job.status, job.wait_reason) == ("queued", "The provider is overloaded.")
+    assert job.next_attempt_at is not None
+    assert job.next_attempt_at > database_now() + timedelta(seconds=290)
+
+
+def test_the_fifth_error_of_ours_fails_the_job_and_frees_its_outcomes(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "think", raising(RuntimeError("a bug")))
+    for _ in range(5):
+        EvolutionJob.objects.update(next_attempt_at=None)
+        run_evolution(str(job.pk))
+    job.refresh_from_db()
+    assert (job.status, job.error_code, job.attempt) == ("failed", "attempts_used_up", 5)
+    assert Outcome.objects.pending().count() == 1
+
+
+def test_a_refused_key_fails_at_once_with_a_reason_to_act_on(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = CredentialError("bad_key", "The provider refused OPENAI_API_KEY.")
+    monkeypatch.setattr(worker, "think", raising(error))
+    run_evolution(str(job.pk))
+    job.refresh_from_db()
+    assert (job.status, job.error_message) == ("failed", "The provider refused OPENAI_API_KEY.")
+
+
+def test_the_outcomes_of_a_job_are_frozen_at_its_first_claim(
+    job: EvolutionJob, alice: User
+) -> None:
+    assert claim_job(str(job.pk)) is not None
+    make_outcome(job.playbook, alice)
+    EvolutionJob.objects.update(status="queued", next_attempt_at=None)
+    assert claim_job(str(job.pk)) is not None
+    assert Outcome.objects.filter(job=job).count() == 1
+    assert Outcome.objects.pending().count() == 1
+
+
+def test_a_worker_that_lost_its_fence_publishes_nothing(job: EvolutionJob, alice: User) -> None:
+    claim = claim_job(str(job.pk))
+    assert claim is not None
+    evolved = think(claim)
+    cancel_evolution(job=job, by=Principal.of(alice))
+    with pytest.raises(FenceLost):
+        publish(claim, evolved)
+    assert job.playbook.versions.count() == 1
+
+
+def test_a_persons_edit_meanwhile_is_never_overwritten(job: EvolutionJob, alice: User) -> None:
+    """ENGINE.md E6: a stale update is rejected, votes and additions still apply."""
+    claim = claim_job(str(job.pk))
+    assert claim is not None
+    evolved = think(claim)
+    edit = Operation(type="UPDATE", id="str-00001", content="Read the failing test twice.")
+    playbooks.edit_playbook(playbook=job.playbook, by=Principal.of(alice), operations=[edit])
+    stale = Operation(type="UPDATE", id="str-00001", content="Overwritten by a machine.")
+    evolved.operations.append(stale)
+    publish(claim, evolved)
+    text = playbooks.export_playbook(playbook=Playbook.objects.get(pk=job.playbook_id))
+    assert "[str-00001] helpful=3 harmful=0 :: Read the failing test twice." in text
+    assert Delta.objects.get(reason_code="conflict").status == "rejected"
+
+
+def test_after_the_lease_of_a_dead_worker_the_job_runs_again(job: EvolutionJob) -> None:
+    """ENGINE.md E9, point 15."""
+    assert claim_job(str(job.pk)) is not None
+    EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
+    assert sweep()["rescued"] == 1
+    assert run_evolution(str(job.pk)) == "completed"
+
+
+def test_the_fourth_dead_worker_fails_the_job_as_poison(job: EvolutionJob) -> None:
+    for _ in range(4):
+        assert claim_job(str(job.pk)) is not None
+        EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
+        sweep()
+    job.refresh_from_db()
+    assert (job.status, job.error_code, job.rescues) == ("failed", "poison", 4)
+    assert Outcome.objects.pending().count() == 1
+
+
+def test_a_live_lease_is_left_alone(job: EvolutionJob) -> None:
+    assert claim_job(str(job.pk)) is not None
+    assert sweep()["rescued"] == 0
+
+
+def test_a_job_whose_message_was_lost_is_rung_again(job: EvolutionJob) -> None:
+    EvolutionJob.objects.update(rung_at=database_now() - timedelta(minutes=1))
+    assert sweep()["rung"] == 1
+    assert sweep()["rung"] == 0
+
+
+def test_after_the_hours_one_pending_outcome_is_enough(playbook: Playbook, alice: User) -> None:
+    make_outcome(playbook, alice)
+    assert sweep()["triggered"] == 0
+    Outcome.objects.update(created_at=database_now() - timedelta(hours=25))
+    assert sweep()["triggered"] == 1
+    assert EvolutionJob.objects.get().trigger == "time"
+
+
+def test_a_playbook_whose_evolution_just_failed_is_not_started_again_by_the_sweep(
+    job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(6):
+        make_outcome(job.playbook, alice)
+    monkeypatch.setattr(worker, "think", raising(CredentialError("bad_key", "Refused.")))
+    run_evolution(str(job.pk))
+    assert sweep() == {"rescued": 0, "triggered": 0, "rung": 0}
+
+
+def test_outcomes_that_came_meanwhile_start_the_next_evolution(
+    job: EvolutionJob, alice: User
+) -> None:
+    claim = claim_job(str(job.pk))
+    assert claim is not None
+    for _ in range(5):
+        make_outcome(job.playbook, alice)
+    publish(claim, think(claim))
+    assert EvolutionJob.objects.active().get().trigger == "threshold"
+
+
+def test_waits_double_and_stay_under_fifteen_minutes() -> None:
+    waits = [backoff(attempt).total_seconds() for attempt in range(10)]
+    assert 10 <= waits[0] <= 15
+    assert 20 <= waits[1] <= 30
+    assert max(waits) <= 900

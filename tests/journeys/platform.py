@@ -1,0 +1,110 @@
+"""The whole platform as a user starts it: `manage.py run` in a process of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from django.conf import settings
+
+EMAIL = "first@example.org"
+PASSWORD = "a long first password"
+KEEP = ("PATH", "HOME", "LANG", "VIRTUAL_ENV")
+
+
+class Platform:
+    """A started platform: `url`, the first login's `key`, and everything it printed so far."""
+
+    def __init__(self, env: dict[str, str], key: str) -> None:
+        self.key = key
+        self.url = ""
+        self.lines: list[str] = []
+        self._ready = threading.Event()
+        self.process = subprocess.Popen(
+            [sys.executable, str(settings.BASE_DIR / "manage.py"), "run"],
+            env=env,
+            cwd=settings.BASE_DIR,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if line.startswith("ready http"):
+                self.url = line.split()[1]
+                self._ready.set()
+        self._ready.set()
+
+    def wait(self, seconds: float = 90) -> None:
+        """Until it serves; the printed lines are the message when it does not."""
+        self._ready.wait(seconds)
+        assert self.url, "".join(self.lines)
+
+    def stop(self) -> int:
+        """End it as Ctrl-C does; the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(60)
+        self._reader.join(5)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running_platform(key: str, **extra: str) -> Iterator[Platform]:
+    """A platform on its own empty database: SQLite, or one made beside TEST_DATABASE_URL's."""
+    with tempfile.TemporaryDirectory() as folder, own_database() as database_url:
+        env = {name: os.environ[name] for name in KEEP if name in os.environ} | {
+            "ACE_DATA_DIR": str(Path(folder) / "var"),
+            "PORT": str(free_port()),
+            "ACE_BOOTSTRAP_EMAIL": EMAIL,
+            "ACE_BOOTSTRAP_PASSWORD": PASSWORD,
+            "ACE_BOOTSTRAP_API_KEY": key,
+            **extra,
+        }
+        if database_url:
+            secrets = {"SECRET_KEY": "s" * 40, "JWT_SECRET_KEY": "j" * 40}
+            env |= secrets | {"DATABASE_URL": database_url, "HTTPS": "false"}
+        platform = Platform(env, key)
+        try:
+            platform.wait()
+            yield platform
+        finally:
+            platform.stop()
+
+
+@contextmanager
+def own_database() -> Iterator[str]:
+    """The URL of a fresh PostgreSQL database, or nothing where the suite runs on SQLite."""
+    server = os.environ.get("TEST_DATABASE_URL", "")
+    if not server:
+        yield ""
+        return
+    name = f"journey_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]  # made of hex
+        try:
+            yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
