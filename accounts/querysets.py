@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, Union
 from uuid import UUID
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import models
 from django.db.models import Q
 
@@ -43,5 +44,5 @@ class OwnedQuerySet(models.QuerySet[M]):
         """The row with this id, or NotFound with the text that a missing row gets too."""
         try:
             return self.get(pk=UUID(str(pk)))
-        except (ValueError, self.model.DoesNotExist):
+        except (ValueError, ObjectDoesNotExist):
             raise NotFound(str(self.model._meta.verbose_name), self.missing_hint) from None

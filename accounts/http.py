@@ -1,0 +1,13 @@
+"""The request that a page sees once somebody is logged in."""
+
+from django.http import HttpRequest
+from django_htmx.middleware import HtmxDetails
+
+from accounts.models import User
+
+
+class UserRequest(HttpRequest):
+    """For views behind `@login_required`: the user is a User; `htmx` is true for fragments."""
+
+    user: User
+    htmx: HtmxDetails

@@ -1,0 +1,71 @@
+"""What every REST route shares: who asks, what was sent, and how lists are cut into pages."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from django.conf import settings
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer, Serializer
+
+from accounts.errors import Invalid, NotAuthenticated
+from accounts.scopes import Principal, Scope
+
+M = TypeVar("M", bound=Model)
+TOP = 2_147_483_647
+
+
+class Door(GenericAPIView[Any]):
+    """A REST route. `scopes` says what each of its methods needs; None means public."""
+
+    scopes: ClassVar[Mapping[str, Scope | None]] = {}
+    ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
+
+    @property
+    def who(self) -> Principal:
+        """The credential in use. Raises NotAuthenticated on a public route without one."""
+        if not isinstance(self.request.auth, Principal):
+            raise NotAuthenticated
+        return self.request.auth
+
+    def sent(self, shape: type[Serializer[Any]]) -> dict[str, Any]:
+        """The request's body in this shape; what does not fit becomes a 400 with its fields."""
+        serializer = shape(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        sent: dict[str, Any] = serializer.validated_data
+        return sent
+
+    def page(self, rows: QuerySet[M], shape: type[BaseSerializer[Any]]) -> Response:
+        """One cursor page of the rows, in `ordering`."""
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(shape(page, many=True).data)
+
+    def number(self, name: str, *, default: int | None = None) -> int | None:
+        """A positive whole number from the query string. Raises Invalid."""
+        text = self.request.query_params.get(name, "")
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) <= 10 and 0 < int(text) <= TOP):
+            raise Invalid.field(name, "Send a whole number from 1 up.")
+        return int(text)
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        # DRF takes a body of undeclared length for none; the parser stops at the same limit.
+        if request.META.get("HTTP_TRANSFER_ENCODING") and not request.META.get("CONTENT_LENGTH"):
+            request.META["CONTENT_LENGTH"] = str(settings.MAX_BODY_BYTES + 1)
+        return super().initialize_request(request, *args, **kwargs)
+
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+def client_address(request: Request) -> str:
+    """The network address that limits on signing in count by."""
+    return str(request.META.get("REMOTE_ADDR") or "unknown")
