@@ -1,0 +1,130 @@
+"""What `make test` runs, quick checks first. `python -m tests.run lint|types` runs a part.
+
+The suite runs on SQLite, then on PostgreSQL: from TEST_DATABASE_URL if set, else on a temporary
+cluster, else the last lines say that PostgreSQL was not tested.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.postgres import NoPostgres, temporary_cluster
+
+BIN = Path(sys.executable).parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+LINT = {
+    "ruff": ["ruff", "check", "--quiet", "."],
+    "format": ["ruff", "format", "--check", "--quiet", "."],
+    "imports": ["lint-imports", "--no-logo"],
+    "migrations": ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
+}
+TYPES = {"types": ["mypy", "."]}
+
+
+class Run:
+    """The steps of one `make test`, what they counted, and what was left out."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+        self.counted: Counter[str] = Counter()
+        self.left_out: list[str] = []
+
+    def checks(self, steps: dict[str, list[str]]) -> None:
+        """Run all of `steps`, so that one look shows everything that is wrong."""
+        for name, (program, *arguments) in steps.items():
+            self.step(name, [str(BIN / program), *arguments], {"ACE_LOCAL": "true"})
+
+    def step(self, name: str, command: list[str], environment: dict[str, str]) -> None:
+        print(f"== {name}", flush=True)
+        start = time.monotonic()
+        code = subprocess.run(command, env=os.environ | environment, check=False).returncode
+        print(f"== {name}: {'failed' if code else 'ok'}, {time.monotonic() - start:.0f} s")
+        if code:
+            self.failed.append(name)
+
+    def suite(self, database: str, url: str) -> None:
+        """Run every test on one database and add up what ran."""
+        pytest = [str(BIN / "python"), "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
+        pytest += [] if find_browser() else ["-m", "not browser"]
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.xml"
+            pytest += [f"--junitxml={report}", "-o", "junit_logging=no"]
+            self.step(f"tests on {database}", pytest, {"TEST_DATABASE_URL": url})
+            self.count(report)
+
+    def count(self, report: Path) -> None:
+        if not report.exists():
+            return
+        for suite in ElementTree.parse(report).iter("testsuite"):  # noqa: S314 - pytest wrote it
+            for name in ("tests", "failures", "errors", "skipped"):
+                self.counted[name] += int(suite.get(name, 0))
+
+    def suites(self) -> None:
+        """Run the suite on each database that can be had."""
+        if not find_browser():
+            self.left_out.append("Pages were not tested in a browser: no Chromium found.")
+        self.suite("SQLite", "")
+        try:
+            with postgres() as url:
+                self.suite("PostgreSQL", url)
+        except NoPostgres as error:
+            self.left_out.append(f"PostgreSQL was not tested: {error}.")
+
+    def close(self) -> int:
+        """Print what failed, was left out and was counted; return the exit code."""
+        bad = self.counted["failures"] + self.counted["errors"]
+        if self.failed:
+            print(f"Failed: {', '.join(self.failed)}.")
+        if self.counted["tests"]:
+            good = self.counted["tests"] - bad - self.counted["skipped"]
+            print(f"{good} passed, {bad} failed, {self.counted['skipped']} skipped")
+        for line in self.left_out:
+            print(line)
+        return 1 if self.failed else 0
+
+
+def find_browser() -> str | None:
+    """Return Chromium's path, if there is one."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """Yield the URL of a PostgreSQL to test on; raises NoPostgres."""
+    given = os.environ.get("TEST_DATABASE_URL", "")
+    if given:
+        yield given
+        return
+    with temporary_cluster() as url:
+        yield url
+
+
+def main(part: str) -> int:
+    """Run the quick checks, then what is slow; stop between the two when a check failed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # runs what cleans up
+    run = Run()
+    if part in {"lint", "all"}:
+        run.checks(LINT)
+    if part in {"types", "all"}:
+        run.checks(TYPES)
+    if part == "all" and run.failed:
+        run.left_out.append("The tests were not run: mend the checks first.")
+    elif part == "all":
+        run.suites()
+    return run.close()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main((sys.argv[1:] or ["all"])[0]))
+    except KeyboardInterrupt:
+        sys.exit("stopped")
