@@ -1,0 +1,136 @@
+"""One ASGI process: Django, and /mcp beside it.
+
+Run it with uvicorn and a `timeout_graceful_shutdown` of some seconds: without one, a client that
+never ends its request holds up the shutdown for ever.
+"""
+
+import os
+import uuid
+
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django_application = get_asgi_application()
+
+from config.middleware import GIVEN_ID, request_id  # noqa: E402 - needs the settings
+from mcp_bridge.errors import REQUEST_ID  # noqa: E402 - needs the models
+from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
+
+# A refused upload is still read up to here: a reset connection would swallow the answer.
+DRAINED_BYTES = 64 * 1024 * 1024
+
+
+class BodyTooLarge(Exception):
+    """More bytes came than MAX_BODY_BYTES."""
+
+
+class BodyLimit:
+    """Answers 413 over settings.MAX_BODY_BYTES; counts, because a chunked body declares nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        count = 0
+
+        async def counted() -> Message:
+            nonlocal count
+            message = await receive()
+            count += len(message.get("body", b""))
+            if count > settings.MAX_BODY_BYTES:
+                raise BodyTooLarge
+            return message
+
+        async def unless_refused(message: Message) -> None:
+            # An app that turns our exception into a 500 of its own is not heard.
+            if count <= settings.MAX_BODY_BYTES:
+                await send(message)
+
+        try:
+            if _declared(scope) > settings.MAX_BODY_BYTES:
+                raise BodyTooLarge
+            await self.app(scope, counted, unless_refused)
+        except BodyTooLarge:
+            await _drain(scope, receive)
+            await _too_large(scope)(scope, receive, send)
+
+
+def _declared(scope: Scope) -> int:
+    given = Headers(scope=scope).get("content-length", "")
+    return int(given) if given.isdecimal() else 0
+
+
+async def _drain(scope: Scope, receive: Receive) -> None:
+    """Read on, so that the client gets to the answer; not if it waits for our word to send."""
+    if Headers(scope=scope).get("expect", "").lower() == "100-continue":
+        return
+    count = 0
+    while count < DRAINED_BYTES:
+        message = await receive()
+        count += len(message.get("body", b""))
+        if not message.get("more_body", False):
+            return
+
+
+def _too_large(scope: Scope) -> JSONResponse:
+    message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
+    error = {"code": "too_large", "message": message}
+    known = scope.get(REQUEST_ID) or uuid.uuid4().hex
+    body = {"error": error, "request_id": known}
+    return JSONResponse(body, status_code=413, headers={"X-Request-ID": known})
+
+
+class RequestIds:
+    """Gives /mcp what config.middleware.RequestId gives Django: one id in logs and answers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = Headers(scope=scope).get("x-request-id", "")
+        known = given if GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
+        request_id.set(known)
+
+        async def with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-ID"] = known
+            await send(message)
+
+        await self.app({**scope, "path": "/mcp", REQUEST_ID: known}, receive, with_id)
+
+
+class Application:
+    """Sends /mcp to the agents' door and everything else to `people`."""
+
+    def __init__(self, people: ASGIApp) -> None:
+        self.mcp = build_http_app()
+        self.agents = RequestIds(BodyLimit(self.mcp))
+        self.people = BodyLimit(people)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.mcp(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
+            await self.agents(scope, receive, send)
+        else:
+            await self.people(scope, receive, send)
+
+
+def build_application() -> Application:
+    """Django and /mcp; one object serves one run of one event loop."""
+    return Application(django_application)
+
+
+def build_mcp_application() -> Application:
+    """/mcp alone, for `manage.py run_mcp --transport streamable-http`."""
+    return Application(PlainTextResponse("Only /mcp is served here.\n", status_code=404))
+
+
+application = build_application()

@@ -1,0 +1,70 @@
+"""`manage.py run_mcp`: the agents' door without the pages, on stdio or over HTTP."""
+
+import os
+from argparse import ArgumentParser
+from typing import Any
+
+import anyio
+import uvicorn
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError
+
+from accounts import services as accounts
+from accounts.errors import NotAuthenticated
+from mcp_bridge.server import build_server
+
+# A client that never ends its request must not hold up a restart.
+SHUTDOWN_SECONDS = 5
+
+
+class Command(BaseCommand):
+    help = "Serve MCP on stdio (key in ACE_API_KEY) or alone over streamable HTTP at /mcp."
+    # Its warnings would be all that an agent's user sees of the start.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        transports = ("stdio", "streamable-http")
+        parser.add_argument("--transport", choices=transports, default="stdio")
+        parser.add_argument("--host", default=settings.MCP_SERVER_HOST)
+        parser.add_argument("--port", type=int, default=settings.MCP_SERVER_PORT)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["transport"] == "stdio":
+            self._serve_stdio()
+        else:
+            _serve_http(options["host"], options["port"])
+
+    def _serve_stdio(self) -> None:
+        key = os.environ.get("ACE_API_KEY", "")
+        problem = _problem_with(key)
+        if problem:
+            self.stderr.write(problem)
+            raise SystemExit(1)
+        anyio.run(build_server(api_key=key).run_stdio_async)
+
+
+def _problem_with(key: str) -> str:
+    """Why this key cannot serve, as one sentence, or ""."""
+    if not key:
+        return "Set ACE_API_KEY to one of your API keys; make one on the page API keys."
+    try:
+        accounts.principal_for_key(key)
+    except NotAuthenticated:
+        return "ACE_API_KEY is not a valid API key; make one on the page API keys."
+    except DatabaseError:
+        return "The database cannot be read; check DATABASE_URL and run `manage.py migrate`."
+    return ""
+
+
+def _serve_http(host: str, port: int) -> None:
+    # By name: the app with its limits is put together in config, which stands above this app.
+    uvicorn.run(
+        "config.asgi:build_mcp_application",
+        factory=True,
+        host=host,
+        port=port,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
