@@ -10,8 +10,16 @@ import accounts.urls
 import billing.urls
 import evolution.urls
 import playbooks.urls
+from config import views
 
+handler400 = views.bad_request
+handler403 = views.permission_denied
+handler404 = views.page_not_found
+handler500 = views.server_error
 pages = [
+    path("", views.home, name="home"),
+    path("healthz", views.healthz, name="healthz"),
+    path("readyz", views.readyz, name="readyz"),
     path("", include((accounts.urls.pages, "accounts"))),
     path("", include((billing.urls.pages, "billing"))),
     path("", include((playbooks.urls.pages, "playbooks"))),
@@ -26,5 +34,7 @@ api = [
 urlpatterns = [
     *pages,
     path("api/v1/", include((api, "api"))),
+    # Before the admin's own: staff log in under the same limit as everybody.
+    path("admin/login/", views.admin_log_in),
     path("admin/", admin.site.urls),
 ]

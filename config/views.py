@@ -1,0 +1,89 @@
+"""Home, health, and the pages that say what went wrong."""
+
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from accounts.errors import AceError, Forbidden
+from config.readiness import checks
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    if request.user.is_authenticated:
+        return redirect("playbooks:list")
+    return render(request, "config/home.html")
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """This process answers; it asks nobody else."""
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """200 when pages and REST can work; a silent worker is said, and does not take us out."""
+    found = {check.name: check.as_dict() for check in checks()}
+    down = any(check["status"] == "failed" for check in found.values())
+    body = {"status": "failed" if down else "ok", "checks": found}
+    return JsonResponse(body, status=HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK)
+
+
+def admin_log_in(request: HttpRequest) -> HttpResponse:
+    """Staff log in where everybody does, under the same limit; others are told why not."""
+    if request.user.is_authenticated:
+        raise Forbidden("This account is not staff's. Log out, then log in with one that is.")
+    wanted = urlencode({"next": request.GET.get("next") or reverse("admin:index")})
+    return redirect(f"{reverse('accounts:log_in')}?{wanted}")
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form without a valid token: most often the page was open for long, or cookies are off."""
+    message = "This page was open for too long, or cookies are off. Go back, reload, send again."
+    return error_page(request, 403, AceError(message, code="csrf"))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    message = "The server could not make sense of this request. Go back and try again."
+    return error_page(request, 400, AceError(message, code="bad_request"))
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_page(request, 403, Forbidden("Your account may not do this."))
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    message = "There is nothing at this address, or it is not yours."
+    return error_page(request, 404, AceError(message, code="not_found"))
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Needs neither the database nor a session: either may be what failed."""
+    request_id = getattr(request, "request_id", "")
+    if request.path.startswith("/api/"):
+        message = "Something failed on our side. Try again; if it stays, send us the request id."
+        return error_json(request, 500, AceError(message, code="server_error"))
+    return render(None, "500.html", {"request_id": request_id}, status=500)
+
+
+def error_page(request: HttpRequest, status: int, error: AceError) -> HttpResponse:
+    """The branded page, or for a program under /api/ the shape that its other errors have."""
+    if request.path.startswith("/api/"):
+        return error_json(request, status, error)
+    return render(request, "error.html", {"error": error, "status": status}, status=status)
+
+
+def error_json(request: HttpRequest, status: int, error: AceError) -> HttpResponse:
+    body = {
+        "error": {"code": error.code, "message": error.message},
+        "request_id": getattr(request, "request_id", ""),
+    }
+    return JsonResponse(body, status=status)
