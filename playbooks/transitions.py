@@ -1,0 +1,117 @@
+"""From one state to a wanted one: how an import, a starter's new file and a rollback become deltas.
+
+The records explain the whole difference, so that these versions are replayed like any other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from playbooks.document import Document, number_of
+from playbooks.operations import APPLIED, Record, Result
+from playbooks.state import (
+    ACTIVE,
+    MERGED,
+    RETIRED,
+    BulletState,
+    Snapshot,
+    State,
+    closure,
+    merged_ids,
+    recounted,
+)
+
+
+def imported(document: Document) -> dict[str, BulletState]:
+    """The bullets of a document, their counters as the base that later votes add to."""
+    return {
+        b.id: BulletState(
+            b.id,
+            b.section,
+            b.content,
+            helpful=b.helpful,
+            harmful=b.harmful,
+            base_helpful=b.helpful,
+            base_harmful=b.harmful,
+        )
+        for b in document.bullets
+    }
+
+
+def restored(state: State, snapshots: Mapping[str, Snapshot]) -> dict[str, BulletState]:
+    """Today's bullets with text, section, status and pin of the snapshots; votes stay as cast."""
+    return {
+        bullet_id: replace(
+            state.bullets[bullet_id],
+            **{name: then[name] for name in ("content", "section", "status", "pinned")},
+            merged_into=then["merged_into"],
+        )
+        for bullet_id, then in snapshots.items()
+    }
+
+
+def become(state: State, wanted: Mapping[str, BulletState], *, reason: str) -> Result:
+    """The state with the bullets of `wanted`; what it does not name is retired, never deleted.
+
+    A bullet that changes has one record: ADD (new), RESTORE (active again), REMOVE, MERGE, or
+    UPDATE (text, section, pin, or counters because a merge was undone).
+    """
+    bullets = {
+        bullet_id: _retired(bullet) if bullet_id not in wanted else wanted[bullet_id]
+        for bullet_id, bullet in {**wanted, **state.bullets}.items()
+    }
+    bullets = _recounted(state, bullets)
+    records: list[Record] = []
+    for bullet_id in sorted(bullets, key=number_of):
+        before, after = state.bullets.get(bullet_id), bullets[bullet_id]
+        if before is None or before.snapshot() != after.snapshot():
+            after = bullets[bullet_id] = _revised(before, after)
+            records.append(_record(len(records), before, after, reason))
+    highest = max((number_of(bullet_id) for bullet_id in bullets), default=0)
+    next_number = max(state.next_number, highest + 1)
+    return Result(State(state.sections, bullets, next_number), tuple(records))
+
+
+def _retired(bullet: BulletState) -> BulletState:
+    return replace(bullet, status=RETIRED, merged_into="")
+
+
+def _recounted(state: State, bullets: Mapping[str, BulletState]) -> dict[str, BulletState]:
+    """Counters again where what is merged into a bullet differs from before."""
+    old, new = merged_ids(state.bullets.values()), merged_ids(bullets.values())
+    return {
+        bullet_id: bullet
+        if not bullet.is_active or closure(old, bullet_id) == closure(new, bullet_id)
+        else recounted(bullet, [bullets[name] for name in closure(new, bullet_id)])
+        for bullet_id, bullet in bullets.items()
+    }
+
+
+def _revised(before: BulletState | None, after: BulletState) -> BulletState:
+    """One revision up when text, section or status changed."""
+    if before is None or _face(before) == _face(after):
+        return after
+    return replace(after, revision=before.revision + 1)
+
+
+def _face(bullet: BulletState) -> tuple[str, str, str, str]:
+    return (bullet.content, bullet.section, bullet.status, bullet.merged_into)
+
+
+def _record(index: int, before: BulletState | None, after: BulletState, reason: str) -> Record:
+    return Record(
+        index=index,
+        type=_type(before, after),
+        bullet_id=after.id,
+        before=before.snapshot() if before else None,
+        after=after.snapshot(),
+        reason=reason,
+        status=APPLIED,
+    )
+
+
+def _type(before: BulletState | None, after: BulletState) -> str:
+    if before is None:
+        return "ADD"
+    if before.status == after.status:
+        return "UPDATE"
+    return {ACTIVE: "RESTORE", RETIRED: "REMOVE", MERGED: "MERGE"}[after.status]
