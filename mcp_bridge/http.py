@@ -1,13 +1,17 @@
 """The HTTP rules of /mcp, checked on every request before the SDK sees it."""
 
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
+from mcp.types import INVALID_REQUEST, PARSE_ERROR
+from pydantic_core import from_json
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from accounts import services as accounts
 from accounts.errors import AceError, NotAuthenticated
@@ -101,3 +105,62 @@ def _answer(refused: Refused, scope: Scope) -> JSONResponse:
         status_code=refused.status,
         headers={**refused.headers, "Cache-Control": "no-store"},
     )
+
+
+class StrictBody:
+    """Passes on what is one JSON-RPC message; the SDK's own refusals quote the body and pydantic.
+
+    The parser also refuses lone surrogates, NaN and deep nesting, the same for every revision.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
+        problem = _problem_with(body)
+        if problem is not None:
+            answer = {"jsonrpc": "2.0", "id": None, "error": problem}
+            await JSONResponse(answer, status_code=400)(scope, receive, send)
+            return
+        await self.app(scope, _replay(body, receive), send)
+
+
+def _problem_with(body: bytes) -> dict[str, Any] | None:
+    try:
+        message = from_json(body, allow_inf_nan=False)
+    except ValueError:
+        return {"code": PARSE_ERROR, "message": "The body is not valid JSON in UTF-8."}
+    if _is_message(message):
+        return None
+    return {"code": INVALID_REQUEST, "message": "Send one JSON-RPC 2.0 request or notification."}
+
+
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return False
+    if "method" not in message:
+        return "result" in message or "error" in message
+    identity = message.get("id", 0)
+    return (
+        isinstance(message["method"], str)
+        and isinstance(message.get("params", {}), dict)
+        and isinstance(identity, str | int)
+        and not isinstance(identity, bool)
+    )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body again, then whatever still comes: that is how the SDK sees a client leave."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replayed

@@ -13,14 +13,14 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from mcp_bridge.auth import Session, identify
 from mcp_bridge.db import threads
 from mcp_bridge.errors import refusal, request_id_of
-from mcp_bridge.http import Door
+from mcp_bridge.http import Door, StrictBody
 from mcp_bridge.tools import TOOLS, Exposed
 
 INSTRUCTIONS = """\
@@ -64,6 +64,15 @@ class AceServer(MCPServer[Session]):
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             return refusal(name, error, request_id_of(context))
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Session, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        """Raises MCPError: there are no prompts, and the SDK would log each try as a crash."""
+        raise MCPError(INVALID_PARAMS, "Unknown prompt. This server offers tools only.")
 
 
 def _refuse_unknown(name: str, arguments: dict[str, Any]) -> None:
@@ -132,7 +141,7 @@ def build_http_app() -> ASGIApp:
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return CORSMiddleware(
-        Door(app),
+        Door(StrictBody(app)),
         allow_origins=settings.CORS_ALLOWED_ORIGINS,
         allow_methods=["POST"],
         allow_headers=["*"],
