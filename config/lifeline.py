@@ -16,10 +16,10 @@ from collections.abc import Iterable
 GRACE = 25.0  # seconds between SIGTERM and SIGKILL; run_worker gives its tasks 20 of them
 
 
-def is_alive(group: int) -> bool:
-    """Say whether any process of `group` is left."""
+def is_alive(pid: int) -> bool:
+    """Say whether there is such a process."""
     try:
-        os.killpg(group, 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     return True
@@ -75,7 +75,7 @@ def end_groups(groups: set[int], *, grace: float = GRACE) -> None:
         send(group, signal.SIGTERM, leader_only=True)
     while time.monotonic() < until and any(is_alive(group) for group in groups):
         pause.wait(0.05)
-    kill_families(group for group in groups if is_alive(group))
+    kill_families(groups)
 
 
 if __name__ == "__main__":

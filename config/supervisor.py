@@ -28,6 +28,7 @@ class Child:
 
     name: str
     command: Sequence[str]
+    first_pause: float = 0.5  # seconds, doubled with each death
     process: subprocess.Popen[bytes] | None = None
     deaths: list[float] = field(default_factory=list)
     due: float = 0.0
@@ -36,7 +37,7 @@ class Child:
         """Remember a death and return the seconds to wait before the next start."""
         self.process = None
         self.deaths = [at for at in self.deaths if now - at < DEATH_WINDOW] + [now]
-        pause: float = 0.5 * 2 ** (len(self.deaths) - 1)
+        pause: float = self.first_pause * 2 ** (len(self.deaths) - 1)
         self.due = now + pause
         return pause
 
@@ -66,8 +67,7 @@ class Supervisor:
         """Return 0 after a signal, 1 when a child kept dying; no child is left either way."""
         with self._listening() as wake, self._watched() as self.tell:
             try:
-                while not self.signals and not self.exit_code:
-                    self._bury()
+                while self._bury():
                     self._start()
                     self._announce()
                     self._sleep(wake, min(5.0 if self.announced else 0.2, self._next_start()))
@@ -83,8 +83,8 @@ class Supervisor:
                 )
                 self.tell(f"+{child.process.pid}")
 
-    def _bury(self) -> None:
-        """Note who died, and end what is left of their groups."""
+    def _bury(self) -> bool:
+        """Note who died, and end what is left of their groups; say whether to go on."""
         for child in self.children:
             if child.process is None or child.process.poll() is None:
                 continue
@@ -97,6 +97,7 @@ class Supervisor:
                 self.exit_code = 1
             else:
                 say(f"{child.name} ended with code {code}; starting it again in {pause:g} s.")
+        return not self.signals and not self.exit_code
 
     def _announce(self) -> None:
         if not self.announced and self.is_ready():
@@ -117,6 +118,8 @@ class Supervisor:
 
     def _end(self, wake: int) -> None:
         """SIGTERM to each child, which ends its own; after the grace time SIGKILL to each group."""
+        if self.signals:
+            say("Stopping. Ctrl-C again ends everything at once.")
         until = time.monotonic() + self.grace
         running = [child.process for child in self.children if child.process]
         for process in running:

@@ -80,6 +80,9 @@ def temporary_cluster() -> Iterator[str]:
             os.chown(folder, identity["user"], identity["group"])
         password = make_cluster(programs, folder, identity)
         with running(programs, folder, identity) as port:
+            login = {"PGHOST": "127.0.0.1", "PGPORT": f"{port}", "PGPASSWORD": password}
+            make = [str(programs / "createdb"), "--username=ace", "ace"]
+            subprocess.run(make, env=os.environ | login, check=True)
             yield f"postgres://ace:{password}@127.0.0.1:{port}/ace"
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,131 @@
+"""The supervisor keeps children running and leaves none behind, however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from config import lifeline
+from tests.config.waiting import numbers_in, wait_until
+
+STAY = "echo $$ >> pids; touch up; exec sleep 600"
+DEAF = "trap '' TERM; echo $$ >> pids; touch up; while :; do sleep 0.1; done"
+WITH_GRANDCHILD = "echo $$ >> pids; sleep 600 & echo $! >> pids; touch up; wait"
+# As run_worker starts its cluster: in a session of its own, out of reach of the child's group.
+DISTANT = f"""{sys.executable} -c 'import os; os.setsid(); os.execvp("sleep", ["sleep", "600"])'"""
+WITH_DISTANT_GRANDCHILD = (
+    f"trap '' TERM; echo $$ >> pids; {DISTANT} & echo $! >> pids; touch up; wait; wait"
+)
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*commands: str, grace: float = 1) -> "subprocess.Popen[str]":
+        program = [sys.executable, "-m", "tests.config.supervised", str(tmp_path), str(grace)]
+        pipe = subprocess.PIPE
+        command = [*program, *commands]
+        started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+    for pid in numbers_in(tmp_path / "pids"):
+        lifeline.send(pid, signal.SIGKILL, leader_only=True)
+
+
+def is_gone(pid: int) -> bool:
+    """No such process, or one that only its parent has not buried yet."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")")[1].split()[0]
+    except FileNotFoundError:
+        return not _answers(pid)
+    return state == "Z"
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for_ready(process: "subprocess.Popen[str]") -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_every_child(start: Start, tmp_path: Path, number: signal.Signals) -> None:
+    process = start(STAY, STAY)
+    wait_for_ready(process)
+    wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 2)
+    process.send_signal(number)
+    assert process.wait(10) == 0
+    assert all(is_gone(pid) for pid in numbers_in(tmp_path / "pids"))
+
+
+@pytest.mark.parametrize("command", [DEAF, WITH_GRANDCHILD, WITH_DISTANT_GRANDCHILD])
+def test_no_descendant_outlives_the_grace_time(start: Start, tmp_path: Path, command: str) -> None:
+    process = start(command)
+    wait_for_ready(process)
+    process.terminate()
+    assert process.wait(10) == 0
+    wait_until(lambda: all(is_gone(pid) for pid in numbers_in(tmp_path / "pids")))
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(start: Start, tmp_path: Path) -> None:
+    process = start(DEAF, grace=600)
+    wait_for_ready(process)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("Stopping.")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 0
+    assert all(is_gone(pid) for pid in numbers_in(tmp_path / "pids"))
+
+
+def test_a_dead_child_is_started_again_and_it_says_so(start: Start, tmp_path: Path) -> None:
+    process = start(STAY)
+    wait_for_ready(process)
+    os.kill(numbers_in(tmp_path / "pids")[0], signal.SIGKILL)
+    wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 2)
+    process.terminate()
+    assert "child0 ended with code -9; starting it again in 0.05 s." in process.communicate()[1]
+
+
+def test_what_a_dead_child_left_of_its_group_is_ended(start: Start, tmp_path: Path) -> None:
+    process = start(WITH_GRANDCHILD)
+    wait_for_ready(process)
+    leader, grandchild = numbers_in(tmp_path / "pids")
+    os.kill(leader, signal.SIGKILL)
+    wait_until(lambda: is_gone(grandchild))
+
+
+def test_a_child_that_keeps_dying_ends_everything(start: Start, tmp_path: Path) -> None:
+    process = start("exit 3", STAY)
+    assert process.wait(30) == 1
+    assert "child0 ended 5 times in a minute (code 3): stopping." in process.communicate()[1]
+    assert all(is_gone(pid) for pid in numbers_in(tmp_path / "pids"))
+
+
+@pytest.mark.faults
+def test_killing_the_supervisor_leaves_no_child(start: Start, tmp_path: Path) -> None:
+    process = start(WITH_GRANDCHILD)
+    wait_for_ready(process)
+    process.kill()
+    wait_until(lambda: all(is_gone(pid) for pid in numbers_in(tmp_path / "pids")), seconds=40)
+
+
+def test_the_lifeline_forgets_groups_that_ended_in_order() -> None:
+    assert lifeline.read_groups(["+10\n", "+11\n", "-10\n"]) == {11}
