@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Generic
 
@@ -15,9 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from evolution.engine.llm import LLM, AnswerError, AnswerT, LLMReply, LLMRequest
+from evolution.engine.llm import CONTEXT_TOO_LONG, LLM, AnswerError, AnswerT, LLMReply, LLMRequest
 from evolution.engine.prompts import load_prompt
-from evolution.engine.quoting import clean_text, cut_middle
+from evolution.engine.quoting import FULL, SHORT, Limits, clean_text, cut_middle
 from playbooks.document import find_ids
 
 HIGHER_CAP = 3
@@ -36,6 +36,16 @@ def bare_id(value: Any) -> Any:
     if len(found) == 1:
         return found[0]
     return value.strip() if isinstance(value, str) else value
+
+
+def lower(value: Any) -> Any:
+    """`helpful` from ` Helpful `."""
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def upper(value: Any) -> Any:
+    """`ADD` from `add`."""
+    return value.strip().upper() if isinstance(value, str) else value
 
 
 Text = Annotated[str, AfterValidator(clean_text)]
@@ -59,10 +69,11 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True)
 class Answered(Generic[AnswerT]):
-    """An answer that fits, and the tokens of all the calls it took."""
+    """An answer that fits, the tokens of all the calls it took, and the question."""
 
     answer: AnswerT
     tokens: int
+    request: LLMRequest[AnswerT]
 
 
 @dataclass(frozen=True)
@@ -89,12 +100,22 @@ def ask(llm: LLM, request: LLMRequest[AnswerT]) -> Answered[AnswerT]:
         raise AnswerError(
             "malformed", f"The model's reply did not fit, even after a repair: {read.problem}"
         )
-    return Answered(read, talk.tokens)
+    return Answered(read, talk.tokens, request)
 
 
-def repair_messages(
-    request: LLMRequest[Any], reply: str, problem: str
-) -> list[dict[str, str]]:
+def ask_briefly_if_needed(
+    llm: LLM, make_request: Callable[[Limits], LLMRequest[AnswerT]]
+) -> Answered[AnswerT]:
+    """`ask`, and once more with shorter texts when the prompt was too long for the model."""
+    try:
+        return ask(llm, make_request(FULL))
+    except AnswerError as error:
+        if error.code != CONTEXT_TOO_LONG:
+            raise
+    return ask(llm, make_request(SHORT))
+
+
+def repair_messages(request: LLMRequest[Any], reply: str, problem: str) -> list[dict[str, str]]:
     """The question, the reply, and what is wrong with it."""
     return [
         *request.messages,

@@ -114,6 +114,9 @@ class CredentialError(LLMError):
     """The key, the quota, the model's name or the address is wrong: a person has to act."""
 
 
+CONTEXT_TOO_LONG = "context_too_long"
+
+
 class AnswerError(LLMError):
     """The model gave no usable answer to this question; others may still get one."""
 

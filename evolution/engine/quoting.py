@@ -2,7 +2,23 @@
 
 import secrets
 import unicodedata
+from dataclasses import dataclass
 
+from playbooks.document import Document, estimate_tokens, render_for_agents, text_hash
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of each text a prompt carries, the rule when a prompt is too long for a model."""
+
+    text: int
+    """Characters of one text of an outcome or a reflection."""
+    view: float
+    """Share of the playbook's token budget that its agent view may fill."""
+
+
+FULL = Limits(text=12_000, view=1.0)
+SHORT = Limits(text=2_000, view=0.25)
 CUT = "\n[… {count} characters left out …]\n"
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 
@@ -47,3 +63,26 @@ def data_block(text: str) -> str:
     """The text between two lines that it cannot contain: their boundary is drawn at random."""
     text, boundary = clean_text(text), secrets.token_hex(8)
     return f"BEGIN DATA {boundary}\n{text}\nEND DATA {boundary}"
+
+
+def playbook_block(document: Document, *, tokens: int) -> str:
+    """The agent view between two lines that no bullet can contain, cut to whole lines.
+
+    The mark is a hash of the view, not random: an unchanged playbook is an unchanged prefix, and
+    the provider's prompt cache keeps hitting.
+    """
+    view = _first_lines(render_for_agents(document).strip() or "(no bullets yet)", tokens)
+    mark = text_hash(view)[:12]
+    return f"BEGIN PLAYBOOK {mark}\n{view}\nEND PLAYBOOK {mark}"
+
+
+def _first_lines(text: str, tokens: int) -> str:
+    if estimate_tokens(text) <= tokens:
+        return text
+    kept, lines = 0, text.split("\n")
+    for number, line in enumerate(lines):
+        kept += estimate_tokens(line + "\n")
+        if kept > tokens:
+            lines[number:] = [f"[… {len(lines) - number} more lines left out …]"]
+            break
+    return "\n".join(lines)

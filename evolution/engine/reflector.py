@@ -1,23 +1,29 @@
-"""Reflector: what one outcome teaches, and how each cited bullet served it."""
+"""Reflector: what one outcome teaches, and how each cited bullet has served it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from evolution.engine.answers import Answer, Text
-from evolution.engine.answers import BulletId
+from pydantic import BeforeValidator
 
+from evolution.engine.answers import Answer, BulletId, Text, ask_briefly_if_needed, lower
+from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.llm import LLM, LLMRequest
+from evolution.engine.prompts import load_prompt
+from evolution.engine.quoting import Limits, cut_middle, data_block, playbook_block
+
+MAX_TOKENS = 2_500
 Tag = Literal["helpful", "harmful", "neutral"]
 
 
 class BulletTag(Answer):
-    """How one bullet served the outcome."""
+    """How one bullet has served an outcome."""
 
     id: BulletId
-    tag: Tag
+    tag: Annotated[Tag, BeforeValidator(lower)]
 
 
 class Reflection(Answer):
-    """The Reflector's answer on one outcome (schema `ace_reflection`)."""
+    """The Reflector's answer on one outcome; an empty `key_insight`: it teaches nothing new."""
 
     reasoning: Text = ""
     error_identification: Text = ""
@@ -30,7 +36,43 @@ class Reflection(Answer):
 
 @dataclass(frozen=True)
 class Reflected:
-    """A reflection and the tokens it took, over all calls."""
+    """A reflection, and the tokens of all the calls it took."""
 
     reflection: Reflection
     tokens: int = 0
+
+
+def reflect(llm: LLM, model: str, outcome: OutcomeInput, playbook: PlaybookInput) -> Reflected:
+    """The model's reflection on the outcome; raises an LLMError."""
+    answered = ask_briefly_if_needed(
+        llm, lambda limits: reflection_request(model, outcome, playbook, limits)
+    )
+    return Reflected(answered.answer, answered.tokens)
+
+
+def reflection_request(
+    model: str, outcome: OutcomeInput, playbook: PlaybookInput, limits: Limits
+) -> LLMRequest[Reflection]:
+    """Instructions, then the playbook, then the outcome; its texts only inside data blocks."""
+    bullets = playbook.document.by_id()
+    cited = [bullet_id for bullet_id in outcome.cited if bullet_id in bullets]
+    return LLMRequest(
+        role="reflector",
+        step=f"reflect:{outcome.id}",
+        model=model,
+        messages=load_prompt("reflector").messages(
+            playbook=playbook_block(
+                playbook.document, tokens=int(playbook.token_budget * limits.view)
+            ),
+            status=outcome.status,
+            signal=outcome.signal,
+            cited_ids=", ".join(cited) or "none",
+            cited_bullets="\n".join(f"[{key}] {bullets[key].content}" for key in cited),
+            task=data_block(cut_middle(outcome.task, limits.text)),
+            trace=data_block(cut_middle(outcome.trace, limits.text)),
+            notes=data_block(cut_middle(outcome.notes, limits.text)),
+        ),
+        schema=Reflection,
+        schema_name="ace_reflection",
+        max_tokens=MAX_TOKENS,
+    )

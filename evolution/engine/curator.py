@@ -1,0 +1,180 @@
+"""Curator: from all reflections of a batch to a few small operations on the playbook."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from evolution.engine.answers import (
+    Answer,
+    Answered,
+    BulletId,
+    Text,
+    ask,
+    ask_briefly_if_needed,
+    repair_messages,
+    upper,
+)
+from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.llm import LLM, AnswerError, LLMRequest
+from evolution.engine.prompts import load_prompt
+from evolution.engine.quoting import Limits, cut_middle, data_block, playbook_block
+from evolution.engine.reflector import Reflection
+from playbooks.document import Document, estimate_tokens, render
+
+MAX_TOKENS = 5_000
+MAX_UNKNOWN = 0.2
+"""Share of the operations that may name bullets which do not exist before the answer is refused."""
+ADDS_PER_OUTCOME = 3
+OFFERED = ["ADD", "UPDATE", "MERGE", "REMOVE"]
+
+
+class CurationOperation(Answer):
+    """One proposed edit. MERGE: `id` survives, `ids` go. Any type is kept: deltas judge it."""
+
+    # Offered to the model as a choice of four; any other word is still read, and then recorded.
+    type: Annotated[Text, BeforeValidator(upper), Field(json_schema_extra={"enum": OFFERED})]
+    section: Text = ""
+    id: BulletId = ""
+    ids: list[BulletId] = []
+    content: Text = ""
+    reason: Text = ""
+    outcome_ids: list[Text] = []
+
+
+class Curation(Answer):
+    """The Curator's answer for one job; no operations: nothing new was learnt."""
+
+    array_field: ClassVar[str] = "operations"
+
+    reasoning: Text = ""
+    operations: list[CurationOperation]
+
+
+@dataclass(frozen=True)
+class Studied:
+    """An outcome and what the Reflector wrote about it."""
+
+    outcome: OutcomeInput
+    reflection: Reflection
+
+    def as_text(self, label: str, document: Document, limits: Limits) -> str:
+        """What the platform knows in its own words, and what the Reflector wrote as data."""
+        known = document.by_id()
+        tags = [f"{t.id} {t.tag}" for t in self.reflection.bullet_tags if t.id in known]
+        written = self.reflection.model_dump(exclude={"bullet_tags", "reasoning"})
+        cut = {key: cut_middle(text, limits.text) for key, text in written.items()}
+        return (
+            f"{label}: status {self.outcome.status}, signal {self.outcome.signal}, "
+            f"tags: {', '.join(tags) or 'none'}\n"
+            + data_block(json.dumps(cut, ensure_ascii=False, indent=1))
+        )
+
+
+def curate(
+    llm: LLM,
+    model: str,
+    reflections: Mapping[str, Reflection],
+    outcomes: Sequence[OutcomeInput],
+    playbook: PlaybookInput,
+) -> Curation:
+    """The model's operations, with the outcomes' real ids; raises an LLMError.
+
+    When more than a fifth of them name unknown bullets the answer is sent back once, then refused
+    with AnswerError `unknown_ids`.
+    """
+    batch = [Studied(o, reflections[o.id]) for o in outcomes if o.id in reflections]
+    answered = ask_briefly_if_needed(
+        llm, lambda limits: curation_request(model, batch, playbook, limits)
+    )
+    curation = _with_known_bullets(llm, answered, playbook.document)
+    return with_outcome_ids(curation, [studied.outcome.id for studied in batch])
+
+
+def curation_request(
+    model: str, batch: Sequence[Studied], playbook: PlaybookInput, limits: Limits
+) -> LLMRequest[Curation]:
+    """Instructions, then the playbook, then statistics and reflections (inside data blocks)."""
+    return LLMRequest(
+        role="curator",
+        step="curate",
+        model=model,
+        messages=load_prompt("curator").messages(
+            playbook=playbook_block(
+                playbook.document, tokens=int(playbook.token_budget * limits.view)
+            ),
+            statistics=statistics(playbook, outcomes=len(batch)),
+            reflections="\n\n".join(
+                studied.as_text(f"O{number}", playbook.document, limits)
+                for number, studied in enumerate(batch, start=1)
+            ),
+        ),
+        schema=Curation,
+        schema_name="ace_curation",
+        max_tokens=MAX_TOKENS,
+    )
+
+
+def statistics(playbook: PlaybookInput, *, outcomes: int) -> str:
+    """Size against budget, the limit on ADD, and the counters of every bullet that has votes."""
+    bullets = playbook.document.bullets
+    used, budget = estimate_tokens(render(playbook.document)), playbook.token_budget
+    votes = [
+        f"{bullet.id} helpful={bullet.helpful} harmful={bullet.harmful}"
+        for bullet in bullets
+        if bullet.helpful or bullet.harmful
+    ]
+    return "\n".join(
+        [
+            f"Budget: {used} of {budget} tokens used ({used * 100 // max(budget, 1)} %).",
+            f"Bullets: {len(bullets)}.",
+            f"ADD operations in this batch: at most {ADDS_PER_OUTCOME * outcomes}.",
+            "Votes:",
+            *(votes or ["none yet"]),
+        ]
+    )
+
+
+def _with_known_bullets(llm: LLM, answered: Answered[Curation], document: Document) -> Curation:
+    """The answer, after one repair if too many of its operations name unknown bullets."""
+    problem = unknown_bullets(answered.answer, document)
+    if not problem:
+        return answered.answer
+    messages = repair_messages(answered.request, answered.answer.model_dump_json(), problem)
+    repaired = ask(llm, replace(answered.request, messages=messages)).answer
+    if unknown_bullets(repaired, document):
+        raise AnswerError(
+            "unknown_ids", f"The Curator's answer cannot be used, even after a repair: {problem}."
+        )
+    return repaired
+
+
+def unknown_bullets(curation: Curation, document: Document) -> str:
+    """What is wrong when too many operations name unknown bullets, else an empty string.
+
+    Up to a fifth is left to the deltas, which reject and record each one.
+    """
+    known = document.by_id()
+    unknown = [
+        missing
+        for operation in curation.operations
+        if (missing := [key for key in (operation.id, *operation.ids) if key and key not in known])
+        and operation.type != "ADD"
+    ]
+    if len(unknown) <= MAX_UNKNOWN * len(curation.operations):
+        return ""
+    return f"{len(unknown)} of {len(curation.operations)} operations name bullets that do not exist"
+
+
+def with_outcome_ids(curation: Curation, outcome_ids: Sequence[str]) -> Curation:
+    """The labels O1, O2 … replaced by outcome ids.
+
+    An operation that names none rests on the whole batch: every bullet knows where it came from.
+    """
+    by_label = {f"O{number}": key for number, key in enumerate(outcome_ids, start=1)}
+    for operation in curation.operations:
+        named = [by_label.get(upper(label).strip("[]'\"")) for label in operation.outcome_ids]
+        operation.outcome_ids = list(dict.fromkeys(filter(None, named))) or list(outcome_ids)
+    return curation

@@ -1,0 +1,175 @@
+"""The method on one screen: reflect on every outcome, curate once, hand over the operations."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from evolution.engine.curator import Curation
+from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.llm import AnswerError, LLMError
+from evolution.engine.reflector import Reflected, Reflection
+from playbooks.deltas import Operation
+from playbooks.document import Document
+
+__all__ = [
+    "Checkpoints",
+    "Engine",
+    "Evolved",
+    "OutcomeInput",
+    "PlaybookInput",
+    "Reflected",
+    "evolve",
+]
+
+
+class Engine(Protocol):
+    """Who thinks: a model, or fixed rules.
+
+    `vote_source` signs the votes. `config_hash` changes with anything that could change an answer:
+    prompts, models, limits.
+    """
+
+    name: str
+    vote_source: str
+    prompt_versions: dict[str, str]
+    config_hash: str
+
+    def reflect(self, outcome: OutcomeInput, playbook: PlaybookInput) -> Reflected:
+        """Study one outcome; called from several threads. Raises an LLMError."""
+        ...
+
+    def curate(
+        self,
+        reflections: Mapping[str, Reflection],
+        outcomes: Sequence[OutcomeInput],
+        playbook: PlaybookInput,
+    ) -> Curation:
+        """Decide on operations from all reflections, keyed by outcome id. Raises an LLMError."""
+        ...
+
+
+class Checkpoints(Protocol):
+    """What is paid for and stored. Called on the thread that called `evolve`, never another."""
+
+    def reflections(self) -> dict[str, Reflection]: ...
+
+    def save_reflection(self, outcome_id: str, reflection: Reflection, tokens: int) -> None: ...
+
+    def curation(self) -> Curation | None: ...
+
+    def save_curation(self, curation: Curation) -> None: ...
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """Operations in the order to apply; the reflections behind them; the outcomes left out, why."""
+
+    operations: list[Operation]
+    set_aside: dict[str, str] = field(default_factory=dict)
+    reflections: dict[str, Reflection] = field(default_factory=dict)
+
+
+def evolve(
+    *,
+    engine: Engine,
+    playbook: PlaybookInput,
+    outcomes: Sequence[OutcomeInput],
+    checkpoints: Checkpoints,
+    concurrency: int,
+) -> Evolved:
+    """Turn outcomes into operations; what is stored already is not asked again.
+
+    An outcome without a usable reflection is set aside and the others go on. Raises AnswerError
+    when none is left or the curation failed; TransientError and CredentialError after the
+    reflections under way have been stored.
+    """
+    stored = checkpoints.reflections()
+    reflections = {o.id: stored[o.id] for o in outcomes if o.id in stored}
+    missing = [o for o in outcomes if o.id not in stored]
+    fresh, set_aside = _reflect_all(engine, playbook, missing, checkpoints, concurrency)
+    reflections |= fresh
+    if not reflections:
+        raise AnswerError("no_reflection", _why_none(set_aside))
+    curation = checkpoints.curation()
+    if curation is None:
+        curation = engine.curate(reflections, outcomes, playbook)
+        checkpoints.save_curation(curation)
+    votes = tag_operations(reflections, playbook.document, source=engine.vote_source)
+    return Evolved([*votes, *curation_operations(curation)], set_aside, reflections)
+
+
+def _reflect_all(
+    engine: Engine,
+    playbook: PlaybookInput,
+    outcomes: Sequence[OutcomeInput],
+    checkpoints: Checkpoints,
+    concurrency: int,
+) -> tuple[dict[str, Reflection], dict[str, str]]:
+    """Reflections and reasons by outcome id, each stored as it arrives."""
+    good: dict[str, Reflection] = {}
+    bad: dict[str, str] = {}
+    stop: LLMError | None = None
+    with ThreadPoolExecutor(max_workers=max(1, concurrency)) as pool:
+        calls = {pool.submit(engine.reflect, o, playbook): o.id for o in outcomes}
+        try:
+            for call in as_completed(calls):
+                if call.cancelled():
+                    continue
+                outcome_id = calls[call]
+                try:
+                    reflected = call.result()
+                except AnswerError as error:
+                    bad[outcome_id] = error.message
+                except LLMError as error:
+                    stop = stop or error
+                    _cancel(calls)
+                else:
+                    checkpoints.save_reflection(outcome_id, reflected.reflection, reflected.tokens)
+                    good[outcome_id] = reflected.reflection
+        finally:
+            # A lost fence ends the job here: no further call is paid for nothing.
+            _cancel(calls)
+    if stop is not None:
+        raise stop
+    return good, bad
+
+
+def _cancel(calls: Mapping[Future[Reflected], str]) -> None:
+    """Calls that have not begun do not begin; those under way end by themselves."""
+    for call in calls:
+        call.cancel()
+
+
+def _why_none(set_aside: Mapping[str, str]) -> str:
+    reasons = "; ".join(sorted(set(set_aside.values())))
+    return f"No outcome could be reflected on: {reasons or 'there was none'}"
+
+
+def tag_operations(
+    reflections: Mapping[str, Reflection], document: Document, *, source: str
+) -> list[Operation]:
+    """One vote for each bullet that a reflection tags and the playbook has; the last tag counts."""
+    known = document.by_id()
+    return [
+        Operation("TAG", id=bullet_id, tag=tag, source=source, outcome_ids=(outcome_id,))
+        for outcome_id, reflection in reflections.items()
+        for bullet_id, tag in {t.id: t.tag for t in reflection.bullet_tags}.items()
+        if bullet_id in known
+    ]
+
+
+def curation_operations(curation: Curation) -> list[Operation]:
+    """The Curator's operations as they are: the delta rules judge each one, and record it."""
+    return [
+        Operation(
+            proposed.type,
+            section=proposed.section,
+            id=proposed.id,
+            ids=tuple(key for key in proposed.ids if key != proposed.id),
+            content=proposed.content,
+            reason=proposed.reason,
+            outcome_ids=tuple(proposed.outcome_ids),
+        )
+        for proposed in curation.operations
+    ]
