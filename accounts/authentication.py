@@ -1,18 +1,21 @@
 """Who asks at the REST door: an API key or an access token, as `Authorization: Bearer`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from accounts.errors import Forbidden, NotAuthenticated
 from accounts.models import User
 from accounts.scopes import Principal
 from accounts.services import principal_for_bearer
+
+if TYPE_CHECKING:
+    # DRF's views import this module while they load.
+    from rest_framework.views import APIView
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -38,7 +41,7 @@ class HasScope(BasePermission):
     A view or method without a declaration is refused to everyone.
     """
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: "APIView") -> bool:
         method = "GET" if request.method == "HEAD" else str(request.method)
         if method == "OPTIONS" or not hasattr(view, method.lower()):
             raise MethodNotAllowed(str(request.method))

@@ -41,6 +41,7 @@ def idempotent(*, secret: bool = False) -> Callable[[P], Post]:
                 return post(view, request, *args, **kwargs)
             return _once(key, view, request, lambda: post(view, request, *args, **kwargs), secret)
 
+        answer.is_idempotent = True  # type: ignore[attr-defined]  # read by the OpenAPI document
         return answer
 
     return around

@@ -48,12 +48,13 @@ DEFAULT_OVERLAP = timedelta(days=1)
 LAST_USED_STEP = timedelta(minutes=1)
 
 
-def register_user(*, email: str, password: str) -> None:
-    """The address has an account: a new one with this password, or the one it already had.
+def register_user(*, email: str, password: str, address: str) -> None:
+    """The e-mail has an account: a new one with this password, or the one it already had.
 
     Returns nothing, and takes the same time, so that nobody learns who has an account: let the
-    person log in next. Raises Invalid with the fields.
+    person log in next. `address` is the client's, for the limit. Raises RateLimited, Invalid.
     """
+    take_rate("register", address)
     email = _clean_email(email)
     _check_password(password, User(email=email))
     try:

@@ -36,7 +36,7 @@ def log_in(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def register(request: HttpRequest) -> HttpResponse:
     form = RegisterForm(request.POST or None)
-    form.send(services.register_user)
+    form.send(services.register_user, address=request.META.get("REMOTE_ADDR", ""))
     if form.is_valid():
         messages.success(request, "Registered. Log in with your e-mail and password.")
         return redirect("accounts:log_in")

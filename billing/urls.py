@@ -1,6 +1,14 @@
 """The table of this app's doors: pages and REST."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
+
+from billing import api as rest
 
 pages: list[URLPattern] = []
-api: list[URLPattern] = []
+api: list[URLPattern] = [
+    path("billing/usage", rest.UsageDoor.as_view(), name="usage"),
+    path("billing/subscription", rest.SubscriptionDoor.as_view(), name="subscription"),
+    path("billing/subscribe", rest.SubscribeDoor.as_view(), name="subscribe"),
+    path("billing/portal", rest.PortalDoor.as_view(), name="portal"),
+    path("billing/webhook", rest.WebhookDoor.as_view(), name="webhook"),
+]

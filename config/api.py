@@ -11,7 +11,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DataError, OperationalError
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.parsers import BaseParser
@@ -231,28 +230,6 @@ def _flatten(detail: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
 def no_such_route(request: HttpRequest, rest: str = "") -> HttpResponse:
     """What every unknown address under /api/v1 answers, whoever asks."""
     return _json(_plain(404, "not_found", "There is no such route. See /api/docs."))
-
-
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """handler404: JSON under /api/, else the page."""
-    if request.path.startswith("/api/"):
-        return no_such_route(request)
-    return defaults.page_not_found(request, exception)
-
-
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """handler400: JSON under /api/, else the page."""
-    if request.path.startswith("/api/"):
-        return _json(_plain(400, "bad_request", "This request is malformed."))
-    return defaults.bad_request(request, exception)
-
-
-def server_error(request: HttpRequest) -> HttpResponse:
-    """handler500: JSON under /api/, else the page."""
-    if request.path.startswith("/api/"):
-        message = "Something broke on our side. Tell us the request_id."
-        return _json(_plain(500, "server_error", message))
-    return defaults.server_error(request)
 
 
 def _json(error: AceError) -> HttpResponse:

@@ -243,7 +243,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["config.api.StrictJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "config.api.CursorPages",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "config.schema.AceSchema",
     "EXCEPTION_HANDLER": "config.api.handle_error",
     "UNAUTHENTICATED_USER": None,
 }

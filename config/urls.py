@@ -4,12 +4,14 @@
 """
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 import accounts.urls
 import billing.urls
 import evolution.urls
 import playbooks.urls
+from config import api as rest
 from config import views
 
 handler400 = views.bad_request
@@ -25,15 +27,20 @@ pages = [
     path("", include((playbooks.urls.pages, "playbooks"))),
     path("", include((evolution.urls.pages, "evolution"))),
 ]
-api = [
+api: list[URLPattern | URLResolver] = [
     path("", include((accounts.urls.api, "accounts"))),
     path("", include((billing.urls.api, "billing"))),
     path("", include((playbooks.urls.api, "playbooks"))),
     path("", include((evolution.urls.api, "evolution"))),
+    path("<path:rest>", rest.no_such_route),
 ]
 urlpatterns = [
     *pages,
     path("api/v1/", include((api, "api"))),
+    path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path(
+        "api/docs", SpectacularSwaggerSplitView.as_view(template_name="api/docs.html"), name="docs"
+    ),
     # Before the admin's own: staff log in under the same limit as everybody.
     path("admin/login/", views.admin_log_in),
     path("admin/", admin.site.urls),

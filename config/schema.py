@@ -1,0 +1,58 @@
+"""The OpenAPI document's own rules: every route names its refusals and its Idempotency-Key."""
+
+from typing import Any, Literal
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
+
+from accounts.shapes import ErrorShape
+
+ALWAYS = ("400", "406", "503")
+WITH_BODY = ("413", "415")
+CHANGES = ("409",)
+LIMITED = ("429",)
+
+
+class AceSchema(AutoSchema):
+    """Adds to each route what all of its kind can answer, so that no view repeats it."""
+
+    def get_override_parameters(self) -> list[Any]:
+        parameters = list(super().get_override_parameters())
+        if getattr(self._handler(), "is_idempotent", False):
+            parameters.append(
+                OpenApiParameter(
+                    "Idempotency-Key",
+                    str,
+                    OpenApiParameter.HEADER,
+                    description="Repeat a request with the same key and get the same answer.",
+                )
+            )
+        return parameters
+
+    def get_tags(self) -> list[str]:
+        """The first word after /api/v1."""
+        return [self.path.removeprefix("/api/v1/").split("/")[0]]
+
+    def _handler(self) -> Any:
+        return getattr(self.view, self.method.lower(), None)
+
+    def _get_response_bodies(
+        self, direction: Literal["request", "response"] = "response"
+    ) -> dict[str, Any]:
+        bodies: dict[str, Any] = super()._get_response_bodies(direction)
+        for code in self._refusals():
+            if code not in bodies:
+                bodies[code] = self._get_response_for_code(ErrorShape, code)  # type: ignore[no-untyped-call]  # theirs
+        return dict(sorted(bodies.items()))
+
+    def _refusals(self) -> list[str]:
+        codes = list(ALWAYS)
+        if self.view.authentication_classes:
+            codes += ["401", "403"]
+        if "{" in self.path or "billing" in self.path:
+            codes.append("404")
+        if self.method in {"POST", "PUT", "PATCH"}:
+            codes += [*WITH_BODY, *LIMITED]
+        if self.method != "GET":
+            codes += CHANGES
+        return codes
