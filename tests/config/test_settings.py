@@ -1,0 +1,80 @@
+"""A start with a wrong value stops with one sentence that names what to set."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+SECRETS = {"SECRET_KEY": "s" * 40, "JWT_SECRET_KEY": "j" * 40}
+
+
+def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Ask Django's command line for its settings, in an environment of nothing but `env`."""
+    return subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=settings.BASE_DIR,
+        env={"PATH": os.environ["PATH"], "ACE_DATA_DIR": str(folder / "data")} | env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        ({"PORT": "web"}, "Set PORT to a whole number from 1 to 65535; it is 'web'."),
+        ({"PORT": "65536"}, "Set PORT to a whole number from 1 to 65535; it is '65536'."),
+        ({"DEBUG": "maybe"}, "Set DEBUG to true or false; it is 'maybe'."),
+        ({"ACE_ENGINE": "magic"}, "Set ACE_ENGINE to one of openai, rules; it is 'magic'."),
+        (
+            {"ACE_ENGINE": "openai"},
+            "Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.",
+        ),
+        (
+            {"RATE_LOGINS": "many"},
+            "Set RATE_LOGINS to a rate such as 100/h or 5/m; it is 'many'.",
+        ),
+        (
+            {"EVOLUTION_OUTCOME_THRESHOLD": "0"},
+            "Set EVOLUTION_OUTCOME_THRESHOLD to a whole number from 1 to 1000000000000; it is '0'.",
+        ),
+        (
+            SECRETS | {"DATABASE_URL": "mysql://root:hunter2@localhost/ace"},
+            "Set DATABASE_URL to postgres://USER:PASSWORD@HOST:PORT/NAME, or unset it for SQLite.",
+        ),
+        (
+            SECRETS | {"DATABASE_URL": "postgres://ace:hunter2@localhost:port/ace"},
+            "Set DATABASE_URL to postgres://USER:PASSWORD@HOST:PORT/NAME, or unset it for SQLite.",
+        ),
+    ],
+)
+def test_a_wrong_value_stops_with_one_sentence(
+    tmp_path: Path, env: dict[str, str], sentence: str
+) -> None:
+    ended = start(tmp_path, **env)
+    assert (ended.returncode, ended.stderr.strip(), ended.stdout) == (1, sentence, "")
+
+
+@pytest.mark.parametrize("missing", ["SECRET_KEY", "JWT_SECRET_KEY"])
+def test_production_asks_for_its_secrets(tmp_path: Path, missing: str) -> None:
+    env = SECRETS | {"DATABASE_URL": "postgres://ace@localhost/ace", missing: ""}
+    ended = start(tmp_path, **env)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"Set {missing} to at least 32 random characters")
+
+
+def test_a_local_run_makes_its_secrets_once_and_keeps_them_private(tmp_path: Path) -> None:
+    assert start(tmp_path).returncode == 0
+    secret = tmp_path / "data" / "secret_key"
+    before = secret.read_text()
+    assert start(tmp_path).returncode == 0
+    assert secret.read_text() == before
+    assert secret.stat().st_mode & 0o077 == 0
+
+
+def test_an_empty_value_is_an_unset_one(tmp_path: Path) -> None:
+    assert start(tmp_path, PORT="", ACE_ENGINE="", ALLOWED_HOSTS="").returncode == 0
