@@ -59,9 +59,11 @@ class AceServer(MCPServer[Session]):
         """
         if name not in TOOLS:
             raise MCPError(INVALID_PARAMS, "Unknown tool. Call tools/list for the names.")
+        # Models send null for what they leave out.
+        given = {key: value for key, value in arguments.items() if value is not None}
         try:
-            _refuse_unknown(name, arguments)
-            return await super().call_tool(name, arguments, context)
+            _refuse_unknown(name, given)
+            return await super().call_tool(name, given, context)
         except ToolError as error:
             return refusal(name, error, request_id_of(context))
 

@@ -65,6 +65,7 @@ def _serve_http(host: str, port: int) -> None:
         host=host,
         port=port,
         log_config=None,
+        access_log=False,
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
