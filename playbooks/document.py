@@ -23,9 +23,11 @@ __all__ = [
     "BULLET_LINE",
     "DEFAULT_SECTIONS",
     "Bullet",
+    "MAX_COUNTER",
     "Document",
     "DocumentError",
     "Section",
+    "agent_view",
     "clean_content",
     "clean_line",
     "complete_sections",
@@ -45,10 +47,12 @@ __all__ = [
 
 CONTENT_LIMIT = 2_000
 COUNTER_DIGITS = 9
+MAX_COUNTER = 10**COUNTER_DIGITS - 1
 # The pattern of the public implementation: every line that we write has to match it.
 BULLET_LINE = re.compile(r"\[([^\]]+)\]\s*helpful=(\d+)\s*harmful=(\d+)\s*::\s*(.*)")
 _ID = r"[a-z]{2,8}-(?:[0-9]{5}|[1-9][0-9]{5,6})"
 BULLET_ID = re.compile(rf"(?<![\w-]){_ID}(?!\w)")
+_COUNTERS = re.compile(rf"^(\[{_ID}\]) helpful=\d+ harmful=\d+ :: ", re.MULTILINE)
 _FORGED = re.compile(r"\[[^\[\]]*\]\s*helpful=\d+\s*harmful=\d+\s*::", re.IGNORECASE)
 
 
@@ -194,6 +198,11 @@ def _render(doc: Document, lines: dict[str, str], sections: Sequence[Section]) -
     for bullet in doc.bullets:
         blocks[bullet.section].append(f"{lines[bullet.id]}\n")
     return "\n".join("".join(blocks[section.key]) for section in sections)
+
+
+def agent_view(text: str) -> str:
+    """The agent view of an ACE text that we rendered, without parsing it: `parse` costs 10 ms."""
+    return _COUNTERS.sub(r"\1 ", text)
 
 
 def parse(text: str, *, sections: Sequence[Section] | None = None) -> Document:

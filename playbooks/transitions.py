@@ -6,8 +6,15 @@ The records explain the whole difference, so that these versions are replayed li
 from collections.abc import Mapping
 from dataclasses import replace
 
-from playbooks.document import Document, number_of
-from playbooks.operations import APPLIED, Record, Result
+from playbooks.document import (
+    MAX_COUNTER,
+    Bullet,
+    Document,
+    complete_sections,
+    normal_text,
+    number_of,
+)
+from playbooks.operations import APPLIED, NOOP, Record, Result
 from playbooks.state import (
     ACTIVE,
     MERGED,
@@ -21,20 +28,74 @@ from playbooks.state import (
 )
 
 
-def imported(document: Document) -> dict[str, BulletState]:
-    """The bullets of a document, their counters as the base that later votes add to."""
-    return {
-        b.id: BulletState(
-            b.id,
-            b.section,
-            b.content,
-            helpful=b.helpful,
-            harmful=b.harmful,
-            base_helpful=b.helpful,
-            base_harmful=b.harmful,
+def begin(document: Document, *, reason: str) -> Result:
+    """The first state with the bullets of a document, explained by one ADD for each.
+
+    Numbers go on after the highest. Of bullets with the same text the first stays and gets the
+    counters of all; the others are noops.
+    """
+    highest = max((number_of(bullet.id) for bullet in document.bullets), default=0)
+    empty = State(complete_sections(document.sections), next_number=highest + 1)
+    bullets, repeated = imported(document)
+    result = become(empty, bullets, reason=reason)
+    noops = [
+        Record(
+            index=len(result.records) + place,
+            type="ADD",
+            bullet_id=first,
+            before=None,
+            after={"section": bullet.section, "content": bullet.content, "id": bullet.id},
+            reason=reason,
+            status=NOOP,
+            reason_code="duplicate_of",
         )
-        for b in document.bullets
+        for place, (first, bullet) in enumerate(repeated)
+    ]
+    return Result(result.state, (*result.records, *noops))
+
+
+def imported(
+    document: Document,
+) -> tuple[dict[str, BulletState], list[tuple[str, Bullet]]]:
+    """The bullets of a document, and those that repeat another's text with that other's id.
+
+    Counters become the base that later votes add to.
+    """
+    found: dict[str, BulletState] = {}
+    repeated: list[tuple[str, Bullet]] = []
+    ids: dict[str, str] = {}
+    for bullet in document.bullets:
+        first = ids.setdefault(normal_text(bullet.content), bullet.id)
+        if first == bullet.id:
+            found[first] = _based(
+                BulletState(first, bullet.section, bullet.content), bullet.helpful, bullet.harmful
+            )
+        else:
+            repeated.append((first, bullet))
+            kept = found[first]
+            found[first] = _based(
+                kept, kept.helpful + bullet.helpful, kept.harmful + bullet.harmful
+            )
+    return found, repeated
+
+
+def copied(state: State) -> dict[str, BulletState]:
+    """The active bullets without their history: today's counters become the base."""
+    return {
+        b.id: _based(BulletState(b.id, b.section, b.content, pinned=b.pinned), b.helpful, b.harmful)
+        for b in state.active()
     }
+
+
+def _based(bullet: BulletState, helpful: int, harmful: int) -> BulletState:
+    helpful, harmful = min(helpful, MAX_COUNTER), min(harmful, MAX_COUNTER)
+    return replace(
+        bullet,
+        helpful=helpful,
+        harmful=harmful,
+        base_helpful=helpful,
+        base_harmful=harmful,
+    )
 
 
 def restored(state: State, snapshots: Mapping[str, Snapshot]) -> dict[str, BulletState]:

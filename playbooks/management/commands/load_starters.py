@@ -1,0 +1,19 @@
+"""`manage.py load_starters`: the starter playbooks are as their files say."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from playbooks import services
+from playbooks.document import DocumentError
+
+
+class Command(BaseCommand):
+    help = "Load the starter playbooks; a changed file becomes the starter's next version."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            changed = services.load_starters()
+        except DocumentError as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(f"{changed} starter playbooks loaded or changed")

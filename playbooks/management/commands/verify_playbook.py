@@ -1,0 +1,36 @@
+"""`manage.py verify_playbook [id …]`: prove that versions, deltas and rows tell one story."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from playbooks import services
+from playbooks.models import Playbook
+
+
+class Command(BaseCommand):
+    help = (
+        "Replay the deltas of each version and compare byte for byte with the next one. "
+        "Names what differs; the exit code is 1 when anything does."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("playbooks", nargs="*", type=UUID, help="ids; none means all")
+
+    def handle(self, *args: Any, playbooks: list[UUID], **options: Any) -> None:
+        rows = Playbook.objects.order_by("created_at")
+        if playbooks:
+            rows = rows.filter(pk__in=playbooks)
+        missing = set(playbooks) - set(rows.values_list("pk", flat=True)) if playbooks else ()
+        problems = [f"{pk}: no such playbook" for pk in missing]
+        count = 0
+        for playbook in rows.iterator():
+            count += 1
+            problems += [f"{playbook.pk}: {line}" for line in services.verify_playbook(playbook)]
+        for problem in problems:
+            self.stderr.write(problem)
+        if problems:
+            raise CommandError(f"{len(problems)} problems in {count} playbooks", returncode=1)
+        self.stdout.write(f"{count} playbooks verified")

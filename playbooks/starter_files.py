@@ -1,0 +1,97 @@
+"""Starter playbooks: the files in `starters/` are the truth, their rows follow."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from django.db import IntegrityError, transaction
+
+from playbooks.document import Document, DocumentError, parse
+from playbooks.models import Playbook, Version
+from playbooks.naming import clean_description, clean_name
+from playbooks.publishing import publish
+from playbooks.rows import load, lock_playbook, sections_of
+from playbooks.starting import start_playbook
+from playbooks.state import ACTIVE
+from playbooks.transitions import become, begin, imported
+
+FOLDER = Path(__file__).resolve().parent / "starters"
+
+
+@dataclass(frozen=True)
+class Starter:
+    name: str
+    description: str
+    text: str
+
+
+def load_starters(folder: Path = FOLDER) -> int:
+    """Every file is a starter playbook; a changed file is its next version. How many changed.
+
+    Raises DocumentError with the line for a file that is no playbook.
+    """
+    return sum(_load_once(read_starter(path)) for path in sorted(folder.glob("*.md")))
+
+
+def _load_once(starter: Starter) -> bool:
+    """As `_load`; two processes that start at once make one row, by its unique name."""
+    try:
+        return _load(starter)
+    except IntegrityError:
+        return False
+
+
+def read_starter(path: Path) -> Starter:
+    """A file: `name:` and `description:` between two lines of `---`, then ACE text."""
+    _, front, text = path.read_text(encoding="utf-8").split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in front.strip().splitlines())
+    return Starter(clean_name(fields["name"]), clean_description(fields["description"]), text)
+
+
+def _load(starter: Starter) -> bool:
+    """True when a row was made or changed."""
+    with transaction.atomic():
+        playbook = Playbook.objects.starters().filter(name=starter.name).first()
+        if playbook is None:
+            _create(starter, parse(starter.text))
+            return True
+        lock_playbook(playbook)
+        sections = sections_of(playbook)
+        document = parse(starter.text, sections=sections)
+        if document.sections != sections:
+            raise DocumentError(f"The starter {starter.name} keeps its headings; name a new one.")
+        renamed = playbook.description != starter.description
+        if renamed:
+            playbook.description = starter.description
+            playbook.save(update_fields=["description", "updated_at"])
+        return _follow(playbook, document) or renamed
+
+
+def _create(starter: Starter, document: Document) -> None:
+    start_playbook(
+        owner=None,
+        name=starter.name,
+        description=starter.description,
+        source=Playbook.Source.STARTER,
+        result=begin(document, reason="Starter."),
+        reason=Version.Reason.IMPORT,
+    )
+
+
+def _follow(playbook: Playbook, document: Document) -> bool:
+    """The next version of a starter, when its file says other bullets than its rows."""
+    loaded = load(playbook)
+    wanted, _ = imported(document)
+    old = loaded.state.bullets
+    for name in wanted.keys() & old.keys():
+        wanted[name] = replace(
+            old[name],
+            section=wanted[name].section,
+            content=wanted[name].content,
+            status=ACTIVE,
+            merged_into="",
+        )
+    result = become(loaded.state, wanted, reason="The starter's file changed.")
+    if not result.applied:
+        return False
+    publish(playbook, loaded, result, reason=Version.Reason.IMPORT)
+    return True

@@ -1,0 +1,113 @@
+"""The proof that versions, deltas and rows tell one story (ENGINE.md E5)."""
+
+from collections.abc import Sequence
+
+from playbooks.deltas import ReplayError, replay
+from playbooks.document import (
+    Document,
+    DocumentError,
+    Section,
+    estimate_tokens,
+    number_of,
+    parse,
+    render,
+    render_for_agents,
+    text_hash,
+)
+from playbooks.models import Playbook, Version
+from playbooks.operations import Record
+from playbooks.rows import load, record_of, sections_of
+from playbooks.state import State, merged_ids, recounted
+from playbooks.state import closure as with_merged
+
+
+def verify_playbook(playbook: Playbook) -> list[str]:
+    """What does not fit, first difference first; an empty list when everything does.
+
+    Each version's deltas are replayed on the version before, from the empty playbook on, and the
+    result compared byte for byte; then the current rows are compared with the current version.
+    """
+    sections = sections_of(playbook)
+    records: dict[int, list[Record]] = {}
+    rows = playbook.deltas.exclude(version=None).select_related("version")
+    for delta in rows.order_by("version__number", "index"):
+        number = delta.version.number if delta.version else 0
+        records.setdefault(number, []).append(record_of(delta))
+    problems: list[str] = []
+    before = Document(sections, ())
+    for expected, version in enumerate(playbook.versions.order_by("number").iterator(), start=1):
+        if version.number != expected:
+            problems.append(f"version {expected} is missing, {version.number} comes next")
+            break
+        found, before = _check_version(version, before, records.get(version.number, []), sections)
+        problems += [f"version {version.number}: {problem}" for problem in found]
+    return problems + _check_rows(playbook, before)
+
+
+def _check_version(
+    version: Version, before: Document, records: Sequence[Record], sections: Sequence[Section]
+) -> tuple[list[str], Document]:
+    """The problems of one version, and its document for the next one to start from."""
+    problems = []
+    try:
+        replayed = replay(before, records)
+        problems += _difference("its deltas give", render(replayed), version.text)
+    except (ReplayError, KeyError) as error:
+        problems.append(str(error))
+        replayed = before
+    try:
+        document = parse(version.text, sections=sections)
+    except DocumentError as error:
+        return [*problems, f"its text is no playbook: {error}"], replayed
+    problems += _difference("read and written again it is", render(document), version.text)
+    view = render_for_agents(document)
+    facts = {
+        "text_hash": (version.text_hash, text_hash(view)),
+        "bullet_count": (version.bullet_count, len(document.bullets)),
+        "token_count": (version.token_count, estimate_tokens(view)),
+    }
+    problems += [
+        f"{name} is {stored}, its text says {true}"
+        for name, (stored, true) in facts.items()
+        if stored != true
+    ]
+    return problems, document
+
+
+def _difference(what: str, found: str, stored: str) -> list[str]:
+    """Names the first line that differs; empty when the texts are the same bytes."""
+    if found == stored:
+        return []
+    theirs, ours = stored.split("\n"), found.split("\n")
+    line = next(
+        (n for n, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b),
+        min(len(theirs), len(ours)),
+    )
+    said, given = (lines[line] if line < len(lines) else "" for lines in (theirs, ours))
+    return [f"line {line + 1} is {said[:200]!r}, {what} {given[:200]!r}"]
+
+
+def _check_rows(playbook: Playbook, last: Document) -> list[str]:
+    loaded = load(playbook)
+    problems = _difference_of_rows(loaded.state, last)
+    newest = playbook.versions.order_by("-number").first()
+    if newest is None or playbook.current_version_id != newest.pk:
+        problems.append("the playbook does not point at its newest version")
+    highest = max(map(number_of, loaded.bullets), default=0)
+    if highest >= playbook.next_bullet_number:
+        problems.append(f"the next bullet number would repeat: {playbook.next_bullet_number}")
+    return problems
+
+
+def _difference_of_rows(state: State, last: Document) -> list[str]:
+    """Active rows against the newest version, and their counters against their votes."""
+    problems = [
+        f"bullet rows: {problem}"
+        for problem in _difference("the rows say", render(state.document()), render(last))
+    ]
+    merged = merged_ids(state.bullets.values())
+    for bullet in state.active():
+        members = [state.bullets[name] for name in with_merged(merged, bullet.id)]
+        if recounted(bullet, members) != bullet:
+            problems.append(f"bullet {bullet.id}: its counters are not its base and its votes")
+    return problems
