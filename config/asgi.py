@@ -6,6 +6,7 @@ never ends its request holds up the shutdown for ever.
 
 import os
 import uuid
+from typing import cast
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
@@ -14,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django_application = get_asgi_application()
+django_application = cast(ASGIApp, get_asgi_application())
 
 from config.middleware import GIVEN_ID, request_id  # noqa: E402 - needs the settings
 from mcp_bridge.errors import REQUEST_ID  # noqa: E402 - needs the models

@@ -297,7 +297,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = None if LOCAL else BASE_DIR / "staticfiles"
 # Local: served straight from the source folders, so that a first start needs no build step.
 WHITENOISE_USE_FINDERS = LOCAL
 STORAGES = {

@@ -24,6 +24,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+STATIC_ROOT, WHITENOISE_USE_FINDERS = None, True
 if EMBEDDED:
     # A file: threads and child processes of a test see the same database.
     DATABASES["default"]["TEST"] = {"NAME": str(Path(DATA_DIR) / "test.sqlite3")}
