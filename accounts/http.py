@@ -11,3 +11,8 @@ class UserRequest(HttpRequest):
 
     user: User
     htmx: HtmxDetails
+
+
+def client_address(request: HttpRequest) -> str:
+    """The network address that limits on signing in count by."""
+    return str(request.META.get("REMOTE_ADDR") or "unknown")

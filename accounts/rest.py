@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
 
+from accounts import http
 from accounts.errors import Invalid, NotAuthenticated
 from accounts.scopes import Principal, Scope
 
@@ -31,9 +32,12 @@ class Door(GenericAPIView[Any]):
             raise NotAuthenticated
         return self.request.auth
 
-    def sent(self, shape: type[Serializer[Any]]) -> dict[str, Any]:
-        """The request's body in this shape; what does not fit becomes a 400 with its fields."""
-        serializer = shape(data=self.request.data)
+    def sent(self, shape: type[Serializer[Any]], *, partial: bool = False) -> dict[str, Any]:
+        """The request's body in this shape; what does not fit becomes a 400 with its fields.
+
+        `partial`: only the fields that were sent, none of them required.
+        """
+        serializer = shape(data=self.request.data, partial=partial)
         serializer.is_valid(raise_exception=True)
         sent: dict[str, Any] = serializer.validated_data
         return sent
@@ -68,4 +72,4 @@ class Door(GenericAPIView[Any]):
 
 def client_address(request: Request) -> str:
     """The network address that limits on signing in count by."""
-    return str(request.META.get("REMOTE_ADDR") or "unknown")
+    return http.client_address(request._request)

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts import services
 from accounts.errors import WrongCredentials
 from accounts.forms import KeyForm, LogInForm, NoForm, RegisterForm, RotateForm
-from accounts.http import UserRequest
+from accounts.http import UserRequest, client_address
 from accounts.models import ApiKey
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -23,7 +23,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 def log_in(request: HttpRequest) -> HttpResponse:
     form = LogInForm(request.POST or None)
     try:
-        user = form.send(services.log_in, address=request.META.get("REMOTE_ADDR", ""))
+        user = form.send(services.log_in, address=client_address(request))
     except WrongCredentials as error:
         form.refuse(error)
         user = None
@@ -36,7 +36,7 @@ def log_in(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def register(request: HttpRequest) -> HttpResponse:
     form = RegisterForm(request.POST or None)
-    form.send(services.register_user, address=request.META.get("REMOTE_ADDR", ""))
+    form.send(services.register_user, address=client_address(request))
     if form.is_valid():
         messages.success(request, "Registered. Log in with your e-mail and password.")
         return redirect("accounts:log_in")

@@ -3,8 +3,9 @@
 from django.urls import URLPattern, path
 
 from billing import api as rest
+from billing import views
 
-pages: list[URLPattern] = []
+pages: list[URLPattern] = [path("usage", views.usage, name="usage")]
 api: list[URLPattern] = [
     path("billing/usage", rest.UsageDoor.as_view(), name="usage"),
     path("billing/subscription", rest.SubscriptionDoor.as_view(), name="subscription"),

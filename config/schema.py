@@ -29,6 +29,11 @@ class AceSchema(AutoSchema):
             )
         return parameters
 
+    def get_description(self) -> str:  # type: ignore[override]  # as in drf-spectacular
+        scope = getattr(self.view, "scopes", {}).get(self.method)
+        needs = f"Needs the scope `{scope}`." if scope else "Public."
+        return f"{super().get_description()}\n\n{needs}"
+
     def get_tags(self) -> list[str]:
         """The first word after /api/v1."""
         return [self.path.removeprefix("/api/v1/").split("/")[0]]
@@ -49,6 +54,8 @@ class AceSchema(AutoSchema):
         codes = list(ALWAYS)
         if self.view.authentication_classes:
             codes += ["401", "403"]
+        elif "auth" in self.path:
+            codes.append("401")
         if "{" in self.path or "billing" in self.path:
             codes.append("404")
         if self.method in {"POST", "PUT", "PATCH"}:

@@ -258,6 +258,13 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "PlaybookStatus": "playbooks.models.Playbook.Status",
+        "BulletStatus": "playbooks.models.Bullet.Status",
+        "DeltaStatus": "playbooks.models.Delta.Status",
+        "OutcomeStatus": "evolution.models.Outcome.Status",
+        "EvolutionStatus": "evolution.models.EvolutionJob.Status",
+    },
 }
 
 # --- browsers ----------------------------------------------------------------------------------

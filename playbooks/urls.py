@@ -1,6 +1,41 @@
 """The table of this app's doors: pages and REST."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-pages: list[URLPattern] = []
-api: list[URLPattern] = []
+from playbooks import views
+from playbooks.api import contents as inside
+from playbooks.api import playbooks as whole
+
+ONE = "playbooks/<uuid:pk>"
+pages: list[URLPattern] = [
+    path("playbooks", views.list_playbooks, name="list"),
+    path("playbooks/new", views.create, name="create"),
+    path("playbooks/import", views.import_text, name="import"),
+    path("starters", views.starters, name="starters"),
+    path(ONE, views.detail, name="detail"),
+    path(f"{ONE}/edit", views.edit, name="edit"),
+    path(f"{ONE}/settings", views.settings, name="settings"),
+    path(f"{ONE}/clone", views.clone, name="clone"),
+    path(f"{ONE}/archive", views.archive, name="archive"),
+    path(f"{ONE}/restore", views.restore, name="restore"),
+    path(f"{ONE}/export", views.export, name="export"),
+    path(f"{ONE}/versions", views.versions, name="versions"),
+    path(f"{ONE}/versions/<int:number>", views.version, name="version"),
+    path(f"{ONE}/versions/<int:number>/diff", views.diff, name="diff"),
+    path(f"{ONE}/versions/<int:number>/rollback", views.rollback, name="rollback"),
+]
+NUMBER = f"{ONE}/versions/<int:number>"
+api: list[URLPattern] = [
+    path("playbooks", whole.PlaybooksDoor.as_view(), name="list"),
+    path("playbooks/import", whole.ImportDoor.as_view(), name="import"),
+    path(ONE, whole.PlaybookDoor.as_view(), name="detail"),
+    path(f"{ONE}/clone", whole.CloneDoor.as_view(), name="clone"),
+    path(f"{ONE}/export", whole.ExportDoor.as_view(), name="export"),
+    path(f"{ONE}/versions", inside.VersionsDoor.as_view(), name="versions"),
+    path(NUMBER, inside.VersionDoor.as_view(), name="version"),
+    path(f"{NUMBER}/diff", inside.DiffDoor.as_view(), name="diff"),
+    path(f"{NUMBER}/rollback", inside.RollbackDoor.as_view(), name="rollback"),
+    path(f"{ONE}/sections", inside.SectionsDoor.as_view(), name="sections"),
+    path(f"{ONE}/bullets", inside.BulletsDoor.as_view(), name="bullets"),
+    path(f"{ONE}/deltas", inside.DeltasDoor.as_view(), name="deltas"),
+]

@@ -1,0 +1,90 @@
+"""The shapes of the loop at the REST door."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from evolution.models import EvolutionJob, Outcome
+
+Text = serializers.CharField
+LONG: Any = {"allow_blank": True, "trim_whitespace": False, "default": ""}
+
+
+class OutcomeIn(serializers.Serializer[Any]):
+    task_description = Text(trim_whitespace=False, help_text="What the task was; at most 4 KB.")
+    outcome = serializers.ChoiceField(choices=Outcome.Status.choices)
+    reasoning_trace = Text(**LONG, help_text="What the agent did and why; at most 10 KB.")
+    notes = Text(**LONG, help_text="What to know next time; at most 2 KB.")
+    bullet_ids = serializers.ListField(
+        child=Text(max_length=200),
+        default=list,
+        max_length=1000,
+        help_text="Bullets that were used or that misled, such as str-00001.",
+    )
+    serving_id = Text(allow_blank=True, default="", help_text="From the reading it was done with.")
+    signal = serializers.ChoiceField(
+        choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
+    )
+    idempotency_key = Text(
+        max_length=200, allow_blank=True, default="", help_text="Instead of the header."
+    )
+
+
+class OutcomeShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    task_description = Text()
+    outcome = serializers.ChoiceField(choices=Outcome.Status.choices, source="status")
+    reasoning_trace = Text()
+    notes = Text()
+    signal = serializers.ChoiceField(choices=Outcome.Signal.choices)
+    version = serializers.IntegerField(source="version.number")
+    version_assumed = serializers.BooleanField(help_text="true: no serving_id was sent.")
+    bullet_ids = serializers.ListField(child=Text(), source="cited_bullets")
+    job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that took it.")
+    processed_at = serializers.DateTimeField(allow_null=True)
+    set_aside_reason = Text(help_text="Why no evolution will take it; else empty.")
+    created_at = serializers.DateTimeField()
+
+
+class JobRef(serializers.Serializer[Any]):
+    job_id = serializers.UUIDField(source="pk")
+    status = serializers.ChoiceField(choices=EvolutionJob.Status.choices)
+
+
+class RecordedShape(serializers.Serializer[Any]):
+    outcome_id = serializers.UUIDField(source="outcome.pk")
+    status = Text(default="recorded", read_only=True)
+    pending_outcomes = serializers.IntegerField(help_text="Waiting for the next evolution.")
+    evolution = JobRef(source="job", allow_null=True, help_text="Started by this report, or null.")
+
+
+class TriggeredShape(serializers.Serializer[Any]):
+    job_id = serializers.UUIDField(source="job.pk")
+    status = serializers.ChoiceField(choices=EvolutionJob.Status.choices, source="job.status")
+    is_new = serializers.BooleanField(help_text="false: one was active already.")
+
+
+class JobShape(serializers.Serializer[Any]):
+    job_id = serializers.UUIDField(source="pk")
+    playbook_id = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=EvolutionJob.Status.choices)
+    trigger = serializers.ChoiceField(choices=EvolutionJob.Trigger.choices)
+    phase = serializers.ChoiceField(choices=EvolutionJob.Phase.choices)
+    attempt = serializers.IntegerField()
+    outcomes_processed = serializers.IntegerField()
+    from_version = serializers.IntegerField(
+        source="from_version.number", default=None, allow_null=True
+    )
+    to_version = serializers.IntegerField(
+        source="to_version.number", default=None, allow_null=True, help_text="null: no change yet."
+    )
+    engine = Text()
+    token_totals = serializers.DictField()
+    error_code = Text()
+    error_message = serializers.SerializerMethodField(help_text="Why it failed or waits, or null.")
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    completed_at = serializers.DateTimeField(allow_null=True)
+
+    def get_error_message(self, job: EvolutionJob) -> str | None:
+        return job.error_message or job.wait_reason or None

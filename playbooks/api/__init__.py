@@ -1,0 +1,1 @@
+"""Playbooks at the REST door."""

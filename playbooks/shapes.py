@@ -1,0 +1,238 @@
+"""The shapes of playbooks at the REST door."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from playbooks.models import Bullet, Delta, Playbook, Version
+from playbooks.naming import DESCRIPTION_LIMIT, NAME_LIMIT
+from playbooks.services import (
+    MAX_OPERATIONS,
+    MAX_OUTCOME_THRESHOLD,
+    MAX_TIME_THRESHOLD_HOURS,
+    MAX_TOKEN_BUDGET,
+)
+
+TOP = 2_147_483_647
+Text = serializers.CharField
+
+
+class NamedIn(serializers.Serializer[Any]):
+    name = Text(max_length=NAME_LIMIT)
+    description = Text(max_length=DESCRIPTION_LIMIT, allow_blank=True, default="")
+
+
+class SectionIn(serializers.Serializer[Any]):
+    title = Text(max_length=120)
+    key = Text(max_length=60, allow_blank=True, default="", help_text="Empty: from the title.")
+    slug = Text(max_length=8, allow_blank=True, default="", help_text="2-8 letters; or empty.")
+    aliases = serializers.ListField(child=Text(max_length=120), default=list, max_length=20)
+
+
+class PlaybookIn(NamedIn):
+    sections = SectionIn(many=True, default=list, help_text="Empty: the default ones.")
+
+
+class PlaybookPut(NamedIn):
+    """A playbook's whole settings; what is left out gets its default."""
+
+    token_budget = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_TOKEN_BUDGET,
+        default=16_000,
+        help_text="Most tokens that agents read.",
+    )
+    outcome_threshold = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_OUTCOME_THRESHOLD,
+        allow_null=True,
+        default=None,
+        help_text="Pending outcomes that start an evolution; null: the server's.",
+    )
+    time_threshold_hours = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_TIME_THRESHOLD_HOURS,
+        allow_null=True,
+        default=None,
+        help_text="Hours after which a pending outcome starts one; null: the server's.",
+    )
+    status = serializers.ChoiceField(
+        choices=Playbook.Status.choices, required=False, help_text="`active` restores."
+    )
+
+
+class CloneIn(serializers.Serializer[Any]):
+    name = Text(
+        max_length=120, allow_blank=True, default="", help_text="Empty: the original's name."
+    )
+
+
+class ImportIn(NamedIn):
+    text = Text(trim_whitespace=False, help_text="ACE text, as /export gives it; at most 100 KB.")
+
+
+class PlaybookShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = Text()
+    description = Text()
+    status = serializers.ChoiceField(choices=Playbook.Status.choices)
+    source = serializers.ChoiceField(choices=Playbook.Source.choices)  # type: ignore[assignment]  # DRF takes it out of the class
+    version = serializers.IntegerField(source="current_version.number")
+    bullet_count = serializers.IntegerField()
+    outcome_count = serializers.IntegerField()
+    pending_outcomes = serializers.IntegerField()
+    token_budget = serializers.IntegerField()
+    outcome_threshold = serializers.IntegerField(allow_null=True)
+    time_threshold_hours = serializers.IntegerField(allow_null=True)
+    cloned_from = serializers.UUIDField(source="cloned_from_id", allow_null=True)
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class ReadingShape(PlaybookShape):
+    """A playbook with its advice, as agents read it."""
+
+    current_version = serializers.IntegerField(source="current_version.number")
+    version = serializers.IntegerField(help_text="The version that `content` is.")
+    serving_id = Text(help_text="Send it with the outcome of the task that you read this for.")
+    content = Text(help_text="The bullets under their section headings, each with its id.")
+
+
+class ExportShape(serializers.Serializer[Any]):
+    """Can be posted to /playbooks/import as it is."""
+
+    name = Text()
+    description = Text()
+    version = serializers.IntegerField()
+    text = Text(help_text="ACE text, counters included.")
+
+
+class VersionShape(serializers.Serializer[Any]):
+    version = serializers.IntegerField(source="number")
+    parent = serializers.IntegerField(  # type: ignore[assignment]  # DRF takes it out of the class
+        source="parent.number", default=None, allow_null=True
+    )
+    reason = serializers.ChoiceField(choices=Version.Reason.choices)
+    bullet_count = serializers.IntegerField()
+    token_count = serializers.IntegerField(help_text="Estimate, for the agent view.")
+    text_hash = Text(help_text="SHA-256 of the agent view.")
+    job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that made it.")
+    diff_summary = serializers.DictField(help_text="Counts: added, updated, removed, …")
+    created_at = serializers.DateTimeField()
+
+
+class DeltaShape(serializers.Serializer[Any]):
+    """One judged operation."""
+
+    index = serializers.IntegerField()
+    type = serializers.ChoiceField(choices=Delta.Type.choices)
+    bullet_id = Text(source="bullet_public_id")
+    status = serializers.ChoiceField(choices=Delta.Status.choices)
+    reason_code = Text(help_text="Why it was rejected or changed nothing; else empty.")
+    reason = Text()
+    before = serializers.DictField(allow_null=True)
+    after = serializers.DictField(allow_null=True)
+    outcome_ids = serializers.ListField(child=Text())
+
+
+class VersionDetailShape(VersionShape):
+    text = Text(help_text="ACE text, counters included.")
+    deltas = DeltaShape(many=True)
+
+
+class LineShape(serializers.Serializer[Any]):
+    """One bullet of a version."""
+
+    id = Text()
+    section = Text(help_text="Key of its section.")
+    content = Text()
+    helpful = serializers.IntegerField()
+    harmful = serializers.IntegerField()
+
+
+class MarkShape(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=["same", "removed", "added"])
+    text = Text()
+
+
+class ChangeShape(serializers.Serializer[Any]):
+    id = Text()
+    before = LineShape()
+    after = LineShape()
+    marks = MarkShape(many=True)
+
+
+class DiffShape(serializers.Serializer[Any]):
+    """From `against` to `version`; a bullet can be in several of the last three lists."""
+
+    version = serializers.IntegerField()
+    against = serializers.IntegerField()
+    added = LineShape(many=True)
+    removed = LineShape(many=True)
+    changed = ChangeShape(many=True, help_text="Another text.")
+    moved = ChangeShape(many=True, help_text="Another section.")
+    counted = ChangeShape(many=True, help_text="Other counters.")
+
+
+class SectionShape(serializers.Serializer[Any]):
+    key = Text()
+    title = Text()
+    slug = Text(help_text="Starts the ids of bullets added here.")
+    position = serializers.IntegerField()
+    aliases = serializers.ListField(child=Text())
+
+
+class BulletShape(serializers.Serializer[Any]):
+    id = Text(source="public_id")
+    section = Text(source="section.key")
+    content = Text()
+    status = serializers.ChoiceField(choices=Bullet.Status.choices)
+    merged_into = Text(source="merged_into.public_id", default=None, allow_null=True)
+    pinned = serializers.BooleanField()
+    helpful = serializers.IntegerField()
+    harmful = serializers.IntegerField()
+    neutral = serializers.IntegerField()
+    revision = serializers.IntegerField()
+    outcome_ids = serializers.SerializerMethodField(help_text="The outcomes it came from.")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+    def get_outcome_ids(self, bullet: Bullet) -> list[str]:
+        return list(bullet.metadata.get("outcome_ids", []))
+
+
+class OperationIn(serializers.Serializer[Any]):
+    """One wished change. Which fields count depends on `type`."""
+
+    type = Text(max_length=20, help_text="ADD, UPDATE, TAG, REMOVE, MERGE, RESTORE or PIN.")
+    section = Text(max_length=200, allow_blank=True, default="", help_text="Key, title or slug.")
+    id = Text(max_length=100, allow_blank=True, default="", help_text="Of the bullet.")
+    ids = serializers.ListField(
+        child=Text(max_length=100), default=list, max_length=100, help_text="MERGE: into `id`."
+    )
+    content = Text(trim_whitespace=False, allow_blank=True, default="")
+    tag = Text(
+        max_length=20, allow_blank=True, default="", help_text="helpful, harmful, neutral; on, off."
+    )
+    reason = Text(max_length=1000, allow_blank=True, default="")
+    revision = serializers.IntegerField(
+        min_value=1, max_value=TOP, allow_null=True, default=None, help_text="The one you read."
+    )
+
+
+class DeltasIn(serializers.Serializer[Any]):
+    operations = serializers.ListField(child=OperationIn(), min_length=1, max_length=MAX_OPERATIONS)
+    expected_version = serializers.IntegerField(
+        min_value=1,
+        max_value=TOP,
+        allow_null=True,
+        default=None,
+        help_text="Refuse with 409 when another version is current.",
+    )
+
+
+class PublicationShape(serializers.Serializer[Any]):
+    version = serializers.IntegerField(
+        source="version.number", default=None, allow_null=True, help_text="null: nothing changed."
+    )
+    results = DeltaShape(source="deltas", many=True)
