@@ -51,6 +51,14 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
             ),
         )
 
+    def with_last_evolution(self) -> Self:
+        """Each row with last_evolution: when one last made a version, or None."""
+        versions: Any = self.model._meta.get_field("versions").related_model
+        made = versions.objects.filter(playbook=OuterRef("pk"), reason="evolution")
+        return self.annotate(
+            last_evolution=Subquery(made.order_by("-number").values("created_at")[:1])
+        )
+
     def _count(self, relation: str, **conditions: Any) -> Coalesce:
         """How many rows of a reverse relation, whose model may live above this app."""
         related: Any = self.model._meta.get_field(relation).related_model

@@ -1,0 +1,48 @@
+"""Forms of the loop's pages."""
+
+import re
+from typing import Any
+
+from django import forms
+
+from accounts.forms import PageForm
+from evolution.models import Outcome
+
+MONO = {"class": "mono", "rows": 8, "spellcheck": "false"}
+
+
+class ReportForm(PageForm):
+    """An outcome recorded by hand; sizes and ids are judged by the service."""
+
+    task_description = forms.CharField(
+        label="The task", widget=forms.Textarea(attrs={"rows": 3, "autofocus": True})
+    )
+    outcome = forms.ChoiceField(
+        label="How it ended", choices=Outcome.Status.choices, widget=forms.RadioSelect
+    )
+    notes = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="What made the difference. Lines that begin with “lesson:” or “avoid:” are "
+        "taken as advice.",
+    )
+    bullet_ids = forms.CharField(
+        label="Bullets that were used",
+        required=False,
+        help_text="Ids such as str-00001, with commas or spaces between them.",
+    )
+    reasoning_trace = forms.CharField(
+        label="Trace",
+        required=False,
+        widget=forms.Textarea(attrs=MONO),
+        help_text="What the agent did, as plain text; at most 10 KB.",
+    )
+    signal = forms.ChoiceField(
+        label="How you know",
+        choices=Outcome.Signal.choices,
+        initial=Outcome.Signal.HUMAN,
+    )
+
+    def clean_bullet_ids(self) -> list[str]:
+        text: Any = self.cleaned_data["bullet_ids"]
+        return [part for part in re.split(r"[\s,;]+", text) if part]

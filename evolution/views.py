@@ -1,0 +1,199 @@
+"""Pages of the loop: outcomes, evolutions, and one evolution live."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import Count, QuerySet, Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.http import UserRequest
+from accounts.scopes import Principal
+from billing.models import UsageRecord
+from evolution import services
+from evolution.forms import ReportForm
+from evolution.models import EvolutionJob, Outcome
+from playbooks.models import Delta, Playbook
+
+PAGE = 50
+FILTERS = (
+    ("", "All"),
+    ("pending", "Pending"),
+    ("success", "Success"),
+    ("failure", "Failure"),
+    ("partial", "Partial"),
+    ("set_aside", "Set aside"),
+)
+
+REFLECTION = {
+    "key_insight": "Key insight",
+    "reasoning": "Reasoning",
+    "error_identification": "What went wrong",
+    "root_cause_analysis": "Why",
+    "correct_approach": "What would be right",
+    "evidence": "Evidence",
+}
+PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
+
+
+@login_required
+@require_safe
+def outcomes(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    chosen = request.GET.get("status", "")
+    rows = filtered(Outcome.objects.filter(playbook=playbook), chosen)
+    rows = rows.select_related("version").defer("reasoning_trace", "notes", "reflection_data")
+    context = {
+        "playbook": playbook,
+        "tab": "outcomes",
+        "filters": FILTERS,
+        "chosen": chosen if chosen in dict(FILTERS) else "",
+        "page": Paginator(rows, PAGE).get_page(request.GET.get("page")),
+    }
+    return render(request, "evolution/outcomes.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def report(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    form = ReportForm(request.POST or None)
+    by = Principal.of(request.user)
+    made = form.send(services.report_outcome, playbook=playbook, by=by)
+    if made is not None:
+        messages.success(request, said(made))
+        return redirect(made.outcome)
+    context = {"playbook": playbook, "tab": "outcomes", "form": form}
+    return render(request, "evolution/report.html", context, status=form.status)
+
+
+@login_required
+@require_safe
+def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    rows = Outcome.objects.for_user(request.user).filter(playbook=playbook)
+    row = rows.select_related("version", "job__to_version", "api_key", "reported_by").fetch(outcome)
+    context = {"playbook": playbook, "tab": "outcomes", "outcome": row} | reflection_of(row)
+    return render(request, "evolution/outcome.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def evolutions(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    if request.method == "POST":
+        by = Principal.of(request.user)
+        triggered = services.trigger_evolution(playbook=playbook, by=by)
+        if not triggered.is_new:
+            messages.info(request, "This evolution was under way already.")
+        return redirect(triggered.job)
+    rows = EvolutionJob.objects.filter(playbook=playbook).select_related("to_version")
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    context = {"playbook": playbook, "tab": "evolutions", "page": page}
+    return render(request, "evolution/evolutions.html", context | waiting(playbook))
+
+
+@login_required
+@require_safe
+def job(request: UserRequest, pk: str) -> HttpResponse:
+    """The page, or for a poll its live part; 204 while nothing has changed since `seen`."""
+    row = fetch_job(request, pk)
+    context = live(row) | {"playbook": row.playbook, "tab": "evolutions", "job": row}
+    if not request.htmx:
+        context["outcomes"] = row.outcomes.defer("reasoning_trace", "notes")[:PAGE]
+        return render(request, "evolution/job.html", context)
+    if request.GET.get("seen") == context["state"]:
+        return HttpResponse(status=204)
+    return render(request, "evolution/job.html#live", context)
+
+
+@login_required
+@require_POST
+def cancel(request: UserRequest, pk: str) -> HttpResponse:
+    row = services.cancel_evolution(job=fetch_job(request, pk), by=Principal.of(request.user))
+    messages.success(request, "Cancelled. Its outcomes wait for the next evolution.")
+    return redirect(row)
+
+
+@login_required
+@require_POST
+def retry(request: UserRequest, pk: str) -> HttpResponse:
+    row = services.retry_evolution(job=fetch_job(request, pk), by=Principal.of(request.user))
+    messages.success(request, "Queued again. Reflections that are stored are not paid twice.")
+    return redirect(row)
+
+
+def fetch_own(request: HttpRequest, pk: str) -> Playbook:
+    """The person's own playbook, else NotFound."""
+    assert request.user.is_authenticated  # noqa: S101 - narrows the type; the views are guarded
+    return Playbook.objects.for_user(request.user).select_related("current_version").fetch(pk)
+
+
+def fetch_job(request: UserRequest, pk: str) -> EvolutionJob:
+    rows = EvolutionJob.objects.for_user(request.user)
+    return rows.select_related("playbook", "from_version", "to_version").fetch(pk)
+
+
+def filtered(rows: QuerySet[Outcome], chosen: str) -> QuerySet[Outcome]:
+    """The outcomes that one of FILTERS names; all of them for any other word."""
+    if chosen == "pending":
+        return rows.filter(processed_at=None, set_aside_reason="")
+    if chosen == "set_aside":
+        return rows.exclude(set_aside_reason="")
+    return rows.filter(status=chosen) if chosen in Outcome.Status.values else rows
+
+
+def said(made: services.Report) -> str:
+    """What a person is told after a report."""
+    if made.job is not None:
+        return "Recorded. An evolution is under way."
+    return f"Recorded. {made.pending_outcomes} pending for the next evolution."
+
+
+def reflection_of(row: Outcome) -> dict[str, Any]:
+    """What the Reflector made of it: its texts under readable names, and its votes."""
+    data = row.reflection_data
+    texts = [(label, data[name]) for name, label in REFLECTION.items() if data.get(name)]
+    return {"reflection": texts, "tags": data.get("bullet_tags") or []}
+
+
+def waiting(playbook: Playbook) -> dict[str, Any]:
+    """What would be evolved now, and what is under way."""
+    active = EvolutionJob.objects.active().filter(playbook=playbook).first()
+    return {
+        "pending": services.pending_count(playbook),
+        "active": active,
+        "threshold": playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
+    }
+
+
+def phases_of(row: EvolutionJob) -> list[tuple[str, str]]:
+    """The steps of the loop, each `done`, `now` or still to come (empty)."""
+    names = list(PHASES)
+    at = names.index(row.phase) if row.status == EvolutionJob.Status.RUNNING else -1
+    states = ["done" if place < at else "now" if place == at else "" for place in range(len(names))]
+    return list(zip(PHASES.values(), states, strict=True))
+
+
+def live(row: EvolutionJob) -> dict[str, Any]:
+    """What the live part shows; `state` changes exactly when something visible does."""
+    bound = row.outcomes.count()
+    reflected = row.reflections.filter(outcome__job=row).count()
+    usage = UsageRecord.objects.filter(job_id=row.pk).aggregate(
+        calls=Count("id"), tokens=Sum("total_tokens", default=0), cost=Sum("cost_usd")
+    )
+    deltas = list(Delta.objects.filter(job_id=row.pk).order_by("index"))
+    parts = (row.status, row.phase, bound, reflected, row.attempt, usage["calls"], row.wait_reason)
+    return {
+        "bound": bound,
+        "reflected": reflected,
+        "usage": usage,
+        "applied": [delta for delta in deltas if delta.status == Delta.Status.APPLIED],
+        "phases": phases_of(row),
+        "refused": [delta for delta in deltas if delta.status != Delta.Status.APPLIED],
+        "state": "-".join(str(part) for part in parts),
+    }

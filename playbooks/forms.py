@@ -1,0 +1,127 @@
+"""Forms of the playbook pages."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from accounts.errors import Conflict, Invalid, TooLarge
+from accounts.forms import PageForm
+from accounts.scopes import Principal
+from playbooks import services
+from playbooks.models import Delta, Playbook
+from playbooks.operations import Operation
+from playbooks.reasons import reason_text
+
+DESCRIPTION = forms.Textarea(attrs={"rows": 2})
+
+
+class PlaybookForm(PageForm):
+    name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"autofocus": True}))
+    description = forms.CharField(
+        max_length=1000,
+        required=False,
+        widget=DESCRIPTION,
+        help_text="What kind of task it is for; agents choose a playbook by it.",
+    )
+
+
+class ImportForm(PlaybookForm):
+    text = forms.CharField(
+        label="ACE text",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 12, "class": "mono", "spellcheck": "false"}),
+        help_text="Headings as “## TITLE”, bullets as “[str-00001] helpful=0 harmful=0 :: advice”.",
+    )
+    file = forms.FileField(
+        label="or a file",
+        required=False,
+        help_text=f"UTF-8 text, at most {settings.MAX_PLAYBOOK_BYTES // 1024} KB.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data = dict(super().clean() or {})
+        upload = data.pop("file", None)
+        if upload is not None:
+            data["text"] = self._read(upload.read())
+        if not data.get("text", "").strip() and not self.errors:
+            self.add_error("text", "Paste the text, or choose a file.")
+        return data
+
+    def _read(self, body: bytes) -> str:
+        try:
+            return body.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self.add_error("file", "This file is not UTF-8 text.")
+            return ""
+
+
+class SettingsForm(PlaybookForm):
+    token_budget = forms.IntegerField(
+        label="Token budget",
+        min_value=1,
+        max_value=1_000_000,
+        help_text="How long the text that agents read may become.",
+    )
+    outcome_threshold = forms.IntegerField(
+        label="Evolve after this many outcomes",
+        required=False,
+        min_value=1,
+        max_value=1000,
+        help_text=f"Empty: {settings.EVOLUTION_OUTCOME_THRESHOLD}, the operator's setting.",
+    )
+    time_threshold_hours = forms.IntegerField(
+        label="or after this many hours with at least one outcome",
+        required=False,
+        min_value=0,
+        max_value=8760,
+        help_text=f"Empty: {settings.EVOLUTION_TIME_THRESHOLD_HOURS}; 0 switches this rule off.",
+    )
+
+    @classmethod
+    def of(cls, playbook: Playbook, data: Any = None) -> "SettingsForm":
+        """The form with what the playbook has now."""
+        return cls(data, initial={name: getattr(playbook, name) for name in cls.base_fields})
+
+
+class BulletForm(PageForm):
+    """One change of one bullet by a person; `revision` is the one that was on the page."""
+
+    CHANGES = ("ADD", "UPDATE", "REMOVE", "RESTORE", "PIN")
+
+    change = forms.ChoiceField(choices=[(name, name) for name in CHANGES])
+    id = forms.CharField(max_length=16, required=False)
+    revision = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    section = forms.CharField(max_length=60, required=False)
+    content = forms.CharField(required=False, max_length=20_000)
+    tag = forms.CharField(max_length=8, required=False)
+
+    conflict = False
+
+    def operation(self) -> Operation:
+        """What the person asks for; call it once the form is valid."""
+        data = self.cleaned_data
+        return Operation(
+            type=data["change"],
+            id=data["id"],
+            section=data["section"],
+            content=data["content"],
+            tag=data["tag"],
+            revision=data["revision"],
+        )
+
+    def publish(self, playbook: Playbook, by: Principal) -> Delta | None:
+        """The delta that made the change true; None with the reason on the form."""
+        if not self.is_valid():
+            return None
+        try:
+            made = services.edit_playbook(playbook=playbook, by=by, operations=[self.operation()])
+        except (Invalid, TooLarge, Conflict) as error:
+            self.refuse(error)
+            return None
+        delta = made.deltas[0]
+        if delta.status == Delta.Status.APPLIED:
+            return delta
+        self.conflict = delta.reason_code == "conflict"
+        self.add_error(None, reason_text(delta.reason_code))
+        return None
