@@ -16,6 +16,7 @@ __all__ = [
     "Checkpoints",
     "Engine",
     "Evolved",
+    "NothingReflected",
     "OutcomeInput",
     "PlaybookInput",
     "Reflected",
@@ -61,6 +62,15 @@ class Checkpoints(Protocol):
     def save_curation(self, curation: Curation) -> None: ...
 
 
+class NothingReflected(AnswerError):
+    """No outcome got a usable reflection; `set_aside` says why, by outcome id."""
+
+    def __init__(self, set_aside: Mapping[str, str]) -> None:
+        reasons = "; ".join(sorted(set(set_aside.values())))
+        super().__init__("no_reflection", f"No outcome could be reflected on: {reasons}")
+        self.set_aside = dict(set_aside)
+
+
 @dataclass(frozen=True)
 class Evolved:
     """Operations in the order to apply; the reflections behind them; the outcomes left out, why."""
@@ -80,17 +90,19 @@ def evolve(
 ) -> Evolved:
     """Turn outcomes into operations; what is stored already is not asked again.
 
-    An outcome without a usable reflection is set aside and the others go on. Raises AnswerError
-    when none is left or the curation failed; TransientError and CredentialError after the
-    reflections under way have been stored.
+    An outcome without a usable reflection is set aside and the others go on. Without outcomes
+    nobody is asked. Raises NothingReflected when none is left, AnswerError when the curation
+    failed; TransientError and CredentialError after the reflections under way have been stored.
     """
+    if not outcomes:
+        return Evolved([])
     stored = checkpoints.reflections()
     reflections = {o.id: stored[o.id] for o in outcomes if o.id in stored}
     missing = [o for o in outcomes if o.id not in stored]
     fresh, set_aside = _reflect_all(engine, playbook, missing, checkpoints, concurrency)
     reflections |= fresh
     if not reflections:
-        raise AnswerError("no_reflection", _why_none(set_aside))
+        raise NothingReflected(set_aside)
     curation = checkpoints.curation()
     if curation is None:
         curation = engine.curate(reflections, outcomes, playbook)
@@ -139,11 +151,6 @@ def _cancel(calls: Mapping[Future[Reflected], str]) -> None:
     """Calls that have not begun do not begin; those under way end by themselves."""
     for call in calls:
         call.cancel()
-
-
-def _why_none(set_aside: Mapping[str, str]) -> str:
-    reasons = "; ".join(sorted(set(set_aside.values())))
-    return f"No outcome could be reflected on: {reasons or 'there was none'}"
 
 
 def tag_operations(

@@ -9,6 +9,7 @@ import logging
 from django.db import close_old_connections
 
 from accounts.errors import AceError
+from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.worker.beats import beat
 from evolution.worker.claims import Claim, FenceLost, claim_job
@@ -59,6 +60,9 @@ def _judge(claim: Claim, error: Exception) -> str:
             retry_after=error.retry_after,
             costs_attempt=error.costs_attempt,
         )
+    if isinstance(error, NothingReflected):
+        code, message = error.code, error.message
+        return fail_job(claim, code=code, message=message, set_aside=error.set_aside)
     if isinstance(error, CredentialError | AnswerError | AceError):
         return fail_job(claim, code=error.code, message=error.message)
     # The type only: the text of an unknown error may quote a playbook or an outcome.

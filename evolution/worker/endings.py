@@ -1,6 +1,7 @@
 """The two ends that are not a version: wait for another attempt, or fail with a reason."""
 
 import random
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db import transaction
@@ -8,6 +9,7 @@ from django.db import transaction
 from evolution.clock import database_now
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
+from evolution.worker.settling import settle_outcomes
 
 MAX_ATTEMPTS = 5
 MAX_RESCUES = 3
@@ -44,10 +46,17 @@ def put_back(
     return "waiting"
 
 
-def fail_job(claim: Claim, *, code: str, message: str) -> str:
-    """The job has failed for good; its outcomes wait for another one."""
+def fail_job(
+    claim: Claim, *, code: str, message: str, set_aside: Mapping[str, str] | None = None
+) -> str:
+    """The job has failed for good; its outcomes wait for another one.
+
+    `set_aside`: why the reflection of single outcomes failed, by outcome id.
+    """
     with transaction.atomic():
-        give_up(claim.lock(), code=code, message=message)
+        job = claim.lock()
+        settle_outcomes(job, reflections={}, set_aside=set_aside or {})
+        give_up(job, code=code, message=message)
     return "failed"
 
 

@@ -6,16 +6,15 @@ from django.db.models import Count, Sum
 from billing.models import UsageRecord
 from evolution.clock import database_now
 from evolution.engine.evolve import Evolved
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import EvolutionJob
 from evolution.services import pending_count
 from evolution.triggers import trigger_if_due
 from evolution.worker.claims import Claim
+from evolution.worker.settling import settle_outcomes
 from playbooks.document import find_ids
 from playbooks.models import Playbook, Version
 from playbooks.services import publish_deltas
 
-MAX_FAILURES = 3
-"""Reflections of one outcome that may fail before it is set aside for good."""
 NEARLY_FULL = 0.8
 """Share of the token budget from which on the uses of bullets are counted for retirement."""
 
@@ -41,40 +40,13 @@ def publish(claim: Claim, evolved: Evolved) -> None:
             outcome_count=len(evolved.reflections),
             uses=bullet_uses(playbook),
         )
-        processed = settle_outcomes(job, evolved)
+        processed = settle_outcomes(
+            job, reflections=evolved.reflections, set_aside=evolved.set_aside
+        )
         job.token_totals = token_totals(job)
         job.complete(now=database_now(), version=publication.version, outcomes=processed)
         job.save()
         trigger_if_due(playbook, pending=pending_count(playbook), by=None)
-
-
-def settle_outcomes(job: EvolutionJob, evolved: Evolved) -> int:
-    """Reflected outcomes are processed; the others wait again, or are set aside with the reason.
-
-    Returns how many were processed.
-    """
-    now = database_now()
-    rows = list(Outcome.objects.filter(job=job))
-    for row in rows:
-        reflection = evolved.reflections.get(str(row.pk))
-        if reflection is not None:
-            row.processed_at = now
-            row.reflection_data = reflection.model_dump(mode="json")
-        else:
-            count_failure(row, evolved.set_aside.get(str(row.pk), "not reflected"))
-    Outcome.objects.bulk_update(rows, SETTLED, batch_size=200)
-    return sum(row.processed_at is not None for row in rows)
-
-
-SETTLED = ("processed_at", "reflection_data", "failures", "set_aside_reason", "job")
-
-
-def count_failure(row: Outcome, reason: str) -> None:
-    """One more reflection of this outcome failed; the third sets it aside, so it blocks nobody."""
-    row.failures += 1
-    row.job = None
-    if row.failures >= MAX_FAILURES:
-        row.set_aside_reason = reason[:300]
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:
