@@ -89,10 +89,12 @@ def test_an_unharmed_child_completes(job: EvolutionJob) -> None:
 def test_killed_in_the_middle_of_reflecting_stored_reflections_are_not_paid_again(
     job: EvolutionJob, llm: FakeLLM
 ) -> None:
-    with llm.hold("reflector", after=2) as gate, start_child(job) as child:
-        gate.wait_until_held()
+    gate = llm.hold("reflector", after=2)
+    with start_child(job) as child:
+        gate.wait_for(OUTCOMES)
         wait_for_reflections(job, 2)
         child.kill()
+    gate.open()
     finish_after_the_lease(job)
     assert_everything_happened_once(job)
     paid = UsageRecord.objects.filter(operation="reflect", status="answered")
