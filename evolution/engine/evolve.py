@@ -97,10 +97,10 @@ def evolve(
     if not outcomes:
         return Evolved([])
     stored = checkpoints.reflections()
-    reflections = {o.id: stored[o.id] for o in outcomes if o.id in stored}
     missing = [o for o in outcomes if o.id not in stored]
     fresh, set_aside = _reflect_all(engine, playbook, missing, checkpoints, concurrency)
-    reflections |= fresh
+    known = stored | fresh
+    reflections = {o.id: known[o.id] for o in outcomes if o.id in known}
     if not reflections:
         raise NothingReflected(set_aside)
     curation = checkpoints.curation()

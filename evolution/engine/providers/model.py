@@ -1,0 +1,60 @@
+"""An engine that thinks with a model: Reflector and Curator, each with a model of its own."""
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from evolution.engine import curator, reflector
+from evolution.engine.answers import HIGHER_CAP
+from evolution.engine.curator import Curation
+from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.llm import LLM
+from evolution.engine.patience import PatientLLM, Wait
+from evolution.engine.prompts import load_prompt
+from evolution.engine.quoting import FULL, SHORT
+from evolution.engine.reflector import Reflected, Reflection
+
+PROMPTS = ("reflector", "curator", "repair")
+
+
+class ModelEngine:
+    """The engine `openai`. `wait(seconds)` is called between quick tries and may stop them."""
+
+    name = "openai"
+    vote_source = "reflector"
+
+    def __init__(
+        self, llm: LLM, *, reflector_model: str, curator_model: str, wait: Wait = time.sleep
+    ) -> None:
+        self._llm = PatientLLM(llm, wait)
+        self._reflector_model = reflector_model
+        self._curator_model = curator_model
+        self.prompt_versions = {name: load_prompt(name).label for name in PROMPTS}
+        self.config_hash = self._hash()
+
+    def reflect(self, outcome: OutcomeInput, playbook: PlaybookInput) -> Reflected:
+        """Study one outcome in one question; raises an LLMError."""
+        return reflector.reflect(self._llm, self._reflector_model, outcome, playbook)
+
+    def curate(
+        self,
+        reflections: Mapping[str, Reflection],
+        outcomes: Sequence[OutcomeInput],
+        playbook: PlaybookInput,
+    ) -> Curation:
+        """Decide on operations in one question; raises an LLMError."""
+        return curator.curate(self._llm, self._curator_model, reflections, outcomes, playbook)
+
+    def _hash(self) -> str:
+        """SHA-256 over all that could change an answer."""
+        config = {
+            "engine": self.name,
+            "models": [self._reflector_model, self._curator_model],
+            "prompts": {name: load_prompt(name).digest for name in PROMPTS},
+            "schemas": [Reflection.model_json_schema(), Curation.model_json_schema()],
+            "limits": [asdict(FULL), asdict(SHORT), HIGHER_CAP, curator.MAX_UNKNOWN],
+            "max_tokens": [reflector.MAX_TOKENS, curator.MAX_TOKENS],
+        }
+        return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()

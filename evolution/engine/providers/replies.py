@@ -1,0 +1,105 @@
+"""Reading a chat completion that nobody has checked yet: the text, and what it cost."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evolution.engine.llm import (
+    AnswerError,
+    LLMError,
+    LLMReply,
+    LLMRequest,
+    TransientError,
+    Usage,
+)
+from evolution.engine.quoting import clean_text
+
+MAX_TOKENS_OF_A_CALL = 100_000_000
+NAME_LIMIT = 100
+
+
+@dataclass(frozen=True)
+class Served:
+    """What came back with status 200: the call's cost, and a reply or the reason for none."""
+
+    reply: LLMReply
+    error: LLMError | None = None
+
+
+def read_reply(body: bytes, headers: Mapping[str, str], request: LLMRequest[Any]) -> Served:
+    """A 200 is not yet an answer: choices, finish_reason, refusal and content are checked."""
+    payload = _object(body)
+    choice = _first(payload.get("choices"))
+    message = _dict(choice.get("message"))
+    text = _text(message.get("content"))
+    finish_reason = str(choice.get("finish_reason") or "stop")
+    reply = LLMReply(
+        text=text,
+        usage=_usage(payload.get("usage")) or Usage.estimate(request, text),
+        model=_name(payload.get("model")) or request.model,
+        request_id=_name(headers.get("x-request-id")) or _name(payload.get("id")),
+        finish_reason=finish_reason,
+    )
+    if "choices" not in payload:
+        return Served(reply, NOT_A_COMPLETION)
+    return Served(reply, _reason_for_none(finish_reason, message, text))
+
+
+NOT_A_COMPLETION = TransientError(
+    "not_a_completion",
+    "The address answered with something that is no chat completion. Check the base URL.",
+)
+
+
+def _reason_for_none(finish_reason: str, message: dict[str, Any], text: str) -> LLMError | None:
+    if finish_reason == "content_filter":
+        return AnswerError("filtered", "The provider's content filter stopped the answer.")
+    if message.get("refusal"):
+        return AnswerError("refused", "The model refused to answer.")
+    if not text and finish_reason != "length":
+        return AnswerError("empty", "The model gave an empty answer.")
+    return None
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    # ValueError: no JSON, or no UTF-8, or a number of thousands of digits.
+    try:
+        return _dict(json.loads(body))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _usage(reported: Any) -> Usage | None:
+    """What the provider reports, or None when it does not or the figures make no sense."""
+    usage = _dict(reported)
+    sent, received = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    if sent is None or received is None:
+        return None
+    cached = _count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0
+    total = _count(usage.get("total_tokens"))
+    return Usage(sent, received, min(cached, sent), sent + received if total is None else total)
+
+
+def _count(value: Any) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 <= value <= MAX_TOKENS_OF_A_CALL else None
+
+
+def _text(content: Any) -> str:
+    """A string, or the text parts of a list, as some compatible servers send it."""
+    if isinstance(content, list):
+        return "".join(_text(_dict(part).get("text")) for part in content)
+    return content if isinstance(content, str) else ""
+
+
+def _first(value: Any) -> dict[str, Any]:
+    return _dict(value[0]) if isinstance(value, list) and value else {}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _name(value: Any) -> str:
+    return clean_text(value)[:NAME_LIMIT] if isinstance(value, str) else ""

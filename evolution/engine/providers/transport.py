@@ -1,0 +1,146 @@
+"""An HTTP transport that keeps two promises the SDK does not: a total deadline and a size cap.
+
+A read time-out begins anew with every byte: measured, a dripping server kept one call for 12 s
+with a time-out of 2 s. Here every operation on the socket gets only what is left of the call.
+"""
+
+import ssl
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore2
+import httpx2
+
+CONNECT_SECONDS = 10.0
+
+
+class ReplyTooLarge(Exception):
+    """The server sent more than the cap."""
+
+
+class BoundedTransport(httpx2.BaseTransport):
+    """Direct connections, a fresh one for each request; whole replies of at most `max_bytes`.
+
+    A kept connection that the server has closed looks like a reset, and a job would have to tell
+    them apart; beside an answer of seconds a new handshake costs nothing. Proxy settings of the
+    environment are not read: where the key goes is what the operator's base URL says.
+    """
+
+    def __init__(self, *, deadline: float, max_bytes: int) -> None:
+        self._deadline = deadline
+        self._max_bytes = max_bytes
+        self._ssl = httpx2.create_ssl_context()
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """The reply, read to its end; httpx2's own errors, and ReplyTooLarge."""
+        backend = _DeadlineBackend(time.monotonic() + self._deadline)
+        try:
+            with httpcore2.ConnectionPool(ssl_context=self._ssl, network_backend=backend) as pool:
+                return self._read(pool.handle_request(_core_request(request)), request)
+        except httpcore2.ConnectTimeout as error:
+            raise httpx2.ConnectTimeout(str(error), request=request) from error
+        except httpcore2.TimeoutException as error:
+            raise httpx2.ReadTimeout(str(error), request=request) from error
+        except httpcore2.ConnectError as error:
+            raise httpx2.ConnectError(str(error), request=request) from error
+        except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+            raise httpx2.ReadError(str(error), request=request) from error
+
+    def _read(self, reply: httpcore2.Response, request: httpx2.Request) -> httpx2.Response:
+        """The reply with its body decoded and counted, whatever encoding the server chose."""
+        streamed = httpx2.Response(
+            reply.status, headers=reply.headers, stream=_Body(reply), request=request
+        )
+        body = bytearray()
+        for chunk in streamed.iter_bytes():
+            body += chunk
+            if len(body) > self._max_bytes:
+                raise ReplyTooLarge
+        headers = streamed.headers.copy()
+        for name in ("content-encoding", "content-length", "transfer-encoding"):
+            headers.pop(name, None)
+        return httpx2.Response(reply.status, headers=headers, content=bytes(body))
+
+
+class _Body(httpx2.SyncByteStream):
+    def __init__(self, reply: httpcore2.Response) -> None:
+        self._reply = reply
+
+    def __iter__(self) -> Any:
+        yield from self._reply.iter_stream()
+
+    def close(self) -> None:
+        self._reply.close()
+
+
+def _core_request(request: httpx2.Request) -> httpcore2.Request:
+    return httpcore2.Request(
+        method=request.method,
+        url=httpcore2.URL(
+            scheme=request.url.raw_scheme,
+            host=request.url.raw_host,
+            port=request.url.port,
+            target=request.url.raw_path,
+        ),
+        headers=request.headers.raw,
+        content=request.read(),
+    )
+
+
+class _DeadlineBackend(httpcore2.NetworkBackend):
+    """Sockets that share one deadline (a value of time.monotonic)."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._inner = httpcore2.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.NetworkStream:
+        # A name with several addresses is tried one after the other, each with this time-out.
+        timeout = min(CONNECT_SECONDS, _left(self._deadline))
+        stream = self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
+        return _DeadlineStream(stream, self._deadline)
+
+
+class _DeadlineStream(httpcore2.NetworkStream):
+    """A stream whose every operation ends at the deadline."""
+
+    def __init__(self, stream: httpcore2.NetworkStream, deadline: float) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(self._deadline))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _left(self._deadline))
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore2.NetworkStream:
+        secured = self._stream.start_tls(ssl_context, server_hostname, _left(self._deadline))
+        return _DeadlineStream(secured, self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _left(deadline: float) -> float:
+    """Seconds until the deadline; the time-out of httpcore2 when there are none."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise httpcore2.ReadTimeout("the call's deadline has passed")
+    return left
