@@ -25,8 +25,34 @@ from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
 DRAINED_BYTES = 64 * 1024 * 1024
 
 
-class BodyTooLarge(Exception):
-    """More bytes came than MAX_BODY_BYTES."""
+class Body:
+    """One request's body on its way in: counted, and cut off at settings.MAX_BODY_BYTES."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        headers = Headers(scope=scope)
+        declared = headers.get("content-length", "")
+        self.count = int(declared) if declared.isdecimal() else 0
+        self.asks_first = headers.get("expect", "").lower() == "100-continue"
+        self.ended = False
+        self._receive = receive
+        if not self.is_over:
+            self.count = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.count > settings.MAX_BODY_BYTES
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.count += len(message.get("body", b""))
+        self.ended = not message.get("more_body", False)
+        # To the app the client went away: it cleans up and has nobody to answer.
+        return {"type": "http.disconnect"} if self.is_over else message
+
+    async def drain(self) -> None:
+        """Read on, so that the client gets to the answer; not if it waits for our word to send."""
+        while not (self.ended or self.asks_first or self.count > DRAINED_BYTES):
+            await self.receive()
 
 
 class BodyLimit:
@@ -39,45 +65,17 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        count = 0
+        body = Body(scope, receive)
 
-        async def counted() -> Message:
-            nonlocal count
-            message = await receive()
-            count += len(message.get("body", b""))
-            if count > settings.MAX_BODY_BYTES:
-                raise BodyTooLarge
-            return message
-
-        async def unless_refused(message: Message) -> None:
-            # An app that turns our exception into a 500 of its own is not heard.
-            if count <= settings.MAX_BODY_BYTES:
+        async def unless_over(message: Message) -> None:
+            if not body.is_over:
                 await send(message)
 
-        try:
-            if _declared(scope) > settings.MAX_BODY_BYTES:
-                raise BodyTooLarge
-            await self.app(scope, counted, unless_refused)
-        except BodyTooLarge:
-            await _drain(scope, receive)
+        if not body.is_over:
+            await self.app(scope, body.receive, unless_over)
+        if body.is_over:
+            await body.drain()
             await _too_large(scope)(scope, receive, send)
-
-
-def _declared(scope: Scope) -> int:
-    given = Headers(scope=scope).get("content-length", "")
-    return int(given) if given.isdecimal() else 0
-
-
-async def _drain(scope: Scope, receive: Receive) -> None:
-    """Read on, so that the client gets to the answer; not if it waits for our word to send."""
-    if Headers(scope=scope).get("expect", "").lower() == "100-continue":
-        return
-    count = 0
-    while count < DRAINED_BYTES:
-        message = await receive()
-        count += len(message.get("body", b""))
-        if not message.get("more_body", False):
-            return
 
 
 def _too_large(scope: Scope) -> JSONResponse:

@@ -118,8 +118,8 @@ class PlaybookItem(BaseModel):
             name=playbook.name,
             description=playbook.description,
             last_updated=playbook.updated_at,
-            bullet_count=playbook.bullet_count,
-            outcome_count=playbook.outcome_count,
+            bullet_count=playbook.bullet_count,  # type: ignore[attr-defined]  # with_counts() adds it
+            outcome_count=playbook.outcome_count,  # type: ignore[attr-defined]  # likewise
         )
 
 

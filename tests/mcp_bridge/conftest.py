@@ -1,0 +1,25 @@
+"""A live server, and one agent for each of the cast."""
+
+import pytest
+
+from accounts.models import User
+from tests.factories import make_key
+from tests.live import Agent, live_mcp, live_url
+
+__all__ = ["live_url"]
+
+
+@pytest.fixture
+def agent(live_url: str, alice: User) -> Agent:
+    """Alice's, the owner's."""
+    return live_mcp(live_url, make_key(alice)[1])
+
+
+@pytest.fixture
+def stranger(live_url: str, charlie: User) -> Agent:
+    return live_mcp(live_url, make_key(charlie)[1])
+
+
+@pytest.fixture
+def staff_agent(live_url: str, staff: User) -> Agent:
+    return live_mcp(live_url, make_key(staff)[1])

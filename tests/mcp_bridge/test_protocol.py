@@ -1,0 +1,184 @@
+"""The protocol's revisions on one URL, and input that no client should send."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from accounts.models import User
+from evolution.models import Outcome
+from mcp_bridge.server import INSTRUCTIONS
+from mcp_bridge.tools import TOOLS
+from playbooks.models import Playbook
+from tests.factories import make_key
+from tests.live import Agent, live_mcp
+from tests.mcp_bridge.raw import MODERN, REVISIONS, ask, message_of, post
+
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
+
+
+@pytest.fixture
+def token(alice: User) -> str:
+    return make_key(alice)[1]
+
+
+@pytest.mark.parametrize(("mode", "spoken"), [("auto", MODERN), ("legacy", "2025-11-25")])
+def test_the_sdks_client_gets_instructions_and_tools(
+    live_url: str, token: str, mode: str, spoken: str
+) -> None:
+    agent = live_mcp(live_url, token, mode)
+
+    async def told(client: Any) -> tuple[str, str | None]:
+        return client.protocol_version, client.instructions
+
+    assert agent.run(told) == (spoken, INSTRUCTIONS)
+    assert set(agent.tools()) == set(TOOLS)
+    assert agent.ask("create_playbook", name="One")["version"] == 1
+
+
+def test_an_older_client_agrees_on_its_revision(live_url: str, token: str) -> None:
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "old", "version": "1"},
+    }
+    answer = ask(live_url, token, "2025-06-18", "initialize", hello)
+    result = message_of(answer)["result"]
+    assert result["protocolVersion"] == "2025-06-18"
+    assert result["instructions"] == INSTRUCTIONS
+    assert "mcp-session-id" not in answer.headers
+
+
+@every_revision
+def test_a_tool_answers_in_every_revision(
+    live_url: str, token: str, revision: str, playbook: Playbook
+) -> None:
+    call = {"name": "get_playbook", "arguments": {"playbook_id": str(playbook.pk)}}
+    result = message_of(ask(live_url, token, revision, "tools/call", call))["result"]
+    assert result["structuredContent"]["version"] == 1
+    assert result["structuredContent"]["content"] == result["content"][0]["text"]
+
+
+@every_revision
+def test_an_unknown_tool_is_the_protocols_error(live_url: str, token: str, revision: str) -> None:
+    call = {"name": "drop_tables", "arguments": {}}
+    error = message_of(ask(live_url, token, revision, "tools/call", call))["error"]
+    assert error["code"] == -32602
+    assert "drop_tables" not in error["message"]
+
+
+def test_the_client_raises_for_an_unknown_tool(agent: Agent) -> None:
+    with pytest.raises(MCPError, match="Unknown tool"):
+        agent.call("nope")
+
+
+def test_wrong_arguments_are_named_in_one_line_without_their_values(
+    agent: Agent, playbook: Playbook
+) -> None:
+    code, text = agent.refused(
+        "report_outcome", playbook_id=str(playbook.pk), outcome="SECRET", bullet_ids="SECRET"
+    )
+    assert code == "invalid"
+    assert text.startswith("Wrong arguments: task_description: Field required; outcome: ")
+    assert "bullet_ids" in text
+    assert not {"\n", "SECRET", "http", "pydantic"} & set(text.split())
+    assert "SECRET" not in text
+
+
+def test_a_misspelt_argument_is_refused_not_dropped(agent: Agent, playbook: Playbook) -> None:
+    report = {"playbook_id": str(playbook.pk), "task_description": "B", "outcome": "success"}
+    code, text = agent.refused("report_outcome", **report, bullets=["str-00001"])
+    assert (code, "bullet_ids" in text) == ("invalid", True)
+    assert Outcome.objects.count() == 0
+
+
+def test_null_for_an_optional_argument_means_left_out(agent: Agent, playbook: Playbook) -> None:
+    report = {"playbook_id": str(playbook.pk), "task_description": "B", "outcome": "success"}
+    answer = agent.ask("report_outcome", **report, notes=None, bullet_ids=None, serving_id=None)
+    assert answer["status"] == "recorded"
+
+
+def test_text_over_its_limit_is_refused_whole(agent: Agent, playbook: Playbook) -> None:
+    report = {"playbook_id": str(playbook.pk), "task_description": "B", "outcome": "success"}
+    for field, size in {"reasoning_trace": 10, "notes": 2, "task_description": 4}.items():
+        code, text = agent.refused("report_outcome", **report | {field: "x" * (size * 1024 + 1)})
+        assert (code, field in text) == ("too_large", True)
+    assert Outcome.objects.count() == 0
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "\ud800", 5, {}, ["x"], True])
+@every_revision
+def test_a_bad_note_leaves_no_row(
+    live_url: str, token: str, revision: str, bad: object, playbook: Playbook
+) -> None:
+    arguments = {
+        "playbook_id": str(playbook.pk), "task_description": "B", "outcome": "success", "notes": bad
+    }  # fmt: skip
+    call = {"name": "report_outcome", "arguments": arguments}
+    answer = ask(live_url, token, revision, "tools/call", call)
+    assert answer.status_code in {200, 400}
+    message = message_of(answer)
+    assert "error" in message or message["result"]["isError"]
+    assert Outcome.objects.count() == 0
+
+
+MALFORMED = [
+    b"", b"null", b"[]", b"{}", b"1", b"{", b"\xff\xfe", b"\0", b"[" * 50_000,
+    b'{"jsonrpc":"2.0"}',
+    b'{"jsonrpc":"1.0","id":1,"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":1e400,"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":' + b"9" * 6000 + b',"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}',
+    b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]',
+]  # fmt: skip
+
+
+@every_revision
+def test_malformed_json_rpc_is_refused_in_one_sentence(
+    live_url: str, token: str, revision: str
+) -> None:
+    for body in MALFORMED:
+        answer = post(live_url, token, body, MCP_Protocol_Version=revision)
+        assert answer.status_code == 400, body[:60]
+        message = answer.json()["error"]["message"]
+        assert "validation" not in message.lower()
+        assert "\n" not in message
+
+
+@every_revision
+def test_what_is_not_offered_is_an_error_of_the_protocol(
+    live_url: str, token: str, revision: str
+) -> None:
+    for method, params in (
+        ("prompts/get", {"name": "x"}),
+        ("resources/read", {"uri": "file:///etc/passwd", "name": "x"}),
+        ("subscriptions/listen", {}),
+        ("no/such", {}),
+    ):
+        answer = ask(live_url, token, revision, method, params)
+        assert answer.status_code < 500
+        assert message_of(answer)["error"]["code"] < -32000
+
+
+def test_a_crash_gives_an_id_and_keeps_the_payload_out_of_answer_and_log(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(**fields: object) -> None:
+        raise RuntimeError(f"cannot store {fields}")
+
+    monkeypatch.setattr("playbooks.services.create_playbook", crash)
+    with caplog.at_level(logging.DEBUG):
+        code, text = agent.refused("create_playbook", name="CANARY")
+    request_id = text.rsplit(" ", 1)[1].rstrip(".")
+    assert code == "server_error"
+    ours = [
+        r.getMessage() for r in caplog.records if r.name.startswith(("mcp_bridge", "mcp.server"))
+    ]
+    assert any("RuntimeError" in line and request_id in line for line in ours)
+    assert "CANARY" not in json.dumps([*ours, text])
+    assert "RuntimeError" not in text

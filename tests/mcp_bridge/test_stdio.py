@@ -1,0 +1,136 @@
+"""`manage.py run_mcp` in a process of its own."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import httpx2
+import pytest
+from django.conf import settings
+from django.db import connection
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from accounts.models import ApiKey, User
+from accounts.services import revoke_api_key
+from mcp_bridge.errors import CODE_META
+from playbooks.models import Playbook
+from tests.factories import make_key
+from tests.journeys.platform import free_port
+from tests.live import text_of
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def key(transactional_db: None, alice: User) -> tuple[ApiKey, str]:
+    return make_key(alice)
+
+
+def environment(token: str) -> dict[str, str]:
+    keep = {"PATH", "HOME", "TEST_DATABASE_URL"}
+    return {name: value for name, value in os.environ.items() if name in keep} | {
+        "DJANGO_SETTINGS_MODULE": "config.settings_test",
+        "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+        "ACE_API_KEY": token,
+    }
+
+
+def over_stdio(token: str, work: Callable[[Client], Awaitable[T]]) -> T:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "tests.mcp_bridge.child", "run_mcp"],
+        env=environment(token),
+        cwd=settings.BASE_DIR,
+    )
+
+    async def run() -> T:
+        async with Client(server) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+def manage(folder: Path, *arguments: str, **extra: str) -> "subprocess.CompletedProcess[str]":
+    env = {"PATH": os.environ["PATH"], "ACE_DATA_DIR": str(folder), **extra}
+    return subprocess.run(
+        [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments],
+        env=env, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=60, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def test_an_agent_reads_and_reports_over_stdio(key: tuple[ApiKey, str], playbook: Playbook) -> None:
+    async def work(client: Client) -> object:
+        pk = str(playbook.pk)
+        read = await client.call_tool("get_playbook", {"playbook_id": pk})
+        report = {"playbook_id": pk, "task_description": "Build", "outcome": "success"}
+        report["serving_id"] = (read.structured_content or {})["serving_id"]
+        return (await client.call_tool("report_outcome", report)).structured_content
+
+    answer = over_stdio(key[1], work)
+    assert isinstance(answer, dict)
+    assert (answer["status"], answer["pending_outcomes"]) == ("recorded", 1)
+
+
+def test_a_key_revoked_in_between_stops_at_the_next_call(key: tuple[ApiKey, str]) -> None:
+    async def work(client: Client) -> list[str]:
+        before = await client.call_tool("list_playbooks", {})
+        await asyncio.to_thread(revoke, key[0])
+        after = await client.call_tool("list_playbooks", {})
+        assert not before.is_error
+        assert after.is_error
+        return [(after.meta or {})[CODE_META]["code"], text_of(after)]
+
+    code, text = over_stdio(key[1], work)
+    assert code == "not_authenticated"
+    assert "API key" in text
+
+
+def revoke(key: ApiKey) -> None:
+    revoke_api_key(key=key, reason="test")
+    connection.close()
+
+
+@pytest.mark.parametrize("token", ["", "ace_live_nonsense"])
+def test_a_missing_or_bad_key_ends_with_one_sentence(tmp_path: Path, token: str) -> None:
+    done = manage(tmp_path, "run_mcp", ACE_API_KEY=token)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.strip().startswith(("Set ACE_API_KEY", "ACE_API_KEY is not"))
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_well_formed_key_on_an_empty_database_is_told_to_migrate(
+    tmp_path: Path, key: tuple[ApiKey, str]
+) -> None:
+    done = manage(tmp_path, "run_mcp", ACE_API_KEY=key[1])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "migrate" in done.stderr.strip().splitlines()[-1]
+
+
+def test_the_http_transport_alone_serves_mcp_and_no_pages(key: tuple[ApiKey, str]) -> None:
+    port = str(free_port())
+    command = ["-m", "tests.mcp_bridge.child", "run_mcp", "--transport", "streamable-http"]
+    server = subprocess.Popen(
+        [sys.executable, *command, "--port", port], env=environment(key[1]), cwd=settings.BASE_DIR
+    )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        assert wait_for(f"{url}/mcp") == 401
+        with httpx2.Client(trust_env=False) as client:
+            assert client.get(f"{url}/login").status_code == 404
+    finally:
+        server.terminate()
+        assert server.wait(10) in {0, -signal.SIGTERM}
+
+
+def wait_for(url: str) -> int:
+    """The status of the first answer; the transport retries refused connections."""
+    with httpx2.Client(trust_env=False, transport=httpx2.HTTPTransport(retries=9)) as client:
+        return client.post(url).status_code
