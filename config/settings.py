@@ -154,7 +154,9 @@ CACHES = {
         {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
         if REDIS_URL
         else {"BACKEND": "accounts.counters.DatabaseCounters"}
-    )
+    ),
+    # django-q2 keeps lists about itself in a cache; nothing here reads them.
+    "queue": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
 }
 RATELIMIT_USE_CACHE = "default"
 
@@ -218,6 +220,7 @@ JOB_SWEEP_SECONDS = env.int("JOB_SWEEP_SECONDS", default=10)
 Q_CLUSTER = {
     "name": "ace",
     "orm": "default",
+    "cache": "queue",
     "workers": env.int("WORKER_PROCESSES", default=2),
     "queue_limit": 1,
     "bulk": 1,
