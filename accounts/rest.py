@@ -24,6 +24,8 @@ class Door(GenericAPIView[Any]):
 
     scopes: ClassVar[Mapping[str, Scope | None]] = {}
     ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
+    # No OPTIONS: browsers' preflights are answered before a view is reached.
+    http_method_names = ("get", "post", "put", "patch", "delete", "head")
 
     @property
     def who(self) -> Principal:

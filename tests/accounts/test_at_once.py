@@ -1,0 +1,64 @@
+"""Many at once: single-use tokens, atomic limits, one row for each idempotency key."""
+
+from collections import Counter
+
+import pytest
+from pytest_django import Settings
+
+from accounts import services
+from accounts.errors import AceError, NotAuthenticated
+from accounts.limits import take_rate
+from accounts.models import RefreshToken, StoredAnswer, User
+from playbooks.models import Playbook
+from tests.concurrency.threads import at_once
+from tests.factories import make_key
+from tests.rest import Rest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_one_of_eight_parallel_uses_of_a_refresh_token_succeeds(alice: User) -> None:
+    token = services.issue_tokens(user=alice).refresh
+
+    def use(_: int) -> bool:
+        try:
+            return bool(services.refresh_tokens(refresh=token))
+        except NotAuthenticated:
+            return False
+
+    assert Counter(at_once(8, use)) == {True: 1, False: 7}
+    assert not RefreshToken.objects.filter(revoked_at=None).exists()
+
+
+def test_twenty_of_two_hundred_parallel_uses_of_a_limit_pass(db: None, settings: Settings) -> None:
+    settings.RATE_LIMITS = {"log_in": "20/h"}
+
+    def use(_: int) -> int:
+        return sum(taken("192.0.2.1") for _ in range(10))
+
+    assert sum(at_once(20, use)) == 20
+
+
+def taken(address: str) -> bool:
+    try:
+        take_rate("log_in", address)
+    except AceError:
+        return False
+    return True
+
+
+def test_fifty_parallel_repeats_of_one_idempotency_key_make_one_row(alice: User) -> None:
+    token = make_key(alice)[1]
+
+    def create(_: int) -> tuple[int, bytes]:
+        answer = Rest(token).post("/playbooks", {"name": "One"}, Idempotency_Key="once")
+        return answer.status_code, answer.content
+
+    answers = Counter(at_once(50, create))
+    assert [status for status, _ in answers] == [201]
+    assert Playbook.objects.filter(owner=alice).count() == StoredAnswer.objects.count() == 1
+
+
+def test_parallel_first_uses_of_a_key_all_pass(alice: User) -> None:
+    token = make_key(alice)[1]
+    assert set(at_once(20, lambda _: services.principal_for_key(token).user.pk)) == {alice.pk}

@@ -1,0 +1,123 @@
+"""Access and refresh tokens: short, single use, in families."""
+
+from datetime import timedelta
+
+import jwt
+import pytest
+from django.conf import settings as conf
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts import services
+from accounts.errors import NotAuthenticated
+from accounts.models import RefreshToken, User
+
+
+def test_an_access_token_tells_who_asks(alice: User) -> None:
+    pair = services.issue_tokens(user=alice)
+    assert services.principal_for_bearer(pair.access).user == alice
+    assert pair.expires_in == 30 * 60
+
+
+def test_neither_token_is_stored(alice: User) -> None:
+    pair = services.issue_tokens(user=alice)
+    stored = str(list(RefreshToken.objects.values_list()))
+    assert pair.refresh not in stored
+    assert pair.access not in stored
+
+
+def test_a_refresh_token_gives_a_working_pair(alice: User) -> None:
+    pair = services.refresh_tokens(refresh=services.issue_tokens(user=alice).refresh)
+    assert services.principal_for_bearer(pair.access).user == alice
+    assert services.refresh_tokens(refresh=pair.refresh)
+
+
+def test_a_second_use_ends_the_whole_family(alice: User) -> None:
+    first = services.issue_tokens(user=alice)
+    second = services.refresh_tokens(refresh=first.refresh)
+    for refresh in (first.refresh, second.refresh):
+        with pytest.raises(NotAuthenticated):
+            services.refresh_tokens(refresh=refresh)
+    with pytest.raises(NotAuthenticated):
+        services.principal_for_bearer(second.access)
+
+
+def test_reuse_leaves_other_sign_ins_alone(alice: User) -> None:
+    other = services.issue_tokens(user=alice)
+    spent = services.issue_tokens(user=alice)
+    services.refresh_tokens(refresh=spent.refresh)
+    with pytest.raises(NotAuthenticated):
+        services.refresh_tokens(refresh=spent.refresh)
+    assert services.principal_for_bearer(other.access).user == alice
+
+
+def test_logging_out_ends_the_sign_in_at_once(alice: User) -> None:
+    pair = services.issue_tokens(user=alice)
+    services.revoke_tokens(refresh=pair.refresh)
+    refuses_both(pair)
+
+
+def test_a_changed_password_ends_every_sign_in(alice: User) -> None:
+    pair = services.issue_tokens(user=alice)
+    alice.set_password("another long password")
+    alice.save()
+    refuses_both(pair)
+
+
+def refuses_both(pair: services.TokenPair) -> None:
+    with pytest.raises(NotAuthenticated):
+        services.principal_for_bearer(pair.access)
+    with pytest.raises(NotAuthenticated):
+        services.refresh_tokens(refresh=pair.refresh)
+
+
+@pytest.mark.parametrize("gone", ["inactive", "deleted"])
+def test_a_user_who_is_gone_is_refused(alice: User, gone: str) -> None:
+    pair = services.issue_tokens(user=alice)
+    if gone == "deleted":
+        alice.delete()
+    else:
+        User.objects.filter(pk=alice.pk).update(is_active=False)
+    refuses_both(pair)
+
+
+def test_one_kind_of_token_is_not_the_other(alice: User) -> None:
+    pair = services.issue_tokens(user=alice)
+    with pytest.raises(NotAuthenticated):
+        services.principal_for_bearer(pair.refresh)
+    with pytest.raises(NotAuthenticated):
+        services.refresh_tokens(refresh=pair.access)
+
+
+def test_an_expired_access_token_is_refused(alice: User, settings: Settings) -> None:
+    settings.JWT_ACCESS_TOKEN_LIFETIME = timedelta(seconds=-1)
+    pair = services.issue_tokens(user=alice)
+    with pytest.raises(NotAuthenticated):
+        services.principal_for_bearer(pair.access)
+
+
+def forgeries(access: str) -> list[str]:
+    claims = jwt.decode(access, options={"verify_signature": False})
+    return [
+        jwt.encode(claims, "another key of at least 32 bytes.", algorithm="HS256"),
+        jwt.encode(claims, "", algorithm="none"),
+        jwt.encode({**claims, "sub": "x"}, conf.JWT_SECRET_KEY, algorithm="HS256"),
+        jwt.encode({**claims, "iss": "other"}, conf.JWT_SECRET_KEY, algorithm="HS256"),
+        jwt.encode({"sub": claims["sub"]}, conf.JWT_SECRET_KEY, algorithm="HS256"),
+        "a.b.c",
+        "..",
+        "é.é.é",
+    ]
+
+
+def test_forged_and_broken_tokens_are_refused(alice: User) -> None:
+    for token in forgeries(services.issue_tokens(user=alice).access):
+        with pytest.raises(NotAuthenticated):
+            services.principal_for_bearer(token)
+
+
+def test_rows_that_nobody_can_use_are_cleared_at_the_next_sign_in(alice: User) -> None:
+    services.issue_tokens(user=alice)
+    RefreshToken.objects.update(expires_at=timezone.now() - timedelta(days=1))
+    services.issue_tokens(user=alice)
+    assert RefreshToken.objects.count() == 1
