@@ -6,8 +6,6 @@ thinks. Every write carries the fence of the claim, so a worker that lost its le
 
 import logging
 
-from django.db import close_old_connections
-
 from accounts.errors import AceError
 from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
@@ -29,7 +27,6 @@ def run_evolution(job_id: str) -> str:
 
     Returns a word for the queue's log: what became of this call.
     """
-    close_old_connections()
     claim = claim_job(job_id)
     if claim is None:
         return "nothing to claim"

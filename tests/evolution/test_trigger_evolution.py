@@ -36,14 +36,14 @@ def test_the_queue_is_rung_once_in_the_same_transaction(job: EvolutionJob) -> No
 
 
 def test_only_new_jobs_count_against_the_limit(
-    job: EvolutionJob, alice: User, settings: LazySettings
+    playbook: Playbook, alice: User, settings: LazySettings
 ) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"trigger_evolution": "1/h"}
     for _ in range(3):
-        trigger_evolution(playbook=job.playbook, by=Principal.of(alice))
+        job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
     cancel_evolution(job=job, by=Principal.of(alice))
     with pytest.raises(RateLimited):
-        trigger_evolution(playbook=job.playbook, by=Principal.of(alice))
+        trigger_evolution(playbook=playbook, by=Principal.of(alice))
 
 
 def test_cancelling_frees_the_outcomes_and_takes_the_fence(job: EvolutionJob, alice: User) -> None:
