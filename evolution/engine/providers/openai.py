@@ -30,8 +30,9 @@ from evolution.engine.providers.schemas import strict_schema
 from evolution.engine.providers.transport import BoundedTransport, ReplyTooLarge
 
 MAX_REPLY_BYTES = 2 * 1024 * 1024
-# At DEBUG the SDK writes whole prompts to the log, whatever they quote.
-logging.getLogger("openai").setLevel(logging.WARNING)
+# At DEBUG the SDK writes whole prompts to the log; its HTTP client names every address at INFO.
+for _logger in ("openai", "httpx2", "httpcore2"):
+    logging.getLogger(_logger).setLevel(logging.WARNING)
 SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 
 
