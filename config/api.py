@@ -128,10 +128,15 @@ class CursorPages(CursorPagination):
         return tuple(view.ordering)
 
     def decode_cursor(self, request: Request) -> Cursor | None:
+        """The cursor in the query string, or None. Raises Invalid for one that we never gave."""
         try:
-            return super().decode_cursor(request)
+            cursor = super().decode_cursor(request)
         except exceptions.NotFound:
             raise _bad_cursor() from None
+        # base64 skips what it does not know, so that junk decodes to nothing at all.
+        if cursor is not None and not any(cursor):
+            raise _bad_cursor()
+        return cursor
 
     def paginate_queryset(
         self, queryset: Any, request: Request, view: Any = None
