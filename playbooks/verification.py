@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from django.db import transaction
+
 from playbooks.deltas import ReplayError, replay
 from playbooks.document import (
     Document,
@@ -16,7 +18,7 @@ from playbooks.document import (
 )
 from playbooks.models import Playbook, Version
 from playbooks.operations import Record
-from playbooks.rows import load, record_of, sections_of
+from playbooks.rows import load, lock_playbook, record_of, sections_of
 from playbooks.state import State, merged_ids, recounted
 from playbooks.state import closure as with_merged
 
@@ -27,12 +29,15 @@ def verify_playbook(playbook: Playbook) -> list[str]:
     Each version's deltas are replayed on the version before, from the empty playbook on, and the
     result compared byte for byte; then the current rows are compared with the current version.
     """
+    with transaction.atomic():
+        # Locked, because a version published between two of our queries would look like a fault.
+        lock_playbook(playbook)
+        return _check(playbook)
+
+
+def _check(playbook: Playbook) -> list[str]:
     sections = sections_of(playbook)
-    records: dict[int, list[Record]] = {}
-    rows = playbook.deltas.exclude(version=None).select_related("version")
-    for delta in rows.order_by("version__number", "index"):
-        number = delta.version.number if delta.version else 0
-        records.setdefault(number, []).append(record_of(delta))
+    records = _records_by_number(playbook)
     problems: list[str] = []
     before = Document(sections, ())
     for expected, version in enumerate(playbook.versions.order_by("number").iterator(), start=1):
@@ -42,6 +47,14 @@ def verify_playbook(playbook: Playbook) -> list[str]:
         found, before = _check_version(version, before, records.get(version.number, []), sections)
         problems += [f"version {version.number}: {problem}" for problem in found]
     return problems + _check_rows(playbook, before)
+
+
+def _records_by_number(playbook: Playbook) -> dict[int, list[Record]]:
+    found: dict[int, list[Record]] = {}
+    for delta in playbook.deltas.applied().order_by("index").select_related("version"):
+        if delta.version is not None:
+            found.setdefault(delta.version.number, []).append(record_of(delta))
+    return found
 
 
 def _check_version(

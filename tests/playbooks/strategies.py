@@ -23,11 +23,12 @@ LAYOUT = st.sampled_from(
 TEXT = st.lists(LAYOUT | st.text(max_size=12), max_size=12).map("".join)
 
 
-def _clean(text: str) -> str | None:
+def _clean(text: str) -> str:
+    """The content, or nothing where it would be refused."""
     try:
         return clean_content(text)
     except DocumentError:
-        return None
+        return ""
 
 
 CONTENT = TEXT.map(_clean).filter(bool)
@@ -38,11 +39,12 @@ TITLES = st.lists(
 )
 
 
-def _sections(titles: list[str]) -> tuple[Section, ...] | None:
+def _sections(titles: list[str]) -> tuple[Section, ...]:
+    """The sections, or nothing where these titles would be refused."""
     try:
         return clean_sections([Section("", title, "") for title in titles])
     except Invalid:
-        return None
+        return ()
 
 
 SECTIONS = st.just(DEFAULT_SECTIONS) | TITLES.map(_sections).filter(bool)

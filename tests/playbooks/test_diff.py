@@ -1,0 +1,29 @@
+"""The bullet diff and its word marks. No Django, no database."""
+
+from hypothesis import given
+
+from playbooks.diff import compare, mark_words
+from playbooks.document import Document
+from tests.playbooks.strategies import CONTENT, documents
+
+
+@given(CONTENT, CONTENT)
+def test_marks_joined_are_the_texts(before: str, after: str) -> None:
+    marks = mark_words(before, after)
+    assert "".join(m.text for m in marks if m.kind != "added") == before
+    assert "".join(m.text for m in marks if m.kind != "removed") == after
+
+
+def test_only_the_words_that_differ_are_marked() -> None:
+    marks = mark_words("Read the failing test first.", "Read every failing test first.")
+    assert [(m.kind, m.text) for m in marks] == [
+        ("same", "Read"),
+        ("removed", " the"),
+        ("added", " every"),
+        ("same", " failing test first."),
+    ]
+
+
+@given(documents())
+def test_a_document_does_not_differ_from_itself(document: Document) -> None:
+    assert compare(document, document).is_empty

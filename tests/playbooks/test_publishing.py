@@ -1,0 +1,185 @@
+"""What a machine publishes: base versions, races, guards; and what the database itself holds."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from accounts.errors import Conflict
+from accounts.models import User
+from accounts.scopes import Principal
+from playbooks import services
+from playbooks.models import Bullet, Delta, Playbook, Section, Version, Vote
+from playbooks.operations import Operation
+from playbooks.publishing import CollapseGuard, Publication
+from tests.factories import make_playbook
+from tests.playbooks.test_editing import edit, text_of
+
+OUTCOME = str(uuid4())
+ADDS = ("Name the unit.", "Round last.", "Draw it.", "Ask why.", "Use a queue.")
+
+
+def evolve(playbook: Playbook, *operations: Operation, **fields: Any) -> Publication:
+    fields = {"job_id": uuid4(), "base": None, "outcome_count": 1} | fields
+    with transaction.atomic():
+        row = Playbook.objects.select_for_update().get(pk=playbook.pk)
+        return services.publish_deltas(
+            playbook=row, operations=operations, reason="evolution", machine=True, **fields
+        )
+
+
+def vote(bullet_id: str, tag: str = "helpful", outcome: str = OUTCOME) -> Operation:
+    return Operation("TAG", id=bullet_id, tag=tag, source="reflector", outcome_ids=(outcome,))
+
+
+def test_an_evolution_is_a_version_of_its_job_without_author(playbook: Playbook) -> None:
+    job_id = uuid4()
+    version = evolve(playbook, vote("str-00001"), job_id=job_id).version
+    assert version is not None
+    assert (version.job_id, version.author, version.reason) == (job_id, None, "evolution")
+    assert str(Vote.objects.get().outcome_id) == OUTCOME
+    assert "[str-00001] helpful=3 harmful=0" in text_of(Playbook.objects.get(pk=playbook.pk))
+    assert services.verify_playbook(playbook) == []
+
+
+def test_a_person_who_was_faster_is_not_overwritten(playbook: Playbook) -> None:
+    base = playbook.current_version
+    edit(playbook, Operation("UPDATE", id="str-00001", content="A person wrote this."))
+    edit(playbook, Operation("TAG", id="str-00002", tag="helpful"))
+    publication = evolve(
+        playbook,
+        vote("str-00001"),
+        Operation("UPDATE", id="str-00001", content="A machine wrote this."),
+        Operation("UPDATE", id="str-00002", content="Change as little as you can."),
+        base=base,
+    )
+    assert [(d.type, d.reason_code) for d in publication.deltas] == [
+        *(("TAG", ""), ("UPDATE", "conflict"), ("UPDATE", "")),
+    ]
+
+
+def test_rejections_of_a_job_are_kept_without_a_version(playbook: Playbook) -> None:
+    job_id = uuid4()
+    publication = evolve(playbook, vote("str-77777"), job_id=job_id)
+    assert publication.version is None
+    assert Delta.objects.get(job_id=job_id).reason_code == "unknown_id"
+
+
+def test_three_new_bullets_for_each_outcome_at_most(playbook: Playbook) -> None:
+    adds = [Operation("ADD", content=text) for text in ADDS]
+    codes = [d.reason_code for d in evolve(playbook, *adds).deltas]
+    assert codes == ["", "", "", "too_many_adds", "too_many_adds"]
+
+
+def test_e9_12_a_collapse_is_refused_and_writes_nothing(alice: User) -> None:
+    lines = [f"[misc-{n:05d}] helpful=0 harmful=9 :: Line {n}." for n in range(1, 11)]
+    playbook = make_playbook(alice, text="\n".join(lines))
+    removals = [Operation("REMOVE", id=f"misc-{n:05d}", reason="harm") for n in (1, 2, 3)]
+    deltas = Delta.objects.count()
+    with pytest.raises(CollapseGuard) as caught:
+        evolve(playbook, *removals, vote("misc-00009"))
+    assert caught.value.code == "collapse_guard"
+    assert Delta.objects.count() == deltas
+    assert not Vote.objects.exists()
+    assert evolve(playbook, *removals[:2]).version
+
+
+def test_over_the_budget_the_uses_decide_who_leaves(alice: User) -> None:
+    lines = [f"[misc-{n:05d}] helpful=0 harmful=9 :: {'word ' * 20}{n}." for n in range(1, 11)]
+    playbook = make_playbook(alice, text="\n".join(lines))
+    assert playbook.current_version is not None
+    playbook.token_budget = playbook.current_version.token_count
+    playbook.save()
+    add = Operation("ADD", content="Another line that is short.")
+    assert evolve(playbook, add, uses={}).deltas[0].reason_code == "over_budget"
+    deltas = evolve(playbook, add, uses={"misc-00004": 5}).deltas
+    assert [(d.bullet_public_id, d.reason_code) for d in deltas] == [
+        *(("misc-00004", "budget"), ("misc-00011", "")),
+    ]
+
+
+def test_e9_5_one_job_makes_one_version(playbook: Playbook) -> None:
+    job_id = uuid4()
+    evolve(playbook, vote("str-00001"), job_id=job_id)
+    with pytest.raises(Conflict):
+        evolve(playbook, vote("str-00002"), job_id=job_id)
+    assert playbook.versions.count() == 2
+    assert Vote.objects.count() == 1
+
+
+def test_a_lost_race_for_a_number_is_a_conflict_and_half_writes_nothing(
+    playbook: Playbook,
+) -> None:
+    stale = Playbook.objects.select_related("current_version").get(pk=playbook.pk)
+    edit(playbook, Operation("ADD", content="Faster."))
+    rows = Delta.objects.count(), Bullet.objects.count()
+    with transaction.atomic(), pytest.raises(Conflict):
+        services.publish_deltas(
+            playbook=stale,
+            operations=[Operation("ADD", content="Too late.")],
+            reason="edit",
+            machine=False,
+        )
+    assert (Delta.objects.count(), Bullet.objects.count()) == rows
+
+
+def test_texts_of_reasons_and_ids_fit_their_columns(playbook: Playbook) -> None:
+    wild = Operation("ADD\x00" * 99, id="x\x00" * 99, reason="r\x00\ud800" * 9_999, content="c" * 9)
+    delta = evolve(playbook, wild).deltas[0]
+    delta.refresh_from_db()
+    assert (delta.bullet_public_id, len(delta.reason)) == ("x" * 16, 1_000)
+
+
+def test_votes_without_a_valid_outcome_id_are_votes_without_outcome(playbook: Playbook) -> None:
+    evolve(playbook, vote("str-00001", outcome="not a uuid"))
+    assert Vote.objects.get().outcome_id is None
+
+
+def test_an_edit_takes_few_queries(playbook: Playbook, django_assert_max_num_queries: Any) -> None:
+    operations = [Operation("ADD", content=text) for text in ADDS]
+    with django_assert_max_num_queries(20):
+        edit(playbook, *operations, Operation("TAG", id="str-00001", tag="helpful"))
+
+
+def refused(row: Bullet | Section | Version | Vote | Delta | Playbook) -> bool:
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError:
+        return True
+    return False
+
+
+def test_the_database_holds_what_it_can(alice: User, playbook: Playbook) -> None:
+    bullet = playbook.bullets.get(public_id="str-00001")
+    base: dict[str, Any] = {"playbook": playbook, "section": bullet.section, "content": "x"}
+    other = {"public_id": "str-00009", "content_hash": "h"}
+    version, section = Version.objects.get(), bullet.section
+    delta = playbook.deltas.get(index=0)
+    assert refused(Bullet(**base, public_id="str-00001", content_hash="h"))
+    assert refused(Bullet(**base, public_id="str-00009", content_hash=bullet.content_hash))
+    assert refused(Bullet(**base, **other, status="merged"))
+    assert refused(Bullet(**base, **other, merged_into=bullet))
+    assert refused(Bullet(**base, **other, base_helpful=2, helpful=1))
+    assert refused(Section(playbook=playbook, key=section.key, slug="zz", position=9))
+    assert refused(Section(playbook=playbook, key="zz", slug=section.slug, position=9))
+    assert refused(Version(playbook=playbook, number=1, bullet_count=0, token_count=0))
+    assert refused(Delta(playbook=playbook, version=version, index=delta.index, type="ADD"))
+    assert refused(Playbook(name="Ownerless"))
+    assert refused(Playbook(name="Owned starter", source="starter", owner=alice))
+    assert not refused(Bullet(**base, **other))
+
+
+@pytest.mark.parametrize("outcome", [None, uuid4()])
+def test_a_source_votes_once_for_an_outcome(playbook: Playbook, outcome: Any) -> None:
+    bullet = playbook.bullets.get(public_id="str-00001")
+    votes = [Vote(bullet=bullet, outcome_id=outcome, source="a", tag="helpful") for _ in "12"]
+    assert [refused(row) for row in votes] == [False, True]
+    assert not refused(Vote(bullet=bullet, outcome_id=outcome, source="b", tag="helpful"))
+
+
+def test_another_playbook_may_have_the_same_texts(alice: User, playbook: Playbook) -> None:
+    assert make_playbook(alice).bullets.count() == playbook.bullets.count()
+    by = Principal.of(alice)
+    assert services.clone_playbook(playbook=playbook, by=by).bullets.count() == 3

@@ -1,0 +1,131 @@
+"""Readings and their receipts, exports, diffs, counts."""
+
+from typing import Any
+
+import pytest
+
+from accounts.errors import Invalid, NotFound
+from accounts.models import User
+from accounts.scopes import Principal
+from playbooks import services
+from playbooks.models import Playbook
+from playbooks.operations import Operation
+from playbooks.servings import read_serving, sign_serving
+from tests.factories import make_key, make_outcome, make_playbook
+from tests.playbooks.test_editing import edit
+
+
+def test_a_reading_is_the_agent_view_without_counters(alice: User, playbook: Playbook) -> None:
+    reading = services.read_playbook(playbook=playbook, by=Principal.of(alice))
+    assert "[str-00001] Read the failing test before the code.\n" in reading.content
+    assert "helpful=" not in reading.content
+    assert (reading.version, reading.bullet_count, reading.name) == (1, 3, "Fixing tests")
+
+
+def test_reading_writes_nothing_and_takes_one_query(
+    alice: User, playbook: Playbook, django_assert_num_queries: Any
+) -> None:
+    row = Playbook.objects.get(pk=playbook.pk)
+    with django_assert_num_queries(1) as queries:
+        services.read_playbook(playbook=row, by=Principal.of(alice))
+    assert queries.captured_queries[0]["sql"].startswith("SELECT")
+
+
+def test_votes_do_not_change_what_agents_read(alice: User, playbook: Playbook) -> None:
+    by = Principal.of(alice)
+    before = services.read_playbook(playbook=playbook, by=by).content
+    edit(playbook, Operation("TAG", id="str-00001", tag="harmful"))
+    assert services.read_playbook(playbook=playbook, by=by).content == before
+    hashes = playbook.versions.values_list("text_hash", flat=True).distinct()
+    assert len(set(hashes)) == 1
+
+
+def test_an_old_version_can_be_read(alice: User, playbook: Playbook) -> None:
+    edit(playbook, Operation("REMOVE", id="str-00001"))
+    by = Principal.of(alice)
+    assert "str-00001" not in services.read_playbook(playbook=playbook, by=by).content
+    old = services.read_playbook(playbook=playbook, by=by, version=1)
+    assert (old.version, "str-00001" in old.content) == (1, True)
+    with pytest.raises(NotFound):
+        services.read_playbook(playbook=playbook, by=by, version=3)
+
+
+@pytest.mark.parametrize("name", ["mis", "common_mistakes_to_avoid", "Common mistakes to avoid"])
+def test_a_section_is_read_by_key_slug_or_title(alice: User, playbook: Playbook, name: str) -> None:
+    by = Principal.of(alice)
+    reading = services.read_playbook(playbook=playbook, by=by, section=name)
+    assert reading.content == (
+        "## COMMON MISTAKES TO AVOID\n[mis-00003] Do not silence a warning; find what causes it.\n"
+    )
+
+
+def test_an_unknown_section_is_answered_with_the_known_ones(
+    alice: User, playbook: Playbook
+) -> None:
+    with pytest.raises(Invalid, match="`heur`") as caught:
+        services.read_playbook(playbook=playbook, by=Principal.of(alice), section="nowhere")
+    assert list(caught.value.fields) == ["section"]
+
+
+def test_a_serving_names_the_version_that_was_read(alice: User, playbook: Playbook) -> None:
+    key, _ = make_key(alice)
+    by = Principal(alice, Principal.of(alice).scopes, api_key=key)
+    serving = services.read_playbook(playbook=playbook, by=by).serving_id
+    edit(playbook, Operation("PIN", id="str-00001"))
+    version = read_serving(serving, playbook=playbook, principal=Principal.of(alice))
+    assert version.number == 1
+
+
+def test_a_serving_is_refused_for_another_playbook_or_user(
+    alice: User, charlie: User, playbook: Playbook
+) -> None:
+    version = playbook.current_version
+    assert version is not None
+    serving = sign_serving(version=version, principal=Principal.of(alice))
+    other = make_playbook(alice, name="Other")
+    for row, user in ((other, alice), (playbook, charlie)):
+        with pytest.raises(Invalid) as caught:
+            read_serving(serving, playbook=row, principal=Principal.of(user))
+        assert list(caught.value.fields) == ["serving_id"]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "x", "a:b:c", "é\x00", "\ud800", "x" * 10_000, "{0}x", "x{0}", "{0}:"]
+)
+def test_a_forged_serving_is_refused(alice: User, playbook: Playbook, wrong: str) -> None:
+    version = playbook.current_version
+    assert version is not None
+    by = Principal.of(alice)
+    token = wrong.replace("{0}", sign_serving(version=version, principal=by))
+    with pytest.raises(Invalid):
+        read_serving(token, playbook=playbook, principal=by)
+
+
+def test_a_diff_says_what_a_version_changed(playbook: Playbook) -> None:
+    edit(
+        playbook,
+        Operation("ADD", content="New."),
+        Operation("REMOVE", id="mis-00003"),
+        Operation("UPDATE", id="str-00001", content="Read the test first.", section="heur"),
+        Operation("TAG", id="str-00002", tag="helpful"),
+    )
+    diff = services.diff_versions(playbook=playbook, number=2, against=1)
+    assert [b.id for b in diff.added] == ["misc-00004"]
+    assert [b.id for b in diff.removed] == ["mis-00003"]
+    assert [c.id for c in diff.changed] == [c.id for c in diff.moved] == ["str-00001"]
+    assert [c.id for c in diff.counted] == ["str-00002"]
+    back = services.diff_versions(playbook=playbook, number=1, against=2)
+    assert (back.added, back.removed) == (diff.removed, diff.added)
+    assert services.diff_versions(playbook=playbook, number=2, against=2).is_empty
+    with pytest.raises(NotFound):
+        services.diff_versions(playbook=playbook, number=2, against=9)
+
+
+def test_lists_know_the_counts(alice: User, playbook: Playbook) -> None:
+    make_playbook(alice, name="Other")
+    outcomes = [make_outcome(playbook, alice) for _ in range(3)]
+    playbook.outcomes.filter(pk=outcomes[0].pk).update(set_aside_reason="bad")
+    counts = Playbook.objects.with_counts().order_by("name")
+    assert list(counts.values_list("bullet_count", "outcome_count", "pending_outcomes")) == [
+        *((3, 3, 2), (3, 0, 0)),
+    ]

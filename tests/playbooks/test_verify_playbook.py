@@ -1,0 +1,89 @@
+"""`verify_playbook` finds what was tampered with, and names the first difference."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db.models import F
+
+from accounts.models import User
+from playbooks import services
+from playbooks.models import Bullet, Delta, Playbook, Version, Vote
+from playbooks.operations import Operation
+from tests.factories import make_playbook
+from tests.playbooks.test_editing import edit
+
+
+@pytest.fixture
+def edited(playbook: Playbook) -> Playbook:
+    edit(playbook, Operation("TAG", id="str-00002", tag="helpful"))
+    edit(playbook, Operation("UPDATE", id="str-00001", content="Read it twice."))
+    return playbook
+
+
+def forge_delta(field: str, **values: object) -> None:
+    delta = Delta.objects.get(type="UPDATE")
+    setattr(delta, field, {**getattr(delta, field), **values})
+    delta.save()
+
+
+TAMPERING: list[tuple[Callable[[], object], str]] = [
+    (
+        lambda: Version.objects.filter(number=2).update(text=F("text") + "x"),
+        "version 2: line ",
+    ),
+    (
+        lambda: forge_delta("after", content="Read it never."),
+        "version 3: line 2 is '[str-00001] helpful=2 harmful=0 :: Read it twice.', "
+        "its deltas give '[str-00001] helpful=2 harmful=0 :: Read it never.'",
+    ),
+    (lambda: forge_delta("before", helpful=7), "version 3: delta 0 (UPDATE str-00001)"),
+    (lambda: Delta.objects.filter(type="TAG").delete(), "version 2: line 3 is "),
+    (lambda: Version.objects.filter(number=3).update(text_hash="0"), "version 3: text_hash is 0"),
+    (lambda: Version.objects.filter(number=3).update(number=5), "version 3 is missing"),
+    (
+        lambda: Bullet.objects.filter(public_id="mis-00003").update(content="Anything."),
+        "bullet rows: line 10 is ",
+    ),
+    (lambda: Vote.objects.all().delete(), "bullet str-00002: its counters are not"),
+    (lambda: Playbook.objects.update(next_bullet_number=1), "the next bullet number"),
+    (
+        lambda: Playbook.objects.update(current_version=Version.objects.get(number=1)),
+        "the playbook does not point",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tamper", "says"), TAMPERING)
+def test_a_tampered_row_is_named(edited: Playbook, tamper: Callable[[], object], says: str) -> None:
+    assert services.verify_playbook(edited) == []
+    tamper()
+    problems = services.verify_playbook(Playbook.objects.get(pk=edited.pk))
+    assert problems[0].startswith(says)
+
+
+def test_verify_playbook_command_takes_all_or_some(
+    alice: User, edited: Playbook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = make_playbook(alice, name="Other")
+    call_command("verify_playbook")
+    call_command("verify_playbook", str(other.pk))
+    assert capsys.readouterr().out == "2 playbooks verified\n1 playbooks verified\n"
+
+
+def test_verify_playbook_command_ends_with_1_and_names_the_playbook(
+    edited: Playbook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Vote.objects.all().delete()
+    with pytest.raises(CommandError) as caught:
+        call_command("verify_playbook", str(edited.pk))
+    assert caught.value.returncode == 1
+    assert capsys.readouterr().err.startswith(f"{edited.pk}: bullet str-00002: ")
+
+
+@pytest.mark.django_db
+def test_verify_playbook_command_knows_no_stranger() -> None:
+    with pytest.raises(CommandError, match="1 problems"):
+        call_command("verify_playbook", str(uuid4()))
