@@ -20,6 +20,7 @@ handler404 = views.page_not_found
 handler500 = views.server_error
 pages = [
     path("", views.home, name="home"),
+    path("favicon.ico", views.favicon, name="favicon"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
     path("", include((accounts.urls.pages, "accounts"))),

@@ -1,0 +1,80 @@
+"""Debian's Chromium, and a page that remembers everything that went wrong on it."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from playwright.sync_api import BrowserContext, Page
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import User
+from tests.browser.watch import Watch
+from tests.factories import make_user
+
+# Playwright runs an event loop on the test's thread; Django would refuse the ORM there.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+CHROMIUM = shutil.which("chromium")
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            if CHROMIUM is None:
+                item.add_marker(pytest.mark.skip(reason="there is no `chromium` on this machine"))
+
+
+@pytest.fixture(scope="session")
+def base_url() -> str:
+    """Not pytest-base-url's: pytest 9 warns of how that is made, and warnings are errors."""
+    return ""
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    return {"executable_path": CHROMIUM, "args": ARGS}
+
+
+@pytest.fixture
+def alice(transactional_db: None) -> User:
+    """Committed rows: the server answers on a thread of its own."""
+    return make_user("alice@example.org")
+
+
+@pytest.fixture
+def charlie(transactional_db: None) -> User:
+    return make_user("charlie@example.org")
+
+
+@pytest.fixture
+def watch(page: Page, live_server: LiveServer) -> Iterator[Watch]:
+    """The page under watch; a test that ends with an unexplained fault fails."""
+    watching = Watch(page, live_server.url)
+    yield watching
+    assert not watching.faults, "\n".join(watching.faults)
+
+
+@pytest.fixture
+def log_in(context: BrowserContext, live_server: LiveServer) -> Callable[[User], None]:
+    """Log somebody in without the form, by the session's cookie."""
+
+    def enter(user: User) -> None:
+        client = Client()
+        client.force_login(user)
+        cookie = client.cookies["sessionid"].value
+        context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+
+    return enter

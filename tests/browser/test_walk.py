@@ -1,0 +1,62 @@
+"""Every page in both themes and at both widths: nothing goes wrong on any of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tests.browser.watch import Watch
+from tests.factories import make_user
+from tests.pages.addresses import ADMIN, common_pages, own_pages
+from tests.pages.world import build_world
+
+LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 360)]
+
+
+@pytest.fixture(params=LOOKS, ids=[f"{scheme}-{width}" for scheme, width in LOOKS])
+def browser_context_args(
+    browser_context_args: dict[str, Any], request: pytest.FixtureRequest
+) -> dict[str, Any]:
+    scheme, width = request.param
+    viewport = {"width": width, "height": 800}
+    return browser_context_args | {"color_scheme": scheme, "viewport": viewport}
+
+
+@pytest.mark.timeout(300)
+def test_the_owners_pages(watch: Watch, alice: User, log_in: Callable[[User], None]) -> None:
+    world = build_world(alice)
+    log_in(alice)
+    for address in [*common_pages(), *own_pages(world), world.starter.get_absolute_url()]:
+        if not address.endswith("/export"):
+            watch.open(address)
+
+
+def test_public_pages_and_errors(watch: Watch, transactional_db: None) -> None:
+    for address in ("/", "/login", "/register"):
+        watch.open(address)
+    watch.open("/no-such-page", status=404)
+
+
+def test_a_new_accounts_pages(watch: Watch, charlie: User, log_in: Callable[[User], None]) -> None:
+    log_in(charlie)
+    for address in common_pages():
+        watch.open(f"{address}")
+        watch.picture(f"new-{address}")
+
+
+@pytest.mark.timeout(300)
+def test_staffs_pages(
+    watch: Watch, alice: User, log_in: Callable[[User], None], looks_once: None
+) -> None:
+    """The admin is Django's: no error, no violation; its accessibility is not ours to judge."""
+    build_world(alice)
+    log_in(make_user("staff@example.org", is_staff=True, is_superuser=True))
+    for address in ADMIN:
+        watch.page.goto(watch.base + address)
+
+
+@pytest.fixture
+def looks_once(browser_context_args: dict[str, Any]) -> None:
+    if browser_context_args["color_scheme"] == "dark":
+        pytest.skip("once is enough for pages that Django made")

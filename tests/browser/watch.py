@@ -1,0 +1,79 @@
+"""What must never happen on a page, written down as it happens."""
+
+import os
+import re
+from pathlib import Path
+
+from playwright.sync_api import ConsoleMessage, Page, Request, Response
+
+AXE = (Path(__file__).parent / "vendor" / "axe" / "axe.min.js").read_text()
+RUN_AXE = """async () => (await axe.run(document, {
+    resultTypes: ["violations"],
+    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+})).violations.map(v => `${v.id}: ` + v.nodes.map(n => n.target.join(" ")).join(" | "))"""
+OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# Where to keep pictures for people to look at; nothing is kept when it is not set.
+PICTURES = os.environ.get("ACE_SCREENSHOTS", "")
+
+
+class Watch:
+    """Collects console errors, policy violations, failed and external requests, overflow."""
+
+    def __init__(self, page: Page, base: str) -> None:
+        self.page, self.base = page, base
+        self.faults: list[str] = []
+        self.expected = 200
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self._note(f"script error: {error}"))
+        page.on("requestfailed", self._failed)
+        page.on("request", self._request)
+        page.on("response", self._response)
+
+    def open(self, address: str, *, status: int = 200) -> None:
+        """Go there and look at what it shows."""
+        self.expected = status
+        self.page.goto(self.base + address)
+        self.look(address)
+
+    def look(self, name: str, *, axe: bool = True) -> None:
+        """Check the page as it stands; `name` is for faults and pictures."""
+        over = self.page.evaluate(OVERFLOW)
+        if over > 0:
+            self._note(f"{name}: {over} px wider than the window")
+        if axe:
+            # By the debugger and not by a script element: the page's policy stays as it is.
+            self.page.evaluate(AXE)
+            self.faults += [f"{name}: axe {found}" for found in self.page.evaluate(RUN_AXE)]
+        self.picture(name)
+
+    def picture(self, name: str) -> None:
+        if not PICTURES:
+            return
+        size = self.page.viewport_size or {"width": 0}
+        dark = self.page.evaluate("() => matchMedia('(prefers-color-scheme: dark)').matches")
+        readable = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "id", name).strip("/") or "home"
+        file = re.sub(r"[^A-Za-z0-9]+", "-", readable)
+        folder = Path(PICTURES) / f"{size['width']}-{'dark' if dark else 'light'}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=folder / f"{file}.png", full_page=True)
+
+    def _note(self, text: str) -> None:
+        self.faults.append(text)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        refused = self.expected >= 400 and f"status of {self.expected}" in message.text
+        if message.type in {"error", "warning"} and not refused:
+            self._note(f"console: {message.text}")
+
+    def _failed(self, request: Request) -> None:
+        # A poll that was under way when the page was left is no fault.
+        if request.failure != "net::ERR_ABORTED":
+            self._note(f"request failed: {request.url} {request.failure}")
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((self.base, "data:", "blob:")):
+            self._note(f"external request: {request.url}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 400 and response.status != self.expected:
+            self._note(f"{response.status}: {response.url}")

@@ -1,0 +1,44 @@
+"""Every page by its address, for tests that walk over all of them."""
+
+from django.urls import reverse
+
+from tests.pages.world import World
+
+PUBLIC = ("/", "/login", "/register", "/no-such-page")
+ADMIN_MODELS = (
+    *("accounts/user", "accounts/apikey", "accounts/refreshtoken", "accounts/storedanswer"),
+    *("accounts/ratecounter", "billing/usagerecord", "playbooks/playbook", "playbooks/section"),
+    *("playbooks/bullet", "playbooks/vote", "playbooks/version", "playbooks/delta"),
+    *("evolution/evolutionjob", "evolution/outcome", "evolution/reflection"),
+    "evolution/workerbeat",
+)
+ADMIN = ("/admin/", "/admin/accounts/user/add/", *(f"/admin/{name}/" for name in ADMIN_MODELS))
+
+
+def common_pages() -> list[str]:
+    """What every logged-in person can open."""
+    return [
+        *("/playbooks", "/playbooks?status=archived", "/playbooks/new", "/playbooks/import"),
+        *("/starters", "/keys", "/usage", "/usage?period=week", "/usage?period=month"),
+    ]
+
+
+def own_pages(world: World) -> list[str]:
+    """What only the owner can open; a stranger finds nothing there."""
+    one = world.playbook.get_absolute_url()
+    return [
+        *(page.get_absolute_url() for page in (world.playbook, world.empty, world.archived)),
+        f"{one}?edit=str-00001",
+        *(f"{one}/{tab}" for tab in ("versions", "outcomes", "evolutions", "settings", "export")),
+        *(f"{one}/versions/{rest}" for rest in ("1", "2", "3", "3/diff?against=1", "2/diff")),
+        f"{one}/versions/1/rollback",
+        f"{one}/outcomes?status=failure",
+        f"{one}/outcomes?status=set_aside",
+        f"{one}/outcomes/new",
+        world.outcome.get_absolute_url(),
+        f"{world.empty.get_absolute_url()}/outcomes",
+        f"{world.empty.get_absolute_url()}/evolutions",
+        *(job.get_absolute_url() for job in (world.done, world.queued, world.failed)),
+        reverse("accounts:rotate_key", args=[world.key.pk]),
+        reverse("accounts:revoke_key", args=[world.key.pk]),
+    ]

@@ -1,0 +1,147 @@
+"""One account with everything that a page can show, hostile and very long texts included."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+from django.utils import timezone
+
+from accounts import services as accounts
+from accounts.models import ApiKey, User
+from accounts.scopes import Principal
+from billing.models import UsageRecord
+from evolution import services as evolution
+from evolution.models import EvolutionJob, Outcome, WorkerBeat
+from evolution.worker.claims import claim_job
+from evolution.worker.publication import publish
+from evolution.worker.thinking import think
+from playbooks import services as playbooks
+from playbooks.models import Playbook
+from playbooks.operations import Operation
+from tests.factories import make_key, make_outcome, make_playbook
+
+HOSTILE = '<script>alert("trace")</script><img src=x onerror=alert(1)>'
+LONG = "unbroken" * 40
+
+
+@dataclass(frozen=True)
+class World:
+    """Rows of `owner`, one for each state that a page knows."""
+
+    owner: User
+    playbook: Playbook
+    empty: Playbook
+    archived: Playbook
+    starter: Playbook
+    key: ApiKey
+    outcome: Outcome
+    done: EvolutionJob
+    queued: EvolutionJob
+    failed: EvolutionJob
+
+
+def build_world(owner: User) -> World:
+    """Made by the services; only what they cannot make is written as rows."""
+    by = Principal.of(owner)
+    playbooks.load_starters()
+    playbook = make_playbook(owner)
+    busy, broken = make_playbook(owner, name=f"Busy {LONG}"[:120]), make_playbook(owner, name="Bad")
+    outcome, done = make_evolution(playbook, owner)
+    edit(playbook, by)
+    archived = make_playbook(owner, name="Put away")
+    playbooks.archive_playbook(playbook=archived, by=by)
+    make_usage(owner)
+    make_revoked_key(owner)
+    WorkerBeat.objects.create(worker="test", beat_at=timezone.now())
+    make_outcome(playbook, owner, task_description=LONG, outcome="partial")
+    return World(
+        owner=owner,
+        playbook=Playbook.objects.get(pk=playbook.pk),
+        empty=playbooks.create_playbook(by=by, name="Nothing in it yet"),
+        archived=archived,
+        starter=Playbook.objects.starters().order_by("name")[0],
+        key=make_key(owner, name="laptop", playbook_ids=[playbook.pk])[0],
+        outcome=outcome,
+        done=EvolutionJob.objects.get(pk=done.pk),
+        queued=make_waiting_job(busy, owner),
+        failed=make_failed_job(broken, owner),
+    )
+
+
+def make_evolution(playbook: Playbook, owner: User) -> tuple[Outcome, EvolutionJob]:
+    """Three outcomes and the evolution that the rules engine made of them."""
+    outcome = make_outcome(
+        playbook,
+        owner,
+        task_description=f"Make the build green {HOSTILE}",
+        reasoning_trace=f"$ make test\n{HOSTILE}\n{LONG}\n3 failed, 2 passed",
+        notes="lesson: Run the linter before the tests.",
+        bullet_ids=["str-00001"],
+    )
+    make_outcome(playbook, owner, outcome="failure", notes="avoid: Guessing what a flag does.")
+    make_outcome(playbook, owner, notes="lesson: Read the failing test before the code.")
+    done = evolution.trigger_evolution(playbook=playbook, by=Principal.of(owner)).job
+    # What the worker's task does, without its care for connections (a test may hold one open).
+    claim = claim_job(str(done.pk))
+    assert claim is not None
+    publish(claim, think(claim))
+    return Outcome.objects.get(pk=outcome.pk), done
+
+
+def edit(playbook: Playbook, by: Principal) -> None:
+    """A version of a person: one text changed, one bullet retired, one pinned."""
+    text = "Prefer the smallest change that makes the failing test pass, then tidy up."
+    operations = [
+        Operation("UPDATE", id="str-00002", content=text),
+        Operation("REMOVE", id="mis-00003", reason="We silence them on purpose."),
+        Operation("PIN", id="str-00001", tag="on"),
+    ]
+    made = playbooks.edit_playbook(playbook=playbook, by=by, operations=operations)
+    assert [delta.status for delta in made.deltas] == ["applied"] * 3
+
+
+def make_waiting_job(playbook: Playbook, owner: User) -> EvolutionJob:
+    """Queued, after a fault that passes by itself."""
+    make_outcome(playbook, owner)
+    job = evolution.trigger_evolution(playbook=playbook, by=Principal.of(owner)).job
+    now = timezone.now()
+    job.wait(until=now + timedelta(hours=1), reason="The provider is down.", costs_attempt=False)
+    job.save()
+    return job
+
+
+def make_failed_job(playbook: Playbook, owner: User) -> EvolutionJob:
+    make_outcome(playbook, owner)
+    job = evolution.trigger_evolution(playbook=playbook, by=Principal.of(owner)).job
+    message = "The provider refused the API key. Set OPENAI_API_KEY to a valid one, then retry."
+    job.fail(now=timezone.now(), code="credential", message=message)
+    job.save()
+    job.release_outcomes()
+    return job
+
+
+def make_usage(owner: User) -> None:
+    """Calls of three days; one with a model that has no price."""
+    calls = (("gpt-4o-mini", Decimal("0.0123")), ("own-model", None), ("gpt-4o", Decimal("0.5")))
+    for days, (model, cost) in enumerate(calls):
+        row = UsageRecord.objects.create(
+            user=owner,
+            job_id=uuid.uuid4(),
+            step="curate",
+            attempt=1,
+            operation="curate",
+            status="answered",
+            model=model,
+            prompt_tokens=12_000 * (days + 1),
+            completion_tokens=800,
+            total_tokens=12_000 * (days + 1) + 800,
+            cost_usd=cost,
+        )
+        when = timezone.now() - timedelta(days=3 * days)
+        UsageRecord.objects.filter(pk=row.pk).update(created_at=when)
+
+
+def make_revoked_key(owner: User) -> None:
+    key, _ = make_key(owner, name=f"old {LONG}"[:100], scopes=["read"])
+    accounts.revoke_api_key(key=key, reason="lost")
