@@ -40,7 +40,7 @@ class Body:
 
     @property
     def is_over(self) -> bool:
-        return self.count > settings.MAX_BODY_BYTES
+        return self.count > int(settings.MAX_BODY_BYTES)
 
     async def receive(self) -> Message:
         message = await self._receive()
