@@ -91,7 +91,8 @@ def running_platform(key: str, **extra: str) -> Iterator[Platform]:
             platform.wait()
             yield platform
         finally:
-            platform.stop()
+            code = platform.stop()
+            print(f"the platform ended with {code}:", *platform.lines, sep="\n")
 
 
 @contextmanager
