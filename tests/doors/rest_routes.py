@@ -1,0 +1,130 @@
+"""Every REST route with the scope it needs and a body that it takes: the table of the matrices."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from accounts import services
+from accounts.models import User
+from accounts.scopes import Principal, Scope
+from evolution.services import trigger_evolution
+from playbooks.services import read_playbook
+from tests.factories import PASSWORD, make_key, make_outcome, make_playbook
+
+READ, WRITE, EVOLVE, ACCOUNT = Scope.READ, Scope.WRITE, Scope.EVOLVE, Scope.ACCOUNT
+CANARY = "canary-7f3a"
+
+
+@dataclass(frozen=True)
+class Route:
+    """`path` has `{playbook}`, `{job}` or `{key}` where it names a row of one owner."""
+
+    method: str
+    path: str
+    scope: Scope | None
+    body: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_owned(self) -> bool:
+        return "{" in self.path
+
+    @property
+    def is_under_playbook(self) -> bool:
+        return "{playbook}" in self.path or "{job}" in self.path
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+PLAYBOOK, KEY, JOB = "/playbooks/{playbook}", "/auth/api-keys/{key}", "/evolutions/{job}"
+VERSION = f"{PLAYBOOK}/versions/1"
+CREDENTIALS = {"email": "dora@example.org", "password": PASSWORD}
+ADD = {"type": "ADD", "section": "str", "content": "Say what the failing test expects."}
+ROUTES = [
+    Route("POST", "/auth/register", None, CREDENTIALS),
+    Route("POST", "/auth/login", None, CREDENTIALS),
+    Route("POST", "/auth/refresh", None, {"refresh": "x"}),
+    Route("POST", "/auth/logout", None, {"refresh": "x"}),
+    Route("GET", "/auth/me", READ),
+    Route("GET", "/auth/api-keys", ACCOUNT),
+    Route("POST", "/auth/api-keys", ACCOUNT, {"name": "a", "scopes": ["read"]}),
+    Route("GET", KEY, ACCOUNT),
+    Route("PATCH", KEY, ACCOUNT, {"name": "b"}),
+    Route("DELETE", KEY, ACCOUNT),
+    Route("POST", f"{KEY}/rotate", ACCOUNT, {"overlap_hours": 1}),
+    Route("GET", "/playbooks", READ),
+    Route("POST", "/playbooks", WRITE, {"name": "New", "sections": [{"title": "FIRST"}]}),
+    Route("POST", "/playbooks/import", WRITE, {"name": "New", "text": "## OTHERS\n"}),
+    Route("GET", PLAYBOOK, READ),
+    Route("PUT", PLAYBOOK, WRITE, {"name": "Renamed"}),
+    Route("PATCH", PLAYBOOK, WRITE, {"token_budget": 9000}),
+    Route("DELETE", PLAYBOOK, WRITE),
+    Route("POST", f"{PLAYBOOK}/clone", WRITE, {"name": "Copy"}),
+    Route("GET", f"{PLAYBOOK}/export", READ),
+    Route("GET", f"{PLAYBOOK}/versions", READ),
+    Route("GET", VERSION, READ),
+    Route("GET", f"{VERSION}/diff", READ),
+    Route("POST", f"{VERSION}/rollback", WRITE),
+    Route("GET", f"{PLAYBOOK}/sections", READ),
+    Route("GET", f"{PLAYBOOK}/bullets", READ),
+    Route("POST", f"{PLAYBOOK}/deltas", WRITE, {"operations": [ADD]}),
+    Route("GET", f"{PLAYBOOK}/outcomes", READ),
+    Route("POST", f"{PLAYBOOK}/outcomes", WRITE, {"task_description": "a", "outcome": "success"}),
+    Route("GET", f"{PLAYBOOK}/metrics", READ),
+    Route("GET", f"{PLAYBOOK}/evolutions", READ),
+    Route("POST", f"{PLAYBOOK}/evolutions", EVOLVE),
+    Route("GET", JOB, READ),
+    Route("POST", f"{JOB}/cancel", EVOLVE),
+    Route("POST", f"{JOB}/retry", EVOLVE),
+    Route("GET", "/billing/usage", READ),
+    Route("GET", "/billing/subscription", ACCOUNT),
+    Route("POST", "/billing/subscribe", ACCOUNT),
+    Route("POST", "/billing/portal", ACCOUNT),
+    Route("POST", "/billing/webhook", None),
+]
+PROTECTED = [route for route in ROUTES if route.scope is not None]
+OWNED = [route for route in ROUTES if route.is_owned]
+
+
+@dataclass(frozen=True)
+class World:
+    """Rows of one owner, by the names that paths use; and a serving of the playbook."""
+
+    ids: dict[str, str]
+    serving_id: str
+    token: str
+
+    def path(self, route: Route) -> str:
+        return route.path.format(**self.ids)
+
+
+def make_world(owner: User, *, canary: str = CANARY) -> World:
+    """A playbook with an outcome and a queued evolution, and an API key; the canary in each."""
+    playbook = make_playbook(owner, name=f"Playbook {canary}")
+    make_outcome(playbook, owner, notes=canary, reasoning_trace=canary)
+    who = Principal.of(owner)
+    job = trigger_evolution(playbook=playbook, by=who).job
+    key, token = make_key(owner, name=f"key {canary}")
+    ids = {"playbook": str(playbook.pk), "job": str(job.pk), "key": str(key.pk)}
+    return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)
+
+
+def served() -> Iterator[tuple[str, type[Any]]]:
+    """The pattern and the view of every route under /api/v1 that the server knows."""
+    (root,) = (p for p in get_resolver().url_patterns if str(p.pattern) == "api/v1/")
+    yield from _walk(root, "")
+
+
+def _walk(node: Any, prefix: str) -> Iterator[tuple[str, type[Any]]]:
+    for entry in node.url_patterns:
+        path = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            yield from _walk(entry, path)
+        elif isinstance(entry, URLPattern) and hasattr(entry.callback, "view_class"):
+            yield path, entry.callback.view_class
+
+
+def access_token(user: User) -> str:
+    return services.issue_tokens(user=user).access

@@ -1,0 +1,63 @@
+"""Every route declares its scope, and a credential without it is refused."""
+
+import pytest
+from django.test import RequestFactory
+from rest_framework.response import Response
+
+from accounts.models import User
+from accounts.rest import Door
+from accounts.scopes import KEY_SCOPES, Scope
+from tests.doors.rest_routes import PROTECTED, ROUTES, Route, World, served
+from tests.rest import Rest
+
+METHODS = ("get", "post", "put", "patch", "delete")
+NAMES = {"playbook": "<uuid:pk>", "key": "<uuid:pk>", "job": "<uuid:pk>"}
+
+
+def declared() -> dict[tuple[str, str], Scope | None]:
+    """What the served views declare, for each method they have."""
+    return {
+        (method.upper(), f"/{path}"): view.scopes[method.upper()]
+        for path, view in served()
+        for method in METHODS
+        if hasattr(view, method)
+    }
+
+
+def test_every_route_declares_the_scope_that_the_table_says() -> None:
+    expected = {
+        (route.method, route.path.format(**NAMES).replace("versions/1", "versions/<int:number>")): (
+            route.scope
+        )
+        for route in ROUTES
+    }
+    assert declared() == expected
+
+
+def test_a_view_without_a_declaration_is_refused_to_everyone(alice: User) -> None:
+    class Forgotten(Door):
+        def get(self, request: object) -> Response:
+            return Response("secret")
+
+    token = Rest.of(alice).token
+    request = RequestFactory().get("/", headers={"Authorization": f"Bearer {token}"})
+    assert Forgotten.as_view()(request).status_code == 403
+
+
+@pytest.mark.parametrize("route", PROTECTED, ids=str)
+def test_a_key_with_every_other_scope_is_refused(world: World, alice: User, route: Route) -> None:
+    others = [scope for scope in KEY_SCOPES if scope != route.scope]
+    answer = Rest.key(alice, *others).send(route.method, world.path(route), route.body)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "insufficient_scope"
+    assert f"`{route.scope}`" in answer.json()["error"]["message"]
+
+
+KEYS_MAY = [route for route in PROTECTED if route.scope in KEY_SCOPES]
+
+
+@pytest.mark.parametrize("route", KEYS_MAY, ids=str)
+def test_a_key_with_just_this_scope_is_let_in(world: World, alice: User, route: Route) -> None:
+    assert route.scope is not None
+    answer = Rest.key(alice, route.scope).send(route.method, world.path(route), route.body)
+    assert answer.status_code in {200, 201, 202, 204, 409}
