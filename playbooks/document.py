@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 CONTENT_LIMIT = 2_000
+HEADING_LIMIT = 60
 COUNTER_DIGITS = 9
 MAX_COUNTER = 10**COUNTER_DIGITS - 1
 # The pattern of the public implementation: every line that we write has to match it.
@@ -109,7 +110,12 @@ def find_ids(text: str) -> list[str]:
 
 
 def clean_line(text: str, *, limit: int | None = None) -> str:
-    """One printable line in NFC: whitespace folded, control and zero-width characters gone."""
+    """One printable line in NFC: whitespace folded, control and zero-width characters gone.
+
+    With a `limit` in characters the rest is cut off; then only ten times as many are looked at.
+    """
+    if limit is not None:
+        text = text[: 10 * limit]
     if not text.isprintable():
         # Cc, Cf (zero-width, bidi), Cs (lone surrogates); whitespace among them becomes a space.
         text = "".join(
@@ -243,6 +249,8 @@ class _Reader:
     def _open(self, title: str) -> None:
         found = find_heading(self.sections, title)
         if found is None:
+            if len(self.sections) >= HEADING_LIMIT:
+                raise DocumentError(f"A playbook has at most {HEADING_LIMIT} sections.")
             found = section_for(title, self.sections)
             self.sections.append(found)
         self.current = found.key

@@ -59,7 +59,9 @@ def _clean_section(section: Section, taken: Sequence[Section]) -> Section:
     slug = section.slug or derived.slug
     if not SLUG.fullmatch(slug):
         raise Invalid.field("sections", "A slug has 2 to 8 small letters, such as `str`.")
-    aliases = tuple(clean_line(alias, limit=NAME_LIMIT) for alias in section.aliases)
+    aliases = tuple(
+        clean_line(alias, limit=NAME_LIMIT) for alias in section.aliases if alias.strip()
+    )
     key = name_key(section.key) if section.key else derived.key
     return replace(derived, key=key, slug=slug, aliases=aliases or derived.aliases)
 

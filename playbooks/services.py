@@ -64,6 +64,7 @@ __all__ = [
 ]
 
 MAX_OPERATIONS = 200
+MAX_OUTCOMES = 1_000
 MAX_TOKEN_BUDGET = 1_000_000
 MAX_OUTCOME_THRESHOLD = 1_000
 MAX_TIME_THRESHOLD_HOURS = 24 * 365
@@ -257,11 +258,11 @@ def _refuse_limited_key(by: Principal) -> None:
 def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]) -> None:
     """A vote or a source has to be an outcome of this playbook."""
     wanted = {outcome for op in operations for outcome in op.outcome_ids}
-    if not wanted:
-        return
+    if len(wanted) > MAX_OUTCOMES:
+        raise Invalid.field("operations", f"Name at most {MAX_OUTCOMES} outcomes in one edit.")
     try:
         ids = {UUID(outcome) for outcome in wanted}
     except ValueError:
-        ids = set()
-    if not ids or playbook.outcomes.filter(pk__in=ids).count() != len(ids):
+        ids = None
+    if ids is None or (ids and playbook.outcomes.filter(pk__in=ids).count() != len(ids)):
         raise Invalid.field("operations", "`outcome_ids` names no outcome of this playbook.")

@@ -115,6 +115,7 @@ def test_2000_characters_fit() -> None:
         ("[str-00001] helpful=1234567890 harmful=0 :: x", 1, "9 digits"),
         ("##  \n", 1, "needs a title"),
         ("### Deep", 1, "neither a heading"),
+        ("\n".join(f"## aaaa{n}" for n in range(900)), 61, "at most 60 sections"),
     ],
 )
 def test_a_bad_line_is_named_with_what_to_do(text: str, line: int, says: str) -> None:

@@ -1,6 +1,7 @@
 """A person's edit: versions, refusals, replay, what is written and what is not."""
 
 from collections.abc import Sequence
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -97,8 +98,9 @@ def test_e9_10_votes_are_united_by_outcome_in_the_rows(alice: User, playbook: Pl
 
 def test_an_outcome_of_another_playbook_is_no_evidence(alice: User, playbook: Playbook) -> None:
     foreign = make_outcome(make_playbook(alice, name="Other"), alice)
-    for outcome in (str(foreign.pk), "nonsense"):
-        tag = Operation("TAG", id="str-00001", tag="helpful", outcome_ids=(outcome,))
+    many = tuple(str(uuid4()) for _ in range(1_001))
+    for outcomes in ((str(foreign.pk),), ("nonsense",), many):
+        tag = Operation("TAG", id="str-00001", tag="helpful", outcome_ids=outcomes)
         with pytest.raises(Invalid):
             edit(playbook, tag)
     assert not Vote.objects.exists()

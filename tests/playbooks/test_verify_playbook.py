@@ -6,7 +6,8 @@ from uuid import uuid4
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db.models import F
+from django.db.models import Value
+from django.db.models.functions import Concat
 
 from accounts.models import User
 from playbooks import services
@@ -31,7 +32,7 @@ def forge_delta(field: str, **values: object) -> None:
 
 TAMPERING: list[tuple[Callable[[], object], str]] = [
     (
-        lambda: Version.objects.filter(number=2).update(text=F("text") + "x"),
+        lambda: Version.objects.filter(number=2).update(text=Concat("text", Value("x"))),
         "version 2: line ",
     ),
     (
