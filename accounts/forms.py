@@ -23,6 +23,8 @@ SCOPE_LABELS = (
 class PageForm(forms.Form):
     """A form whose valid input goes to one service."""
 
+    refused_with = 422
+
     def send(self, service: Callable[..., T], **extra: Any) -> T | None:
         """What the service answers to the cleaned input; None with errors on the form.
 
@@ -38,13 +40,14 @@ class PageForm(forms.Form):
 
     def refuse(self, error: AceError) -> None:
         """Put the reasons of a refusal onto the fields they are about, else above the form."""
+        self.refused_with = 422 if isinstance(error, Invalid) else error.status
         for name, lines in (error.fields or {"": [error.message]}).items():
             self.add_error(name if name in self.fields else None, lines)
 
     @property
     def status(self) -> int:
         """The HTTP status of the page that shows this form."""
-        return 422 if self.is_bound and self.errors else 200
+        return self.refused_with if self.is_bound and self.errors else 200
 
 
 class LogInForm(PageForm):
