@@ -17,7 +17,7 @@ DESCRIPTION = forms.Textarea(attrs={"rows": 2})
 
 
 class PlaybookForm(PageForm):
-    name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"autofocus": True}))
+    name = forms.CharField(max_length=120)
     description = forms.CharField(
         max_length=1000,
         required=False,

@@ -1,6 +1,7 @@
 """Pages of playbooks: the list, one playbook and its bullets, versions, import, starters."""
 
 from collections import defaultdict
+from dataclasses import replace
 from uuid import UUID
 
 from django.contrib import messages
@@ -147,6 +148,7 @@ def show(request: HttpRequest, playbook: Playbook, form: BulletForm | None = Non
         "playbook": playbook,
         "tab": "content",
         "sections": sections,
+        "empty_sections": [section for section, bullets in sections if not bullets],
         "retired": playbook.bullets.filter(status="retired").order_by("-updated_at")[:PAGE],
         "editable": not playbook.is_starter and not playbook.is_archived,
         "editing": request.GET.get("edit", ""),
@@ -223,8 +225,14 @@ def rollback(request: UserRequest, pk: str, number: int) -> HttpResponse:
         return redirect(made)
     current = services.version_of(playbook, None)
     found = services.diff_versions(playbook=playbook, number=number, against=current.number)
-    context = {"playbook": playbook, "tab": "versions", "number": number, "diff": found}
-    return render(request, "playbooks/rollback.html", context | {"current": current})
+    context = {
+        "playbook": playbook,
+        "tab": "versions",
+        "number": number,
+        "current": current,
+        "diff": replace(found, counted=()),  # votes are facts and stay
+    }
+    return render(request, "playbooks/rollback.html", context)
 
 
 def wanted_number(request: HttpRequest, *, default: int) -> int:

@@ -41,8 +41,7 @@ def test_public_pages_and_errors(watch: Watch, transactional_db: None) -> None:
 def test_a_new_accounts_pages(watch: Watch, charlie: User, log_in: Callable[[User], None]) -> None:
     log_in(charlie)
     for address in common_pages():
-        watch.open(f"{address}")
-        watch.picture(f"new-{address}")
+        watch.open(address)
 
 
 @pytest.mark.timeout(300)

@@ -23,6 +23,7 @@ class Watch:
         self.page, self.base = page, base
         self.faults: list[str] = []
         self.expected = 200
+        self.pictures = 0
         page.on("console", self._console)
         page.on("pageerror", lambda error: self._note(f"script error: {error}"))
         page.on("requestfailed", self._failed)
@@ -55,7 +56,8 @@ class Watch:
         file = re.sub(r"[^A-Za-z0-9]+", "-", readable)
         folder = Path(PICTURES) / f"{size['width']}-{'dark' if dark else 'light'}"
         folder.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=folder / f"{file}.png", full_page=True)
+        self.pictures += 1
+        self.page.screenshot(path=folder / f"{self.pictures:02}-{file}.png", full_page=True)
 
     def _note(self, text: str) -> None:
         self.faults.append(text)
