@@ -14,9 +14,7 @@ MONO = {"class": "mono", "rows": 8, "spellcheck": "false"}
 class ReportForm(PageForm):
     """An outcome recorded by hand; sizes and ids are judged by the service."""
 
-    task_description = forms.CharField(
-        label="The task", widget=forms.Textarea(attrs={"rows": 3})
-    )
+    task_description = forms.CharField(label="The task", widget=forms.Textarea(attrs={"rows": 3}))
     outcome = forms.ChoiceField(
         label="How it ended", choices=Outcome.Status.choices, widget=forms.RadioSelect
     )

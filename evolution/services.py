@@ -81,8 +81,8 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
         if known is not None:
             return Report(known, pending_count(locked), known.job, is_new=False)
         take_rate("report_outcome", str(by.user.pk))
-        if report.version_assumed:
-            report.version_id = locked.current_version_id
+        if report.version_assumed and locked.current_version is not None:
+            report.version = locked.current_version
         report.save(force_insert=True)
         pending = pending_count(locked)
         job = trigger_if_due(locked, pending=pending, by=by.user)

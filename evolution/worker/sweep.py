@@ -1,13 +1,17 @@
 """What a dead worker or a lost message left behind goes on; time-outs of playbooks ring too."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Count
+from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from evolution.clock import database_now
 from evolution.jobs import ring
-from evolution.models import EvolutionJob
+from evolution.models import EvolutionJob, Outcome
+from evolution.services import pending_count
 from evolution.triggers import trigger_if_time_is_up
 from evolution.worker.beats import forget_old_beats
 from evolution.worker.endings import rescue
@@ -29,12 +33,12 @@ def sweep() -> dict[str, int]:
     }
 
 
-def _expired(now: datetime) -> list[object]:
+def _expired(now: datetime) -> list[UUID]:
     jobs = EvolutionJob.objects.lease_expired(now)
     return list(jobs.values_list("pk", flat=True)[:AT_ONCE])
 
 
-def _rescue(job_id: object, now: datetime) -> int:
+def _rescue(job_id: UUID, now: datetime) -> int:
     with transaction.atomic():
         rows = EvolutionJob.objects.lease_expired(now).filter(pk=job_id)
         job = rows.select_for_update(of=("self",), no_key=True, skip_locked=True).first()
@@ -46,12 +50,12 @@ def _rescue(job_id: object, now: datetime) -> int:
     return 1
 
 
-def _unheard(now: datetime) -> list[object]:
+def _unheard(now: datetime) -> list[UUID]:
     jobs = EvolutionJob.objects.unheard(now, SILENCE).order_by("created_at")
     return list(jobs.values_list("pk", flat=True)[:AT_ONCE])
 
 
-def _ring(job_id: object, now: datetime) -> int:
+def _ring(job_id: UUID, now: datetime) -> int:
     with transaction.atomic():
         rows = EvolutionJob.objects.unheard(now, SILENCE).filter(pk=job_id)
         job = rows.select_for_update(of=("self",), no_key=True, skip_locked=True).first()
@@ -61,15 +65,29 @@ def _ring(job_id: object, now: datetime) -> int:
 
 
 def _waiting(now: datetime) -> list[Playbook]:
-    """Playbooks with pending outcomes and no active job: the T hours may be over for them."""
-    running = EvolutionJob.objects.active().values("playbook")
+    """Playbooks without an active job whose T hours are over, those that wait longest first."""
+    jobs = EvolutionJob.objects.filter(playbook=OuterRef("pk"))
+    pending = Outcome.objects.pending().filter(playbook=OuterRef("pk"))
+    last = jobs.filter(completed_at__isnull=False).order_by("-completed_at").values("completed_at")
+    oldest = pending.order_by("created_at").values("created_at")
     return list(
         Playbook.objects.active()
-        .filter(outcomes__processed_at=None, outcomes__set_aside_reason="", outcomes__job=None)
-        .exclude(pk__in=running)
-        .annotate(pending=Count("outcomes"))
-        .filter(pending__gt=0)[:AT_ONCE]
+        .filter(Exists(pending), ~Exists(jobs.active()))
+        .annotate(since=Coalesce(Subquery(last[:1]), Subquery(oldest[:1])))
+        .filter(_hours_over(now))
+        .order_by("since")[:AT_ONCE]
     )
+
+
+def _hours_over(now: datetime) -> Q:
+    """`since` is T hours ago, whatever T is: one alternative for each T in use."""
+    chosen = Playbook.objects.order_by().values_list("time_threshold_hours", flat=True).distinct()
+    over = Q(pk__in=[])
+    for hours in chosen:
+        limit = settings.EVOLUTION_TIME_THRESHOLD_HOURS if hours is None else hours
+        if limit:
+            over |= Q(time_threshold_hours=hours, since__lte=now - timedelta(hours=limit))
+    return over
 
 
 def _trigger(playbook: Playbook) -> int:
@@ -78,5 +96,5 @@ def _trigger(playbook: Playbook) -> int:
         locked = rows.filter(pk=playbook.pk).first()
         if locked is None:
             return 0
-        job = trigger_if_time_is_up(locked, pending=playbook.pending)
+        job = trigger_if_time_is_up(locked, pending=pending_count(locked))
     return int(job is not None)

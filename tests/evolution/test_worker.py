@@ -218,3 +218,13 @@ def test_waits_double_and_stay_under_fifteen_minutes() -> None:
     assert 10 <= waits[0] <= 15
     assert 20 <= waits[1] <= 30
     assert max(waits) <= 900
+
+
+@pytest.mark.parametrize(("hours", "triggered"), [(None, 0), (1, 1), (3, 0), (0, 0)])
+def test_the_sweep_goes_by_each_playbooks_own_hours(
+    playbook: Playbook, alice: User, hours: int | None, triggered: int
+) -> None:
+    make_outcome(playbook, alice)
+    Playbook.objects.update(time_threshold_hours=hours)
+    Outcome.objects.update(created_at=database_now() - timedelta(hours=2))
+    assert sweep()["triggered"] == triggered

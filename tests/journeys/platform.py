@@ -104,8 +104,8 @@ def own_database() -> Iterator[str]:
         return
     name = f"journey_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]  # made of hex
+        connection.execute(f'CREATE DATABASE "{name}"')
         try:
             yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
         finally:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
