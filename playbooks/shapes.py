@@ -235,4 +235,8 @@ class PublicationShape(serializers.Serializer[Any]):
     version = serializers.IntegerField(
         source="version.number", default=None, allow_null=True, help_text="null: nothing changed."
     )
-    results = DeltaShape(source="deltas", many=True)
+    results = DeltaShape(
+        source="deltas",
+        many=True,
+        help_text="As judged: PIN, TAG, UPDATE, MERGE, REMOVE, RESTORE, ADD; else as sent.",
+    )
