@@ -1,7 +1,6 @@
 """Debian's Chromium, and a page that remembers everything that went wrong on it."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,12 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.models import User
 from tests.browser.watch import Watch
 from tests.factories import make_user
+from tests.run import find_browser
 
 # Playwright runs an event loop on the test's thread; Django would refuse the ORM there.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = find_browser()
 ARGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
             if CHROMIUM is None:
-                item.add_marker(pytest.mark.skip(reason="there is no `chromium` on this machine"))
+                item.add_marker(pytest.mark.skip(reason="there is no Chromium on this machine"))
 
 
 @pytest.fixture(scope="session")
