@@ -5,8 +5,10 @@ thinks. Every write carries the fence of the claim, so a worker that lost its le
 """
 
 import logging
+import traceback
 
-from accounts.errors import AceError
+from django.db import Error as DatabaseFault
+
 from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.worker.beats import beat
@@ -16,6 +18,7 @@ from evolution.worker.heartbeat import Heartbeat
 from evolution.worker.publication import publish
 from evolution.worker.sweep import sweep
 from evolution.worker.thinking import think
+from playbooks.services import CollapseGuard
 
 __all__ = ["beat", "run_evolution", "sweep"]
 
@@ -27,29 +30,30 @@ def run_evolution(job_id: str) -> str:
 
     Returns a word for the queue's log: what became of this call.
     """
-    claim = claim_job(job_id)
-    if claim is None:
-        return "nothing to claim"
     try:
-        with Heartbeat(claim):
-            evolved = think(claim)
-            publish(claim, evolved)
+        claim = claim_job(job_id)
+        return "nothing to claim" if claim is None else _run(claim)
     except FenceLost:
         return "overtaken"
+    except DatabaseFault as error:
+        # Nothing can be written now: the lease runs out and the sweep brings the job back.
+        logger.warning("evolution %s: no database (%s)", job_id, type(error).__name__)
+        return "no database"
+
+
+def _run(claim: Claim) -> str:
+    try:
+        with Heartbeat(claim):
+            publish(claim, think(claim))
+    except (FenceLost, DatabaseFault):
+        raise
     except Exception as error:  # noqa: BLE001 - the task's edge: every error becomes a job state
-        return _end(claim, error)
+        return _judge(claim, error)
     return "completed"
 
 
-def _end(claim: Claim, error: Exception) -> str:
-    """Waiting for what passes by itself, failing for what a person has to mend."""
-    try:
-        return _judge(claim, error)
-    except FenceLost:
-        return "overtaken"
-
-
 def _judge(claim: Claim, error: Exception) -> str:
+    """Waiting for what passes by itself, failing for what a person has to mend."""
     if isinstance(error, TransientError):
         return put_back(
             claim,
@@ -60,8 +64,10 @@ def _judge(claim: Claim, error: Exception) -> str:
     if isinstance(error, NothingReflected):
         code, message = error.code, error.message
         return fail_job(claim, code=code, message=message, set_aside=error.set_aside)
-    if isinstance(error, CredentialError | AnswerError | AceError):
+    if isinstance(error, CredentialError | AnswerError | CollapseGuard):
         return fail_job(claim, code=error.code, message=error.message)
-    # The type only: the text of an unknown error may quote a playbook or an outcome.
-    logger.error("evolution %s: %s", claim.job_id, type(error).__name__)
+    # Type and place only: the text of an unknown error may quote a playbook or an outcome.
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{place.filename}:{place.lineno}"
+    logger.error("evolution %s: %s at %s", claim.job_id, type(error).__name__, where)
     return put_back(claim, reason=f"internal error ({type(error).__name__})")

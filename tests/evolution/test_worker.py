@@ -4,7 +4,9 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import OperationalError
 
+from accounts.errors import Conflict
 from accounts.models import User
 from accounts.scopes import Principal
 from evolution import worker
@@ -117,6 +119,28 @@ def test_a_refused_key_fails_at_once_with_a_reason_to_act_on(
     run_evolution(str(job.pk))
     job.refresh_from_db()
     assert (job.status, job.error_message) == ("failed", "The provider refused OPENAI_API_KEY.")
+
+
+def test_a_publication_that_lost_a_race_is_tried_again(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(*_: object) -> None:
+        raise Conflict("Somebody else changed this playbook just now.")
+
+    monkeypatch.setattr(worker, "publish", lose)
+    assert run_evolution(str(job.pk)) == "waiting"
+    monkeypatch.undo()
+    EvolutionJob.objects.update(next_attempt_at=None)
+    assert run_evolution(str(job.pk)) == "completed"
+
+
+def test_without_a_database_the_job_stays_for_the_sweep(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "think", raising(OperationalError("gone")))
+    assert run_evolution(str(job.pk)) == "no database"
+    EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
+    assert sweep()["rescued"] == 1
 
 
 def test_the_outcomes_of_a_job_are_frozen_at_its_first_claim(
