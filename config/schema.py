@@ -3,14 +3,24 @@
 from typing import Any, Literal
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from accounts.shapes import ErrorShape
 
+REFUSALS = {
+    "400": "Something sent does not fit; `fields` says what.",
+    "401": "No valid credential.",
+    "403": "The credential lacks the scope, or may not do this.",
+    "404": "There is no such row, or it is not yours.",
+    "406": "Only JSON is to be had.",
+    "409": "The row's state does not allow it, or an Idempotency-Key was used before.",
+    "413": "A text or the body is over its limit.",
+    "415": "Send `application/json`.",
+    "429": "Over a limit; `Retry-After` says for how many seconds.",
+    "503": "The database is busy; `Retry-After` says for how many seconds.",
+}
 ALWAYS = ("400", "406", "503")
-WITH_BODY = ("413", "415")
-CHANGES = ("409",)
-LIMITED = ("429",)
+WITH_BODY = ("413", "415", "429")
 
 
 class AceSchema(AutoSchema):
@@ -47,7 +57,8 @@ class AceSchema(AutoSchema):
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         for code in self._refusals():
             if code not in bodies:
-                bodies[code] = self._get_response_for_code(ErrorShape, code)  # type: ignore[no-untyped-call]  # theirs
+                refusal = OpenApiResponse(ErrorShape, description=REFUSALS[code])
+                bodies[code] = self._get_response_for_code(refusal, code)  # type: ignore[no-untyped-call]  # theirs
         return dict(sorted(bodies.items()))
 
     def _refusals(self) -> list[str]:
@@ -59,7 +70,7 @@ class AceSchema(AutoSchema):
         if "{" in self.path or "billing" in self.path:
             codes.append("404")
         if self.method in {"POST", "PUT", "PATCH"}:
-            codes += [*WITH_BODY, *LIMITED]
+            codes += WITH_BODY
         if self.method != "GET":
-            codes += CHANGES
+            codes.append("409")
         return codes
