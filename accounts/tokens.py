@@ -22,6 +22,8 @@ from accounts.models import RefreshToken, User
 
 ISSUER = "ace"
 ALGORITHM = "HS256"
+# How far the clocks of two hosts may differ.
+CLOCK_SKEW = timedelta(seconds=10)
 Kind = Literal["access", "refresh"]
 
 
@@ -145,6 +147,7 @@ def _read(token: str, kind: Kind, *, expired_too: bool = False) -> Claims:
             settings.JWT_SECRET_KEY,
             algorithms=[ALGORITHM],
             issuer=ISSUER,
+            leeway=CLOCK_SKEW,
             options={"require": ["exp", "sub", "fam", "typ"], "verify_exp": not expired_too},
         )
         if claims["typ"] != kind:

@@ -6,6 +6,7 @@ from unittest.mock import patch
 import pytest
 from django.db import DataError, OperationalError
 from django.test import Client
+from pytest_django import Settings
 
 from accounts.models import User
 from playbooks.models import Playbook
@@ -98,3 +99,18 @@ def test_a_fault_of_ours_tells_nothing_of_our_insides(alice: User) -> None:
 def test_no_answer_may_be_kept_by_a_cache(alice: User) -> None:
     assert Rest.of(alice).get("/auth/me")["Cache-Control"] == "no-store"
     assert Rest().get("/auth/me")["Cache-Control"] == "no-store"
+
+
+def test_a_page_of_a_listed_origin_may_send_an_idempotency_key(
+    db: None, settings: Settings
+) -> None:
+    settings.CORS_ALLOWED_ORIGINS = ["https://app.example.org"]
+    headers = {
+        "Origin": "https://app.example.org",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,idempotency-key",
+    }
+    answer = Client().options("/api/v1/playbooks", headers=headers)
+    assert answer.status_code == 200
+    assert "idempotency-key" in answer["Access-Control-Allow-Headers"]
+    assert answer["Access-Control-Allow-Origin"] == "https://app.example.org"
