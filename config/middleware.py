@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
-from accounts.errors import AceError, RateLimited
+from accounts.errors import AceError, RateLimited, TooLarge
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
@@ -50,6 +50,8 @@ class BodyLimit(MiddlewareMixin):
         if declared <= settings.MAX_BODY_BYTES:
             return None
         message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
+        if not request.path.startswith("/api/"):
+            return render(request, "error.html", {"error": TooLarge(message)}, status=413)
         error = {"code": "too_large", "message": message}
         return JsonResponse({"error": error, "request_id": request_id.get()}, status=413)
 

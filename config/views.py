@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.errors import AceError, Forbidden
+from config.api import error_body
 from config.readiness import checks
 
 
@@ -77,20 +78,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
     request_id = getattr(request, "request_id", "")
     if request.path.startswith("/api/"):
         message = "Something failed on our side. Try again; if it stays, send us the request id."
-        return error_json(request, 500, AceError(message, code="server_error"))
+        return error_json(500, AceError(message, code="server_error"))
     return render(None, "500.html", {"request_id": request_id}, status=500)
 
 
 def error_page(request: HttpRequest, status: int, error: AceError) -> HttpResponse:
     """The branded page, or for a program under /api/ the shape that its other errors have."""
     if request.path.startswith("/api/"):
-        return error_json(request, status, error)
+        return error_json(status, error)
     return render(request, "error.html", {"error": error, "status": status}, status=status)
 
 
-def error_json(request: HttpRequest, status: int, error: AceError) -> HttpResponse:
-    body = {
-        "error": {"code": error.code, "message": error.message},
-        "request_id": getattr(request, "request_id", ""),
-    }
-    return JsonResponse(body, status=status)
+def error_json(status: int, error: AceError) -> HttpResponse:
+    return JsonResponse(error_body(error), status=status)

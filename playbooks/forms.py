@@ -44,7 +44,7 @@ class ImportForm(PlaybookForm):
         upload = data.pop("file", None)
         if upload is not None:
             data["text"] = self._read(upload.read())
-        if not data.get("text", "").strip() and not self.errors:
+        if "file" not in self.errors and not data.get("text", "").strip():
             self.add_error("text", "Paste the text, or choose a file.")
         return data
 
@@ -96,8 +96,6 @@ class BulletForm(PageForm):
     content = forms.CharField(required=False, max_length=20_000)
     tag = forms.CharField(max_length=8, required=False)
 
-    conflict = False
-
     def operation(self) -> Operation:
         """What the person asks for; call it once the form is valid."""
         data = self.cleaned_data
@@ -122,6 +120,7 @@ class BulletForm(PageForm):
         delta = made.deltas[0]
         if delta.status == Delta.Status.APPLIED:
             return delta
-        self.conflict = delta.reason_code == "conflict"
+        if delta.reason_code == "conflict":
+            self.refused_with = Conflict.status
         self.add_error(None, reason_text(delta.reason_code))
         return None

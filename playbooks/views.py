@@ -155,7 +155,7 @@ def show(request: HttpRequest, playbook: Playbook, form: BulletForm | None = Non
         "form": form,
         "now": now_of(playbook, form),
     }
-    status = 200 if form is None else 409 if form.conflict else 422
+    status = form.status if form else 200
     return render(request, "playbooks/detail.html", context, status=status)
 
 

@@ -41,6 +41,11 @@ def delta_text(delta: Delta) -> str:
 
 
 @register.filter
+def status_text(delta: Delta) -> str:
+    return "no change" if delta.status == Delta.Status.NOOP else delta.get_status_display().lower()
+
+
+@register.filter
 def summary_text(summary: Mapping[str, int]) -> str:
     """`{"added": 2, "tagged": 1}` as “2 added, 1 tagged”."""
     return ", ".join(f"{count} {name}" for name, count in summary.items() if count)

@@ -1,0 +1,183 @@
+"""The core journey with the keyboard and the mouse of a person, and the same without JavaScript."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import User
+from accounts.scopes import Principal
+from evolution.models import EvolutionJob
+from evolution.services import trigger_evolution
+from evolution.worker import run_evolution
+from playbooks.models import Playbook
+from playbooks.services import load_starters
+from tests.browser.watch import Watch
+from tests.factories import PASSWORD, make_outcome, make_playbook
+
+
+def register(page: Page, base: str) -> None:
+    page.goto(f"{base}/")
+    page.get_by_role("main").get_by_role("link", name="Register").click()
+    page.get_by_label("E-mail").fill("dora@example.org")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Register").click()
+    page.get_by_label("E-mail").fill("dora@example.org")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Your first playbook")).to_be_visible()
+
+
+def clone_starter(page: Page) -> None:
+    page.get_by_role("link", name="See the starters").click()
+    page.get_by_role("button", name="Clone Coding agent").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Coding agent")
+
+
+def change_bullets(page: Page) -> None:
+    page.get_by_role("link", name="Change str-00001").click()
+    page.get_by_label("Text of str-00001").fill("Say what you will do, then do it.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#str-00001")).to_contain_text("Say what you will do, then do it.")
+    page.get_by_text("Add a bullet").first.click()
+    page.get_by_label("New bullet").first.fill("Leave no dead code behind.")
+    page.get_by_role("button", name="Add it").first.click()
+    expect(page.get_by_text("Leave no dead code behind.")).to_be_visible()
+
+
+def roll_back(page: Page) -> None:
+    page.get_by_role("link", name="Versions").click()
+    page.get_by_role("link", name="Compare version 3").click()
+    expect(page.locator("ins").first).to_have_text("Leave no dead code behind.")
+    page.go_back()
+    page.get_by_role("link", name="Roll back to version 1").click()
+    page.get_by_role("button", name="Roll back").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Version 4")
+
+
+def record_outcome(page: Page) -> None:
+    page.get_by_role("navigation", name="Breadcrumb").get_by_role("link").nth(1).click()
+    page.get_by_role("link", name="Record outcome").click()
+    page.get_by_label("The task").fill("Rename a module")
+    page.get_by_label("Success").check()
+    page.get_by_label("Notes").fill("lesson: Search for the old name in strings too.")
+    page.get_by_label("Bullets that were used").fill("str-00001, str-00002")
+    page.get_by_role("button", name="Record it").click()
+    expect(page.get_by_text("1 pending for the next evolution")).to_be_visible()
+
+
+def evolve(page: Page) -> None:
+    page.get_by_role("navigation", name="Breadcrumb").get_by_role("link").nth(1).click()
+    page.get_by_role("button", name="Evolve now").click()
+    expect(page.get_by_text("queued", exact=True)).to_be_visible()
+    assert run_evolution(str(EvolutionJob.objects.get().pk)) == "completed"
+
+
+def make_key(page: Page) -> str:
+    page.get_by_role("link", name="API keys").click()
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_label("Evolve:").check()
+    page.get_by_role("button", name="Create the key").click()
+    secret = page.locator("#secret").inner_text()
+    assert re.fullmatch(r"ace_live_\w{12}_\w{49}", secret)
+    return secret
+
+
+def test_from_registering_to_a_new_version(watch: Watch, transactional_db: None) -> None:
+    page = watch.page
+    load_starters()
+    register(page, watch.base)
+    clone_starter(page)
+    change_bullets(page)
+    roll_back(page)
+    record_outcome(page)
+    evolve(page)
+    # Nobody reloads: the page asks by itself until the end, and then no more.
+    page.get_by_role("link", name="version 5").click(timeout=15_000)
+    expect(page.get_by_text("Search for the old name in strings too.").first).to_be_visible()
+    secret = make_key(page)
+    watch.look("key-made")
+    page.get_by_role("link", name="I have kept it").click()
+    assert secret not in page.content()
+
+
+def test_the_same_without_javascript(
+    browser: Browser, live_server: LiveServer, transactional_db: None
+) -> None:
+    load_starters()
+    page = browser.new_context(java_script_enabled=False).new_page()
+    register(page, live_server.url)
+    clone_starter(page)
+    change_bullets(page)
+    roll_back(page)
+    record_outcome(page)
+    evolve(page)
+    page.reload()
+    page.get_by_role("link", name="version 5").click()
+    make_key(page)
+    page.context.close()
+
+
+def test_a_finished_job_is_not_asked_about_again(
+    watch: Watch, alice: User, log_in: Callable[[User], None]
+) -> None:
+    playbook = make_playbook(alice)
+    make_outcome(playbook, alice, bullet_ids=["str-00001"])
+    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    log_in(alice)
+    polls: list[str] = []
+    watch.open(job.get_absolute_url())
+    watch.page.on("request", lambda request: polls.append(request.url))
+    with watch.page.expect_response(re.compile("seen=")):
+        pass
+    run_evolution(str(job.pk))
+    expect(watch.page.get_by_text("completed", exact=True)).to_be_visible(timeout=15_000)
+    assert watch.page.locator("#live").get_attribute("hx-get") is None
+    assert polls
+
+
+def test_an_edit_keeps_what_was_typed_when_somebody_was_faster(
+    watch: Watch, alice: User, log_in: Callable[[User], None]
+) -> None:
+    playbook = make_playbook(alice)
+    log_in(alice)
+    watch.open(f"{playbook.get_absolute_url()}?edit=str-00002")
+    other(playbook)
+    watch.expected = 409
+    watch.page.get_by_label("Text of str-00002").fill("Mine.")
+    watch.page.get_by_role("button", name="Save").click()
+    expect(watch.page.get_by_text("Somebody changed this bullet")).to_be_visible()
+    watch.look("conflict")
+    watch.page.get_by_role("button", name="Send it again").click()
+    expect(watch.page.locator("#str-00002")).to_contain_text("Mine.")
+
+
+def other(playbook: Playbook) -> None:
+    playbook.bullets.filter(public_id="str-00002").update(revision=2)
+
+
+def test_forms_that_are_refused(watch: Watch, alice: User, log_in: Callable[[User], None]) -> None:
+    log_in(alice)
+    for address, button in (("/playbooks/import", "Import"), ("/keys", "Create the key")):
+        watch.open(address)
+        watch.page.evaluate("() => document.querySelectorAll('form').forEach(f => f.noValidate=1)")
+        watch.expected = 422
+        watch.page.get_by_role("button", name=button, exact=True).click()
+        expect(watch.page.get_by_role("alert")).to_be_visible()
+        watch.look(f"refused-{address}")
+
+
+def test_the_keyboard_reaches_the_content_first(watch: Watch, transactional_db: None) -> None:
+    watch.open("/")
+    watch.page.keyboard.press("Tab")
+    expect(watch.page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    watch.page.keyboard.press("Enter")
+    expect(watch.page.locator("main")).to_be_focused()
+
+
+@pytest.fixture
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    return browser_context_args | {"viewport": {"width": 1280, "height": 800}}

@@ -1,0 +1,107 @@
+"""Registering, logging in and out, API keys."""
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import ApiKey, User
+from tests.factories import PASSWORD, make_key
+
+CREDENTIALS = {"email": "alice@example.org", "password": PASSWORD}
+NEW_KEY = {"name": "laptop", "scopes": ["read", "write"], "days": "90"}
+
+
+def test_registering_leads_to_the_login(client: Client, db: None) -> None:
+    response = client.post("/register", {"email": "Dora@Example.org", "password": PASSWORD})
+    assert response["Location"] == "/login"
+    assert User.objects.get().email == "dora@example.org"
+
+
+def test_a_weak_password_is_said_on_its_field(client: Client, db: None) -> None:
+    response = client.post("/register", {"email": "dora@example.org", "password": "short"})
+    assert response.status_code == 422
+    assert "at least 12 characters" in response.content.decode()
+
+
+def test_logging_in_leads_where_the_person_wanted_to_go(client: Client, alice: User) -> None:
+    assert client.post("/login?next=/keys", CREDENTIALS)["Location"] == "/keys"
+
+
+@pytest.mark.parametrize("wanted", ["https://evil.example/", "//evil.example", "javascript:x"])
+def test_logging_in_never_leads_elsewhere(client: Client, alice: User, wanted: str) -> None:
+    response = client.post("/login", CREDENTIALS | {"next": wanted})
+    assert response["Location"] == "/playbooks"
+
+
+def test_a_wrong_password_and_an_unknown_e_mail_look_the_same(client: Client, alice: User) -> None:
+    wrong = client.post("/login", CREDENTIALS | {"password": "wrong"})
+    unknown = client.post("/login", CREDENTIALS | {"email": "nobody@example.org"})
+    assert wrong.status_code == unknown.status_code == 401
+    sentence = "No account has this e-mail and password"
+    assert all(sentence in response.content.decode() for response in (wrong, unknown))
+
+
+def test_too_many_logins_are_told_when_to_come_back(client: Client, alice: User) -> None:
+    answers = [client.post("/login", CREDENTIALS | {"password": "wrong"}) for _ in range(6)]
+    assert answers[-1].status_code == 429
+    assert int(answers[-1]["Retry-After"]) >= 1
+    assert "One moment, please" in answers[-1].content.decode()
+
+
+def test_logging_out_ends_the_session(owner: Client) -> None:
+    owner.post("/logout")
+    assert owner.get("/keys").status_code == 302
+
+
+def test_a_new_key_is_shown_once_and_kept_nowhere(owner: Client, alice: User) -> None:
+    made = owner.post("/keys", NEW_KEY)
+    assert (made.status_code, made["Cache-Control"]) == (201, "no-store")
+    key = ApiKey.objects.get()
+    secret = made.context["token"]
+    assert secret.startswith(f"ace_live_{key.prefix}_")
+    assert made.content.decode().count(secret) == 1
+    assert secret not in owner.get("/keys").content.decode()
+
+
+def test_the_snippet_holds_a_variable_and_no_secret(owner: Client) -> None:
+    made = owner.post("/keys", NEW_KEY)
+    snippet = made.content.decode().split('id="snippet"')[1].split("</pre>")[0]
+    assert "Bearer $ACE_API_KEY" in snippet
+    assert "http://testserver/mcp" in snippet
+
+
+def test_a_key_can_be_limited_to_playbooks(owner: Client, playbook: object) -> None:
+    pk = str(playbook.pk)  # type: ignore[attr-defined]  # the fixture is a Playbook
+    owner.post("/keys", NEW_KEY | {"playbook_ids": [pk]})
+    assert ApiKey.objects.get().playbooks == [pk]
+
+
+def test_a_key_without_scopes_is_refused(owner: Client) -> None:
+    response = owner.post("/keys", {"name": "laptop", "days": "90"})
+    assert response.status_code == 422
+    assert not ApiKey.objects.exists()
+
+
+def test_a_key_is_revoked_after_a_question(owner: Client, alice: User) -> None:
+    key, _ = make_key(alice)
+    address = reverse("accounts:revoke_key", args=[key.pk])
+    assert "refused from their next request" in owner.get(address).content.decode()
+    owner.post(address, {"yes": "1"})
+    key.refresh_from_db()
+    assert key.state == "revoked"
+
+
+def test_a_rotated_key_is_shown_once(owner: Client, alice: User) -> None:
+    key, old = make_key(alice)
+    made = owner.post(reverse("accounts:rotate_key", args=[key.pk]), {"overlap": "1"})
+    assert (made.status_code, made["Cache-Control"]) == (201, "no-store")
+    assert made.context["token"] != old
+
+
+def test_a_form_without_its_token_gets_a_kind_page(alice: User) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    response = strict.post("/login", CREDENTIALS)
+    assert response.status_code == 403
+    assert "open for too long" in response.content.decode()
+    assert settings.CSRF_FAILURE_VIEW == "config.views.csrf_failure"

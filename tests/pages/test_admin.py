@@ -1,0 +1,87 @@
+"""Staff's actions: the services do them, and the page says how many rows changed."""
+
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import ApiKey, User
+from evolution.models import EvolutionJob
+from playbooks.models import Playbook
+from tests.factories import make_key
+from tests.pages.addresses import ADMIN_MODELS
+from tests.pages.world import World
+
+
+def run(admin_page: Client, model: str, action: str, *rows: object) -> str:
+    """Do the action on the rows; the page that comes after."""
+    sent = {"action": action, "_selected_action": [str(row.pk) for row in rows]}  # type: ignore[attr-defined]  # every row has a pk
+    answer = admin_page.post(reverse(f"admin:{model}_changelist"), sent, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_staff_revokes_keys(admin_page: Client, alice: User) -> None:
+    key, _ = make_key(alice)
+    assert "1 keys revoked" in run(admin_page, "accounts_apikey", "revoke", key)
+    assert "staff@example.org" in ApiKey.objects.get().revoked_reason
+
+
+def test_staff_retries_what_can_be_retried_and_is_told_of_the_rest(
+    admin_page: Client, world: World
+) -> None:
+    page = run(admin_page, "evolution_evolutionjob", "retry", world.failed, world.done)
+    assert "1 evolutions queued again" in page
+    assert "only a failed or cancelled one can be retried" in page
+    assert EvolutionJob.objects.get(pk=world.failed.pk).status == "queued"
+
+
+def test_staff_cancels_evolutions(admin_page: Client, world: World) -> None:
+    page = run(admin_page, "evolution_evolutionjob", "cancel", world.queued)
+    assert "1 evolutions cancelled" in page
+
+
+def test_staff_archives_restores_and_rolls_back(admin_page: Client, world: World) -> None:
+    rows = world.playbook, world.archived
+    assert "1 playbooks archived" in run(admin_page, "playbooks_playbook", "archive", *rows)
+    assert "2 playbooks restored" in run(admin_page, "playbooks_playbook", "restore", *rows)
+    page = run(admin_page, "playbooks_playbook", "roll_back", *rows)
+    assert "1 playbooks rolled back" in page
+    assert "no version before this one" in page
+
+
+def test_staff_loads_the_starters(admin_page: Client) -> None:
+    page = admin_page.post(reverse("admin:load_starters"), follow=True).content.decode()
+    assert "3 starters loaded or changed" in page
+    assert Playbook.objects.starters().count() == 3
+
+
+def test_people_cannot_load_starters(owner: Client) -> None:
+    assert owner.post(reverse("admin:load_starters")).status_code == 302
+    assert not Playbook.objects.exists()
+
+
+def test_machine_written_rows_cannot_be_changed(admin_page: Client, world: World) -> None:
+    for row, name in ((world.outcome, "outcome"), (world.done, "evolutionjob")):
+        model = f"evolution_{name}"
+        page = admin_page.get(reverse(f"admin:{model}_change", args=[row.pk])).content.decode()
+        assert 'name="_save"' not in page
+        assert admin_page.get(reverse(f"admin:{model}_add")).status_code == 403
+
+
+def test_a_key_page_shows_no_digest(admin_page: Client, alice: User) -> None:
+    key, _ = make_key(alice)
+    page = admin_page.get(reverse("admin:accounts_apikey_change", args=[key.pk])).content.decode()
+    assert key.digest not in page
+
+
+def test_staff_adds_a_person_by_e_mail(admin_page: Client) -> None:
+    password = "a long and unusual phrase"
+    sent = {"email": "New@Example.org", "usable_password": "true"}
+    sent |= {"password1": password, "password2": password}
+    admin_page.post(reverse("admin:accounts_user_add"), sent)
+    assert User.objects.get(email="new@example.org").check_password(password)
+
+
+def test_every_search_box_answers(admin_page: Client, world: World) -> None:
+    for name in ADMIN_MODELS:
+        for words in ("alice", "nonsense", str(world.playbook.pk)):
+            assert admin_page.get(f"/admin/{name}/?q={words}").status_code == 200, (name, words)
