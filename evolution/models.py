@@ -177,7 +177,11 @@ class Outcome(Row):
 
     class Meta:
         ordering = ("-created_at",)
-        indexes: ClassVar = [models.Index(fields=("playbook", "processed_at"))]
+        indexes: ClassVar = [
+            models.Index(fields=("playbook", "processed_at")),
+            # Lists, newest first: without it a page of 10,000 outcomes sorts them all.
+            models.Index(fields=("playbook", "-created_at", "-id")),
+        ]
         constraints = (
             models.UniqueConstraint(
                 fields=("playbook", "idempotency_key"),

@@ -20,6 +20,8 @@ from evolution.models import EvolutionJob, Outcome
 from playbooks.models import Delta, Playbook
 
 PAGE = 50
+NEWEST = ("-created_at", "-id")
+LONG = ("reasoning_trace", "notes", "reflection_data")
 FILTERS = (
     ("", "All"),
     ("pending", "Pending"),
@@ -46,7 +48,7 @@ def outcomes(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own(request, pk)
     chosen = request.GET.get("status", "")
     rows = filtered(Outcome.objects.filter(playbook=playbook), chosen)
-    rows = rows.select_related("version").defer("reasoning_trace", "notes", "reflection_data")
+    rows = rows.select_related("version").defer("version__text", *LONG).order_by(*NEWEST)
     context = {
         "playbook": playbook,
         "tab": "outcomes",
@@ -104,7 +106,7 @@ def job(request: UserRequest, pk: str) -> HttpResponse:
     row = fetch_job(request, pk)
     context = live(row) | {"playbook": row.playbook, "tab": "evolutions", "job": row}
     if not request.htmx:
-        context["outcomes"] = row.outcomes.defer("reasoning_trace", "notes")[:PAGE]
+        context["outcomes"] = row.outcomes.defer(*LONG)[:PAGE]
         return render(request, "evolution/job.html", context)
     if request.GET.get("seen") == context["state"]:
         return HttpResponse(status=204)
