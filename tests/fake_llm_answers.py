@@ -54,7 +54,8 @@ def reflection(prompt: str) -> dict[str, Any]:
 
 def curation(prompt: str) -> dict[str, Any]:
     """ADD for each new insight, UPDATE for each bullet that a correct approach names."""
-    bullets = dict(BULLET.findall(prompt.partition("END PLAYBOOK")[0]))
+    shown = prompt.partition("END BULLETS")[0] if "BEGIN BULLETS" in prompt else prompt
+    bullets = dict(BULLET.findall(shown.partition("# Statistics")[0]))
     operations: dict[str, dict[str, Any]] = {}
     for number, (_mark, block) in enumerate(BLOCK.findall(prompt), start=1):
         written, label = json.loads(block), f"O{number}"

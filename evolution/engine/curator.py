@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from evolution.engine.answers import (
     Answer,
@@ -17,12 +18,20 @@ from evolution.engine.answers import (
     repair_messages,
     upper,
 )
+from evolution.engine.excerpts import (
+    CURATOR_TOKENS,
+    IN_FULL,
+    View,
+    curator_view,
+    problematic,
+    relevant,
+)
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import LLM, AnswerError, LLMRequest
 from evolution.engine.prompts import load_prompt
-from evolution.engine.quoting import Limits, cut_middle, data_block, playbook_block
+from evolution.engine.quoting import FULL, Limits, cut_middle, data_block
 from evolution.engine.reflector import Reflection
-from playbooks.document import Document, estimate_tokens, render
+from playbooks.document import Document, estimate_tokens, find_ids, render
 
 MAX_TOKENS = 5_000
 MAX_UNKNOWN = 0.2
@@ -42,6 +51,8 @@ class CurationOperation(Answer):
     content: Text = ""
     reason: Text = ""
     outcome_ids: list[Text] = []
+    # Ours, not the model's: 0 when it has not read the bullet, so that the deltas refuse the edit.
+    revision: SkipJsonSchema[int | None] = None
 
 
 class Curation(Answer):
@@ -86,26 +97,47 @@ def curate(
     with AnswerError `unknown_ids`.
     """
     batch = [Studied(o, reflections[o.id]) for o in outcomes if o.id in reflections]
-    answered = ask_briefly_if_needed(
-        llm, lambda limits: curation_request(model, batch, playbook, limits)
-    )
+    shown = view_for(batch, playbook, FULL)
+
+    def request(limits: Limits) -> LLMRequest[Curation]:
+        nonlocal shown
+        shown = view_for(batch, playbook, limits)
+        return curation_request(model, batch, playbook, limits, shown)
+
+    answered = ask_briefly_if_needed(llm, request)
     curation = _with_known_bullets(llm, answered, playbook.document)
+    curation = with_unread_bullets_safe(curation, shown.read)
     return with_outcome_ids(curation, [studied.outcome.id for studied in batch])
 
 
+def view_for(batch: Sequence[Studied], playbook: PlaybookInput, limits: Limits) -> View:
+    """The playbook for this batch; of a large one in full what is cited, problematic, relevant."""
+    document = playbook.document
+    learnt = [f"{s.reflection.key_insight}\n{s.reflection.correct_approach}" for s in batch]
+    named = [key for s in batch for key in s.outcome.cited]
+    named += find_ids("\n".join(learnt).lower())
+    wanted = [*named, *problematic(document), *relevant(document, "\n".join(learnt))]
+    tokens = int(min(playbook.token_budget, CURATOR_TOKENS) * limits.view)
+    return curator_view(document, wanted, tokens=tokens)
+
+
 def curation_request(
-    model: str, batch: Sequence[Studied], playbook: PlaybookInput, limits: Limits
+    model: str,
+    batch: Sequence[Studied],
+    playbook: PlaybookInput,
+    limits: Limits,
+    view: View | None = None,
 ) -> LLMRequest[Curation]:
-    """Instructions, then the playbook, then statistics and reflections (inside data blocks)."""
+    """Instructions, then the playbook, then what changes: bullets, figures, reflections."""
+    view = view or view_for(batch, playbook, limits)
     return LLMRequest(
         role="curator",
         step="curate",
         model=model,
         messages=load_prompt("curator").messages(
-            playbook=playbook_block(
-                playbook.document, tokens=int(playbook.token_budget * limits.view)
-            ),
-            statistics=statistics(playbook, outcomes=len(batch)),
+            playbook=view.block,
+            bullets=view.full_text or IN_FULL,
+            statistics=statistics(playbook, outcomes=len(batch), read=view.read),
             reflections="\n\n".join(
                 studied.as_text(f"O{number}", playbook.document, limits)
                 for number, studied in enumerate(batch, start=1)
@@ -117,14 +149,16 @@ def curation_request(
     )
 
 
-def statistics(playbook: PlaybookInput, *, outcomes: int) -> str:
-    """Size against budget, the limit on ADD, and the counters of every bullet that has votes."""
+def statistics(
+    playbook: PlaybookInput, *, outcomes: int, read: frozenset[str] | None = None
+) -> str:
+    """Size against budget, the limit on ADD, and the counters of the `read` bullets with votes."""
     bullets = playbook.document.bullets
     used, budget = estimate_tokens(render(playbook.document)), playbook.token_budget
     votes = [
         f"{bullet.id} helpful={bullet.helpful} harmful={bullet.harmful}"
         for bullet in bullets
-        if bullet.helpful or bullet.harmful
+        if (bullet.helpful or bullet.harmful) and (read is None or bullet.id in read)
     ]
     return "\n".join(
         [
@@ -166,6 +200,17 @@ def unknown_bullets(curation: Curation, document: Document) -> str:
     if len(unknown) <= MAX_UNKNOWN * len(curation.operations):
         return ""
     return f"{len(unknown)} of {len(curation.operations)} operations name bullets that do not exist"
+
+
+def with_unread_bullets_safe(curation: Curation, read: frozenset[str]) -> Curation:
+    """Edits of bullets of which the Curator saw only the first words carry the revision 0.
+
+    The deltas reject them as `conflict`, and record it: nobody rewrites what they have not read.
+    """
+    for operation in curation.operations:
+        unread = {operation.id, *operation.ids} - read - {""}
+        operation.revision = 0 if unread and operation.type != "ADD" else None
+    return curation
 
 
 def with_outcome_ids(curation: Curation, outcome_ids: Sequence[str]) -> Curation:

@@ -10,7 +10,7 @@ from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import AnswerError, LLMError
 from evolution.engine.reflector import Reflected, Reflection
 from playbooks.deltas import Operation
-from playbooks.document import Document
+from playbooks.document import Document, find_ids
 
 __all__ = [
     "Checkpoints",
@@ -107,7 +107,7 @@ def evolve(
     if curation is None:
         curation = engine.curate(reflections, outcomes, playbook)
         checkpoints.save_curation(curation)
-    votes = tag_operations(reflections, playbook.document, source=engine.vote_source)
+    votes = tag_operations(reflections, outcomes, playbook.document, source=engine.vote_source)
     return Evolved([*votes, *curation_operations(curation)], set_aside, reflections)
 
 
@@ -154,29 +154,43 @@ def _cancel(calls: Mapping[Future[Reflected], str]) -> None:
 
 
 def tag_operations(
-    reflections: Mapping[str, Reflection], document: Document, *, source: str
+    reflections: Mapping[str, Reflection],
+    outcomes: Sequence[OutcomeInput],
+    document: Document,
+    *,
+    source: str,
 ) -> list[Operation]:
-    """One vote for each bullet that a reflection tags and the playbook has; the last tag counts."""
+    """One vote for each bullet that a reflection may tag and the playbook has; the last tag counts.
+
+    A reflection may tag what its outcome is about: bullets that it cites, or names in its trace or
+    notes. What one outcome says about anything else is no evidence.
+    """
     known = document.by_id()
+    concerned = {o.id: {*o.cited, *find_ids(f"{o.trace}\n{o.notes}".lower())} for o in outcomes}
     return [
         Operation("TAG", id=bullet_id, tag=tag, source=source, outcome_ids=(outcome_id,))
         for outcome_id, reflection in reflections.items()
         for bullet_id, tag in {t.id: t.tag for t in reflection.bullet_tags}.items()
-        if bullet_id in known
+        if bullet_id in known and bullet_id in concerned[outcome_id]
     ]
 
 
 def curation_operations(curation: Curation) -> list[Operation]:
-    """The Curator's operations as they are: the delta rules judge each one, and record it."""
+    """The Curator's operations as they are: the delta rules judge each one, and record it.
+
+    A TAG among them gets a type that those rules do not know: votes come from reflections alone,
+    else one outcome would count twice.
+    """
     return [
         Operation(
-            proposed.type,
+            "CURATOR TAG" if proposed.type == "TAG" else proposed.type,
             section=proposed.section,
             id=proposed.id,
             ids=tuple(key for key in proposed.ids if key != proposed.id),
             content=proposed.content,
             reason=proposed.reason,
             outcome_ids=tuple(proposed.outcome_ids),
+            revision=proposed.revision,
         )
         for proposed in curation.operations
     ]

@@ -14,7 +14,7 @@ class Limits:
     text: int
     """Characters of one text of an outcome or a reflection."""
     view: float
-    """Share of the playbook's token budget that its agent view may fill."""
+    """Share of the tokens that a role's prompt has for the playbook."""
 
 
 FULL = Limits(text=12_000, view=1.0)
@@ -72,8 +72,13 @@ def playbook_block(document: Document, *, tokens: int) -> str:
     the provider's prompt cache keeps hitting.
     """
     view = _first_lines(render_for_agents(document).strip() or "(no bullets yet)", tokens)
-    mark = text_hash(view)[:12]
-    return f"BEGIN PLAYBOOK {mark}\n{view}\nEND PLAYBOOK {mark}"
+    return fenced("PLAYBOOK", view)
+
+
+def fenced(name: str, text: str) -> str:
+    """Bullets between two lines that none of them can contain."""
+    mark = text_hash(text)[:12]
+    return f"BEGIN {name} {mark}\n{text}\nEND {name} {mark}"
 
 
 def _first_lines(text: str, tokens: int) -> str:

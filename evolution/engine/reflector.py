@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator
 
 from evolution.engine.answers import Answer, BulletId, Text, ask_briefly_if_needed, lower
+from evolution.engine.excerpts import REFLECTOR_TOKENS, excerpt
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import LLM, LLMRequest
 from evolution.engine.prompts import load_prompt
-from evolution.engine.quoting import Limits, cut_middle, data_block, playbook_block
+from evolution.engine.quoting import Limits, cut_middle, data_block
 
 MAX_TOKENS = 2_500
 Tag = Literal["helpful", "harmful", "neutral"]
@@ -53,7 +54,10 @@ def reflect(llm: LLM, model: str, outcome: OutcomeInput, playbook: PlaybookInput
 def reflection_request(
     model: str, outcome: OutcomeInput, playbook: PlaybookInput, limits: Limits
 ) -> LLMRequest[Reflection]:
-    """Instructions, then the playbook, then the outcome; its texts only inside data blocks."""
+    """Instructions, then the playbook, then the outcome; its texts only inside data blocks.
+
+    Of a playbook over REFLECTOR_TOKENS the bullets that are cited or have to do with the outcome.
+    """
     bullets = playbook.document.by_id()
     cited = [bullet_id for bullet_id in outcome.cited if bullet_id in bullets]
     return LLMRequest(
@@ -61,8 +65,11 @@ def reflection_request(
         step=f"reflect:{outcome.id}",
         model=model,
         messages=load_prompt("reflector").messages(
-            playbook=playbook_block(
-                playbook.document, tokens=int(playbook.token_budget * limits.view)
+            playbook=excerpt(
+                playbook.document,
+                f"{outcome.task}\n{outcome.notes}\n{outcome.trace}",
+                besides=cited,
+                tokens=int(min(playbook.token_budget, REFLECTOR_TOKENS) * limits.view),
             ),
             status=outcome.status,
             signal=outcome.signal,

@@ -14,7 +14,7 @@ from evolution.engine.evolve import tag_operations
 from evolution.engine.generator import Generation
 from evolution.engine.providers.schemas import strict_schema
 from evolution.engine.reflector import Reflection
-from tests.engine.cast import PLAYBOOK
+from tests.engine.cast import PLAYBOOK, outcome
 
 GOOD = {"reasoning": "r", "key_insight": "Check the sign.", "bullet_tags": []}
 ADD = {"type": "ADD", "section": "OTHERS", "content": "Check the sign."}
@@ -29,7 +29,7 @@ def test_e9_2_a_quoted_bullet_id_is_still_a_vote(quoted: str) -> None:
     reply = text(GOOD | {"bullet_tags": [{"id": quoted, "tag": "Helpful"}]})
     reflection = read_answer(reply, Reflection)
     assert isinstance(reflection, Reflection)
-    (vote,) = tag_operations({"o": reflection}, PLAYBOOK.document, source="reflector")
+    (vote,) = tag_operations({"o": reflection}, [outcome("o")], PLAYBOOK.document, source="r")
     assert (vote.type, vote.id, vote.tag) == ("TAG", "str-00001", "helpful")
 
 

@@ -183,6 +183,27 @@ def test_each_known_bullet_gets_one_vote_for_each_outcome() -> None:
     ]
 
 
+def tagging(*names: str) -> Scripted:
+    tags = [BulletTag(id=name, tag="helpful") for name in names]
+    return Scripted(o0=Reflection(key_insight="", bullet_tags=tags))
+
+
+def test_a_bullet_that_the_outcome_does_not_mention_gets_no_vote() -> None:
+    assert run(tagging("str-00002"), TEN[:1]).operations == []
+
+
+def test_a_bullet_that_the_outcome_names_without_citing_it_gets_a_vote() -> None:
+    told = outcome("o0", notes="I was misled by [STR-00002].")
+    (vote,) = run(tagging("str-00002"), [told]).operations
+    assert vote.id == "str-00002"
+
+
+def test_e9_9_a_vote_that_the_curator_casts_is_recorded_and_counts_nothing() -> None:
+    tag = {"type": "TAG", "id": "str-00001", "outcome_ids": ["o0"]}
+    operations = run(Scripted(curation={"operations": [tag]}), TEN[:1]).operations
+    assert [op.type for op in operations] == ["CURATOR TAG"]
+
+
 def test_every_proposed_operation_is_passed_on_for_the_delta_rules_to_judge() -> None:
     proposed = [
         {"type": "create_meta", "content": "x"},

@@ -37,12 +37,13 @@ def curator_messages(insight: str = "Check the sign.") -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("role", ["reflector", "curator", "generator"])
 def test_the_first_line_says_which_role_speaks(role: str) -> None:
-    assert load_prompt(role).system.splitlines()[0] == f"ACE {role} prompt 1"
+    prompt = load_prompt(role)
+    assert prompt.system.splitlines()[0] == f"ACE {role} prompt {prompt.version}"
 
 
 @pytest.mark.parametrize("role", ["reflector", "curator", "generator", "repair"])
 def test_a_prompt_carries_its_version_and_hash(role: str) -> None:
-    assert re.fullmatch(r"1:[0-9a-f]{12}", load_prompt(role).label)
+    assert re.fullmatch(r"\d+:[0-9a-f]{12}", load_prompt(role).label)
 
 
 def test_instructions_come_first_then_the_playbook_then_what_changes() -> None:
@@ -150,6 +151,6 @@ def test_dollar_signs_in_an_outcome_stay_as_they_are() -> None:
 
 def test_the_generator_cites_what_it_used(stage: Stage) -> None:
     llm = stage.engine._llm
-    answer = generate(llm, "m", sample_id="s", task="What is 3 + 4?", playbook=PLAYBOOK)
+    answer = generate(llm, "m", sample_id="s", task="What is 3 + 4?", playbook=PLAYBOOK).generation
     assert (answer.final_answer, answer.bullet_ids) == ("4", ["str-00001"])
     assert stage.ledger.entries[0].operation == "generate"
