@@ -6,6 +6,7 @@ never ends its request holds up the shutdown for ever.
 
 import os
 import uuid
+import warnings
 from typing import cast
 
 from django.conf import settings
@@ -15,6 +16,8 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# WhiteNoise hands out its files in sync pieces; Django remarks on it once a process, to no avail.
+warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
 django_application = cast(ASGIApp, get_asgi_application())
 
 from config.middleware import GIVEN_ID, request_id  # noqa: E402 - needs the settings
