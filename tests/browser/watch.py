@@ -30,11 +30,20 @@ class Watch:
         page.on("request", self._request)
         page.on("response", self._response)
 
-    def open(self, address: str, *, status: int = 200) -> None:
+    def open(self, address: str, *, status: int = 200, axe: bool = True) -> None:
         """Go there and look at what it shows."""
         self.expected = status
         self.page.goto(self.base + address)
-        self.look(address)
+        self.look(address, axe=axe)
+
+    @property
+    def width(self) -> int:
+        return self.page.viewport_size["width"] if self.page.viewport_size else 0
+
+    @property
+    def is_dark(self) -> bool:
+        query = "() => matchMedia('(prefers-color-scheme: dark)').matches"
+        return bool(self.page.evaluate(query))
 
     def look(self, name: str, *, axe: bool = True) -> None:
         """Check the page as it stands; `name` is for faults and pictures."""
@@ -50,11 +59,9 @@ class Watch:
     def picture(self, name: str) -> None:
         if not PICTURES:
             return
-        size = self.page.viewport_size or {"width": 0}
-        dark = self.page.evaluate("() => matchMedia('(prefers-color-scheme: dark)').matches")
         readable = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "id", name).strip("/") or "home"
         file = re.sub(r"[^A-Za-z0-9]+", "-", readable)
-        folder = Path(PICTURES) / f"{size['width']}-{'dark' if dark else 'light'}"
+        folder = Path(PICTURES) / f"{self.width}-{'dark' if self.is_dark else 'light'}"
         folder.mkdir(parents=True, exist_ok=True)
         self.pictures += 1
         self.page.screenshot(path=folder / f"{self.pictures:02}-{file}.png", full_page=True)
