@@ -28,7 +28,7 @@ from playbooks.state import MERGED, BulletState, State
 ADDS_PER_OUTCOME = 3
 BULLET_FIELDS = (
     *("section", "content", "content_hash", "revision", "status", "merged_into", "pinned"),
-    *("helpful", "harmful", "neutral", "metadata", "updated_at"),
+    *("helpful", "harmful", "neutral", "base_helpful", "base_harmful", "metadata", "updated_at"),
 )
 
 
@@ -133,7 +133,7 @@ def publish(
             version = None
             if result.applied or always:
                 version = _add_version(playbook, result, reason, author, job_id)
-            _write_bullets(playbook, loaded, result.state)
+            write_bullets(playbook, loaded, result.state)
             deltas = _deltas(playbook, version, result.records, author, job_id)
             Delta.objects.bulk_create(deltas)
     except IntegrityError:
@@ -210,7 +210,7 @@ def _deltas(
     ]
 
 
-def _write_bullets(playbook: Playbook, loaded: Loaded, state: State) -> None:
+def write_bullets(playbook: Playbook, loaded: Loaded, state: State) -> None:
     """The rows that differ, in few queries; created ones after the others gave their texts up."""
     before = loaded.state.bullets
     changed = [b for b in state.bullets.values() if before.get(b.id) != b]

@@ -12,6 +12,7 @@ from django.db import transaction
 from accounts.errors import Conflict, Forbidden, Invalid, TooLarge
 from accounts.scopes import Principal
 from playbooks.document import DEFAULT_SECTIONS, DocumentError, Section, parse
+from playbooks.history import bullet_history, playbook_history
 from playbooks.models import Playbook, Version
 from playbooks.naming import (
     NAME_LIMIT,
@@ -23,6 +24,7 @@ from playbooks.naming import (
 from playbooks.operations import Operation, Result
 from playbooks.publishing import CollapseGuard, Publication, publish, publish_deltas
 from playbooks.reading import Reading, diff_versions, export_playbook, read_playbook
+from playbooks.rebuilding import Rebuilt, rebuild_playbook
 from playbooks.rows import (
     document_of,
     load,
@@ -44,7 +46,9 @@ __all__ = [
     "Keep",
     "Publication",
     "Reading",
+    "Rebuilt",
     "archive_playbook",
+    "bullet_history",
     "clone_playbook",
     "create_playbook",
     "diff_versions",
@@ -53,8 +57,10 @@ __all__ = [
     "export_playbook",
     "import_playbook",
     "load_starters",
+    "playbook_history",
     "publish_deltas",
     "read_playbook",
+    "rebuild_playbook",
     "restore_playbook",
     "rollback_playbook",
     "sections_of",

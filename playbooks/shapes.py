@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from playbooks.models import Bullet, Delta, Playbook, Version
+from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.naming import DESCRIPTION_LIMIT, NAME_LIMIT
 from playbooks.services import (
     MAX_OPERATIONS,
@@ -71,16 +71,16 @@ class ImportIn(NamedIn):
     text = Text(trim_whitespace=False, help_text="ACE text, as /export gives it; at most 100 KB.")
 
 
-class PlaybookShape(serializers.Serializer[Any]):
+class FaceShape(serializers.Serializer[Any]):
+    """A playbook without what has to be counted, so that agents' reads stay cheap."""
+
     id = serializers.UUIDField()
     name = Text()
     description = Text()
     status = serializers.ChoiceField(choices=Playbook.Status.choices)
     source = serializers.ChoiceField(choices=Playbook.Source.choices)  # type: ignore[assignment]  # DRF takes it out of the class
     version = serializers.IntegerField(source="current_version.number")
-    bullet_count = serializers.IntegerField()
-    outcome_count = serializers.IntegerField()
-    pending_outcomes = serializers.IntegerField()
+    bullet_count = serializers.IntegerField(source="current_version.bullet_count")
     token_budget = serializers.IntegerField()
     outcome_threshold = serializers.IntegerField(allow_null=True)
     time_threshold_hours = serializers.IntegerField(allow_null=True)
@@ -89,7 +89,14 @@ class PlaybookShape(serializers.Serializer[Any]):
     updated_at = serializers.DateTimeField()
 
 
-class ReadingShape(PlaybookShape):
+class PlaybookShape(FaceShape):
+    """A playbook with how many outcomes it has had, and how many wait for an evolution."""
+
+    outcome_count = serializers.IntegerField()
+    pending_outcomes = serializers.IntegerField()
+
+
+class ReadingShape(FaceShape):
     """A playbook with its advice, as agents read it."""
 
     current_version = serializers.IntegerField(source="current_version.number")
@@ -199,6 +206,42 @@ class BulletShape(serializers.Serializer[Any]):
 
     def get_outcome_ids(self, bullet: Bullet) -> list[str]:
         return list(bullet.metadata.get("outcome_ids", []))
+
+
+class BulletChangeShape(serializers.Serializer[Any]):
+    """One applied operation on a bullet. `author_id` is a person, `job_id` an evolution."""
+
+    version = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    version_reason = Text(help_text="Why that version was made: edit, evolution, …")
+    type = serializers.ChoiceField(choices=Delta.Type.choices)
+    before = serializers.DictField(allow_null=True)
+    after = serializers.DictField(allow_null=True)
+    reason = Text()
+    author_id = serializers.UUIDField(allow_null=True)
+    job_id = serializers.UUIDField(allow_null=True)
+    outcome_ids = serializers.ListField(child=Text())
+
+
+class CastVoteShape(serializers.Serializer[Any]):
+    """What one source said about the bullet after one outcome."""
+
+    bullet_id = Text(help_text="What it was cast on: the bullet, or one merged into it.")
+    tag = serializers.ChoiceField(choices=Vote.Tag.choices)
+    source = Text(help_text="reflector, rules, or user:<id>")  # type: ignore[assignment]  # DRF takes it out of the class
+    outcome_id = serializers.UUIDField(allow_null=True)
+    outcome_status = Text(allow_null=True, help_text="null: no outcome, or it is gone.")
+    at = serializers.DateTimeField()
+
+
+class BulletHistoryShape(serializers.Serializer[Any]):
+    """The bullet as it is now, and how it came to be so."""
+
+    bullet = BulletShape()
+    introduced_by = BulletChangeShape(allow_null=True)
+    changes = BulletChangeShape(many=True, help_text="Oldest first; votes stand below.")
+    votes = CastVoteShape(many=True, help_text="Newest first, at most 1,000.")
+    vote_count = serializers.IntegerField(help_text="Of all votes.")
 
 
 class OperationIn(serializers.Serializer[Any]):

@@ -37,5 +37,6 @@ api: list[URLPattern] = [
     path(f"{NUMBER}/rollback", inside.RollbackDoor.as_view(), name="rollback"),
     path(f"{ONE}/sections", inside.SectionsDoor.as_view(), name="sections"),
     path(f"{ONE}/bullets", inside.BulletsDoor.as_view(), name="bullets"),
+    path(f"{ONE}/bullets/<str:bullet>/history", inside.BulletHistoryDoor.as_view(), name="history"),
     path(f"{ONE}/deltas", inside.DeltasDoor.as_view(), name="deltas"),
 ]

@@ -36,6 +36,12 @@ def verify_playbook(playbook: Playbook) -> list[str]:
 
 
 def _check(playbook: Playbook) -> list[str]:
+    problems, last = check_versions(playbook)
+    return problems + check_rows(playbook, last)
+
+
+def check_versions(playbook: Playbook) -> tuple[list[str], Document]:
+    """What does not fit among versions and deltas, and the document that they end with."""
     sections = sections_of(playbook)
     records = _records_by_number(playbook)
     problems: list[str] = []
@@ -46,7 +52,7 @@ def _check(playbook: Playbook) -> list[str]:
             break
         found, before = _check_version(version, before, records.get(version.number, []), sections)
         problems += [f"version {version.number}: {problem}" for problem in found]
-    return problems + _check_rows(playbook, before)
+    return problems, before
 
 
 def _records_by_number(playbook: Playbook) -> dict[int, list[Record]]:
@@ -100,7 +106,8 @@ def _difference(what: str, found: str, stored: str) -> list[str]:
     return [f"line {line + 1} is {said[:200]!r}, {what} {given[:200]!r}"]
 
 
-def _check_rows(playbook: Playbook, last: Document) -> list[str]:
+def check_rows(playbook: Playbook, last: Document) -> list[str]:
+    """What does not fit between the current rows and the newest version's document."""
     loaded = load(playbook)
     problems = _difference_of_rows(loaded.state, last)
     newest = playbook.versions.order_by("-number").first()

@@ -12,10 +12,11 @@ from accounts.rest import Door
 from accounts.scopes import Scope
 from playbooks import services
 from playbooks import shapes as s
-from playbooks.api.playbooks import one_of
+from playbooks.api.playbooks import one_of, readable
 from playbooks.models import Bullet, Playbook, Section, Version
 from playbooks.operations import Operation
 
+MOST_VOTES = 1_000
 BULLET_STATUSES = ("active", "retired", "merged", "all")
 
 
@@ -26,8 +27,7 @@ class Inside(Door):
 
     def playbook(self, pk: UUID) -> Playbook:
         """For reading: the caller's own, or a starter."""
-        rows = Playbook.objects.for_user(self.who, include_starters=True)
-        return rows.select_related("current_version").fetch(pk)
+        return readable(self.who).fetch(pk)
 
     def own_playbook(self, pk: UUID) -> Playbook:
         """For changing: the caller's own."""
@@ -119,6 +119,18 @@ class BulletsDoor(Inside):
         if section := request.query_params.get("section", "").replace("\x00", ""):
             rows = rows.filter(section__key=section)
         return self.page(rows.select_related("section", "merged_into"), s.BulletShape)
+
+
+class BulletHistoryDoor(Inside):
+    """GET /playbooks/{id}/bullets/{bullet}/history."""
+
+    @extend_schema(operation_id="get_bullet_history", responses=s.BulletHistoryShape)
+    def get(self, request: Request, pk: UUID, bullet: str) -> Response:
+        """Where a bullet comes from, what changed it, and its newest 1,000 votes."""
+        history = services.bullet_history(
+            playbook=self.playbook(pk), bullet_id=bullet, most_votes=MOST_VOTES
+        )
+        return Response(s.BulletHistoryShape(history).data)
 
 
 class DeltasDoor(Inside):

@@ -40,6 +40,7 @@ class Route:
 
 PLAYBOOK, KEY, JOB = "/playbooks/{playbook}", "/auth/api-keys/{key}", "/evolutions/{job}"
 VERSION = f"{PLAYBOOK}/versions/1"
+HISTORY = f"{PLAYBOOK}/bullets/str-00001/history"
 CREDENTIALS = {"email": "dora@example.org", "password": PASSWORD}
 ADD = {"type": "ADD", "section": "str", "content": "Say what the failing test expects."}
 ROUTES = [
@@ -69,6 +70,7 @@ ROUTES = [
     Route("POST", f"{VERSION}/rollback", WRITE),
     Route("GET", f"{PLAYBOOK}/sections", READ),
     Route("GET", f"{PLAYBOOK}/bullets", READ),
+    Route("GET", HISTORY, READ),
     Route("POST", f"{PLAYBOOK}/deltas", WRITE, {"operations": [ADD]}),
     Route("GET", f"{PLAYBOOK}/outcomes", READ),
     Route("POST", f"{PLAYBOOK}/outcomes", WRITE, {"task_description": "a", "outcome": "success"}),

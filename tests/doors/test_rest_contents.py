@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from evolution.worker import run_evolution
 from playbooks.models import Bullet, Playbook, Version
+from playbooks.services import load_starters
 from tests.rest import Rest
 
 ADD = {"type": "ADD", "section": "str", "content": "Write the failing test first."}
@@ -120,3 +122,32 @@ def test_an_archived_playbook_is_read_but_not_edited(rest: Rest, path: str) -> N
     rest.delete(path)
     assert rest.get(path).status_code == 200
     assert edit(rest, path, ADD).status_code == 409
+
+
+def test_a_bullets_history_says_who_made_it_and_who_voted(
+    rest: Rest, path: str, alice: User
+) -> None:
+    reported = {"task_description": "a", "outcome": "success", "bullet_ids": ["str-00001"]}
+    rest.post(f"{path}/outcomes", reported)
+    run_evolution(rest.post(f"{path}/evolutions").json()["job_id"])
+    edit(rest, path, UPDATE)
+    history = rest.get(f"{path}/bullets/str-00001/history").json()
+    assert history["introduced_by"]["author_id"] == str(alice.pk)
+    assert [(c["version"], c["type"]) for c in history["changes"]] == [(3, "UPDATE")]
+    (vote,) = history["votes"]
+    assert vote["outcome_id"] == rest.get(f"{path}/outcomes").json()["results"][0]["id"]
+    assert (vote["tag"], vote["source"]) == ("helpful", "rules")
+    assert (history["bullet"]["content"], history["vote_count"]) == (UPDATE["content"], 1)
+
+
+def test_the_history_of_a_starters_bullet_can_be_read(rest: Rest, db: None) -> None:
+    load_starters()
+    starter = Playbook.objects.starters()[0]
+    bullet = starter.bullets.all()[0]
+    history = rest.get(f"/playbooks/{starter.pk}/bullets/{bullet.public_id}/history").json()
+    assert history["introduced_by"]["author_id"] is None
+
+
+@pytest.mark.parametrize("bullet", ["str-00009", "x", "%00", "str-00001%20"])
+def test_the_history_of_an_unknown_bullet_is_not_found(rest: Rest, path: str, bullet: str) -> None:
+    assert rest.get(f"{path}/bullets/{bullet}/history").status_code == 404

@@ -21,6 +21,7 @@ PINNED = {
     "/playbooks/{playbook}/versions/1": 4,
     "/playbooks/{playbook}/sections": 3,
     "/playbooks/{playbook}/bullets": 3,
+    "/playbooks/{playbook}/bullets/str-00001/history": 8,
     "/playbooks/{playbook}/outcomes": 3,
     "/playbooks/{playbook}/evolutions": 3,
     "/playbooks/{playbook}/metrics": 5,

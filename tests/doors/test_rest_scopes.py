@@ -24,13 +24,14 @@ def declared() -> dict[tuple[str, str], Scope | None]:
     }
 
 
+def pattern(route: Route) -> str:
+    """The route as urls.py writes it."""
+    path = route.path.format(**NAMES).replace("versions/1", "versions/<int:number>")
+    return path.replace("str-00001", "<str:bullet>")
+
+
 def test_every_route_declares_the_scope_that_the_table_says() -> None:
-    expected = {
-        (route.method, route.path.format(**NAMES).replace("versions/1", "versions/<int:number>")): (
-            route.scope
-        )
-        for route in ROUTES
-    }
+    expected = {(route.method, pattern(route)): route.scope for route in ROUTES}
     assert declared() == expected
 
 

@@ -1,0 +1,34 @@
+"""`manage.py rebuild_playbook <playbook> [--dry-run]`: make the rows again from the deltas."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.errors import AceError
+from playbooks import services
+from playbooks.models import Playbook
+
+
+class Command(BaseCommand):
+    help = (
+        "Replay the deltas from version 1 and mend bullet rows, counters, the current version and "
+        "the next number where they differ from that and from the votes. Says what it mended. "
+        "Refuses when the history itself is broken (see verify_playbook)."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("playbook", type=UUID)
+        parser.add_argument("--dry-run", action="store_true", help="say it, and write nothing")
+
+    def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
+        try:
+            playbook = Playbook.objects.all().fetch(options["playbook"])
+            rebuilt = services.rebuild_playbook(playbook=playbook, dry_run=dry_run)
+        except AceError as error:
+            raise CommandError(error.message) from None
+        for line in rebuilt.mended:
+            self.stdout.write(line)
+        what = "would be mended" if dry_run else "mended"
+        self.stdout.write(f"{len(rebuilt.mended)} differences {what}")

@@ -1,0 +1,38 @@
+"""`manage.py rollback_playbook <playbook> <number> --as <e-mail>`: an old version is current."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.errors import AceError
+from accounts.models import User
+from accounts.scopes import Principal
+from playbooks import services
+from playbooks.models import Playbook
+
+
+class Command(BaseCommand):
+    help = (
+        "Make a new version that reads like an older one; nothing is deleted. The new version "
+        "carries the name of --as: the playbook's owner, or staff."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("playbook", type=UUID)
+        parser.add_argument("number", type=int)
+        parser.add_argument("--as", dest="email", required=True, help="whose name it carries")
+
+    def handle(self, *args: Any, number: int, email: str, **options: Any) -> None:
+        user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+        if user is None:
+            raise CommandError("No active account has this e-mail.")
+        rows = Playbook.objects.all() if user.is_staff else Playbook.objects.for_user(user)
+        try:
+            version = services.rollback_playbook(
+                playbook=rows.fetch(options["playbook"]), by=Principal.of(user), number=number
+            )
+        except AceError as error:
+            raise CommandError(error.message) from None
+        self.stdout.write(f"version {version.number} reads like version {number}")
