@@ -77,14 +77,14 @@ class PlaybookDoor(Door):
     )
     def get(self, request: Request, pk: UUID) -> Response:
         """One playbook with its advice, as agents read it. Reading changes nothing."""
-        playbook = shown(self.who, include_starters=True).fetch(pk)
+        playbook = readable(self.who).fetch(pk)
         reading = services.read_playbook(
             playbook=playbook,
             by=self.who,
             section=request.query_params.get("section", ""),
             version=self.number("version"),
         )
-        body = s.PlaybookShape(playbook).data
+        body = s.FaceShape(playbook).data
         read = {
             "current_version": body["version"],
             "version": reading.version,
@@ -164,12 +164,18 @@ class ExportDoor(Door):
     )
     def get(self, request: Request, pk: UUID) -> Response:
         """The playbook as ACE text, in a shape that /playbooks/import takes."""
-        playbook = shown(self.who, include_starters=True).fetch(pk)
+        playbook = readable(self.who).fetch(pk)
         number = self.number("version")
         text = services.export_playbook(playbook=playbook, version=number)
-        current = s.PlaybookShape(playbook).data
+        current = s.FaceShape(playbook).data
         body = {name: current[name] for name in ("name", "description", "version")}
         return Response({**body, "version": number or body["version"], "text": text})
+
+
+def readable(who: Principal) -> PlaybookQuerySet:
+    """The playbooks that `who` may read, starters included, with their current version."""
+    rows: PlaybookQuerySet = Playbook.objects.for_user(who, include_starters=True)
+    return rows.select_related("current_version")
 
 
 def shown(who: Principal, *, include_starters: bool = False) -> PlaybookQuerySet:
