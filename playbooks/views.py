@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -223,16 +224,15 @@ def rollback(request: UserRequest, pk: str, number: int) -> HttpResponse:
         made = services.rollback_playbook(playbook=playbook, by=by, number=number)
         messages.success(request, f"Version {made.number} has the bullets of version {number}.")
         return redirect(made)
+    context = {"playbook": playbook, "tab": "versions", "number": number}
+    return render(request, "playbooks/rollback.html", context | preview(playbook, number))
+
+
+def preview(playbook: Playbook, number: int) -> dict[str, Any]:
+    """What a rollback to that version would change; votes are facts and stay."""
     current = services.version_of(playbook, None)
-    found = services.diff_versions(playbook=playbook, number=number, against=current.number)
-    context = {
-        "playbook": playbook,
-        "tab": "versions",
-        "number": number,
-        "current": current,
-        "diff": replace(found, counted=()),  # votes are facts and stay
-    }
-    return render(request, "playbooks/rollback.html", context)
+    diff = services.diff_versions(playbook=playbook, number=number, against=current.number)
+    return {"current": current, "diff": replace(diff, counted=())}
 
 
 def wanted_number(request: HttpRequest, *, default: int) -> int:
