@@ -11,7 +11,7 @@ from accounts.admin import MachineRows, act_on
 from accounts.scopes import Principal
 from evolution import services
 from evolution.clock import database_now
-from evolution.models import EvolutionJob, Outcome, Reflection, WorkerBeat
+from evolution.models import AdaptationRun, EvolutionJob, Outcome, Reflection, WorkerBeat
 
 
 class StuckFilter(admin.SimpleListFilter):
@@ -114,6 +114,15 @@ class ReflectionAdmin(MachineRows):
     list_select_related = ("job", "outcome")
     date_hierarchy = "created_at"
     search_fields = ("=job__id", "=outcome__id")
+
+
+@admin.register(AdaptationRun)
+class AdaptationRunAdmin(MachineRows):
+    list_display = ("created_at", "playbook", "kind", "status", "stop_reason", "completed_at")
+    list_filter = ("status", "kind")
+    list_select_related = ("playbook",)
+    date_hierarchy = "created_at"
+    search_fields = ("=id", "playbook__name", "=playbook__id")
 
 
 @admin.register(WorkerBeat)

@@ -8,8 +8,18 @@ from django.db.models import Q
 from django.urls import reverse
 
 from accounts.models import ApiKey, Row, User
+from evolution.adaptation_rows import AdaptationRun, AdaptationStep
 from evolution.querysets import JobQuerySet, OutcomeQuerySet
 from playbooks.models import Playbook, Version
+
+__all__ = [
+    "AdaptationRun",
+    "AdaptationStep",
+    "EvolutionJob",
+    "Outcome",
+    "Reflection",
+    "WorkerBeat",
+]
 
 
 class EvolutionJob(Row):
@@ -61,6 +71,7 @@ class EvolutionJob(Row):
     engine = models.CharField(max_length=20, blank=True)
     prompt_versions = models.JSONField(default=dict)
     ace_core_version = models.CharField(max_length=20, blank=True)
+    training = models.ForeignKey(AdaptationRun, models.SET_NULL, null=True, related_name="jobs")
     # Frozen at the first claim; a curation is reused only while both hashes still hold.
     outcome_set_hash = models.CharField(max_length=64, blank=True)
     config_hash = models.CharField(max_length=64, blank=True)
@@ -129,6 +140,13 @@ class EvolutionJob(Row):
         self.attempt = self.rescues = 0
         self.outcome_set_hash = self.curation_key = self.error_code = self.error_message = ""
         self.curation = self.from_version = self.next_attempt_at = self.rung_at = None
+        self.cancel_requested_at = self.completed_at = self.deadline_at = None
+
+    def requeue_as_it_is(self, *, now: datetime) -> None:
+        """→ queued under a new fence, bound to the same outcomes; `now`: as if rung just now."""
+        self.status, self.fence, self.attempt = self.Status.QUEUED, self.fence + 1, 0
+        self.rung_at, self.next_attempt_at, self.lease_expires_at = now, None, None
+        self.error_code = self.error_message = self.wait_reason = ""
         self.cancel_requested_at = self.completed_at = self.deadline_at = None
 
     def release_outcomes(self) -> None:

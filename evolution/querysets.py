@@ -8,6 +8,7 @@ from django.db.models import Q
 from accounts.querysets import OwnedQuerySet
 
 if TYPE_CHECKING:
+    from evolution.adaptation_rows import AdaptationRun  # noqa: F401 - used in quotes
     from evolution.models import EvolutionJob, Outcome  # noqa: F401 - used in quotes
 
 
@@ -39,3 +40,11 @@ class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
 
     def lease_expired(self, now: datetime) -> Self:
         return self.filter(status="running", lease_expires_at__lt=now)
+
+
+class AdaptationQuerySet(OwnedQuerySet["AdaptationRun"]):
+    owner_path = "playbook__owner"
+    playbook_path = "playbook_id"
+
+    def unfinished(self) -> Self:
+        return self.filter(status__in=("running", "stopped"))

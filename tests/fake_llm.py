@@ -134,7 +134,11 @@ class FakeLLM:
             fault, sayings = self._next_fault(call.role), self._sayings[call.role]
             if sayings and fault is None:
                 return None, sayings.popleft()
-        return fault, answer(call.body["messages"])
+        return fault, self.answer(call.body["messages"])
+
+    def answer(self, messages: list[dict[str, str]]) -> dict[str, Any]:
+        """What the model says; a world of its own overrides this."""
+        return answer(messages)
 
     def _next_fault(self, role: str) -> Fault | None:
         faults = self._faults[role]

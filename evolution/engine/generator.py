@@ -1,5 +1,7 @@
 """Generator: answers one task with the playbook at hand, and names the bullets it used."""
 
+from dataclasses import dataclass
+
 from evolution.engine.answers import Answer, BulletId, Text, ask_briefly_if_needed
 from evolution.engine.inputs import PlaybookInput
 from evolution.engine.llm import LLM, LLMRequest
@@ -18,6 +20,14 @@ class Generation(Answer):
     bullet_ids: list[BulletId] = []
 
 
+@dataclass(frozen=True)
+class Generated:
+    """An answer, and the tokens of all the calls it took."""
+
+    generation: Generation
+    tokens: int = 0
+
+
 def generate(
     llm: LLM,
     model: str,
@@ -27,7 +37,7 @@ def generate(
     playbook: PlaybookInput,
     context: str = "",
     reflection: Reflection | None = None,
-) -> Generation:
+) -> Generated:
     """The model's answer; `reflection` is on its last attempt. Raises an LLMError."""
 
     def request(limits: Limits) -> LLMRequest[Generation]:
@@ -48,7 +58,8 @@ def generate(
             max_tokens=MAX_TOKENS,
         )
 
-    return ask_briefly_if_needed(llm, request).answer
+    answered = ask_briefly_if_needed(llm, request)
+    return Generated(answered.answer, answered.tokens)
 
 
 def reflection_text(reflection: Reflection | None) -> str:

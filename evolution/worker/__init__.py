@@ -20,7 +20,7 @@ from evolution.worker.sweep import sweep
 from evolution.worker.thinking import think
 from playbooks.services import CollapseGuard
 
-__all__ = ["beat", "run_evolution", "sweep"]
+__all__ = ["beat", "end", "run_evolution", "sweep"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,11 +48,11 @@ def _run(claim: Claim) -> str:
     except (FenceLost, DatabaseFault):
         raise
     except Exception as error:  # noqa: BLE001 - the task's edge: every error becomes a job state
-        return _judge(claim, error)
+        return end(claim, error)
     return "completed"
 
 
-def _judge(claim: Claim, error: Exception) -> str:
+def end(claim: Claim, error: Exception) -> str:
     """Waiting for what passes by itself, failing for what a person has to mend."""
     if isinstance(error, TransientError):
         return put_back(

@@ -3,28 +3,43 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
+from uuid import UUID
 
 from django.db import close_old_connections, connections
 
 from billing import services as billing
 from billing.models import UsageRecord
+from evolution.engine.budgets import Budget
 from evolution.engine.llm import Usage
-from evolution.worker.claims import Claim
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class Payer(Protocol):
+    """For whom a call is made: a Claim, or a training run."""
+
+    @property
+    def owner_id(self) -> UUID: ...
+
+    @property
+    def playbook_id(self) -> UUID: ...
+
+    @property
+    def job_id(self) -> UUID: ...
+
+
 class UsageLedger:
-    """The engine's Ledger, written as UsageRecord rows.
+    """The engine's Ledger, written as UsageRecord rows; a `budget` pays for each of them.
 
     Calls come from the engine's threads. One thread of our own does all the writing, so that a
     job needs one database connection for it and that connection is closed at the end.
     """
 
-    def __init__(self, claim: Claim) -> None:
-        self.claim = claim
+    def __init__(self, payer: Payer, budget: Budget | None = None) -> None:
+        self.payer = payer
+        self.budget = budget
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
     def __enter__(self) -> "UsageLedger":
@@ -43,9 +58,9 @@ class UsageLedger:
         """The row of a call that is about to be made."""
         return self._write(
             billing.begin_usage,
-            user_id=self.claim.owner_id,
-            playbook_id=self.claim.playbook_id,
-            job_id=self.claim.job_id,
+            user_id=self.payer.owner_id,
+            playbook_id=self.payer.playbook_id,
+            job_id=self.payer.job_id,
             step=step,
             operation=operation,
             model=model,
@@ -66,6 +81,8 @@ class UsageLedger:
             request_id=request_id,
             error=error,
         )
+        if self.budget is not None:
+            self.budget.pay(entry.cost_usd)
 
     def _write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def fresh() -> T:

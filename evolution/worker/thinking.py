@@ -2,7 +2,9 @@
 
 from django.conf import settings
 
+from evolution.engine.budgets import Budget, CappedLLM
 from evolution.engine.evolve import Engine, Evolved, OutcomeInput, PlaybookInput, evolve
+from evolution.engine.llm import LLM
 from evolution.engine.providers.rules import RulesEngine
 from evolution.models import Outcome
 from evolution.worker.checkpoints import StoredCheckpoints
@@ -15,12 +17,12 @@ CORE_VERSION = "1"
 """Of the method in evolution/engine; stored with each job."""
 
 
-def think(claim: Claim) -> Evolved:
+def think(claim: Claim, *, budget: Budget | None = None) -> Evolved:
     """The operations that the engine proposes for the claimed outcomes.
 
     Raises the engine's LLMError kinds, and FenceLost as soon as the job is no longer ours.
     """
-    with UsageLedger(claim) as ledger:
+    with UsageLedger(claim, budget) as ledger:
         engine = choose_engine(ledger)
         checkpoints = StoredCheckpoints(claim, engine)
         claim.touch(
@@ -44,7 +46,17 @@ def choose_engine(ledger: UsageLedger) -> Engine:
         return RulesEngine()
     # Importing openai costs 2 to 3 s: only a worker that calls a model pays them.
     from evolution.engine.providers.model import ModelEngine  # noqa: PLC0415
-    from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415
+
+    return ModelEngine(
+        connect(ledger),
+        reflector_model=settings.ACE_REFLECTOR_MODEL,
+        curator_model=settings.ACE_CURATOR_MODEL,
+    )
+
+
+def connect(ledger: UsageLedger) -> LLM:
+    """The configured endpoint, metered by the ledger and held to its budget if it has one."""
+    from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415 - as above
 
     llm = OpenAILLM(
         api_key=settings.OPENAI_API_KEY,
@@ -52,11 +64,7 @@ def choose_engine(ledger: UsageLedger) -> Engine:
         deadline=settings.LLM_DEADLINE_SECONDS,
         ledger=ledger,
     )
-    return ModelEngine(
-        llm,
-        reflector_model=settings.ACE_REFLECTOR_MODEL,
-        curator_model=settings.ACE_CURATOR_MODEL,
-    )
+    return llm if ledger.budget is None else CappedLLM(llm, ledger.budget)
 
 
 def playbook_input(claim: Claim) -> PlaybookInput:

@@ -1,0 +1,218 @@
+"""Adaptation without the platform: a playbook in this process, checkpoints in a file.
+
+docs/ADAPTATION.md shows all of it in one piece.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from evolution.engine import generator
+from evolution.engine.adaptation.parts import COUNTS, Edition, Learned
+from evolution.engine.curator import Curation
+from evolution.engine.environments import Question
+from evolution.engine.evolve import Engine, evolve
+from evolution.engine.generator import Generated
+from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.llm import LLM, AnswerError, Usage
+from evolution.engine.patience import PatientLLM
+from evolution.engine.reflector import Reflected, Reflection
+from playbooks.budget import collapses
+from playbooks.deltas import APPLIED, Operation, Policy, Record, apply
+from playbooks.document import DEFAULT_SECTIONS, number_of, parse, render
+from playbooks.state import BulletState, State
+
+ADDS_PER_OUTCOME = 3
+
+
+class ModelStudent:
+    """A Student that is a model; `engine` reflects between two attempts."""
+
+    def __init__(self, llm: LLM, model: str, engine: Engine) -> None:
+        self._llm, self._model, self._engine = PatientLLM(llm), model, engine
+
+    def generate(
+        self,
+        key: str,
+        question: Question,
+        playbook: PlaybookInput,
+        reflection: Reflection | None,
+    ) -> Generated:
+        return generator.generate(
+            self._llm,
+            self._model,
+            sample_id=key,
+            task=question.task,
+            context=question.context,
+            playbook=playbook,
+            reflection=reflection,
+        )
+
+    def reflect(self, outcome: OutcomeInput, playbook: PlaybookInput) -> Reflected:
+        return self._engine.reflect(outcome, playbook)
+
+
+class FileCheckpoints:
+    """Checkpoints as lines of JSON in one file, each on disk before it counts.
+
+    A line that a kill tore is read as not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kept: dict[str, Any] = {}
+        for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else []:
+            try:
+                key, value = json.loads(line)
+            except ValueError:
+                continue
+            self._kept[key] = value
+
+    def load(self, keys: Collection[str]) -> dict[str, Any]:
+        return {key: self._kept[key] for key in keys if key in self._kept}
+
+    def save(self, key: str, value: Any) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            # The new line comes first: after a torn one the next still stands alone.
+            file.write("\n" + json.dumps([key, value], ensure_ascii=False))
+            file.flush()
+            os.fsync(file.fileno())
+        self._kept[key] = value
+
+
+class Tokens:
+    """A ledger that counts calls and tokens."""
+
+    def __init__(self) -> None:
+        self.calls = self.tokens = 0
+        self._lock = threading.Lock()
+
+    def begin(self, *, step: str, operation: str, model: str) -> None:
+        """A call is about to be made."""
+
+    def finish(
+        self, entry: None, *, usage: Usage, model: str, request_id: str, error: str = ""
+    ) -> None:
+        with self._lock:
+            self.calls += 1
+            self.tokens += usage.total_tokens
+
+
+class PlainPlaybook:
+    """A Learner without a database: the same engine, the same delta rules, no audit."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        checkpoints: FileCheckpoints,
+        *,
+        text: str = "",
+        token_budget: int = 16_000,
+        concurrency: int = 8,
+    ) -> None:
+        self._engine, self._checkpoints = engine, checkpoints
+        self._budget, self._concurrency = token_budget, concurrency
+        self._state = state_of(text)
+        self._states: dict[str, State] = {}
+        self._first = self._edition()
+
+    @property
+    def text(self) -> str:
+        """The playbook as ACE text."""
+        return render(self._state.document())
+
+    def start(self) -> Edition:
+        self._state = self._states[self._first.label]
+        return self._first
+
+    def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
+        """As `Learner.learn`: stored reflections and curations are applied again, not paid."""
+        try:
+            evolved = evolve(
+                engine=self._engine,
+                playbook=PlaybookInput(self._state.document(), self._budget),
+                outcomes=outcomes,
+                checkpoints=_Batch(key, [o.id for o in outcomes], self._checkpoints),
+                concurrency=self._concurrency,
+            )
+        except AnswerError as error:
+            return Learned(self._edition(), error=error.code)
+        policy = Policy(
+            machine=True,
+            max_adds=ADDS_PER_OUTCOME * len(evolved.reflections),
+            token_budget=self._budget,
+        )
+        result = apply(self._state, evolved.operations, policy)
+        if collapses(self._state, result.state):
+            return Learned(self._edition(), error="collapse_guard")
+        self._state = result.state
+        counts = counts_of(result.records, evolved.operations)
+        return Learned(self._edition(), counts, len(evolved.set_aside))
+
+    def keep(self, edition: Edition) -> Edition:
+        self._state = self._states[edition.label]
+        return edition
+
+    def _edition(self) -> Edition:
+        document = self._state.document()
+        label = str(len(self._states) + 1)
+        self._states[label] = self._state
+        return Edition(label, PlaybookInput(document, self._budget))
+
+
+class _Batch:
+    """The engine's checkpoints of one batch, under keys of its own."""
+
+    def __init__(self, key: str, ids: Sequence[str], kept: FileCheckpoints) -> None:
+        self._key, self._ids, self._kept = key, ids, kept
+
+    def reflections(self) -> dict[str, Reflection]:
+        keys = {f"{self._key}:reflect:{outcome_id}": outcome_id for outcome_id in self._ids}
+        found = self._kept.load(keys)
+        return {keys[key]: Reflection.model_validate(value) for key, value in found.items()}
+
+    def save_reflection(self, outcome_id: str, reflection: Reflection, tokens: int) -> None:
+        self._kept.save(f"{self._key}:reflect:{outcome_id}", reflection.model_dump(mode="json"))
+
+    def curation(self) -> Curation | None:
+        key = f"{self._key}:curate"
+        found = self._kept.load([key])
+        return Curation.model_validate(found[key]) if found else None
+
+    def save_curation(self, curation: Curation) -> None:
+        self._kept.save(f"{self._key}:curate", curation.model_dump(mode="json"))
+
+
+def state_of(text: str) -> State:
+    """The bullets of an ACE text as a state that deltas can change."""
+    document = parse(text, sections=DEFAULT_SECTIONS)
+    bullets = {
+        bullet.id: BulletState(
+            id=bullet.id,
+            section=bullet.section,
+            content=bullet.content,
+            helpful=bullet.helpful,
+            harmful=bullet.harmful,
+            base_helpful=bullet.helpful,
+            base_harmful=bullet.harmful,
+        )
+        for bullet in document.bullets
+    }
+    last = max((number_of(bullet_id) for bullet_id in bullets), default=0)
+    return State(document.sections, bullets, last + 1)
+
+
+def counts_of(records: Sequence[Record], operations: Sequence[Operation]) -> dict[str, int]:
+    """Operations by what became of them, and the votes that were cast."""
+    counts = dict.fromkeys(COUNTS, 0)
+    for record in records:
+        name = record.type.lower() if record.status == APPLIED else record.status
+        if name in counts:
+            counts[name] += 1
+    for operation in operations:
+        if operation.type == "TAG":
+            counts[operation.tag] += 1
+    return counts

@@ -1,0 +1,213 @@
+"""Offline adaptation: several passes over known samples, in batches, and the best edition kept."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evolution.engine.adaptation.parts import (
+    Checkpoints,
+    Edition,
+    Learned,
+    Learner,
+    Observer,
+    Point,
+    Progress,
+    Student,
+    nobody,
+)
+from evolution.engine.adaptation.samples import batches
+from evolution.engine.adaptation.trials import Trial, Trials, outcome_of
+from evolution.engine.environments import Environment, Sample
+from evolution.engine.patience import Wait
+
+
+@dataclass(frozen=True)
+class OfflineOptions:
+    """`rounds`: attempts at a sample at most. `evaluate_every`: batches between two scorings;
+
+    besides, each epoch ends with one, so a data set smaller than that is scored too.
+    """
+
+    epochs: int = 1
+    batch_size: int = 5
+    rounds: int = 1
+    evaluate_every: int = 5
+    seed: int = 0
+    concurrency: int = 8
+
+
+@dataclass(frozen=True)
+class Score:
+    """How right an edition was: `accuracy` is the mean of the samples' scores, 0 to 1.
+
+    `right` counts samples that are right as a whole, `failed` those without an answer; they and
+    every other one count in `samples`.
+    """
+
+    edition: Edition
+    accuracy: float
+    right: int
+    failed: int
+    samples: int
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """What a run came to. `kept` is the best edition by validation; ties keep the older one."""
+
+    before: Score
+    after: Score
+    kept: Edition
+    batches: int
+    progress: Progress
+    test_before: Score | None = None
+    test_after: Score | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The summary, ready for JSON."""
+        counts = self.progress.counts
+        votes = counts["helpful"] + counts["harmful"]
+        return {
+            "validation": _change(self.before, self.after),
+            "test": _change(self.test_before, self.test_after),
+            "improved": self.kept.label != self.before.edition.label,
+            "batches": self.batches,
+            "failed_batches": self.progress.failed_batches,
+            "failed_samples": self.progress.failed_samples,
+            "operations": counts,
+            "helpful_ratio": counts["helpful"] / votes if votes else None,
+            "playbook": {"bullets": self.kept.bullets, "tokens": self.kept.tokens},
+            "points": [vars(point) for point in self.progress.points],
+        }
+
+
+def _change(before: Score | None, after: Score | None) -> dict[str, float | int] | None:
+    if before is None or after is None:
+        return None
+    return {
+        "samples": before.samples,
+        "before": before.accuracy,
+        "after": after.accuracy,
+        "right_before": before.right,
+        "right_after": after.right,
+    }
+
+
+@dataclass
+class OfflineAdapter:
+    """Trains a playbook on samples with known answers.
+
+    The baseline is scored first. A run that is killed and started again with the same
+    checkpoints and learner goes on where it was: it repeats its plan, and every result that is
+    stored answers in place of a call.
+    """
+
+    student: Student
+    learner: Learner
+    environment: Environment
+    checkpoints: Checkpoints
+    train: Sequence[Sample]
+    validation: Sequence[Sample]
+    test: Sequence[Sample] = ()
+    options: OfflineOptions = field(default_factory=OfflineOptions)
+    observe: Observer = nobody
+    wait: Wait = time.sleep
+
+    def run(self) -> Adapted:
+        """Train to the end and keep the best edition; raises LLMError when it cannot go on."""
+        self.progress = Progress(total=self._planned())
+        self._trials = Trials(
+            student=self.student,
+            environment=self.environment,
+            checkpoints=self.checkpoints,
+            concurrency=self.options.concurrency,
+            wait=self.wait,
+            answered=self._answered,
+        )
+        first = self.learner.start()
+        test_before = self._score("test", self.test, first) if self.test else None
+        before = self._score("validation", self.validation, first)
+        best = self._train(before)
+        kept = self.learner.keep(best.edition)
+        test_after = self._score("test", self.test, kept) if self.test else None
+        self._say("done")
+        return Adapted(
+            before, best, kept, self.progress.step, self.progress, test_before, test_after
+        )
+
+    def _train(self, best: Score) -> Score:
+        """The best score over all epochs."""
+        edition, options = best.edition, self.options
+        for epoch in range(1, options.epochs + 1):
+            parts = batches(self.train, size=options.batch_size, seed=options.seed, epoch=epoch)
+            for number, batch in enumerate(parts, start=1):
+                edition = self._learn(f"e{epoch}b{number}", batch, edition)
+                if number % options.evaluate_every == 0 or number == len(parts):
+                    score = self._score("validation", self.validation, edition)
+                    best = score if score.accuracy > best.accuracy else best
+        return best
+
+    def _learn(self, name: str, batch: Sequence[Sample], edition: Edition) -> Edition:
+        """Answer the batch with this edition, then learn from it: the next edition."""
+        self.progress.step += 1
+        self._say(f"answering batch {name}")
+        trials = self._trials.run_rounds(name, batch, edition, rounds=self.options.rounds)
+        self._say(f"learning batch {name}")
+        learned = learn(self.learner, name, trials, edition)
+        self.progress.failed_samples += len(unanswered(trials))
+        self.progress.count(learned)
+        self._say("learnt")
+        return learned.edition
+
+    def _score(self, split: str, samples: Sequence[Sample], edition: Edition) -> Score:
+        """How right this edition is; an edition that reads the same was scored already."""
+        self._say(f"scoring {split}")
+        trials = self._trials.run(f"{split[:4]}-{edition.view_hash}", samples, edition)
+        score = score_of(trials, edition)
+        self.progress.points.append(point_of(self.progress.step, split, score))
+        self._say("scored")
+        return score
+
+    def _planned(self) -> int:
+        count = math.ceil(len(self.train) / self.options.batch_size)
+        scorings = 1 + self.options.epochs * math.ceil(count / self.options.evaluate_every)
+        answers = self.options.epochs * len(self.train) + 2 * len(self.test)
+        return answers + scorings * len(self.validation)
+
+    def _answered(self, count: int) -> None:
+        self.progress.done += count
+        self.observe(self.progress)
+
+    def _say(self, phase: str) -> None:
+        self.progress.phase = phase
+        self.observe(self.progress)
+
+
+def learn(learner: Learner, name: str, trials: Sequence[Trial], edition: Edition) -> Learned:
+    """Let the learner have what was answered; where nothing was, nothing is learnt."""
+    answered = [trial for trial in trials if trial.first.generation is not None]
+    if not answered:
+        return Learned(edition)
+    outcomes = [outcome_of(f"{name}:{trial.sample.id}", trial) for trial in answered]
+    return learner.learn(name, outcomes)
+
+
+def unanswered(trials: Sequence[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.first.generation is None]
+
+
+def score_of(trials: Sequence[Trial], edition: Edition) -> Score:
+    """The mean score of first attempts."""
+    scores = [trial.first.feedback.score for trial in trials]
+    return Score(
+        edition=edition,
+        accuracy=sum(scores) / len(scores) if scores else 0.0,
+        right=sum(trial.first.feedback.status == "success" for trial in trials),
+        failed=len(unanswered(trials)),
+        samples=len(trials),
+    )
+
+
+def point_of(step: int, split: str, score: Score) -> Point:
+    return Point(step, split, score.accuracy, score.edition.bullets, score.edition.tokens)

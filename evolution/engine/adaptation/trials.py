@@ -1,0 +1,243 @@
+"""Answering samples: many at once, judged, kept as they arrive, and tried again after reflection.
+
+The Generator gets a Question, which has no answer in it. What the Reflector says about a wrong
+attempt is blanked of the answer before the Generator reads it.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from evolution.engine.adaptation.parts import Checkpoints, Edition, Student
+from evolution.engine.adaptation.redaction import without_answer
+from evolution.engine.environments import Environment, Feedback, Sample, failed, judged
+from evolution.engine.generator import Generation
+from evolution.engine.inputs import OutcomeInput
+from evolution.engine.llm import AnswerError, LLMError, TransientError
+from evolution.engine.patience import Wait
+from evolution.engine.quoting import FULL, cut_middle
+from evolution.engine.reflector import Reflection
+
+PAUSES = (5.0, 15.0, 60.0, 120.0)
+"""Seconds between the tries of a call that a provider's passing fault stopped; then it is over."""
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+class Attempt(BaseModel):
+    """One answer and what became of it. `error`: the code for which there is no answer."""
+
+    generation: Generation | None = None
+    feedback: Feedback
+    error: str = ""
+
+
+class Advice(BaseModel):
+    """A reflection between two attempts; None when the Reflector had no usable answer."""
+
+    reflection: Reflection | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A sample and all attempts at it, at least one."""
+
+    sample: Sample
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def first(self) -> Attempt:
+        """The attempt that counts: what the playbook alone led to."""
+        return self.attempts[0]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Runs samples through a Student and an Environment; what is stored is not asked again."""
+
+    student: Student
+    environment: Environment
+    checkpoints: Checkpoints
+    concurrency: int = 8
+    wait: Wait = time.sleep
+    answered: Callable[[int], None] = field(default=lambda count: None)
+
+    def run(self, name: str, samples: Sequence[Sample], edition: Edition) -> list[Trial]:
+        """One attempt at each sample, in their order; raises LLMError when a call cannot be made.
+
+        `name` starts the keys of the results; everything that is under way is stored first.
+        """
+        calls = {_key(name, s, 1): partial(self._attempt, name, s, edition, 1) for s in samples}
+        found = self._each(Attempt, calls, tick=self.answered)
+        return [Trial(sample, (found[_key(name, sample, 1)],)) for sample in samples]
+
+    def run_rounds(
+        self, name: str, samples: Sequence[Sample], edition: Edition, *, rounds: int
+    ) -> list[Trial]:
+        """`run`, and up to `rounds` - 1 more attempts where the ground truth says wrong."""
+        trials = self.run(name, samples, edition)
+        for number in range(2, rounds + 1):
+            trials = self._again(name, trials, edition, number)
+        return trials
+
+    def _again(
+        self, name: str, trials: Sequence[Trial], edition: Edition, number: int
+    ) -> list[Trial]:
+        wrong = [trial for trial in trials if _can_improve(trial)]
+        advice = self._each(
+            Advice,
+            {
+                _key(name, t.sample, number, "advice"): partial(
+                    self._reflect, name, t, edition, number
+                )
+                for t in wrong
+            },
+        )
+        told = {
+            t.sample.id: reflection
+            for t in wrong
+            if (reflection := advice[_key(name, t.sample, number, "advice")].reflection)
+        }
+        again = [t.sample for t in wrong if t.sample.id in told]
+        found = self._each(
+            Attempt,
+            {
+                _key(name, s, number): partial(self._attempt, name, s, edition, number, told[s.id])
+                for s in again
+            },
+        )
+        return [
+            _with_attempt(trial, found.get(_key(name, trial.sample, number))) for trial in trials
+        ]
+
+    def _attempt(
+        self,
+        name: str,
+        sample: Sample,
+        edition: Edition,
+        number: int,
+        reflection: Reflection | None = None,
+    ) -> Attempt:
+        key = _key(name, sample, number)
+        told = without_answer(reflection, sample.target) if reflection else None
+        try:
+            generated = self._patiently(
+                lambda: self.student.generate(key, sample.question, edition.playbook, told)
+            )
+        except AnswerError as error:
+            return Attempt(feedback=failed(error.message), error=error.code)
+        feedback = judged(self.environment, sample, generated.generation)
+        return Attempt(generation=generated.generation, feedback=feedback)
+
+    def _reflect(self, name: str, trial: Trial, edition: Edition, number: int) -> Advice:
+        outcome = outcome_of(_key(name, trial.sample, number), trial)
+        try:
+            found = self._patiently(lambda: self.student.reflect(outcome, edition.playbook))
+        except AnswerError:
+            return Advice()
+        return Advice(reflection=found.reflection)
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """The call's result; what passes by itself is waited for, within limits."""
+        for pause in PAUSES:
+            try:
+                return call()
+            except TransientError as error:
+                if self.wait(max(pause, error.retry_after or 0)):
+                    raise
+        return call()
+
+    def _each(
+        self,
+        kind: type[M],
+        calls: Mapping[str, Callable[[], M]],
+        tick: Callable[[int], None] = lambda count: None,
+    ) -> dict[str, M]:
+        """Results by key: stored ones, and new ones stored as they arrive, each with a `tick`."""
+        stored = self.checkpoints.load(calls.keys())
+        found = {key: kind.model_validate(value) for key, value in stored.items()}
+        tick(len(found))
+        missing = {key: call for key, call in calls.items() if key not in found}
+        stop: LLMError | None = None
+        with ThreadPoolExecutor(max_workers=max(1, self.concurrency)) as pool:
+            under_way = {pool.submit(call): key for key, call in missing.items()}
+            try:
+                for call in as_completed(under_way):
+                    if call.cancelled():
+                        continue
+                    try:
+                        result = call.result()
+                    except LLMError as error:
+                        stop = stop or error
+                        _cancel(under_way)
+                    else:
+                        self.checkpoints.save(under_way[call], result.model_dump(mode="json"))
+                        found[under_way[call]] = result
+                        tick(1)
+            finally:
+                _cancel(under_way)
+        if stop is not None:
+            raise stop
+        return found
+
+
+def _cancel(calls: Mapping[Future[Any], str]) -> None:
+    """Calls that have not begun do not begin; those under way end by themselves."""
+    for call in calls:
+        call.cancel()
+
+
+def _key(name: str, sample: Sample, number: int, what: str = "try") -> str:
+    return f"{name}:{sample.id}:{what}{number}"
+
+
+def _can_improve(trial: Trial) -> bool:
+    """Wrong, answered, and the environment tells the ground truth."""
+    last = trial.attempts[-1]
+    told = last.feedback.ground_truth is not None
+    return told and last.generation is not None and last.feedback.status != "success"
+
+
+def _with_attempt(trial: Trial, attempt: Attempt | None) -> Trial:
+    return trial if attempt is None else Trial(trial.sample, (*trial.attempts, attempt))
+
+
+def outcome_of(key: str, trial: Trial) -> OutcomeInput:
+    """What a trial teaches, as one outcome: one vote for each bullet, however many attempts.
+
+    Status and citations are those of the first attempt; the trace tells all of them.
+    """
+    feedback = trial.first.feedback
+    truth = feedback.ground_truth
+    notes = [feedback.message] if feedback.message else []
+    if truth is not None:
+        notes.append(f"Right answer: {truth}")
+    generation = trial.first.generation
+    return OutcomeInput(
+        id=key,
+        task=cut_middle(trial.sample.question.as_text(), FULL.text),
+        status=feedback.status,
+        trace=cut_middle("\n\n".join(_told(trial)), FULL.text),
+        notes="\n".join(notes),
+        signal="test" if truth is None else "ground_truth",
+        cited=tuple(generation.bullet_ids) if generation else (),
+    )
+
+
+def _told(trial: Trial) -> list[str]:
+    texts = []
+    for number, attempt in enumerate(trial.attempts, start=1):
+        said = attempt.generation
+        if said is None:
+            texts.append(f"Attempt {number}: no answer ({attempt.error}).")
+            continue
+        texts.append(
+            f"Attempt {number} ({attempt.feedback.status}):\n{said.reasoning}\n"
+            f"Final answer: {said.final_answer}"
+        )
+    return texts

@@ -1,0 +1,210 @@
+"""Who says whether an answer is right: environments, and the ones that ship with the engine.
+
+    environment = NumberMatch()                       # or AnswerMatch(), ListMatch()
+    environment = FunctionEnvironment.at("my_checks:is_right")
+    environment = ProgramEnvironment(["python", "check.py"], seconds=10)
+
+What an environment keeps out of its feedback (`reveal=False`) no role ever reads.
+"""
+
+import asyncio
+import importlib
+import inspect
+import unicodedata
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evolution.engine.generator import Generation
+from evolution.engine.numbers import same_number
+from evolution.engine.quoting import clean_text, cut_middle
+
+MESSAGE_LIMIT = 2_000
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the Generator may know of a sample: everything but the answer."""
+
+    id: str
+    task: str
+    context: str = ""
+
+    def as_text(self) -> str:
+        return f"{self.context}\n\n{self.task}" if self.context else self.task
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row of a data set. `target` is empty where only the environment can tell."""
+
+    question: Question
+    target: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.question.id
+
+
+class Feedback(BaseModel):
+    """What became of an answer. `score`: 0 to 1; `ground_truth`: None when it is withheld."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    status: Literal["success", "failure", "partial"]
+    score: float = Field(ge=0, le=1)
+    message: str = ""
+    ground_truth: str | None = None
+
+
+class Environment(Protocol):
+    """Anything that can judge an answer, at once or as a coroutine; called from several threads."""
+
+    def evaluate(
+        self, sample: Sample, generation: Generation
+    ) -> Feedback | Awaitable[Feedback]: ...
+
+
+def judged(environment: Environment, sample: Sample, generation: Generation) -> Feedback:
+    """The environment's feedback, awaited if need be. Call it from a thread without a loop."""
+    found = environment.evaluate(sample, generation)
+    if inspect.isawaitable(found):
+        return asyncio.run(_awaited(found))
+    return found
+
+
+async def _awaited(found: Awaitable[Feedback]) -> Feedback:
+    return await found
+
+
+def plain(text: str) -> str:
+    """The form in which two answers are compared: NFKC, case, spacing, quotes, last full stop."""
+    folded = unicodedata.normalize("NFKC", clean_text(text)).casefold()
+    for odd, even in (("“", '"'), ("”", '"'), ("„", '"'), ("‘", "'"), ("’", "'")):
+        folded = folded.replace(odd, even)
+    return " ".join(folded.split()).strip(" .\"'")
+
+
+@dataclass(frozen=True)
+class AnswerMatch:
+    """Right when the answer equals the target; `exact=False` folds case, spacing and quotes."""
+
+    exact: bool = False
+    reveal: bool = True
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        said, target = generation.final_answer, sample.target
+        same = said == target if self.exact else plain(said) == plain(target)
+        return _whole(same, target, reveal=self.reveal)
+
+
+@dataclass(frozen=True)
+class NumberMatch:
+    """Right when both are the same number to `decimals` places, however it is written.
+
+    Thousands separators, currency signs and quotes do not count. `15%` is right for 15 and for
+    0.15: the published targets use both.
+    """
+
+    decimals: int = 2
+    reveal: bool = True
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        same = same_number(generation.final_answer, sample.target, decimals=self.decimals)
+        return _whole(same, sample.target, reveal=self.reveal)
+
+
+@dataclass(frozen=True)
+class ListMatch:
+    """Comma lists, compared item by item in order, as FiNER's published evaluation does.
+
+    Case and spacing do not count; what the answer has too many is left out of account, what it
+    lacks is wrong. `score` is the share of right items.
+    """
+
+    reveal: bool = True
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        wanted = _items(sample.target)
+        said = _items(generation.final_answer)[: len(wanted)]
+        said += [""] * (len(wanted) - len(said))
+        right = sum(_same_item(one, other) for one, other in zip(said, wanted, strict=True))
+        score = right / len(wanted)
+        status = {0.0: "failure", 1.0: "success"}.get(score, "partial")
+        message = f"{right} of {len(wanted)} items are right."
+        return _feedback(status, score, message, sample.target if self.reveal else None)
+
+
+def _items(text: str) -> list[str]:
+    return [plain(item) for item in text.split(",")]
+
+
+def _same_item(said: str, wanted: str) -> bool:
+    return said == wanted or same_number(said, wanted, decimals=2)
+
+
+def _whole(same: bool, target: str, *, reveal: bool) -> Feedback:
+    message = "The answer is right." if same else "The answer is wrong."
+    status = "success" if same else "failure"
+    return _feedback(status, float(same), message, target if reveal else None)
+
+
+def _feedback(status: str, score: float, message: str, truth: str | None) -> Feedback:
+    return Feedback(status=cast("Any", status), score=score, message=message, ground_truth=truth)
+
+
+class FunctionEnvironment:
+    """A function of yours: `(sample, generation)` to a Feedback, a dict of one, or a bool.
+
+    It may be a coroutine function. What it raises counts the sample as wrong.
+    """
+
+    def __init__(self, function: Callable[[Sample, Generation], Any]) -> None:
+        self._function = function
+
+    @classmethod
+    def at(cls, path: str) -> "FunctionEnvironment":
+        """The function at `package.module:name` (or with a dot); ValueError when there is none."""
+        module_name, _, name = path.rpartition(":" if ":" in path else ".")
+        try:
+            function = getattr(importlib.import_module(module_name), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"There is no function at {path!r}: {error}") from None
+        if not callable(function):
+            raise ValueError(f"{path!r} is no function.")
+        return cls(function)
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        try:
+            found = self._function(sample, generation)
+            if inspect.isawaitable(found):
+                found = asyncio.run(_awaited(found))
+            return as_feedback(found)
+        except Exception as error:  # noqa: BLE001 - other people's code: one sample, not the run
+            return failed(f"The check failed with {type(error).__name__}.")
+
+
+def as_feedback(found: Any) -> Feedback:
+    """A Feedback from a dict or a bool; ValidationError for anything else."""
+    if isinstance(found, Feedback):
+        return found
+    if isinstance(found, bool):
+        return Feedback(status="success" if found else "failure", score=float(found))
+    if isinstance(found, Mapping) and "message" in found:
+        found = {**found, "message": cut_middle(str(found["message"]), MESSAGE_LIMIT)}
+    return Feedback.model_validate(found)
+
+
+def failed(message: str) -> Feedback:
+    """A sample that could not be judged, or not be answered, counts as wrong."""
+    return Feedback(status="failure", score=0.0, message=message)
+
+
+def feedback_from_json(text: str) -> Feedback:
+    """What a checking program printed; a feedback that says so when it is no feedback."""
+    try:
+        return as_feedback(Feedback.model_validate_json(text))
+    except ValidationError:
+        return failed("The check printed no feedback.")

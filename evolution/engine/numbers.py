@@ -1,0 +1,51 @@
+"""Numbers as people and models write them: `$1,234.50`, `15 %`, `“2.0”`, `−3`, `(120)`."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+
+_LONGEST = 60
+_SIGNS = "$€£¥₹\"'“”„‘’`*"
+_NUMBER = re.compile(r"[-+]?(?:\d[\d,_  ]*\d|\d)?(?:\.\d+)?(?:e[-+]?\d{1,3})?%?", re.IGNORECASE)
+_IN_TEXT = re.compile(r"(?<![\w.])[-+−]?[$€£¥₹]?\d[\d,]*(?:\.\d+)?\s?%?(?!\w)")
+
+
+def same_number(said: str, wanted: str, *, decimals: int) -> bool:
+    """Whether both texts are one number to that many places; a percent sign may mean /100."""
+    target = read_number(wanted)
+    if target is None:
+        return False
+    half = Decimal(5).scaleb(-decimals - 1)
+    return any(abs(one - other) <= half for one in readings(said) for other in [target])
+
+
+def readings(text: str) -> list[Decimal]:
+    """What the text may mean as a number: one value, two with a percent sign, or none."""
+    number = read_number(text)
+    if number is None:
+        return []
+    return [number, number / 100] if "%" in unicodedata.normalize("NFKC", text) else [number]
+
+
+def read_number(text: str) -> Decimal | None:
+    """The number that the whole text is; None when it is anything else."""
+    folded = unicodedata.normalize("NFKC", text[: 2 * _LONGEST]).replace("−", "-")
+    bare = folded.translate({ord(sign): None for sign in _SIGNS}).strip().rstrip(".")
+    if bare.startswith("(") and bare.endswith(")"):
+        bare = f"-{bare[1:-1].strip()}"
+    bare = re.sub(r"\s+", "", bare)
+    if not bare or len(bare) > _LONGEST or not _NUMBER.fullmatch(bare):
+        return None
+    try:
+        number = Decimal(bare.rstrip("%").replace(",", "").replace("_", ""))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def numbers_in(text: str) -> Iterator[tuple[int, int, list[Decimal]]]:
+    """Start, end and readings of each number that stands in a text."""
+    for match in _IN_TEXT.finditer(text):
+        if found := readings(match.group()):
+            yield match.start(), match.end(), found

@@ -1,0 +1,71 @@
+"""`manage.py ace_online_run`: predict a stream of samples, and learn from it window by window."""
+
+import math
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+
+from evolution.engine.adaptation import OnlineAdapter, OnlineOptions, Streamed
+from evolution.engine.adaptation.parts import Observer
+from evolution.engine.patience import Wait
+from evolution.training.command import (
+    TrainingCommand,
+    fingerprint,
+    needs_targets,
+    positive,
+    read,
+)
+from evolution.training.setting_up import Stage
+
+
+class Command(TrainingCommand):
+    kind = "online"
+    help = (
+        "Answer the samples of a JSON Lines file in their order, a window at a time, and learn "
+        "from each window after it was answered. The summary goes to stdout as JSON. A run that "
+        "was stopped or killed goes on with --resume."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--window", type=positive, default=5, help="samples answered before learning (5)"
+        )
+
+    def prepare(self, options: dict[str, Any]) -> None:
+        self.stream = read(options["dataset"], "live", need_target=needs_targets(options))
+        self.judge = self.environment(options, self.stream)
+        self.given = options
+
+    def config(self) -> dict[str, Any]:
+        shared = ("environment", "withhold_ground_truth", "rounds", "window")
+        given = {name: self.given[name] for name in shared}
+        return given | {"dataset": fingerprint(self.given["dataset"])}
+
+    def plan(self) -> dict[str, Any]:
+        windows = math.ceil(len(self.stream) / self.given["window"])
+        answers = len(self.stream) * self.given["rounds"]
+        return {
+            "dry_run": True,
+            "playbook_id": str(self.playbook.pk),
+            "samples": len(self.stream),
+            "windows": windows,
+            "most_calls": {"generate": answers, "reflect": answers, "curate": windows},
+        }
+
+    def adapt(self, stage: Stage, observe: Observer, wait: Wait) -> Streamed:
+        return OnlineAdapter(
+            student=stage.student,
+            learner=stage.learner,
+            environment=self.judge,
+            checkpoints=stage.checkpoints,
+            stream=self.stream,
+            options=OnlineOptions(
+                window=self.given["window"],
+                rounds=self.given["rounds"],
+                concurrency=settings.LLM_CONCURRENCY,
+            ),
+            observe=observe,
+            wait=wait,
+        ).run()

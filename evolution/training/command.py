@@ -1,0 +1,203 @@
+"""What both training commands share: options, the run around an adapter, and what is told."""
+
+import hashlib
+import json
+import threading
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.errors import AceError
+from accounts.scopes import Principal
+from evolution.engine.adaptation import Adapted, DatasetError, Streamed, read_samples
+from evolution.engine.adaptation.parts import Observer
+from evolution.engine.adaptation.plots import plot
+from evolution.engine.environments import Environment, Sample
+from evolution.engine.llm import LLMError
+from evolution.engine.patience import Wait
+from evolution.training import runs, setting_up
+from evolution.training.display import Display
+from evolution.training.environments import HELP, environment_for
+from evolution.training.runs import Training, spent_by
+from evolution.training.setting_up import Stage
+from playbooks.models import Playbook, Version
+
+STOPPED, COST_STOPPED = 1, 3
+"""Exit codes of a run that can be resumed."""
+RESUME = "The run is kept: give the same command with --resume."
+
+
+class TrainingCommand(BaseCommand):
+    """`prepare` reads the options, `adapt` runs the adapter; the rest is here."""
+
+    kind: str
+
+    def prepare(self, options: dict[str, Any]) -> None:
+        """Read and check everything before anything is written; raises CommandError."""
+        raise NotImplementedError
+
+    def adapt(self, stage: Stage, observe: Observer, wait: Wait) -> Adapted | Streamed:
+        raise NotImplementedError
+
+    def config(self) -> dict[str, Any]:
+        """What a resumed run has to share with the one that it resumes."""
+        raise NotImplementedError
+
+    def plan(self) -> dict[str, Any]:
+        """What would be done, for --dry-run."""
+        raise NotImplementedError
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--dataset", required=True, type=Path, help="JSON Lines: context/question and target")
+        add("--playbook", required=True, help="its id, or its name")
+        add("--rounds", type=positive, default=1, help="attempts at a sample, at most (1)")
+        add("--environment", default="auto", help=HELP)
+        add("--environment-seconds", type=float, default=10, help="time limit of `run:` (10)")
+        add("--withhold-ground-truth", action="store_true", help="feedback says only right, wrong")
+        add("--resume", action="store_true", help="go on with the last unfinished run")
+        add("--max-cost-usd", type=dollars, help="make no call that could go over it")
+        add("--dry-run", action="store_true", help="check everything, ask nobody, write nothing")
+        add("--plot", type=Path, help="write accuracy and size over batches to this SVG file")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self.playbook = setting_up.find_playbook(options["playbook"])
+            runs.refuse_untrainable(self.playbook)
+            self.prepare(options)
+            if options["dry_run"]:
+                self._print(self.plan())
+                return
+            if settings.ACE_ENGINE != "openai":
+                raise CommandError(
+                    "Training needs a model: set OPENAI_API_KEY and ACE_ENGINE=openai."
+                )
+            if options["max_cost_usd"] is not None:
+                setting_up.refuse_unpriced()
+            training = self._training(resume=options["resume"])
+        except (AceError, DatasetError, ValueError) as error:
+            raise CommandError(str(error)) from None
+        self._run(training, options)
+
+    def _training(self, *, resume: bool) -> Training:
+        config = self.config() | setting_up.role_config()
+        if resume:
+            return runs.resume_training(playbook=self.playbook, kind=self.kind, config=config)
+        by = Principal.of(owner_of(self.playbook))
+        return runs.begin_training(playbook=self.playbook, by=by, kind=self.kind, config=config)
+
+    def _run(self, training: Training, options: dict[str, Any]) -> None:
+        """The adapter from start to end; whatever stops it, the run can be resumed."""
+        stopping = threading.Event()
+        screen: Any = self.stderr._out  # the wrapper ends each write with a new line
+        display = Display(screen, lambda: spent_by(training))
+        limit = options["max_cost_usd"]
+        try:
+            with setting_up.stage_for(training, limit=limit, wait=stopping.wait) as stage:
+                adapted = self.adapt(stage, display, stopping.wait)
+        except (LLMError, AceError) as error:
+            runs.stop_training(training=training, reason=error.message)
+            code = COST_STOPPED if error.code == "cost_limit" else STOPPED
+            raise CommandError(
+                f"{error.message} {RESUME}",
+                returncode=code,
+            ) from None
+        except KeyboardInterrupt:
+            runs.stop_training(training=training, reason="stopped by hand")
+            raise CommandError(
+                "Stopped. Give the same command with --resume.", returncode=130
+            ) from None
+        self._finish(training, adapted, options["plot"])
+
+    def _finish(self, training: Training, adapted: Adapted | Streamed, path: Path | None) -> None:
+        summary = adapted.as_dict() | self._context(training, adapted)
+        version = Version.objects.get(playbook=self.playbook, number=int(adapted.kept.label))
+        runs.complete_training(training=training, version=version, summary=summary)
+        if path is not None:
+            title = f"{self.playbook.name}: {self.kind} training"
+            path.write_text(plot(adapted.progress.points, title=title), encoding="utf-8")
+        self.stderr.write(told(summary))
+        self._print(summary)
+
+    def _context(self, training: Training, adapted: Adapted | Streamed) -> dict[str, Any]:
+        first = Version.objects.get(pk=training.from_version_id).number
+        return {
+            "run": str(training.run_id),
+            "playbook_id": str(self.playbook.pk),
+            "versions": {"from": first, "to": int(adapted.kept.label)},
+            "usage": spent_by(training).as_dict(),
+        }
+
+    def _print(self, summary: dict[str, Any]) -> None:
+        self.stdout.write(json.dumps(summary, indent=2, ensure_ascii=False))
+
+    def environment(self, options: dict[str, Any], samples: Sequence[Sample]) -> Environment:
+        return environment_for(
+            options["environment"],
+            samples,
+            reveal=not options["withhold_ground_truth"],
+            seconds=options["environment_seconds"],
+        )
+
+
+def owner_of(playbook: Playbook) -> Any:
+    if playbook.owner is None:
+        raise CommandError("A starter cannot be trained. Clone it first.")
+    return playbook.owner
+
+
+def needs_targets(options: dict[str, Any]) -> bool:
+    """A checking function or program may know what is right by itself."""
+    return not options["environment"].startswith(("call:", "run:"))
+
+
+def read(path: Path, name: str, *, need_target: bool) -> list[Sample]:
+    return read_samples(path, name=name, need_target=need_target)
+
+
+def fingerprint(path: Path | None) -> dict[str, str] | None:
+    """Name and hash of a data set, so that a resumed run reads the same."""
+    if path is None:
+        return None
+    return {"name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def dollars(text: str) -> Decimal:
+    """An amount of US dollars above 0."""
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(text) from None
+    if not amount.is_finite() or amount <= 0:
+        raise ValueError(text)
+    return amount
+
+
+def told(summary: dict[str, Any]) -> str:
+    """The summary as a small table for people."""
+    usage, counts = summary["usage"], summary["operations"]
+    lines = [("calls", f"{usage['calls']:,} ({usage['failed_calls']} failed)")]
+    lines += [("tokens", f"{usage['tokens']:,}"), ("cost US$", usage["cost_usd"] or "not known")]
+    lines += [("version", f"{summary['versions']['from']} → {summary['versions']['to']}")]
+    lines += [("bullets", f"{summary['playbook']['bullets']}")]
+    lines += [("operations", ", ".join(f"{name} {n}" for name, n in counts.items() if n) or "none")]
+    for split in ("validation", "test"):
+        if found := summary.get(split):
+            change = f"{found['before']:.1%} → {found['after']:.1%} of {found['samples']} samples"
+            lines.append((split, change))
+    if "accuracy" in summary and summary["accuracy"] is not None:
+        lines.append(("accuracy", f"{summary['accuracy']:.1%} of {summary['samples']} samples"))
+    return "\n".join(f"{name:>12}  {value}" for name, value in lines)

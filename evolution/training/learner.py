@@ -1,0 +1,156 @@
+"""A playbook of the platform as the engine's Learner: each batch a job, each edition a version."""
+
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID, uuid5
+
+from django.db.models import Count
+
+from accounts.errors import AceError, Conflict
+from accounts.scopes import Principal
+from evolution.clock import database_now
+from evolution.engine.adaptation.parts import COUNTS, Edition, Learned
+from evolution.engine.budgets import Budget
+from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.llm import CredentialError
+from evolution.engine.patience import Wait
+from evolution.models import EvolutionJob, Outcome
+from evolution.training.batch import bind_again, ready_job, run_batch
+from evolution.training.runs import StoredSteps, Training
+from playbooks import services as playbooks
+from playbooks.models import Delta, Playbook, Version, Vote
+
+GIVEN_UP = {"attempts_used_up", "poison"}
+"""Codes of jobs that failed for want of a provider: the training stops, to be resumed."""
+POLL_SECONDS = 0.5
+BUSY_TRIES = 120
+
+
+class TrainingStopped(AceError):
+    """The training cannot go on now; it can be resumed when the cause is mended."""
+
+    code = "training_stopped"
+    status = 503
+
+
+class StoredPlaybook:
+    """Learns by publishing versions. `wait(seconds)` returns true to stop."""
+
+    def __init__(
+        self, training: Training, steps: StoredSteps, *, budget: Budget | None, wait: Wait
+    ) -> None:
+        self._training, self._steps = training, steps
+        self._budget, self._wait = budget, wait
+
+    def start(self) -> Edition:
+        return edition_of(self._version(pk=self._training.from_version_id))
+
+    def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
+        """As `Learner.learn`; raises TrainingStopped, CostReached, CredentialError, Overtaken."""
+        job = self._finished(key, outcomes)
+        edition = edition_of(self._version(pk=job.to_version_id or job.from_version_id))
+        if job.status != EvolutionJob.Status.COMPLETED:
+            return Learned(edition, error=job.error_code)
+        ids = [uuid5(self._training.run_id, outcome.id) for outcome in outcomes]
+        aside = Outcome.objects.filter(pk__in=ids, processed_at=None).count()
+        return Learned(edition, counts_of(job.pk, ids), aside)
+
+    def _finished(self, key: str, outcomes: Sequence[OutcomeInput]) -> EvolutionJob:
+        """The batch's job at its end: completed, or failed for good."""
+        failed = self._steps.load([f"failed:{key}"])
+        if failed:
+            return EvolutionJob.objects.get(pk=failed[f"failed:{key}"])
+        ids = [uuid5(self._training.run_id, outcome.id) for outcome in outcomes]
+        job = self._ready(key, outcomes)
+        while job.is_active:
+            self._try(job, ids)
+            job.refresh_from_db()
+            if job.is_active:
+                self._pause(job)
+        return self._judged(key, job, ids)
+
+    def _try(self, job: EvolutionJob, ids: Sequence[UUID]) -> None:
+        try:
+            run_batch(job.pk, budget=self._budget)
+        except CredentialError:
+            bind_again(self._training, job, ids)
+            raise
+
+    def _judged(self, key: str, job: EvolutionJob, ids: Sequence[UUID]) -> EvolutionJob:
+        if job.status == EvolutionJob.Status.COMPLETED:
+            # What it could not reflect on would wait for another evolution, and bring it about.
+            bind_again(self._training, job, ids, reason="its reflection failed in a training")
+            return job
+        if job.status == EvolutionJob.Status.CANCELLED or job.error_code in GIVEN_UP:
+            bind_again(self._training, job, ids)
+            raise TrainingStopped(job.error_message or "The evolution was cancelled.")
+        bind_again(self._training, job, ids, reason=f"its training batch failed: {job.error_code}")
+        self._steps.save(f"failed:{key}", str(job.pk))
+        return job
+
+    def _ready(self, key: str, outcomes: Sequence[OutcomeInput]) -> EvolutionJob:
+        """The job, once no other evolution of the playbook is in the way."""
+        for _ in range(BUSY_TRIES):
+            try:
+                return ready_job(self._training, key, outcomes)
+            except Conflict as error:
+                if error.code != "busy" or self._wait(POLL_SECONDS):
+                    raise
+        raise TrainingStopped(
+            "Another evolution of this playbook does not end. Cancel it, or start the worker."
+        )
+
+    def _pause(self, job: EvolutionJob) -> None:
+        """Until the job is due again, or a worker that took it has gone on."""
+        seconds = POLL_SECONDS
+        if job.next_attempt_at is not None:
+            seconds = max(seconds, (job.next_attempt_at - database_now()).total_seconds())
+        if self._wait(seconds):
+            raise TrainingStopped("The training was stopped while its evolution waited.")
+
+    def keep(self, edition: Edition) -> Edition:
+        """The edition is current: by a rollback when later batches have changed the text.
+
+        A version that a person made meanwhile stays: then nothing is rolled back.
+        """
+        playbook = Playbook.objects.select_related("current_version", "owner").get(
+            pk=self._training.playbook_id
+        )
+        wanted, current = self._version(number=int(edition.label)), playbook.current_version
+        if current is None or current.text_hash == wanted.text_hash:
+            return edition_of(current or wanted)
+        if self._others_published(wanted) or playbook.owner is None:
+            return edition_of(current)
+        by = Principal.of(playbook.owner)
+        return edition_of(
+            playbooks.rollback_playbook(playbook=playbook, by=by, number=wanted.number)
+        )
+
+    def _others_published(self, since: Version) -> bool:
+        ours = EvolutionJob.objects.filter(training=self._training.run_id).values("pk")
+        later = Version.objects.filter(playbook=self._training.playbook_id, number__gt=since.number)
+        return later.exclude(job_id__in=ours).exists()
+
+    def _version(self, **which: object) -> Version:
+        rows = Version.objects.filter(playbook=self._training.playbook_id)
+        return rows.select_related("playbook").get(**which)
+
+
+def edition_of(version: Version) -> Edition:
+    """A version as the adapters know it; its number is the label."""
+    document = playbooks.document_of(version)
+    return Edition(str(version.number), PlaybookInput(document, version.playbook.token_budget))
+
+
+def counts_of(job_id: UUID, outcome_ids: Sequence[UUID]) -> dict[str, int]:
+    """What became of a job's operations, and the votes that its outcomes cast."""
+    counts = Counter(dict.fromkeys(COUNTS, 0))
+    rows = Delta.objects.filter(job_id=job_id).values_list("type", "status").annotate(n=Count("id"))
+    for kind, status, number in rows.order_by():
+        name = kind.lower() if status == Delta.Status.APPLIED else status
+        if name in COUNTS:
+            counts[name] += number
+    votes = Vote.objects.filter(outcome_id__in=outcome_ids).values_list("tag")
+    for tag, number in votes.annotate(n=Count("id")).order_by():
+        counts[tag] += number
+    return dict(counts)

@@ -1,0 +1,216 @@
+"""Training runs as rows: begun, resumed and ended, and their results kept under a fence."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, Q, Sum
+
+from accounts.errors import AceError, Conflict
+from accounts.scopes import Principal
+from billing.models import UsageRecord
+from evolution.clock import database_now
+from evolution.models import AdaptationRun, AdaptationStep, EvolutionJob
+from playbooks.models import Playbook, Version
+
+AT_ONCE = 500
+
+
+class Overtaken(AceError):
+    """Another process has taken this run over, or has begun a new one."""
+
+    code = "overtaken"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__("Another process goes on with this training, or began a new one.")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A process's right to write to one run, for as long as the row carries `fence`.
+
+    It pays for its calls: in the ledger they carry the run's id in the place of a job's.
+    """
+
+    run_id: UUID
+    playbook_id: UUID
+    owner_id: UUID
+    fence: int
+    from_version_id: UUID
+
+    @property
+    def job_id(self) -> UUID:
+        return self.run_id
+
+    def row(self) -> AdaptationRun:
+        """The run as it is now; Overtaken unless it is still ours."""
+        row = AdaptationRun.objects.filter(
+            pk=self.run_id, fence=self.fence, status=AdaptationRun.Status.RUNNING
+        ).first()
+        if row is None:
+            raise Overtaken
+        return row
+
+    def touch(self) -> None:
+        """Prove inside a transaction that the run is still ours, before anything is written."""
+        rows = AdaptationRun.objects.filter(
+            pk=self.run_id, fence=self.fence, status=AdaptationRun.Status.RUNNING
+        )
+        if rows.update(updated_at=database_now()) != 1:
+            raise Overtaken
+
+
+class StoredSteps:
+    """The engine's Checkpoints as AdaptationStep rows."""
+
+    def __init__(self, training: Training) -> None:
+        self._training = training
+
+    def load(self, keys: Collection[str]) -> dict[str, Any]:
+        wanted: list[str] = list(keys)
+        found: dict[str, Any] = {}
+        rows = AdaptationStep.objects.filter(run=self._training.run_id)
+        for start in range(0, len(wanted), AT_ONCE):
+            part = rows.filter(key__in=wanted[start : start + AT_ONCE])
+            found.update(part.values_list("key", "value"))
+        return found
+
+    def save(self, key: str, value: Any) -> None:
+        with transaction.atomic():
+            self._training.touch()
+            AdaptationStep.objects.create(run_id=self._training.run_id, key=key, value=value)
+
+
+def begin_training(
+    *, playbook: Playbook, by: Principal, kind: str, config: dict[str, Any]
+) -> Training:
+    """A new run of this playbook; an unfinished one is abandoned, with its evolution.
+
+    Raises Conflict for an archived playbook, a starter, or one without a version.
+    """
+    version = refuse_untrainable(playbook)
+    with transaction.atomic():
+        Playbook.objects.select_for_update(of=("self",), no_key=True).get(pk=playbook.pk)
+        for old in AdaptationRun.objects.unfinished().filter(playbook=playbook):
+            old.abandon()
+            old.save()
+            _end_jobs(old)
+        run = AdaptationRun.objects.create(
+            playbook=playbook,
+            kind=kind,
+            started_by=by.user,
+            from_version=version,
+            config=config,
+        )
+    return _training(run, playbook)
+
+
+def refuse_untrainable(playbook: Playbook) -> Version:
+    """The current version; raises Conflict unless the playbook can be trained."""
+    if playbook.is_starter:
+        raise Conflict("A starter cannot be trained. Clone it first.", code="starter")
+    if playbook.is_archived:
+        raise Conflict("This playbook is archived. Restore it first.", code="archived")
+    if playbook.current_version is None:
+        raise Conflict("This playbook has no version yet.")
+    return playbook.current_version
+
+
+def _end_jobs(run: AdaptationRun) -> None:
+    """Its evolution under way is cancelled. Its outcomes stay bound: they are nobody's report."""
+    for job in EvolutionJob.objects.active().filter(training=run):
+        job.cancel(now=database_now())
+        job.save()
+
+
+def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) -> Training:
+    """The playbook's last unfinished run goes on in this process, whoever had it before.
+
+    Raises Conflict when there is none, or when it was begun with another `config`.
+    """
+    refuse_untrainable(playbook)
+    with transaction.atomic():
+        rows = AdaptationRun.objects.select_for_update(of=("self",), no_key=True).unfinished()
+        run = rows.filter(playbook=playbook, kind=kind).first()
+        if run is None:
+            raise Conflict("This playbook has no unfinished training to resume.")
+        other = sorted(
+            key for key in run.config.keys() | config.keys() if _differs(run, config, key)
+        )
+        if other:
+            raise Conflict(
+                f"The training was begun with another {', '.join(other)}. Give the same again, "
+                "or leave --resume out to begin anew."
+            )
+        run.go_on()
+        run.save()
+    return _training(run, playbook)
+
+
+def _differs(run: AdaptationRun, config: dict[str, Any], key: str) -> bool:
+    return bool(run.config.get(key) != config.get(key))
+
+
+def _training(run: AdaptationRun, playbook: Playbook) -> Training:
+    if playbook.owner_id is None:
+        raise Conflict("A starter cannot be trained. Clone it first.", code="starter")
+    return Training(run.pk, playbook.pk, playbook.owner_id, run.fence, run.from_version_id)
+
+
+def stop_training(*, training: Training, reason: str) -> None:
+    """The run waits to be resumed; nothing happens when somebody else has it by now."""
+    with transaction.atomic():
+        try:
+            run = training.row()
+        except Overtaken:
+            return
+        run.stop(reason=reason)
+        run.save()
+
+
+def complete_training(
+    *, training: Training, version: Version | None, summary: dict[str, Any]
+) -> AdaptationRun:
+    """The run has ended with this summary; raises Overtaken."""
+    with transaction.atomic():
+        run = training.row()
+        run.complete(now=database_now(), version=version, summary=summary)
+        run.save()
+    return run
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has used so far, evolutions included. `unpriced`: calls without a known price."""
+
+    calls: int
+    failed_calls: int
+    tokens: int
+    cost: Decimal
+    unpriced: int
+    unfinished: int
+
+    def as_dict(self) -> dict[str, int | str | None]:
+        """Ready for JSON; `cost_usd` is None while a call in it has no known price."""
+        counts = {name: value for name, value in vars(self).items() if name != "cost"}
+        cost = None if self.unpriced else str(self.cost)
+        return counts | {"cost_usd": cost, "known_cost_usd": str(self.cost)}
+
+
+def spent_by(training: Training) -> Spent:
+    """The sums over the run's own calls and those of its evolutions; two queries."""
+    jobs = EvolutionJob.objects.filter(training=training.run_id).values_list("pk", flat=True)
+    rows = UsageRecord.objects.filter(job_id__in=[training.run_id, *jobs])
+    sums = rows.aggregate(
+        calls=Count("id"),
+        failed_calls=Count("id", filter=Q(status=UsageRecord.Status.FAILED)),
+        tokens=Sum("total_tokens", default=0),
+        cost=Sum("cost_usd", default=Decimal(0)),
+        unpriced=Count("id", filter=Q(cost_usd=None) & ~Q(status=UsageRecord.Status.STARTED)),
+        unfinished=Count("id", filter=Q(status=UsageRecord.Status.STARTED)),
+    )
+    return Spent(**sums)
