@@ -1,0 +1,141 @@
+"""The same kind of walk through the services and the database: rows, votes, locks, refusals."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+from django.db import transaction
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from accounts.errors import Conflict
+from accounts.models import User
+from accounts.scopes import Principal
+from evolution.models import Outcome
+from playbooks import services
+from playbooks.document import render
+from playbooks.models import Playbook, Version, Vote
+from playbooks.operations import Operation
+from playbooks.publishing import publish_deltas
+from playbooks.rows import load, lock_playbook
+from tests.factories import make_playbook, make_user
+from tests.playbooks.sketches import OUTCOMES, SKETCHES, Sketch
+from tests.playbooks.test_state_machine import STEPS, walk
+
+
+class RowsWalk(RuleBasedStateMachine):
+    """One playbook of rows; what is published is checked against deltas, votes and numbers."""
+
+    steps: ClassVar[int] = 0
+    owner: ClassVar[User]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on_with(make_playbook(self.owner))
+
+    def go_on_with(self, playbook: Playbook) -> None:
+        self.playbook = playbook
+        # Rows, not reports: there is a limit on reports an hour.
+        first = playbook.current_version
+        made = [Outcome(playbook=playbook, version=first, status="success") for _ in OUTCOMES]
+        Outcome.objects.bulk_create(made)
+        self.outcomes = dict(zip(OUTCOMES, (str(outcome.pk) for outcome in made), strict=True))
+        self.number, self.next_number = 1, playbook.next_bullet_number
+
+    def operations(self, sketches: list[Sketch]) -> list[Operation]:
+        RowsWalk.steps += 1
+        ids = list(self.playbook.bullets.order_by("created_at").values_list("public_id", flat=True))
+        return [sketch.on(ids, self.outcomes) for sketch in sketches]
+
+    @property
+    def by(self) -> Principal:
+        return Principal.of(self.owner)
+
+    @rule(sketches=SKETCHES, age=st.sampled_from([0, 0, 0, 1]))
+    def a_person_edits(self, sketches: list[Sketch], age: int) -> None:
+        """An edit of an older version than the current one is refused whole."""
+        operations = self.operations(sketches) or [Operation("FOO")]
+        expected = self.number - age
+        try:
+            made = services.edit_playbook(
+                playbook=self.playbook, by=self.by, operations=operations, expected_version=expected
+            )
+        except Conflict:
+            assert age
+            return
+        assert not age
+        assert len(made.deltas) >= len(operations)
+        self.number += made.version is not None
+
+    @rule(sketches=SKETCHES, age=st.integers(0, 2))
+    def a_machine_evolves_an_old_base(self, sketches: list[Sketch], age: int) -> None:
+        operations = [replace(op, source="reflector") for op in self.operations(sketches)]
+        base = self.playbook.versions.get(number=max(1, self.number - age))
+        try:
+            with transaction.atomic():
+                lock_playbook(self.playbook)
+                made = publish_deltas(
+                    playbook=self.playbook,
+                    operations=operations,
+                    reason=Version.Reason.EVOLUTION,
+                    base=base,
+                    machine=True,
+                    outcome_count=2,
+                )
+        except services.CollapseGuard:
+            return
+        self.number += made.version is not None
+
+    @rule(back=st.integers(0, 9))
+    def a_person_rolls_back(self, back: int) -> None:
+        RowsWalk.steps += 1
+        number = 1 + back % self.number
+        votes = Vote.objects.count()
+        services.rollback_playbook(playbook=self.playbook, by=self.by, number=number)
+        self.number += 1
+        diff = services.diff_versions(playbook=self.playbook, number=self.number, against=number)
+        assert not (diff.added or diff.removed or diff.changed or diff.moved)
+        assert Vote.objects.count() == votes
+
+    @rule(way=st.sampled_from(["import", "clone"]))
+    def it_goes_on_as_a_copy(self, way: str) -> None:
+        RowsWalk.steps += 1
+        text = services.export_playbook(playbook=self.playbook)
+        if way == "import":
+            copy = services.import_playbook(by=self.by, name="Copy", text=text)
+        else:
+            copy = services.clone_playbook(playbook=self.playbook, by=self.by)
+        assert services.export_playbook(playbook=copy) == text
+        self.go_on_with(copy)
+
+    @rule()
+    def a_repair_finds_nothing_to_mend(self) -> None:
+        RowsWalk.steps += 1
+        assert services.rebuild_playbook(playbook=self.playbook) == services.Rebuilt()
+
+    @invariant()
+    def versions_deltas_rows_and_votes_tell_one_story(self) -> None:
+        self.playbook = Playbook.objects.select_related("current_version").get(pk=self.playbook.pk)
+        assert services.verify_playbook(self.playbook) == []
+        current = self.playbook.current_version
+        assert current is not None
+        assert current.number == self.number
+        assert current.text == render(load(self.playbook).state.document())
+        assert self.playbook.next_bullet_number >= self.next_number
+        self.next_number = self.playbook.next_bullet_number
+
+
+@pytest.mark.django_db
+@pytest.mark.timeout(0 if STEPS else 120)
+def test_any_walk_through_the_services_keeps_every_promise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    RowsWalk.owner = make_user("walker@example.org")
+    RowsWalk.steps = 0
+    walk(RowsWalk, examples=6, length=12)
+    while RowsWalk.steps * 100 < STEPS:
+        walk(RowsWalk, examples=20, length=25)
+    with capsys.disabled():
+        if STEPS:
+            print(f"\n{RowsWalk.steps} steps through the services")  # noqa: T201 - nightly only
+    assert RowsWalk.steps > 40
