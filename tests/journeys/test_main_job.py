@@ -7,20 +7,19 @@ used, is a local server that speaks its protocol.
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from accounts.keys import mint
+from tests.config.waiting import wait_until
 from tests.fake_llm import FakeLLM
 from tests.journeys.platform import Platform, running_platform
+from tests.live import Agent, live_mcp
 
 pytestmark = [pytest.mark.timeout(240)]
 ROWS = Path(__file__).parent.parent / "data" / "formula_sample.jsonl"
@@ -41,23 +40,6 @@ def platform(request: pytest.FixtureRequest) -> Iterator[tuple[Platform, FakeLLM
         model = {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": llm.base_url}
         with running_platform(key, **model) as platform:
             yield platform, llm
-
-
-@asynccontextmanager
-async def connected(platform: Platform) -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {platform.key}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as http,
-        Client(streamable_http_client(f"{platform.url}/mcp", http_client=http)) as client,
-    ):
-        yield client
-
-
-async def call(client: Client, tool: str, **arguments: Any) -> Any:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content
-    assert result.structured_content is not None
-    return result.structured_content
 
 
 def reports(content: str, serving_id: str) -> list[dict[str, Any]]:
@@ -84,33 +66,34 @@ def reports(content: str, serving_id: str) -> list[dict[str, Any]]:
     return made
 
 
-async def wait_for_quiet(client: Client, playbook_id: str) -> list[dict[str, Any]]:
-    """Trigger and poll until no evolution is active and nothing is pending."""
-    with anyio.fail_after(120):
-        while True:
-            job = await call(client, "trigger_evolution", playbook_id=playbook_id)
-            while True:
-                status = await call(client, "get_evolution_status", job_id=job["job_id"])
-                if status["status"] in {"completed", "failed", "cancelled"}:
-                    break
-                await anyio.sleep(0.2)
-            assert status["status"] == "completed", status
-            if status["outcomes_processed"] == 0:
-                listed = await call(client, "list_evolutions", playbook_id=playbook_id)
-                return list(listed["result"])
+def evolve_until_quiet(agent: Agent, playbook_id: str) -> list[dict[str, Any]]:
+    """Trigger and poll until an evolution finds nothing pending; every evolution so far."""
+
+    def ended(job_id: str) -> bool:
+        status: str = agent.ask("get_evolution_status", job_id=job_id)["status"]
+        return status in {"completed", "failed", "cancelled"}
+
+    while True:
+        job_id = agent.ask("trigger_evolution", playbook_id=playbook_id)["job_id"]
+        wait_until(partial(ended, job_id), seconds=60)
+        status = agent.ask("get_evolution_status", job_id=job_id)
+        assert status["status"] == "completed", status
+        if status["outcomes_processed"] == 0:
+            return list(agent.ask("list_evolutions", playbook_id=playbook_id))
 
 
-async def journey(platform: Platform) -> dict[str, Any]:
-    async with connected(platform) as client:
-        starters = (await call(client, "list_playbooks"))["result"]
-        clone = await call(client, "clone_playbook", playbook_id=starters[0]["id"])
-        before = await call(client, "get_playbook", playbook_id=clone["id"])
-        made = reports(before["content"], before["serving_id"])
-        for report in made:
-            answer = await call(client, "report_outcome", playbook_id=clone["id"], **report)
-            assert answer["status"] == "recorded"
-        evolutions = await wait_for_quiet(client, clone["id"])
-        after = await call(client, "get_playbook", playbook_id=clone["id"])
+def journey(platform: Platform) -> dict[str, Any]:
+    """List, clone a starter, read, report twenty outcomes, evolve, read again."""
+    agent = live_mcp(platform.url, platform.key)
+    starter = agent.ask("list_playbooks")[0]
+    clone = agent.ask("clone_playbook", playbook_id=starter["id"])
+    before = agent.ask("get_playbook", playbook_id=clone["id"])
+    made = reports(before["content"], before["serving_id"])
+    for report in made:
+        answer = agent.ask("report_outcome", playbook_id=clone["id"], **report)
+        assert answer["status"] == "recorded"
+    evolutions = evolve_until_quiet(agent, clone["id"])
+    after = agent.ask("get_playbook", playbook_id=clone["id"])
     return {"before": before, "after": after, "made": made, "evolutions": evolutions}
 
 
@@ -118,7 +101,7 @@ def test_twenty_reports_become_a_better_playbook(
     platform: tuple[Platform, FakeLLM | None],
 ) -> None:
     server, llm = platform
-    seen = anyio.run(journey, server)
+    seen = journey(server)
     before, after, made = seen["before"], seen["after"], seen["made"]
     assert after["version"] > before["version"]
     new = set(after["content"].splitlines()) - set(before["content"].splitlines())
