@@ -7,6 +7,12 @@ from playbooks.models import Playbook
 from tests.factories import make_playbook, make_user
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: Playwright leaves an event loop running on the thread of the tests."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
 @pytest.fixture
 def alice(db: None) -> User:
     return make_user("alice@example.org")
