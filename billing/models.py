@@ -24,6 +24,8 @@ class UsageRecord(Row):
         REFLECT = "reflect"
         CURATE = "curate"
         GENERATE = "generate"
+        JUDGE = "judge"
+        EMBED = "embed"
 
     class Status(models.TextChoices):
         STARTED = "started"
@@ -34,7 +36,7 @@ class UsageRecord(Row):
     # Plain ids: playbooks and jobs live above billing.
     playbook_id = models.UUIDField(null=True, db_index=True)
     job_id = models.UUIDField(null=True)
-    step = models.CharField(max_length=80, help_text="curate, or reflect:<outcome id>")
+    step = models.CharField(max_length=80, help_text="curate, reflect:<outcome id>, …")
     attempt = models.PositiveIntegerField(help_text="counts the physical calls of one step")
     operation = models.CharField(max_length=10, choices=Operation)
     status = models.CharField(max_length=10, choices=Status, default=Status.STARTED)

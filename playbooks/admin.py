@@ -13,7 +13,16 @@ from accounts.admin import MachineRows, act_on
 from accounts.errors import Conflict
 from accounts.scopes import Principal
 from playbooks import services
-from playbooks.models import Bullet, Delta, Playbook, Section, Version, Vote
+from playbooks.models import (
+    Bullet,
+    Delta,
+    PairDecision,
+    Playbook,
+    Section,
+    TextVector,
+    Version,
+    Vote,
+)
 
 
 @admin.register(Playbook)
@@ -148,3 +157,22 @@ class DeltaAdmin(MachineRows):
     list_select_related = ("playbook", "version", "author")
     date_hierarchy = "created_at"
     search_fields = ("bullet_public_id", "playbook__name", "=playbook__id", "=job_id")
+
+
+@admin.register(PairDecision)
+class PairDecisionAdmin(MachineRows):
+    list_display = ("playbook", "first", "second", "same", "judge", "reason", "created_at")
+    list_filter = ("same", "judge")
+    list_select_related = ("playbook",)
+    date_hierarchy = "created_at"
+    search_fields = ("first", "second", "playbook__name", "=playbook__id", "=job_id")
+
+
+@admin.register(TextVector)
+class TextVectorAdmin(MachineRows):
+    list_display = ("playbook", "model", "content_hash", "created_at")
+    list_filter = ("model",)
+    list_select_related = ("playbook",)
+    date_hierarchy = "created_at"
+    search_fields = ("content_hash", "playbook__name", "=playbook__id")
+    exclude = ("packed",)

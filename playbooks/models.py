@@ -7,6 +7,8 @@ from django.db.models import F, Q
 from django.urls import reverse
 
 from accounts.models import Row, User
+from playbooks.comparisons import PairDecision as PairDecision
+from playbooks.comparisons import TextVector as TextVector
 from playbooks.querysets import (
     BulletQuerySet,
     DeltaQuerySet,
@@ -37,6 +39,9 @@ class Playbook(Row):
         "Version", models.RESTRICT, null=True, blank=True, related_name="+"
     )
     next_bullet_number = models.PositiveIntegerField(default=1)
+    refined_to = models.PositiveIntegerField(
+        default=1, help_text="bullets with smaller numbers were compared with each other"
+    )
     token_budget = models.PositiveIntegerField(default=16_000)
     # Empty: the operator's setting applies.
     outcome_threshold = models.PositiveIntegerField(null=True, blank=True)

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from playbooks.models import (  # noqa: F401 - used in quotes
         Bullet,
         Delta,
+        PairDecision,
         Playbook,
         Section,
+        TextVector,
         Version,
     )
 
@@ -91,3 +93,13 @@ class DeltaQuerySet(OwnedQuerySet["Delta"]):
 
     def applied(self) -> Self:
         return self.filter(status="applied")
+
+
+class PairDecisionQuerySet(OwnedQuerySet["PairDecision"]):
+    owner_path = "playbook__owner"
+    playbook_path = "playbook_id"
+
+
+class TextVectorQuerySet(OwnedQuerySet["TextVector"]):
+    owner_path = "playbook__owner"
+    playbook_path = "playbook_id"

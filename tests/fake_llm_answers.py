@@ -11,6 +11,9 @@ Messages = list[dict[str, str]]
 ROLE = re.compile(r"ACE (\w+) prompt \S+")
 BULLET = re.compile(r"^\[([a-z]{2,8}-\d{5,7})\] (.*)$", re.MULTILINE)
 BLOCK = re.compile(r"^BEGIN DATA (\w+)\n(.*?)\n^END DATA \1$", re.MULTILINE | re.DOTALL)
+PAIR = re.compile(r"^(P\d+)\n\[[^\]]+\] (.*)\n\[[^\]]+\] (.*)$", re.MULTILINE)
+FILLING = {"a", "an", "the", "always", "please", "first", "of", "in", "and", "should", "you"}
+VOTES = re.compile(r" \(helpful \d+, harmful \d+\)$")
 TAGS = {"success": "helpful", "failure": "harmful", "partial": "neutral"}
 CLARIFIED = " Check the result against the task before answering."
 
@@ -27,6 +30,7 @@ def answer(messages: Messages) -> dict[str, Any]:
         "reflector": reflection,
         "curator": curation,
         "generator": generation,
+        "judge": judgement,
     }
     return roles[role_of(messages)](messages[1]["content"])
 
@@ -67,6 +71,18 @@ def curation(prompt: str) -> dict[str, Any]:
                 update = _operation("UPDATE", id=key, content=bullets[key] + CLARIFIED)
                 operations.setdefault(f"UPDATE {key}", update)["outcome_ids"] += [label]
     return {"reasoning": "The batch's lessons.", "operations": list(operations.values())}
+
+
+def judgement(prompt: str) -> dict[str, Any]:
+    """Two bullets are the same when they differ in filling words only; the longer one stays."""
+    verdicts = []
+    for label, *lines in PAIR.findall(prompt):
+        first, second = (VOTES.sub("", line) for line in lines)
+        words = [set(re.findall(r"\w+", text.lower())) - FILLING for text in (first, second)]
+        same = words[0] == words[1]
+        content = max(first, second, key=len) if same else ""
+        verdicts.append({"pair": label, "same": same, "content": content, "reason": "By words."})
+    return {"reasoning": "Compared word by word.", "verdicts": verdicts}
 
 
 def generation(prompt: str) -> dict[str, Any]:

@@ -73,11 +73,15 @@ class NothingReflected(AnswerError):
 
 @dataclass(frozen=True)
 class Evolved:
-    """Operations in the order to apply; the reflections behind them; the outcomes left out, why."""
+    """Operations in the order to apply; the reflections behind them; the outcomes left out, why.
+
+    `refined_to`: what a refinement found out, None when there was none (grow_refine.Refined).
+    """
 
     operations: list[Operation]
     set_aside: dict[str, str] = field(default_factory=dict)
     reflections: dict[str, Reflection] = field(default_factory=dict)
+    refined_to: int | None = None
 
 
 def evolve(

@@ -40,6 +40,9 @@ def publish(claim: Claim, evolved: Evolved) -> None:
             outcome_count=len(evolved.reflections),
             uses=bullet_uses(playbook),
         )
+        if evolved.refined_to is not None:
+            playbook.refined_to = evolved.refined_to
+            playbook.save(update_fields=["refined_to"])
         processed = settle_outcomes(
             job, reflections=evolved.reflections, set_aside=evolved.set_aside
         )

@@ -10,6 +10,7 @@ from evolution.models import Outcome
 from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
 from evolution.worker.ledger import UsageLedger
+from evolution.worker.refining import with_merges
 from playbooks.models import Version
 from playbooks.services import document_of
 
@@ -31,13 +32,15 @@ def think(claim: Claim, *, budget: Budget | None = None) -> Evolved:
             config_hash=engine.config_hash,
             ace_core_version=CORE_VERSION,
         )
-        return evolve(
+        base = playbook_input(claim)
+        evolved = evolve(
             engine=engine,
-            playbook=playbook_input(claim),
+            playbook=base,
             outcomes=outcome_inputs(claim),
             checkpoints=checkpoints,
             concurrency=settings.LLM_CONCURRENCY,
         )
+        return with_merges(claim, evolved, engine=engine, base=base)
 
 
 def choose_engine(ledger: UsageLedger) -> Engine:

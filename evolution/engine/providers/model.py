@@ -6,17 +6,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from evolution.engine import curator, reflector
+from evolution.engine import curator, merge_judge, reflector
 from evolution.engine.answers import HIGHER_CAP
 from evolution.engine.curator import Curation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import LLM
+from evolution.engine.merge_judge import Judgement, Pair, Verdict
 from evolution.engine.patience import PatientLLM, Wait
 from evolution.engine.prompts import load_prompt
 from evolution.engine.quoting import FULL, SHORT
 from evolution.engine.reflector import Reflected, Reflection
 
-PROMPTS = ("reflector", "curator", "repair")
+PROMPTS = ("reflector", "curator", "judge", "repair")
 
 
 class ModelEngine:
@@ -47,14 +48,18 @@ class ModelEngine:
         """Decide on operations in one question; raises an LLMError."""
         return curator.curate(self._llm, self._curator_model, reflections, outcomes, playbook)
 
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """Decide on all pairs in one question, to the Curator's model; raises an LLMError."""
+        return merge_judge.judge_with_model(self._llm, self._curator_model, pairs)
+
     def _hash(self) -> str:
         """SHA-256 over all that could change an answer."""
         config = {
             "engine": self.name,
             "models": [self._reflector_model, self._curator_model],
             "prompts": {name: load_prompt(name).digest for name in PROMPTS},
-            "schemas": [Reflection.model_json_schema(), Curation.model_json_schema()],
+            "schemas": [answer.model_json_schema() for answer in (Reflection, Curation, Judgement)],
             "limits": [asdict(FULL), asdict(SHORT), HIGHER_CAP, curator.MAX_UNKNOWN],
-            "max_tokens": [reflector.MAX_TOKENS, curator.MAX_TOKENS],
+            "max_tokens": [reflector.MAX_TOKENS, curator.MAX_TOKENS, merge_judge.MAX_TOKENS],
         }
         return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()

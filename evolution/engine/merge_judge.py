@@ -1,0 +1,124 @@
+"""The judge of merges: whether two bullets that look alike say the same, all pairs in one call."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+from evolution.engine.answers import Answer, Text, ask, upper
+from evolution.engine.llm import LLM, LLMRequest
+from evolution.engine.prompts import load_prompt
+from evolution.engine.quoting import fenced
+from playbooks.document import Bullet, normal_text
+from playbooks.similarity import differ_in_nothing_that_matters
+
+MAX_TOKENS = 4_000
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two active bullets that look alike, `first` the one with the smaller number.
+
+    `score`: how alike, in percent.
+    """
+
+    first: Bullet
+    second: Bullet
+    score: float = 0
+
+    @property
+    def survivor(self) -> Bullet:
+        """The one with the better votes keeps its id; of equals the older one."""
+        better = self.second.helpful - self.second.harmful > self.first.helpful - self.first.harmful
+        return self.second if better else self.first
+
+    @property
+    def source(self) -> Bullet:
+        """The one that goes into the other."""
+        return self.first if self.survivor is self.second else self.second
+
+
+class Verdict(Answer):
+    """What was decided on one pair: `content` replaces both when they say the `same`."""
+
+    pair: Text = ""
+    same: bool
+    content: Text = ""
+    reason: Text = ""
+
+
+class Judgement(Answer):
+    """The judge's answer: a verdict for each pair, in any order."""
+
+    array_field: ClassVar[str] = "verdicts"
+
+    reasoning: Text = ""
+    verdicts: list[Verdict]
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Who decides on pairs: a model, or a fixed rule."""
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """One verdict for each pair, in their order. Raises an LLMError."""
+        ...
+
+
+class FixedJudge:
+    """The judge without a model: the same means that nothing that matters differs."""
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """Merge texts that have every number, sign and turning word in common."""
+        return [_by_rule(pair) for pair in pairs]
+
+
+def _by_rule(pair: Pair) -> Verdict:
+    texts = normal_text(pair.first.content), normal_text(pair.second.content)
+    if not differ_in_nothing_that_matters(*texts):
+        return Verdict(same=False, reason="They differ in a number or in a word that turns advice.")
+    return Verdict(
+        same=True,
+        content=pair.survivor.content,
+        reason=f"The same advice in almost the same words ({pair.score} %).",
+    )
+
+
+def judge_with_model(llm: LLM, model: str, pairs: Sequence[Pair]) -> list[Verdict]:
+    """The model's verdicts, in the order of the pairs; raises an LLMError.
+
+    A pair is kept apart unless there is one clear verdict, with a text that is no longer than both.
+    """
+    judgement = ask(llm, judge_request(model, pairs)).answer
+    return [_verdict_on(pair, f"P{n}", judgement) for n, pair in enumerate(pairs, start=1)]
+
+
+def judge_request(model: str, pairs: Sequence[Pair]) -> LLMRequest[Judgement]:
+    """Fixed instructions, then the pairs."""
+    blocks = (
+        f"P{number}\n{_line(pair.first)}\n{_line(pair.second)}"
+        for number, pair in enumerate(pairs, start=1)
+    )
+    return LLMRequest(
+        role="judge",
+        step="judge",
+        model=model,
+        messages=load_prompt("judge").messages(pairs=fenced("PAIRS", "\n\n".join(blocks))),
+        schema=Judgement,
+        schema_name="ace_judgement",
+        max_tokens=MAX_TOKENS,
+    )
+
+
+def _line(bullet: Bullet) -> str:
+    votes = f" (helpful {bullet.helpful}, harmful {bullet.harmful})"
+    return f"[{bullet.id}] {bullet.content}{votes if bullet.helpful or bullet.harmful else ''}"
+
+
+def _verdict_on(pair: Pair, label: str, judgement: Judgement) -> Verdict:
+    found = [v for v in judgement.verdicts if upper(v.pair).strip("[]'\"") == label]
+    if len({(verdict.same, verdict.content) for verdict in found}) != 1:
+        return Verdict(same=False, reason="The judge gave no clear verdict.")
+    longest = len(pair.first.content) + len(pair.second.content) + 1
+    if found[0].same and not 0 < len(found[0].content.strip()) <= longest:
+        return Verdict(same=False, reason="The judge's text does not stand for both bullets.")
+    return found[0]

@@ -1,0 +1,107 @@
+"""Refine: the merges that an evolution proposes besides what its outcomes taught.
+
+The model's verdicts are rows as soon as they are paid for. Nothing here can fail an evolution: what
+goes wrong leaves the merges to the next one.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from django.db import transaction
+
+from evolution.engine.evolve import Engine, Evolved, PlaybookInput
+from evolution.engine.grow_refine import (
+    ALIKE,
+    NEARLY_EQUAL,
+    Find,
+    Grown,
+    PairKey,
+    by_spelling,
+    is_due,
+    refine,
+    touched_by,
+)
+from evolution.engine.merge_judge import FixedJudge, Judge, Verdict
+from evolution.worker.claims import Claim
+from playbooks.models import Bullet, PairDecision, Playbook
+
+logger = logging.getLogger(__name__)
+
+
+def with_merges(
+    claim: Claim, evolved: Evolved, *, engine: Engine, base: PlaybookInput, find: Find | None = None
+) -> Evolved:
+    """The evolution with its merges, when a refinement is due; else as it is.
+
+    `find` is how an engine with a model finds pairs (None: by spelling). Raises FenceLost.
+    """
+    grown = _grown(claim, evolved, base)
+    if not is_due(grown):
+        return evolved
+    decisions = _Decisions(claim, engine.name)
+    judge, how = _means(engine, find)
+    refined = refine(grown, find=how, judge=judge, decided=decisions.read(), keep=decisions.keep)
+    if refined.problem:
+        logger.warning("evolution %s: no merges: %s", claim.job_id, refined.problem)
+    return replace(
+        evolved,
+        operations=[*evolved.operations, *refined.operations],
+        refined_to=refined.refined_to,
+    )
+
+
+def _means(engine: Engine, find: Find | None) -> tuple[Judge, Find]:
+    """Who judges, and how pairs are found: only a model is asked about what is merely alike."""
+    if isinstance(engine, Judge):
+        return engine, find or by_spelling(ALIKE)
+    return FixedJudge(), by_spelling(NEARLY_EQUAL)
+
+
+def _grown(claim: Claim, evolved: Evolved, base: PlaybookInput) -> Grown:
+    pinned = Bullet.objects.filter(playbook=claim.playbook_id, pinned=True)
+    touched, leaving = touched_by(evolved.operations)
+    return Grown(
+        document=base.document,
+        token_budget=base.token_budget,
+        refined_to=Playbook.objects.values_list("refined_to", flat=True).get(pk=claim.playbook_id),
+        pinned=frozenset(pinned.values_list("public_id", flat=True)),
+        touched=touched,
+        leaving=leaving & base.document.by_id().keys(),
+    )
+
+
+class _Decisions:
+    """PairDecision rows of the playbook; those of this very job still count as answers."""
+
+    def __init__(self, claim: Claim, judge: str) -> None:
+        self._claim, self._judge = claim, judge
+
+    def read(self) -> dict[PairKey, Verdict | None]:
+        rows = PairDecision.objects.filter(playbook=self._claim.playbook_id)
+        return {
+            PairKey(row.first, row.second, row.first_hash, row.second_hash): (
+                Verdict(same=row.same, content=row.content, reason=row.reason)
+                if row.job_id == self._claim.job_id
+                else None
+            )
+            for row in rows
+        }
+
+    def keep(self, verdicts: Mapping[PairKey, Verdict]) -> None:
+        """Store them, in the same transaction as the proof that the job is still ours."""
+        rows = [
+            PairDecision(
+                playbook_id=self._claim.playbook_id,
+                **key._asdict(),
+                same=verdict.same,
+                content=verdict.content if verdict.same else "",
+                reason=verdict.reason[:1000],
+                judge=self._judge,
+                job_id=self._claim.job_id,
+            )
+            for key, verdict in verdicts.items()
+        ]
+        with transaction.atomic():
+            self._claim.lock()
+            PairDecision.objects.bulk_create(rows, ignore_conflicts=True)

@@ -1,0 +1,189 @@
+"""A refinement within an evolution: when it comes, what it keeps, and what it cannot break."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import LazySettings
+
+from accounts.models import User
+from accounts.scopes import Principal
+from billing.models import UsageRecord
+from evolution.models import EvolutionJob
+from evolution.services import trigger_evolution
+from evolution.worker import publication, run_evolution
+from playbooks import services as playbooks
+from playbooks.models import Delta, PairDecision, Playbook, Vote
+from playbooks.operations import Operation
+from tests.factories import make_outcome, make_playbook
+from tests.fake_llm import EVER, FakeLLM
+
+# The ledger writes from a thread of its own, which a test's open transaction would lock out.
+pytestmark = pytest.mark.django_db(transaction=True)
+SUM = "Check that the sum of the parts equals the total before you answer."
+SAME = "Always check that the sum of the parts equals the total before you answer."
+OTHER = "Check that the sum of the debts equals the total before you answer."
+TEXT = "## STRATEGIES & INSIGHTS\n" + "".join(
+    f"[str-{number:05d}] helpful={helpful} harmful=0 :: {content}\n"
+    for number, helpful, content in [
+        (1, 5, SUM),
+        (2, 7, SAME),
+        *(
+            (n, 0, f"{'abcdefghijklmnopqrstuvwxyz'[n] * 9} {n * 7919} stays as it is")
+            for n in range(3, 26)
+        ),
+    ]
+)
+
+
+@pytest.fixture
+def fake(settings: LazySettings) -> Iterator[FakeLLM]:
+    with FakeLLM() as llm:
+        settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "k"
+        settings.OPENAI_BASE_URL = llm.base_url
+        yield llm
+
+
+@pytest.fixture
+def grown(alice: User) -> Playbook:
+    return make_playbook(alice, text=TEXT)
+
+
+def evolve(playbook: Playbook, by: User, **outcome: object) -> EvolutionJob:
+    make_outcome(playbook, by, **outcome)
+    job = trigger_evolution(playbook=playbook, by=Principal.of(by)).job
+    run_evolution(str(job.pk))
+    job.refresh_from_db()
+    playbook.refresh_from_db()
+    return job
+
+
+def text_of(playbook: Playbook) -> str:
+    return playbooks.export_playbook(playbook=playbook)
+
+
+def test_e9_10_the_evolution_merges_what_the_judge_finds_the_same(
+    fake: FakeLLM, grown: Playbook, alice: User
+) -> None:
+    job = evolve(grown, alice)
+    assert job.status == "completed"
+    assert f"[str-00002] helpful=12 harmful=0 :: {SAME}" in text_of(grown)
+    assert "str-00001" not in text_of(grown)
+    assert grown.refined_to == 26
+
+
+def test_votes_of_merged_bullets_are_united_by_outcome(
+    fake: FakeLLM, grown: Playbook, alice: User
+) -> None:
+    evolve(grown, alice, bullet_ids=["str-00001", "str-00002"])
+    assert "[str-00002] helpful=13 harmful=0" in text_of(grown)
+    assert Vote.objects.count() == 2
+
+
+def test_the_judge_is_asked_once_and_metered(fake: FakeLLM, grown: Playbook, alice: User) -> None:
+    job = evolve(grown, alice)
+    evolve(grown, alice)
+    assert fake.count("judge") == 1
+    (record,) = UsageRecord.objects.filter(operation="judge")
+    assert (record.job_id, record.status) == (job.pk, "answered")
+    metered = sum(UsageRecord.objects.values_list("total_tokens", flat=True))
+    assert metered == fake.served_tokens
+
+
+def test_a_decision_is_a_row_with_both_hashes(fake: FakeLLM, grown: Playbook, alice: User) -> None:
+    job = evolve(grown, alice)
+    decision = PairDecision.objects.get()
+    assert (decision.first, decision.second, decision.same) == ("str-00001", "str-00002", True)
+    hashes = dict(grown.bullets.values_list("public_id", "content_hash"))
+    assert (decision.first_hash, decision.second_hash) == (hashes["str-00001"], hashes["str-00002"])
+    assert decision.job_id == job.pk
+
+
+def test_e9_11_a_judge_that_fails_costs_its_merges_only(
+    fake: FakeLLM, grown: Playbook, alice: User
+) -> None:
+    fake.fail("judge", status=400, times=EVER)
+    job = evolve(grown, alice, notes="lesson: Read the footnotes of every table.")
+    assert (job.status, grown.refined_to) == ("completed", 1)
+    assert all(text in text_of(grown) for text in (SUM, SAME, "footnotes"))
+    assert not PairDecision.objects.exists()
+
+
+def test_the_next_evolution_tries_again(fake: FakeLLM, grown: Playbook, alice: User) -> None:
+    fake.fail("judge", status=400)
+    evolve(grown, alice)
+    evolve(grown, alice)
+    assert "str-00001" not in text_of(grown)
+
+
+def test_a_small_playbook_is_not_refined(fake: FakeLLM, alice: User) -> None:
+    lines = TEXT.splitlines(keepends=True)
+    playbook = make_playbook(alice, text="".join(lines[:20]))
+    evolve(playbook, alice)
+    assert (fake.count("judge"), playbook.refined_to) == (0, 1)
+
+
+def test_not_the_same_is_kept_and_an_edit_asks_anew(fake: FakeLLM, alice: User) -> None:
+    playbook = make_playbook(alice, text=TEXT.replace(SAME, OTHER))
+    evolve(playbook, alice)
+    Playbook.objects.update(refined_to=1)
+    evolve(playbook, alice)
+    assert fake.count("judge") == 1
+    edit = Operation("UPDATE", id="str-00001", content=OTHER.replace("debts", "fees"))
+    playbooks.edit_playbook(playbook=playbook, by=Principal.of(alice), operations=[edit])
+    Playbook.objects.update(refined_to=1)
+    evolve(playbook, alice)
+    assert fake.count("judge") == 2
+    assert list(PairDecision.objects.values_list("same", flat=True)) == [False, False]
+
+
+def test_a_merge_that_a_person_rolled_back_is_not_made_again(
+    fake: FakeLLM, grown: Playbook, alice: User
+) -> None:
+    evolve(grown, alice)
+    playbooks.rollback_playbook(playbook=grown, by=Principal.of(alice), number=1)
+    Playbook.objects.update(refined_to=1)
+    evolve(grown, alice)
+    assert "str-00001" in text_of(grown)
+    assert fake.count("judge") == 1
+
+
+def test_a_retry_pays_for_no_verdict_twice(
+    fake: FakeLLM, grown: Playbook, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(publication, "publish_deltas", _no_room_left)
+        job = evolve(grown, alice)
+    assert (job.status, grown.refined_to, PairDecision.objects.count()) == ("queued", 1, 1)
+    EvolutionJob.objects.update(next_attempt_at=None)
+    run_evolution(str(job.pk))
+    assert "str-00001" not in text_of(Playbook.objects.get())
+    assert fake.count("judge") == 1
+
+
+def _no_room_left(**_: object) -> None:
+    raise RuntimeError("no space left on device")
+
+
+def test_a_pinned_bullet_is_not_even_asked_about(
+    fake: FakeLLM, grown: Playbook, alice: User
+) -> None:
+    pin = Operation("PIN", id="str-00001", tag="on")
+    playbooks.edit_playbook(playbook=grown, by=Principal.of(alice), operations=[pin])
+    evolve(grown, alice)
+    assert fake.count("judge") == 0
+
+
+def test_a_merge_is_an_ordinary_delta_and_replays(
+    fake: FakeLLM, grown: Playbook, alice: User
+) -> None:
+    job = evolve(grown, alice)
+    merged = Delta.objects.filter(job_id=job.pk, type="MERGE", status="applied")
+    assert set(merged.values_list("bullet_public_id", flat=True)) == {"str-00001", "str-00002"}
+    assert playbooks.verify_playbook(grown) == []
+
+
+def test_without_a_model_only_what_differs_in_nothing_is_merged(alice: User) -> None:
+    playbook = make_playbook(alice, text=TEXT.replace(SAME, SUM.replace("parts", "part")))
+    evolve(playbook, alice)
+    assert "str-00001" not in text_of(playbook)
+    assert PairDecision.objects.get().judge == "rules"
