@@ -154,7 +154,8 @@ def _restore(draft: Draft, op: Operation) -> None:
     _refuse_duplicate(draft, bullet.content, besides=set())
     after = replace(bullet, status=ACTIVE, revision=bullet.revision + 1)
     draft.make_room(after)
-    draft.change("RESTORE", op, after)
+    # Counted again: a rollback may have undone a merge while it was retired.
+    draft.change("RESTORE", op, draft.recounted(after))
 
 
 def _add(draft: Draft, op: Operation) -> None:

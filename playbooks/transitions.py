@@ -137,11 +137,20 @@ def _retired(bullet: BulletState) -> BulletState:
 
 
 def _recounted(state: State, bullets: Mapping[str, BulletState]) -> dict[str, BulletState]:
-    """Counters again where what is merged into a bullet differs from before."""
+    """Counters again where what is merged into a bullet differs from before.
+
+    And of each bullet that comes back: a merge may have been undone while it was away.
+    """
     old, new = merged_ids(state.bullets.values()), merged_ids(bullets.values())
+
+    def is_unchanged(bullet_id: str) -> bool:
+        before = state.bullets.get(bullet_id)
+        was_active = before is not None and before.is_active
+        return was_active and closure(old, bullet_id) == closure(new, bullet_id)
+
     return {
         bullet_id: bullet
-        if not bullet.is_active or closure(old, bullet_id) == closure(new, bullet_id)
+        if not bullet.is_active or is_unchanged(bullet_id)
         else recounted(bullet, [bullets[name] for name in closure(new, bullet_id)])
         for bullet_id, bullet in bullets.items()
     }

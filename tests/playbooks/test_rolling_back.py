@@ -86,6 +86,23 @@ def test_a_merge_is_made_again_by_a_rollback_to_it(playbook: Playbook) -> None:
     assert services.verify_playbook(playbook) == []
 
 
+@pytest.mark.parametrize("way", ["rollback", "restore"])
+def test_a_merge_undone_while_its_survivor_was_retired_is_not_counted_on(
+    alice: User, way: str
+) -> None:
+    playbook = services.create_playbook(by=Principal.of(alice), name="Empty")
+    edit(playbook, Operation("ADD", content="One."), Operation("ADD", content="Two."))
+    edit(playbook, Operation("TAG", id="misc-00002", tag="helpful"))
+    edit(playbook, Operation("MERGE", id="misc-00001", ids=("misc-00002",), content="Both."))
+    roll_back(playbook, 1)
+    if way == "rollback":
+        roll_back(playbook, 2)
+    else:
+        edit(playbook, Operation("RESTORE", id="misc-00001"))
+    assert Bullet.objects.get(public_id="misc-00001").helpful == 0
+    assert services.verify_playbook(playbook) == []
+
+
 def test_bullets_that_swapped_their_texts_swap_back(playbook: Playbook) -> None:
     one, two = (Bullet.objects.get(public_id=name).content for name in ("str-00001", "str-00002"))
     edit(playbook, Operation("UPDATE", id="str-00001", content="In between."))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -210,6 +210,8 @@ def walk(machine: type[RuleBasedStateMachine], *, examples: int, length: int) ->
             stateful_step_count=length,
             deadline=None,
             database=None,
+            # A long walk takes minutes to shorten; its seed is printed, and it can be repeated.
+            phases=(Phase.generate,),
             suppress_health_check=list(HealthCheck),
         ),
     )
