@@ -10,7 +10,7 @@ from evolution.engine.providers.lessons import lessons
 from evolution.engine.reflector import BulletTag, Reflected, Reflection, Tag
 from playbooks.document import BULLET_ID, find_ids
 
-VERSION = "1"
+VERSION = "2"
 _ID = rf"[\[('\"`]{{0,3}}{BULLET_ID.pattern}[\])'\"`]{{0,3}}"
 _IDS = rf"(?:bullets?\s+)?(?P<ids>{_ID}(?:\s*(?:,|;|and|&|,\s*and)\s*{_ID})*)"
 _BLAMED_AFTER = re.compile(
@@ -37,8 +37,8 @@ class RulesEngine:
         self.config_hash = hashlib.sha256(f"rules {VERSION}".encode()).hexdigest()
 
     def reflect(self, outcome: OutcomeInput, playbook: PlaybookInput) -> Reflected:
-        """Tags for cited bullets by the outcome's status, and the lessons in the notes."""
-        found = lessons(outcome.notes)
+        """Tags for cited bullets by the outcome's status, and the lessons in notes and trace."""
+        found = lessons(outcome.notes, outcome.trace)
         blamed = blamed_bullets(outcome)
         return Reflected(
             Reflection(
@@ -64,12 +64,12 @@ class RulesEngine:
                 type="ADD",
                 section=lesson.section,
                 content=lesson.content,
-                reason=f"Said in the notes of an outcome ({outcome.status}).",
+                reason=f"Said in the report of an outcome ({outcome.status}).",
                 outcome_ids=[outcome.id],
             )
             for outcome in outcomes
             if outcome.id in reflections
-            for lesson in lessons(outcome.notes)
+            for lesson in lessons(outcome.notes, outcome.trace)
         ]
         return Curation(
             reasoning=f"Fixed rules (version {VERSION}); no model was asked.",
