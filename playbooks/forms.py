@@ -73,9 +73,10 @@ class SettingsForm(PlaybookForm):
     time_threshold_hours = forms.IntegerField(
         label="or after this many hours with at least one outcome",
         required=False,
-        min_value=1,
+        min_value=0,
         max_value=8760,
-        help_text=f"Empty: {settings.EVOLUTION_TIME_THRESHOLD_HOURS}, the operator's setting.",
+        help_text=f"Empty: {settings.EVOLUTION_TIME_THRESHOLD_HOURS}, the operator's setting; "
+        "0 switches this rule off.",
     )
 
     @classmethod

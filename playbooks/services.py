@@ -173,7 +173,7 @@ def update_playbook(
         )
     if time_threshold_hours is not KEEP:
         playbook.time_threshold_hours = check_number(
-            "time_threshold_hours", time_threshold_hours, least=1, most=MAX_TIME_THRESHOLD_HOURS
+            "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
         )
     playbook.save(update_fields=[*SETTINGS, "updated_at"])
     return playbook

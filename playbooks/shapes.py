@@ -50,11 +50,11 @@ class PlaybookPut(NamedIn):
         help_text="Pending outcomes that start an evolution; null: the server's.",
     )
     time_threshold_hours = serializers.IntegerField(
-        min_value=1,
+        min_value=0,
         max_value=MAX_TIME_THRESHOLD_HOURS,
         allow_null=True,
         default=None,
-        help_text="Hours after which a pending outcome starts one; null: the server's.",
+        help_text="Hours after which a pending outcome starts one; 0: never; null: the server's.",
     )
     status = serializers.ChoiceField(
         choices=Playbook.Status.choices, required=False, help_text="`active` restores."
