@@ -210,6 +210,8 @@ ACE_ENGINE = env.choice(
 ACE_REFLECTOR_MODEL = env.str("ACE_REFLECTOR_MODEL", default="gpt-4o-mini")
 ACE_CURATOR_MODEL = env.str("ACE_CURATOR_MODEL", default="gpt-4o-mini")
 ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
+# Empty: near-duplicate bullets are found by spelling; else by what this model makes of them.
+ACE_EMBEDDING_MODEL = env.str("ACE_EMBEDDING_MODEL", default="")
 if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
     raise ImproperlyConfigured("Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.")
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)

@@ -17,7 +17,7 @@ from collections import defaultdict, deque
 from types import TracebackType
 from typing import Any
 
-from tests.fake_llm_answers import answer
+from tests.fake_llm_answers import answer, embeddings
 from tests.fake_llm_http import FAULTS, Call, Door, Fault, Server
 
 EVER = 1_000_000
@@ -134,6 +134,8 @@ class FakeLLM:
             fault, sayings = self._next_fault(call.role), self._sayings[call.role]
             if sayings and fault is None:
                 return None, sayings.popleft()
+        if call.role == "embedder":
+            return fault, embeddings(call.body["input"])
         return fault, self.answer(call.body["messages"])
 
     def answer(self, messages: list[dict[str, str]]) -> dict[str, Any]:

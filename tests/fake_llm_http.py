@@ -56,7 +56,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Door(BaseHTTPRequestHandler):
-    """POST /v1/chat/completions, one request for each connection."""
+    """POST /v1/chat/completions or /v1/embeddings, one request for each connection."""
 
     llm: ClassVar["FakeLLM"]
     timeout = 20
@@ -68,10 +68,13 @@ class Door(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         headers = {key.lower(): value for key, value in self.headers.items()}
-        call = Call(role_of(body["messages"]), body, headers)
+        is_chat = "messages" in body
+        call = Call(role_of(body["messages"]) if is_chat else "embedder", body, headers)
         fault, said = self.llm.take(call)
         self.llm.wait(call.role)
-        if fault is None:
+        if not is_chat and (fault is None or fault.kind in {"wrong_schema", "no_usage"}):
+            self._embed(call, said, fault.kind if fault else "")
+        elif fault is None:
             self._reply(call, json.dumps(said))
         elif fault.kind == "status":
             self._error(fault)
@@ -111,6 +114,17 @@ class Door(BaseHTTPRequestHandler):
         else:
             with self.llm.lock:
                 self.llm.served_tokens += usage["total_tokens"]  # type: ignore[operator]
+        self._send(200, json.dumps(reply).encode())
+
+    def _embed(self, call: Call, said: dict[str, Any], kind: str) -> None:
+        sent = sum(map(len, call.body["input"])) // 4
+        reply = {"object": "list", "model": call.body["model"], **said}
+        if kind == "wrong_schema":
+            reply["data"] = reply["data"][1:]
+        if kind != "no_usage":
+            reply["usage"] = {"prompt_tokens": sent, "total_tokens": sent}
+            with self.llm.lock:
+                self.llm.served_tokens += sent
         self._send(200, json.dumps(reply).encode())
 
     def _error(self, fault: Fault) -> None:

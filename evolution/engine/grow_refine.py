@@ -6,8 +6,10 @@ about all pairs at once, and about a pair of texts only once: the linear cost of
 on all three.
 """
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import mul
 from typing import NamedTuple
 
 from evolution.engine.llm import LLMError
@@ -32,6 +34,8 @@ MAX_PAIRS = 20
 """Pairs that one call judges, most alike first; the rest waits for the next evolution."""
 ALIKE = 72.0
 """Percent of equal letters from which a model is asked whether two bullets say the same."""
+ALIKE_IN_MEANING = 86.0
+"""Percent of cosine similarity of two embeddings from which a model is asked the same."""
 NEARLY_EQUAL = DEFAULT_THRESHOLD
 """Percent from which the fixed rule decides; in between it would be guessing."""
 ROOM_DIVISOR = 5
@@ -180,6 +184,35 @@ def by_spelling(threshold: float) -> Find:
         ]
 
     return find
+
+
+def by_meaning(vectors: Mapping[str, Sequence[float]]) -> Find:
+    """Finds pairs by the cosine of their embeddings, given by the content hash of the text.
+
+    About 0.1 ms a pair of 1,536 numbers: 5 s for 300 bullets, on the worker's own time.
+    """
+
+    def find(document: Document) -> list[Pair]:
+        units = [(b, _unit(vectors[content_hash(b.content)])) for b in by_number(document)]
+        pairs = [
+            Pair(first, second, score)
+            for place, (first, one) in enumerate(units)
+            for second, other in units[place + 1 :]
+            if (score := _percent(one, other)) >= ALIKE_IN_MEANING
+        ]
+        return sorted(pairs, key=lambda pair: -pair.score)
+
+    return find
+
+
+def _unit(vector: Sequence[float]) -> list[float]:
+    length = math.hypot(*vector) or 1.0
+    return [number / length for number in vector]
+
+
+def _percent(one: Sequence[float], other: Sequence[float]) -> float:
+    # A provider may change a model under its name: vectors of two lengths say nothing together.
+    return 100 * sum(map(mul, one, other)) if len(one) == len(other) else 0.0
 
 
 def by_number(document: Document) -> list[Bullet]:

@@ -5,7 +5,7 @@ The job row owns every retry that takes longer than a moment; here are only the 
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from evolution.engine.llm import LLM, DialectRefused, LLMReply, LLMRequest, TransientError
 
@@ -14,6 +14,7 @@ QUICK_PAUSES = (0.25, 1.0)
 LONGEST_WAIT = 20.0
 """Seconds: a Retry-After up to this is waited for here, a longer one by the job."""
 MAX_DIALECTS = 4
+T = TypeVar("T")
 
 Wait = Callable[[float], Any]
 """Waits that many seconds; a true answer (as of `Event.wait`) means: stop, do not try again."""
@@ -28,14 +29,7 @@ class PatientLLM:
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """The first reply; raises what the last try raised."""
-        for number in range(len(QUICK_PAUSES)):
-            try:
-                return self._understood(request)
-            except TransientError as error:
-                pause = pause_before_retry(error, number)
-                if pause is None or self._wait(pause):
-                    raise
-        return self._understood(request)
+        return patiently(lambda: self._understood(request), self._wait)
 
     def _understood(self, request: LLMRequest[Any]) -> LLMReply:
         """One call, repeated at once while the LLM learns what its provider does not accept."""
@@ -45,6 +39,18 @@ class PatientLLM:
             except DialectRefused:
                 continue
         return self._llm.complete(request)
+
+
+def patiently(call: Callable[[], T], wait: Wait = time.sleep) -> T:
+    """The answer of the first of up to three calls that gets one; raises what the last raised."""
+    for number in range(len(QUICK_PAUSES)):
+        try:
+            return call()
+        except TransientError as error:
+            pause = pause_before_retry(error, number)
+            if pause is None or wait(pause):
+                raise
+    return call()
 
 
 def pause_before_retry(error: TransientError, number: int) -> float | None:

@@ -4,6 +4,7 @@ from django.conf import settings
 
 from evolution.engine.budgets import Budget, CappedLLM
 from evolution.engine.evolve import Engine, Evolved, OutcomeInput, PlaybookInput, evolve
+from evolution.engine.grow_refine import Find
 from evolution.engine.llm import LLM
 from evolution.engine.providers.rules import RulesEngine
 from evolution.models import Outcome
@@ -11,6 +12,7 @@ from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
 from evolution.worker.ledger import UsageLedger
 from evolution.worker.refining import with_merges
+from evolution.worker.vectors import by_stored_meaning
 from playbooks.models import Version
 from playbooks.services import document_of
 
@@ -40,7 +42,9 @@ def think(claim: Claim, *, budget: Budget | None = None) -> Evolved:
             checkpoints=checkpoints,
             concurrency=settings.LLM_CONCURRENCY,
         )
-        return with_merges(claim, evolved, engine=engine, base=base)
+        return with_merges(
+            claim, evolved, engine=engine, base=base, find=choose_find(claim, ledger)
+        )
 
 
 def choose_engine(ledger: UsageLedger) -> Engine:
@@ -68,6 +72,22 @@ def connect(ledger: UsageLedger) -> LLM:
         ledger=ledger,
     )
     return llm if ledger.budget is None else CappedLLM(llm, ledger.budget)
+
+
+def choose_find(claim: Claim, ledger: UsageLedger) -> Find | None:
+    """How pairs that look alike are found: by meaning when a model for that is set, else None."""
+    if settings.ACE_ENGINE == "rules" or not settings.ACE_EMBEDDING_MODEL:
+        return None
+    from evolution.engine.providers.embeddings import OpenAIEmbedder  # noqa: PLC0415 - as above
+
+    embedder = OpenAIEmbedder(
+        api_key=settings.OPENAI_API_KEY,
+        base_url=settings.OPENAI_BASE_URL or None,
+        model=settings.ACE_EMBEDDING_MODEL,
+        deadline=settings.LLM_DEADLINE_SECONDS,
+        ledger=ledger,
+    )
+    return by_stored_meaning(claim, embedder)
 
 
 def playbook_input(claim: Claim) -> PlaybookInput:

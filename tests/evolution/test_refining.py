@@ -12,7 +12,7 @@ from evolution.models import EvolutionJob
 from evolution.services import trigger_evolution
 from evolution.worker import publication, run_evolution
 from playbooks import services as playbooks
-from playbooks.models import Delta, PairDecision, Playbook, Vote
+from playbooks.models import Delta, PairDecision, Playbook, TextVector, Vote
 from playbooks.operations import Operation
 from tests.factories import make_outcome, make_playbook
 from tests.fake_llm import EVER, FakeLLM
@@ -187,3 +187,40 @@ def test_without_a_model_only_what_differs_in_nothing_is_merged(alice: User) -> 
     evolve(playbook, alice)
     assert "str-00001" not in text_of(playbook)
     assert PairDecision.objects.get().judge == "rules"
+
+
+@pytest.fixture
+def by_meaning(fake: FakeLLM, settings: LazySettings) -> FakeLLM:
+    settings.ACE_EMBEDDING_MODEL = "embedder"
+    return fake
+
+
+def test_with_an_embedding_model_pairs_are_found_by_meaning(
+    by_meaning: FakeLLM, alice: User
+) -> None:
+    reworded = "Before you answer: verify; sum = total of parts; equals (that the)"
+    playbook = make_playbook(alice, text=TEXT.replace(SAME, reworded))
+    evolve(playbook, alice)
+    assert PairDecision.objects.filter(first="str-00001", second="str-00002").exists()
+    assert UsageRecord.objects.filter(operation="embed", status="answered").count() == 1
+    assert not UsageRecord.objects.filter(estimated=True).exists()
+
+
+def test_a_text_is_embedded_once(by_meaning: FakeLLM, grown: Playbook, alice: User) -> None:
+    evolve(grown, alice)
+    assert (by_meaning.count("embedder"), TextVector.objects.count()) == (1, 25)
+    edit = Operation("UPDATE", id="str-00003", content="Quote the paragraph of the law.")
+    playbooks.edit_playbook(playbook=grown, by=Principal.of(alice), operations=[edit])
+    Playbook.objects.update(refined_to=1)
+    evolve(grown, alice)
+    sent = [call.body["input"] for call in by_meaning.requests if call.role == "embedder"]
+    assert sent[1:] == [["Quote the paragraph of the law."]]
+
+
+def test_without_an_answer_of_the_embedding_model_spelling_is_enough(
+    by_meaning: FakeLLM, grown: Playbook, alice: User
+) -> None:
+    by_meaning.fail("embedder", status=404, times=EVER)
+    assert evolve(grown, alice).status == "completed"
+    assert "str-00001" not in text_of(grown)
+    assert not TextVector.objects.exists()

@@ -1,38 +1,34 @@
-"""Any OpenAI-compatible endpoint, through the `openai` SDK with everything it does by itself off.
+"""Chat completions of any OpenAI-compatible endpoint: one physical call, metered on both sides.
 
-Importing this module imports the SDK, which takes 2 to 3 s: import it where a model is called, not
-at the top of a command (`evolution.worker` does so inside the function that chooses an engine).
+Importing this module imports the SDK; see `endpoint`.
 """
 
-import logging
 import threading
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpx2
 import openai
 
 from evolution.engine.llm import (
     AnswerError,
-    CredentialError,
     DialectRefused,
     Ledger,
-    LLMError,
     LLMReply,
     LLMRequest,
-    TransientError,
     Usage,
 )
+from evolution.engine.providers.endpoint import (
+    Failed,
+    connect,
+    not_answered,
+    refusal_of,
+    request_id_of,
+)
 from evolution.engine.providers.faults import Refusal, judge
-from evolution.engine.providers.replies import NAME_LIMIT, read_reply
+from evolution.engine.providers.replies import read_reply
 from evolution.engine.providers.schemas import strict_schema
-from evolution.engine.providers.transport import BoundedTransport, ReplyTooLarge
+from evolution.engine.providers.transport import ReplyTooLarge
 
-MAX_REPLY_BYTES = 2 * 1024 * 1024
-# At DEBUG the SDK writes whole prompts to the log; its HTTP client names every address at INFO.
-for _logger in ("openai", "httpx2", "httpcore2"):
-    logging.getLogger(_logger).setLevel(logging.WARNING)
 SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 
 
@@ -72,16 +68,6 @@ class Dialect:
         return None
 
 
-class Failed(Exception):
-    """A call came to nothing: why, and what it cost all the same."""
-
-    def __init__(self, error: LLMError, usage: Usage, request_id: str = "") -> None:
-        super().__init__(error.code)
-        self.error = error
-        self.usage = usage
-        self.request_id = request_id
-
-
 class OpenAILLM:
     """One endpoint with one key. Several threads may share it.
 
@@ -92,20 +78,10 @@ class OpenAILLM:
     def __init__(
         self, *, api_key: str, base_url: str | None, deadline: float, ledger: Ledger
     ) -> None:
-        _check(api_key, base_url)
+        self._client = connect(api_key=api_key, base_url=base_url, deadline=deadline)
         self._ledger = ledger
         self._dialects: dict[str, Dialect] = {}
         self._lock = threading.Lock()
-        self._client = openai.OpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            max_retries=0,
-            http_client=httpx2.Client(
-                transport=BoundedTransport(deadline=deadline, max_bytes=MAX_REPLY_BYTES),
-                headers={"accept-encoding": "identity"},
-                follow_redirects=False,
-            ),
-        )
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """Make one physical call, written in the ledger before and after; raises an LLMError."""
@@ -139,7 +115,7 @@ class OpenAILLM:
         except openai.APIStatusError as error:
             raise self._refused(error, request.model, dialect) from None
         except openai.APIConnectionError as error:
-            raise _not_answered(error, request) from None
+            raise not_answered(error, Usage.estimate(request)) from None
         except ReplyTooLarge:
             answer = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
             raise Failed(answer, Usage.estimate(request)) from None
@@ -150,13 +126,7 @@ class OpenAILLM:
 
     def _refused(self, error: openai.APIStatusError, model: str, dialect: Dialect) -> Failed:
         """An error status costs nothing; one that names our dialect teaches a simpler one."""
-        refusal = Refusal(
-            status=error.status_code,
-            code=error.code or str(error.type or ""),
-            said=f"{error.param} {error.message} {error.body}",
-            headers=error.response.headers,
-        )
-        request_id = (error.request_id or "")[:NAME_LIMIT]
+        refusal, request_id = refusal_of(error), request_id_of(error)
         simpler = dialect.simpler(refusal)
         if simpler is None:
             return Failed(judge(refusal), Usage(), request_id)
@@ -166,26 +136,3 @@ class OpenAILLM:
                 self._dialects[model] = simpler
         message = "The provider does not know a parameter that was sent."
         return Failed(DialectRefused("dialect", message), Usage(), request_id)
-
-
-def _not_answered(error: openai.APIConnectionError, request: LLMRequest[Any]) -> Failed:
-    """No connection costs nothing; a call that was sent may be charged although nobody answered."""
-    unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
-    usage = Usage() if unsent else Usage.estimate(request)
-    if isinstance(error, openai.APITimeoutError):
-        return Failed(TransientError("timeout", "The provider did not answer in time."), usage)
-    return Failed(TransientError("connection", "The provider could not be reached."), usage)
-
-
-def _check(api_key: str, base_url: str | None) -> None:
-    if not (api_key.isascii() and api_key.isprintable()):
-        raise CredentialError("key_refused", "The API key has characters that no key can have.")
-    if base_url is None:
-        return
-    try:
-        parts = urlsplit(base_url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise CredentialError("not_found", "The base URL is no http or https address. Check it.")
