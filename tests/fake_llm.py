@@ -15,7 +15,7 @@ import argparse
 import threading
 from collections import defaultdict, deque
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tests.fake_llm_answers import answer, embeddings
 from tests.fake_llm_http import FAULTS, Call, Door, Fault, Server
@@ -66,7 +66,7 @@ class FakeLLM:
         self._server = Server(("127.0.0.1", port), type("Bound", (Door,), {"llm": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
-    def __enter__(self) -> "FakeLLM":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -11,6 +11,7 @@ This proves the machinery (feedback → reflection → bullet → better answers
 import json
 import random
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,12 @@ def write_world(path: Path, *, seed: int, each: int) -> Path:
     draw.shuffle(rows)
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return path
+
+
+def targets_of(paths: Iterable[Path]) -> set[str]:
+    """The right answers that only feedback may reveal; those of units worth 1 stand in the task."""
+    rows = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    return {row["target"] for row in rows if row["target"] not in row["question"]}
 
 
 class LearningLLM(FakeLLM):

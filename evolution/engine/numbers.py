@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 _LONGEST = 60
 _SIGNS = "$€£¥₹\"'“”„‘’`*"
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,_  ]*\d|\d)?(?:\.\d+)?(?:e[-+]?\d{1,3})?%?", re.IGNORECASE)
-_IN_TEXT = re.compile(r"(?<![\w.])[-+−]?[$€£¥₹]?\d[\d,]*(?:\.\d+)?\s?%?(?!\w)")
+_IN_TEXT = re.compile(r"(?<![\w.])[-+−]?[$€£¥₹]?\d(?:[\d,]*\d)?(?:\.\d+)?\s?%?(?!\w)")
 
 
 def same_number(said: str, wanted: str, *, decimals: int) -> bool:
@@ -30,12 +30,15 @@ def readings(text: str) -> list[Decimal]:
 
 def read_number(text: str) -> Decimal | None:
     """The number that the whole text is; None when it is anything else."""
-    folded = unicodedata.normalize("NFKC", text[: 2 * _LONGEST]).replace("−", "-")
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    folded = unicodedata.normalize("NFKC", text).replace("−", "-")
     bare = folded.translate({ord(sign): None for sign in _SIGNS}).strip().rstrip(".")
     if bare.startswith("(") and bare.endswith(")"):
         bare = f"-{bare[1:-1].strip()}"
     bare = re.sub(r"\s+", "", bare)
-    if not bare or len(bare) > _LONGEST or not _NUMBER.fullmatch(bare):
+    if not bare or not _NUMBER.fullmatch(bare):
         return None
     try:
         number = Decimal(bare.rstrip("%").replace(",", "").replace("_", ""))

@@ -17,6 +17,7 @@ from evolution.models import AdaptationRun, AdaptationStep, EvolutionJob
 from playbooks.models import Playbook, Version
 
 AT_ONCE = 500
+MICRO = Decimal("0.000001")
 
 
 class Overtaken(AceError):
@@ -197,8 +198,8 @@ class Spent:
     def as_dict(self) -> dict[str, int | str | None]:
         """Ready for JSON; `cost_usd` is None while a call in it has no known price."""
         counts = {name: value for name, value in vars(self).items() if name != "cost"}
-        cost = None if self.unpriced else str(self.cost)
-        return counts | {"cost_usd": cost, "known_cost_usd": str(self.cost)}
+        known = str(self.cost.quantize(MICRO))  # SQLite sums floats
+        return counts | {"cost_usd": None if self.unpriced else known, "known_cost_usd": known}
 
 
 def spent_by(training: Training) -> Spent:

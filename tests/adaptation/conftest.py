@@ -31,7 +31,7 @@ def blank(alice: User) -> Playbook:
 def world(tmp_path: Path) -> dict[str, Path]:
     """Training, validation and test tasks: the same units, other amounts."""
     return {
-        "train": write_world(tmp_path / "train.jsonl", seed=1, each=2),
-        "val": write_world(tmp_path / "val.jsonl", seed=2, each=2),
-        "test": write_world(tmp_path / "test.jsonl", seed=3, each=2),
+        "train": write_world(tmp_path / "train.jsonl", seed=1, each=1),
+        "val": write_world(tmp_path / "val.jsonl", seed=2, each=1),
+        "test": write_world(tmp_path / "test.jsonl", seed=3, each=1),
     }

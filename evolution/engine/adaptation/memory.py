@@ -17,7 +17,7 @@ from evolution.engine.environments import Question
 from evolution.engine.evolve import Engine, evolve
 from evolution.engine.generator import Generated
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
-from evolution.engine.llm import LLM, AnswerError, Usage
+from evolution.engine.llm import LLM, AnswerError, Ledger, Usage
 from evolution.engine.patience import PatientLLM
 from evolution.engine.reflector import Reflected, Reflection
 from playbooks.budget import collapses
@@ -99,6 +99,14 @@ class Tokens:
         with self._lock:
             self.calls += 1
             self.tokens += usage.total_tokens
+
+
+def connect(base_url: str, api_key: str, ledger: Ledger, *, deadline: float = 120) -> LLM:
+    """Any OpenAI-compatible endpoint, every call of it noted in the ledger; `deadline` in s."""
+    # Importing openai costs 2 to 3 s: only who calls a model pays them.
+    from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415
+
+    return OpenAILLM(api_key=api_key, base_url=base_url, deadline=deadline, ledger=ledger)
 
 
 class PlainPlaybook:

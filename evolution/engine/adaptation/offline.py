@@ -71,7 +71,7 @@ class Adapted:
         return {
             "validation": _change(self.before, self.after),
             "test": _change(self.test_before, self.test_after),
-            "improved": self.kept.label != self.before.edition.label,
+            "improved": self.after.accuracy > self.before.accuracy,
             "batches": self.batches,
             "failed_batches": self.progress.failed_batches,
             "failed_samples": self.progress.failed_samples,

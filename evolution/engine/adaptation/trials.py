@@ -5,11 +5,12 @@ attempt is blanked of the answer before the Generator reads it.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -162,34 +163,40 @@ class Trials:
         stored = self.checkpoints.load(calls.keys())
         found = {key: kind.model_validate(value) for key, value in stored.items()}
         tick(len(found))
-        missing = {key: call for key, call in calls.items() if key not in found}
-        stop: LLMError | None = None
-        with ThreadPoolExecutor(max_workers=max(1, self.concurrency)) as pool:
-            under_way = {pool.submit(call): key for key, call in missing.items()}
-            try:
-                for call in as_completed(under_way):
-                    if call.cancelled():
-                        continue
-                    try:
-                        result = call.result()
-                    except LLMError as error:
-                        stop = stop or error
-                        _cancel(under_way)
-                    else:
-                        self.checkpoints.save(under_way[call], result.model_dump(mode="json"))
-                        found[under_way[call]] = result
-                        tick(1)
-            finally:
-                _cancel(under_way)
-        if stop is not None:
-            raise stop
+        missing = [(key, call) for key, call in calls.items() if key not in found]
+        for key, result in finished(missing, at_once=self.concurrency):
+            self.checkpoints.save(key, result.model_dump(mode="json"))
+            found[key] = result
+            tick(1)
         return found
 
 
-def _cancel(calls: Mapping[Future[Any], str]) -> None:
-    """Calls that have not begun do not begin; those under way end by themselves."""
-    for call in calls:
-        call.cancel()
+def finished(
+    calls: Sequence[tuple[str, Callable[[], T]]], *, at_once: int
+) -> Iterator[tuple[str, T]]:
+    """Keys and results as they come; when a call raises an LLMError no further one begins.
+
+    Then those under way are still handed over, and the first error is raised. A call begins only
+    when the result of an earlier one was taken, so a kill loses at most `at_once` results.
+    """
+    waiting, stop = deque(calls), None
+    with ThreadPoolExecutor(max_workers=max(1, at_once)) as pool:
+        under_way: dict[Future[T], str] = {}
+        while waiting or under_way:
+            while waiting and len(under_way) < max(1, at_once):
+                key, call = waiting.popleft()
+                under_way[pool.submit(call)] = key
+            for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                key = under_way.pop(done)
+                try:
+                    result = done.result()
+                except LLMError as error:
+                    stop = stop or error
+                    waiting.clear()
+                else:
+                    yield key, result
+    if stop is not None:
+        raise stop
 
 
 def _key(name: str, sample: Sample, number: int, what: str = "try") -> str:

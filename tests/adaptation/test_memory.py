@@ -1,0 +1,91 @@
+"""Adaptation from a notebook: a JSONL file, a base URL, and no Django (docs/ADAPTATION.md)."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evolution.engine.adaptation import Adapted, OfflineAdapter, OfflineOptions, read_samples
+from evolution.engine.adaptation.memory import (
+    FileCheckpoints,
+    ModelStudent,
+    PlainPlaybook,
+    Tokens,
+    connect,
+)
+from evolution.engine.environments import NumberMatch
+from evolution.engine.llm import CredentialError
+from evolution.engine.providers.model import ModelEngine
+from tests.learning_world import LearningLLM, write_world
+
+
+@pytest.fixture
+def server() -> Iterator[LearningLLM]:
+    with LearningLLM() as running:
+        yield running
+
+
+class Notebook:
+    """What a person types, in one piece."""
+
+    def __init__(self, folder: Path, server: LearningLLM) -> None:
+        self.tokens = Tokens()
+        llm = connect(server.base_url, "a key", self.tokens)
+        engine = ModelEngine(llm, reflector_model="m", curator_model="m")
+        checkpoints = FileCheckpoints(folder / "run.jsonl")
+        self.playbook = PlainPlaybook(engine, checkpoints)
+        self.adapter = OfflineAdapter(
+            student=ModelStudent(llm, "m", engine),
+            learner=self.playbook,
+            environment=NumberMatch(),
+            checkpoints=checkpoints,
+            train=read_samples(write_world(folder / "t.jsonl", seed=1, each=1), name="train"),
+            validation=read_samples(write_world(folder / "v.jsonl", seed=2, each=1), name="val"),
+            options=OfflineOptions(concurrency=2),
+        )
+
+    def run(self) -> Adapted:
+        return self.adapter.run()
+
+
+def test_a_playbook_learns_without_django(tmp_path: Path, server: LearningLLM) -> None:
+    notebook = Notebook(tmp_path, server)
+    adapted = notebook.run()
+    assert (adapted.before.accuracy, adapted.after.accuracy) == (0.2, 1.0)
+    assert "multiply castrell by 13" in notebook.playbook.text
+    assert notebook.tokens.tokens == server.served_tokens
+    assert json.loads(json.dumps(adapted.as_dict()))["operations"]["add"] == 8
+
+
+def test_a_stopped_run_goes_on_from_its_file_and_ends_the_same(
+    tmp_path: Path, server: LearningLLM
+) -> None:
+    (tmp_path / "whole").mkdir()
+    whole = Notebook(tmp_path / "whole", server)
+    whole.run()
+    server.fail("curator", status=401)
+    with pytest.raises(CredentialError):
+        Notebook(tmp_path, server).run()
+    with (tmp_path / "run.jsonl").open("a") as file:
+        file.write('\n["torn by a ki')
+    calls = server.count("generator")
+    again = Notebook(tmp_path, server)
+    again.run()
+    assert again.playbook.text == whole.playbook.text
+    assert server.count("generator") - calls == whole.tokens.calls - 10 - 2 - 15
+
+
+def test_nothing_of_django_is_imported() -> None:
+    code = "import sys, evolution.engine.adaptation.memory as m; sys.exit('django' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_checkpoints_are_lines_that_survive_a_torn_one(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    FileCheckpoints(path).save("a", {"x": "é\n"})
+    path.write_text(path.read_text() + '\n["b", {"y"')
+    FileCheckpoints(path).save("c", 3)
+    assert FileCheckpoints(path).load(["a", "b", "c"]) == {"a": {"x": "é\n"}, "c": 3}
