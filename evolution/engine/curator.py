@@ -71,6 +71,13 @@ class Studied:
     outcome: OutcomeInput
     reflection: Reflection
 
+    @property
+    def findings(self) -> str:
+        """What the Reflector found, for looking up what the playbook says about it."""
+        found = self.reflection
+        texts = (found.key_insight, found.correct_approach, found.error_identification)
+        return "\n".join((*texts, found.root_cause_analysis))
+
     def as_text(self, label: str, document: Document, limits: Limits) -> str:
         """What the platform knows in its own words, and what the Reflector wrote as data."""
         known = document.by_id()
@@ -113,10 +120,9 @@ def curate(
 def view_for(batch: Sequence[Studied], playbook: PlaybookInput, limits: Limits) -> View:
     """The playbook for this batch; of a large one in full what is cited, problematic, relevant."""
     document = playbook.document
-    learnt = [f"{s.reflection.key_insight}\n{s.reflection.correct_approach}" for s in batch]
-    named = [key for s in batch for key in s.outcome.cited]
-    named += find_ids("\n".join(learnt).lower())
-    wanted = [*named, *problematic(document), *relevant(document, "\n".join(learnt))]
+    learnt = "\n".join(studied.findings for studied in batch)
+    named = [key for studied in batch for key in studied.outcome.cited] + find_ids(learnt.lower())
+    wanted = [*named, *problematic(document), *relevant(document, learnt)]
     tokens = int(min(playbook.token_budget, CURATOR_TOKENS) * limits.view)
     return curator_view(document, wanted, tokens=tokens)
 

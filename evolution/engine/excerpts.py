@@ -8,12 +8,12 @@ from evolution.engine.quoting import fenced, playbook_block
 from playbooks.document import Bullet, Document, estimate_tokens, render_for_agents
 from playbooks.similarity import WordIndex
 
-REFLECTOR_TOKENS = 1_000
+REFLECTOR_TOKENS = 800
 """Up to here the Reflector reads the whole agent view, beyond it the bullets that matter to it."""
 CURATOR_TOKENS = 8_000
 """Up to here the Curator reads the whole agent view, beyond it an index and some in full."""
 INDEX_SHARE = 0.6
-"""Of the Curator's tokens; the rest is for bullets in full."""
+"""Of the Curator's tokens, at most; what the index leaves is for bullets in full."""
 INDEX_WORDS = (12, 8, 5, 3, 1)
 """First words of a bullet in the index: as many as fit."""
 IN_FULL = "All bullets are shown in full above."
@@ -73,9 +73,9 @@ def curator_view(document: Document, wanted: Iterable[str], *, tokens: int) -> V
     if estimate_tokens(render_for_agents(document)) <= tokens:
         every = frozenset(bullet.id for bullet in document.bullets)
         return View(playbook_block(document, tokens=tokens), "", every)
-    shown = _that_fit(document, wanted, tokens - int(tokens * INDEX_SHARE))
-    lines = [_line(bullet) for bullet in document.bullets if bullet.id in shown]
     index = playbook_block(_index_of(document, tokens), tokens=int(tokens * INDEX_SHARE))
+    shown = _that_fit(document, wanted, tokens - estimate_tokens(index))
+    lines = [_line(bullet) for bullet in document.bullets if bullet.id in shown]
     return View(index, fenced("BULLETS", "\n".join(lines) or "(none)"), frozenset(shown))
 
 
