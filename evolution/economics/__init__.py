@@ -1,0 +1,1 @@
+"""What the loop costs in tokens and money: measured on real prompts, told as a document."""
