@@ -2,6 +2,7 @@
 
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -31,7 +32,7 @@ class Similar(NamedTuple):
 
 
 class SimilarPair(NamedTuple):
-    """Two ids, the smaller number of the two first where the texts came in that order."""
+    """Two ids, in the order in which their texts came."""
 
     first: str
     second: str
@@ -62,18 +63,23 @@ def differ_in_nothing_that_matters(text: str, other: str) -> bool:
 def similar_pairs(texts: Mapping[str, str], *, threshold: float) -> list[SimilarPair]:
     """Every pair of the normalised texts by id at or above `threshold` percent, best first.
 
-    About 0.2 s for 1,000 texts, all pairs of them: the words are sorted once for each text.
+    About 0.1 s for 1,000 texts, all pairs of them.
     """
-    ids = list(texts)
-    spelled = [" ".join(sorted(text.split())) for text in texts.values()]
-    found = [
-        SimilarPair(ids[place], ids[place + 1 + offset], round(score, 1))
-        for place, text in enumerate(spelled)
+    places = {key: place for place, key in enumerate(texts)}
+    spelled = {key: " ".join(sorted(text.split())) for key, text in texts.items()}
+    # By length: a text that is much longer cannot be similar enough, and is not even looked at.
+    ids = sorted(spelled, key=lambda key: len(spelled[key]))
+    sorted_texts = [spelled[key] for key in ids]
+    lengths = [len(text) for text in sorted_texts]
+    found: list[SimilarPair] = []
+    for place, (key, text) in enumerate(zip(ids, sorted_texts, strict=True), start=1):
+        end = bisect_right(lengths, len(text) * (200 - threshold) / threshold, lo=place)
         for _, score, offset in process.extract_iter(
-            text, spelled[place + 1 :], scorer=fuzz.ratio, score_cutoff=threshold
-        )
-    ]
-    return sorted(found, key=lambda pair: (-pair.score, pair.first, pair.second))
+            text, sorted_texts[place:end], scorer=fuzz.ratio, score_cutoff=threshold
+        ):
+            first, second = sorted((key, ids[place + offset]), key=places.__getitem__)
+            found.append(SimilarPair(first, second, round(score, 1)))
+    return sorted(found, key=lambda pair: (-pair.score, places[pair.first], places[pair.second]))
 
 
 class WordIndex:

@@ -54,14 +54,14 @@ def test_the_outcome_is_processed_and_remembers_its_job(job: EvolutionJob) -> No
     assert outcome.job == job
 
 
-def test_the_same_job_twice_makes_one_version(job: EvolutionJob) -> None:
+def test_e9_5_the_same_job_twice_makes_one_version(job: EvolutionJob) -> None:
     """ENGINE.md E9, point 5."""
     run_evolution(str(job.pk))
     assert run_evolution(str(job.pk)) == "nothing to claim"
     assert job.playbook.versions.count() == 2
 
 
-def test_two_jobs_make_consecutive_versions(job: EvolutionJob, alice: User) -> None:
+def test_e9_6_two_jobs_make_consecutive_versions(job: EvolutionJob, alice: User) -> None:
     """ENGINE.md E9, point 6: no bullet is lost between them."""
     run_evolution(str(job.pk))
     make_outcome(job.playbook, alice, notes="lesson: Pin every dependency with its hash.")
@@ -178,7 +178,7 @@ def test_a_persons_edit_meanwhile_is_never_overwritten(job: EvolutionJob, alice:
     assert Delta.objects.get(reason_code="conflict").status == "rejected"
 
 
-def test_after_the_lease_of_a_dead_worker_the_job_runs_again(job: EvolutionJob) -> None:
+def test_e9_15_after_the_lease_of_a_dead_worker_the_job_runs_again(job: EvolutionJob) -> None:
     """ENGINE.md E9, point 15."""
     assert claim_job(str(job.pk)) is not None
     EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
