@@ -85,7 +85,8 @@ def bullet_history(
     `most_votes`: only so many; None gives every one.
     """
     rows = playbook.bullets.select_related("section", "merged_into")
-    bullet = rows.filter(public_id=bullet_id).first()
+    # PostgreSQL refuses to compare with a NUL; no id has one.
+    bullet = rows.filter(public_id=bullet_id).first() if bullet_id.isprintable() else None
     if bullet is None:
         raise NotFound("bullet", "List the bullets to see their ids.")
     changes = list(_changes(playbook.deltas.filter(bullet_public_id=bullet.public_id)))
