@@ -13,9 +13,9 @@ import inspect
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast
+from typing import Annotated, Any, Literal, Protocol, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from evolution.engine.generator import Generation
 from evolution.engine.numbers import same_number
@@ -55,8 +55,8 @@ class Feedback(BaseModel):
 
     status: Literal["success", "failure", "partial"]
     score: float = Field(ge=0, le=1)
-    message: str = ""
-    ground_truth: str | None = None
+    message: Annotated[str, AfterValidator(clean_text)] = ""
+    ground_truth: Annotated[str, AfterValidator(clean_text)] | None = None
 
 
 class Environment(Protocol):

@@ -34,9 +34,10 @@ def ready_job(training: Training, key: str, outcomes: Sequence[OutcomeInput]) ->
     """
     job_id = job_id_of(training, key)
     with transaction.atomic():
-        training.touch()
+        # Playbook before run: the same order as where a run begins, so no deadlock.
         rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
         playbook = rows.select_related("current_version").get(pk=training.playbook_id)
+        training.touch()
         job = EvolutionJob.objects.filter(pk=job_id).first()
         if job is not None and job.status == EvolutionJob.Status.COMPLETED:
             return job

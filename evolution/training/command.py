@@ -121,7 +121,8 @@ class TrainingCommand(BaseCommand):
         if path is not None:
             title = f"{self.playbook.name}: {self.kind} training"
             path.write_text(plot(adapted.progress.points, title=title), encoding="utf-8")
-        self.stderr.write(told(summary))
+        screen: Any = self.stderr._out  # as above: and no red for what is no error
+        screen.write(f"{told(summary)}\n")
         self._print(summary)
 
     def _context(self, training: Training, adapted: Adapted | Streamed) -> dict[str, Any]:

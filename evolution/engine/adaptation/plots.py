@@ -1,14 +1,15 @@
 """A run as a picture: accuracy and the playbook's size over batches, in a small SVG of our own."""
 
+import math
 from collections.abc import Callable, Sequence
 from html import escape
 
 from evolution.engine.adaptation.parts import Point
 
 WIDTH, HEIGHT = 760, 420
-LEFT, RIGHT, TOP, BOTTOM = 64, 64, 48, 56
+LEFT, RIGHT, TOP, BOTTOM = 64, 64, 66, 56
 COLOURS = {"validation": "#1d4ed8", "window": "#1d4ed8", "test": "#b45309"}
-SIZE_COLOUR = "#64748b"
+SIZE_COLOUR = "#cbd5e1"
 STYLE = "font: 13px system-ui, sans-serif; fill: #1e293b"
 
 
@@ -26,7 +27,7 @@ def plot(points: Sequence[Point], *, title: str) -> str:
         parts += _line([p for p in points if p.split == split], x, COLOURS.get(split, "#000"))
         parts.append(_legend(number, split, COLOURS.get(split, "#000")))
     parts.append(_legend(len(splits), "playbook (tokens)", SIZE_COLOUR))
-    heading = _text(WIDTH / 2, 22, title, anchor="middle", weight="600")
+    heading = _text(WIDTH / 2, 20, title, anchor="middle", weight="600")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'role="img" aria-label="{escape(title)}" style="{STYLE}">\n'
@@ -44,7 +45,7 @@ def _bars(points: Sequence[Point], x: Callable[[int], float], most: int) -> list
     sizes = {point.step: point for point in points}
     return [
         f'<rect x="{x(step) - 5:.1f}" y="{_y(point.tokens / most):.1f}" width="10" '
-        f'height="{_y(0) - _y(point.tokens / most):.1f}" fill="#cbd5e1">'
+        f'height="{_y(0) - _y(point.tokens / most):.1f}" fill="{SIZE_COLOUR}">'
         f"<title>after {step}: {point.bullets} bullets, {point.tokens} tokens</title></rect>"
         for step, point in sizes.items()
     ]
@@ -59,7 +60,7 @@ def _axes(last: int, most: int, x: Callable[[int], float]) -> list[str]:
         )
         parts.append(_text(LEFT - 8, y + 4, f"{tenths * 10} %", anchor="end"))
         parts.append(_text(WIDTH - RIGHT + 8, y + 4, f"{most * tenths // 10:,}"))
-    for step in sorted({round(last * part / 5) for part in range(6)}):
+    for step in range(0, last + 1, max(1, math.ceil(last / 8))):
         parts.append(_text(x(step), HEIGHT - BOTTOM + 20, str(step), anchor="middle"))
     parts.append(_text(WIDTH / 2, HEIGHT - BOTTOM + 40, "batches learnt", anchor="middle"))
     return parts

@@ -53,15 +53,16 @@ def _sample(line: str, sample_id: str, place: str, need_target: bool) -> Sample:
             f"{place}: write a JSON object with `context` or `question`, and `target`."
         ) from None
     question, context = clean_text(row.question), clean_text(row.context)
+    target = clean_text(row.target)
     if not (question.strip() or context.strip()):
         raise DatasetError(f"{place}: it has neither `question` nor `context`.")
-    if need_target and not row.target.strip():
+    if need_target and not target.strip():
         raise DatasetError(f"{place}: it has no `target`.")
     if len(question) + len(context) > MOST_CHARS:
         raise DatasetError(f"{place}: the task is longer than {MOST_CHARS:,} characters.")
     if not question.strip():
         question, context = context, ""
-    return Sample(Question(sample_id, question, context), row.target)
+    return Sample(Question(sample_id, question, context), target)
 
 
 def split_samples(
