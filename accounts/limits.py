@@ -1,9 +1,12 @@
 """Rate limits: one list in settings.RATE_LIMITS, counted by django-ratelimit."""
 
+import time
+
 from django.conf import settings
 from django_ratelimit.core import get_usage
 
 from accounts.errors import RateLimited
+from accounts.models import RateCounter
 
 
 def take_rate(name: str, key: str) -> None:
@@ -24,3 +27,8 @@ def take_rate(name: str, key: str) -> None:
             f"Over the limit of {settings.RATE_LIMITS[name]} for {name}. Try again in {wait} s.",
             retry_after=wait,
         )
+
+
+def forget_used_up_rates() -> None:
+    """Drop the counters of windows that are over; Redis does so by itself."""
+    RateCounter.objects.filter(expires_at__lt=time.time()).delete()

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import DataError, OperationalError
+from django.db import DataError, InterfaceError, InternalError, OperationalError
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions
@@ -22,6 +22,8 @@ from config.middleware import request_id
 
 logger = logging.getLogger(__name__)
 MAX_DEPTH = 20
+# PostgreSQL ends an idle transaction with an InternalError.
+NO_DATABASE = (OperationalError, InternalError, InterfaceError)
 MAX_INTEGER = 2**63 - 1
 
 
@@ -143,7 +145,7 @@ class CursorPages(CursorPagination):
     ) -> list[Any] | None:
         try:
             return super().paginate_queryset(queryset, request, view)
-        except (ValidationError, ValueError):
+        except (ValidationError, ValueError, OverflowError):
             # A position that is no value of the ordering column.
             raise _bad_cursor() from None
 
@@ -162,7 +164,7 @@ def handle_error(error: Exception, context: dict[str, Any]) -> Response | None:
         response["WWW-Authenticate"] = "Bearer"
     if isinstance(known, RateLimited):
         response["Retry-After"] = str(known.retry_after)
-    if isinstance(error, OperationalError):
+    if isinstance(error, NO_DATABASE):
         response["Retry-After"] = "1"
     return response
 
@@ -196,7 +198,7 @@ def _from_database(error: Exception) -> AceError | None:
     if isinstance(error, DataError):
         logger.warning("The database refused a value: %s", type(error.__cause__).__name__)
         return Invalid("A value is out of range or malformed. Check numbers and texts.")
-    if isinstance(error, OperationalError):
+    if isinstance(error, NO_DATABASE):
         logger.exception("The database could not answer")
         return _plain(503, "busy", "The database is busy. Try again in a moment.")
     return None

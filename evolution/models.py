@@ -65,6 +65,7 @@ class EvolutionJob(Row):
     rung_at = models.DateTimeField(null=True, help_text="when the queue was last told")
     cancel_requested_at = models.DateTimeField(null=True)
     wait_reason = models.CharField(max_length=300, blank=True)
+    waits = models.PositiveIntegerField(default=0, help_text="in a row; each makes the next longer")
     error_code = models.CharField(max_length=40, blank=True)
     error_message = models.CharField(max_length=500, blank=True)
     token_totals = models.JSONField(default=dict)
@@ -101,7 +102,7 @@ class EvolutionJob(Row):
         return reverse("evolution:job", args=[self.pk])
 
     def start(self, *, now: datetime, lease: timedelta, deadline: timedelta) -> None:
-        """queued → running, under a new fence; the first start fixes the deadline."""
+        """queued → running, under a new fence; each start has the whole deadline before it."""
         self.status, self.fence = self.Status.RUNNING, self.fence + 1
         self.started_at = self.started_at or now
         self.deadline_at = now + deadline
@@ -114,6 +115,7 @@ class EvolutionJob(Row):
         self.lease_expires_at = None
         self.next_attempt_at, self.wait_reason = until, reason[:300]
         self.attempt += int(costs_attempt)
+        self.waits += 1
 
     def complete(self, *, now: datetime, version: Version | None, outcomes: int) -> None:
         """running → completed; `version` is None when nothing changed."""
@@ -124,20 +126,21 @@ class EvolutionJob(Row):
     def fail(self, *, now: datetime, code: str, message: str) -> None:
         """→ failed, with a reason that a person can act on."""
         self.status, self.fence = self.Status.FAILED, self.fence + 1
-        self.error_code, self.error_message = code, message[:500]
+        self.error_code, self.error_message, self.wait_reason = code, message[:500], ""
         self.lease_expires_at, self.completed_at = None, now
 
     def cancel(self, *, now: datetime) -> None:
         """→ cancelled; a worker that still thinks finds its fence gone."""
         self.status, self.fence = self.Status.CANCELLED, self.fence + 1
-        self.cancel_requested_at = self.cancel_requested_at or now
+        self.cancel_requested_at, self.wait_reason = self.cancel_requested_at or now, ""
         self.lease_expires_at, self.completed_at = None, now
 
     def requeue(self) -> None:
         """failed or cancelled → queued, to bind a new set of outcomes; reflections are kept."""
         self.status, self.phase = self.Status.QUEUED, self.Phase.BIND
         self.fence += 1
-        self.attempt = self.rescues = 0
+        self.attempt = self.rescues = self.waits = 0
+        self.wait_reason = ""
         self.outcome_set_hash = self.curation_key = self.error_code = self.error_message = ""
         self.curation = self.from_version = self.next_attempt_at = self.rung_at = None
         self.cancel_requested_at = self.completed_at = self.deadline_at = None

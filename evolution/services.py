@@ -20,7 +20,10 @@ from playbooks.models import Playbook
 
 @dataclass(frozen=True)
 class Report:
-    """What became of one report. `is_new` is false when an idempotency key was repeated."""
+    """What became of one report: `job` is the evolution that it started, if any.
+
+    `is_new` is false when an idempotency key was repeated; a repeat starts nothing.
+    """
 
     outcome: Outcome
     pending_outcomes: int
@@ -79,7 +82,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
         locked = _lock(playbook)
         known = _known_report(report)
         if known is not None:
-            return Report(known, pending_count(locked), known.job, is_new=False)
+            return Report(known, pending_count(locked), None, is_new=False)
         take_rate("report_outcome", str(by.user.pk))
         if report.version_assumed and locked.current_version is not None:
             report.version = locked.current_version
@@ -150,6 +153,7 @@ def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
             )
         if EvolutionJob.objects.active().filter(playbook=job.playbook_id).exists():
             raise Conflict("Another evolution of this playbook is active.", code="already_active")
+        take_rate("trigger_evolution", str(job.playbook_id))
         job.requeue()
         job.save()
         ring(job.pk, now=database_now())

@@ -29,3 +29,12 @@ def is_due(
     if enough_pending(pending, threshold=threshold):
         return "threshold"
     return "time" if time_is_up(pending, hours=hours, since=since, now=now) else None
+
+
+def cool_off(failures: int) -> timedelta:
+    """How long automatic evolutions pause after so many failures in a row.
+
+    10 minutes, doubling to a day: a refused key or a collapse guard would otherwise be met, and
+    paid for, again with every further report. A person can still trigger or retry at once.
+    """
+    return min(timedelta(minutes=10) * (1 << min(failures - 1, 10)), timedelta(days=1))

@@ -1,6 +1,7 @@
 """Making the one active job of a playbook. Callers hold an open transaction."""
 
 from datetime import datetime
+from itertools import takewhile
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -10,8 +11,11 @@ from accounts.models import User
 from evolution.clock import database_now
 from evolution.jobs import ring
 from evolution.models import EvolutionJob, Outcome
-from evolution.threshold import is_due, time_is_up
+from evolution.threshold import cool_off, is_due, time_is_up
 from playbooks.models import Playbook
+
+LOOK_BACK = 10
+"""Ended jobs that are looked at for failures in a row."""
 
 
 def ensure_job(playbook: Playbook, *, trigger: str, by: User | None) -> tuple[EvolutionJob, bool]:
@@ -35,6 +39,8 @@ def ensure_job(playbook: Playbook, *, trigger: str, by: User | None) -> tuple[Ev
 
 def trigger_if_due(playbook: Playbook, *, pending: int, by: User | None) -> EvolutionJob | None:
     """The job that one of the two rules asks for after a report or an evolution, or None."""
+    if is_cooling_off(playbook):
+        return None
     cause = is_due(
         pending,
         threshold=playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
@@ -55,6 +61,16 @@ def trigger_if_time_is_up(playbook: Playbook, *, pending: int) -> EvolutionJob |
     if not time_is_up(pending, hours=hours_of(playbook), since=since, now=database_now()):
         return None
     return ensure_job(playbook, trigger="time", by=None)[0]
+
+
+def is_cooling_off(playbook: Playbook) -> bool:
+    """The last evolutions failed, and the pause that follows is not over."""
+    ended = EvolutionJob.objects.filter(playbook=playbook, completed_at__isnull=False)
+    last = ended.order_by("-completed_at").values_list("status", "completed_at")[:LOOK_BACK]
+    failures = list(takewhile(lambda job: job[0] == EvolutionJob.Status.FAILED, last))
+    if not failures or failures[0][1] is None:
+        return False
+    return database_now() < failures[0][1] + cool_off(len(failures))
 
 
 def hours_of(playbook: Playbook) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -160,26 +160,27 @@ def update_playbook(
     time_threshold_hours: int | Keep | None = KEEP,
 ) -> Playbook:
     """The given settings apply from now on; a threshold of None is the operator's default."""
+    given: dict[str, Any] = {}
     if name is not None:
-        playbook.name = clean_name(name)
+        given["name"] = clean_name(name)
     if description is not None:
-        playbook.description = clean_description(description)
+        given["description"] = clean_description(description)
     if token_budget is not None:
         check_number("token_budget", token_budget, least=1, most=MAX_TOKEN_BUDGET)
-        playbook.token_budget = token_budget
+        given["token_budget"] = token_budget
     if outcome_threshold is not KEEP:
-        playbook.outcome_threshold = check_number(
+        given["outcome_threshold"] = check_number(
             "outcome_threshold", outcome_threshold, least=1, most=MAX_OUTCOME_THRESHOLD
         )
     if time_threshold_hours is not KEEP:
-        playbook.time_threshold_hours = check_number(
+        given["time_threshold_hours"] = check_number(
             "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
         )
-    playbook.save(update_fields=[*SETTINGS, "updated_at"])
+    for field, value in given.items():
+        setattr(playbook, field, value)
+    # Only what was given: the row in hand may be older than somebody else's change of the rest.
+    playbook.save(update_fields=[*given, "updated_at"])
     return playbook
-
-
-SETTINGS = ("name", "description", "token_budget", "outcome_threshold", "time_threshold_hours")
 
 
 def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:

@@ -31,6 +31,8 @@ def run_evolution(job_id: str) -> str:
     Returns a word for the queue's log: what became of this call.
     """
     try:
+        # Before the claim: a group that takes messages is alive, whatever they are about.
+        beat()
         claim = claim_job(job_id)
         return "nothing to claim" if claim is None else _run(claim)
     except FenceLost:

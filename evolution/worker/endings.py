@@ -17,9 +17,9 @@ FIRST_WAIT_SECONDS = 10
 LONGEST_WAIT_SECONDS = 600
 
 
-def backoff(attempt: int) -> timedelta:
+def backoff(waits: int) -> timedelta:
     """10 s doubling to 10 min, each with up to half as much again, so that jobs spread out."""
-    seconds: float = min(FIRST_WAIT_SECONDS * 2**attempt, LONGEST_WAIT_SECONDS)
+    seconds: float = min(FIRST_WAIT_SECONDS * 2 ** min(waits, 10), LONGEST_WAIT_SECONDS)
     return timedelta(seconds=seconds * random.uniform(1, 1.5))  # noqa: S311 - jitter, no secret
 
 
@@ -40,7 +40,7 @@ def put_back(
             job.attempt += 1
             give_up(job, code="attempts_used_up", message=f"Failed {job.attempt} times: {reason}")
             return job.status
-        wait = max(backoff(job.attempt), timedelta(seconds=retry_after or 0))
+        wait = max(backoff(job.waits), timedelta(seconds=retry_after or 0))
         job.wait(until=database_now() + wait, reason=reason, costs_attempt=costs_attempt)
         job.save()
     return "waiting"

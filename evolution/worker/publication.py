@@ -22,13 +22,18 @@ NEARLY_FULL = 0.8
 def publish(claim: Claim, evolved: Evolved) -> None:
     """Everything that the job found out becomes true at once, or nothing does.
 
-    Raises FenceLost, and CollapseGuard when the new version would lose too much.
+    An archived playbook stays as it is: the job is cancelled. Raises FenceLost, and CollapseGuard
+    when the new version would lose too much.
     """
+    uses = bullet_uses(Playbook.objects.get(pk=claim.playbook_id))
     with transaction.atomic():
         # Playbook before job: the same order as in reports and triggers, so no deadlock.
         rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
         playbook = rows.get(pk=claim.playbook_id)
         job = claim.lock()
+        if playbook.is_archived:
+            cancel(job)
+            return
         publication = publish_deltas(
             playbook=playbook,
             operations=evolved.operations,
@@ -38,7 +43,7 @@ def publish(claim: Claim, evolved: Evolved) -> None:
             base=job.from_version,
             machine=True,
             outcome_count=len(evolved.reflections),
-            uses=bullet_uses(playbook),
+            uses=uses,
         )
         if evolved.refined_to is not None:
             playbook.refined_to = evolved.refined_to
@@ -50,6 +55,13 @@ def publish(claim: Claim, evolved: Evolved) -> None:
         job.complete(now=database_now(), version=publication.version, outcomes=processed)
         job.save()
         trigger_if_due(playbook, pending=pending_count(playbook), by=None)
+
+
+def cancel(job: EvolutionJob) -> None:
+    """→ cancelled with its outcomes free again, inside the caller's transaction."""
+    job.cancel(now=database_now())
+    job.save()
+    job.release_outcomes()
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:

@@ -8,8 +8,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
+from accounts.limits import forget_used_up_rates
 from evolution.clock import database_now
-from evolution.jobs import ring
+from evolution.jobs import is_crowded, ring
 from evolution.models import EvolutionJob, Outcome
 from evolution.services import pending_count
 from evolution.triggers import trigger_if_time_is_up
@@ -26,6 +27,7 @@ def sweep() -> dict[str, int]:
     """One round, harmless when several hosts run it at once; returns what it did."""
     now = database_now()
     forget_old_beats()
+    forget_used_up_rates()
     return {
         "rescued": sum(_rescue(job_id, now) for job_id in _expired(now)),
         "triggered": sum(_trigger(playbook) for playbook in _waiting(now)),
@@ -51,6 +53,9 @@ def _rescue(job_id: UUID, now: datetime) -> int:
 
 
 def _unheard(now: datetime) -> list[UUID]:
+    """Jobs to ring again; none while the queue is crowded, where rings would only pile up."""
+    if is_crowded():
+        return []
     jobs = EvolutionJob.objects.unheard(now, SILENCE).order_by("created_at")
     return list(jobs.values_list("pk", flat=True)[:AT_ONCE])
 
@@ -93,7 +98,7 @@ def _hours_over(now: datetime) -> Q:
 def _trigger(playbook: Playbook) -> int:
     with transaction.atomic():
         rows = Playbook.objects.select_for_update(of=("self",), no_key=True, skip_locked=True)
-        locked = rows.filter(pk=playbook.pk).first()
+        locked = rows.active().filter(pk=playbook.pk).first()
         if locked is None:
             return 0
         job = trigger_if_time_is_up(locked, pending=pending_count(locked))

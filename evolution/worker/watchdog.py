@@ -15,20 +15,24 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Event
+from typing import TypeVar
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections
+from django.db import Error as DatabaseFault
+from django.db import close_old_connections
 
 from evolution.clock import database_now
-from evolution.jobs import send_canary
+from evolution.jobs import oldest_message, send_canary
 from evolution.worker.beats import WORKER_VARIABLE, last_beat
 from evolution.worker.sweep import sweep
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 SILENT_AFTER = timedelta(seconds=45)
+SILENT_ANYWAY = timedelta(minutes=5)
 GRACE_SECONDS = 20
 
 
@@ -54,14 +58,23 @@ class Cluster:
             preexec_fn=end_with_parent if sys.platform == "linux" else None,
         )
 
+    @property
+    def is_dead(self) -> bool:
+        return self.process.poll() is not None
+
     def is_silent(self) -> bool:
-        """It exited, or neither ran a canary nor renewed a lease for SILENT_AFTER."""
-        if self.process.poll() is not None:
-            return True
+        """It took no message and renewed no lease for SILENT_AFTER, though messages wait.
+
+        Any group may take a canary, so on several hosts an idle one can go without for a while:
+        silence counts at once only while messages lie about, else after SILENT_ANYWAY.
+        """
         if time.monotonic() - self.started < SILENT_AFTER.total_seconds():
             return False
-        beat = last_beat(self.worker)
-        return beat is None or database_now() - beat > SILENT_AFTER
+        now = database_now()
+        silence = now - (last_beat(self.worker) or datetime.min.replace(tzinfo=UTC))
+        if silence <= SILENT_AFTER:
+            return False
+        return silence > SILENT_ANYWAY or oldest_message(now) > SILENT_AFTER
 
     def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Let running tasks end for `grace` seconds, then end the whole group."""
@@ -93,18 +106,33 @@ def watch(stopping: Event, *, start: Callable[[], Cluster] = Cluster) -> None:
 def _round(cluster: Cluster, start: Callable[[], Cluster]) -> Cluster:
     """One look at the cluster; the same one, or its successor."""
     close_old_connections()
-    try:
-        done = sweep()
-        send_canary()
-        silent = cluster.is_silent()
-    except DatabaseError as error:
-        # The database is away; the workers wait for it too, so silence proves nothing now.
-        logger.warning("no database: %s", type(error).__name__)
-        return cluster
-    if any(done.values()):
-        logger.info("sweep: %s", done)
-    if not silent:
-        return cluster
-    logger.error("the worker group fell silent: starting it again")
+    if cluster.is_dead:
+        logger.error("the worker group ended: starting it again")
+        return _restarted(cluster, start)
+    _without_failing(sweep_and_tell)
+    _without_failing(send_canary)
+    if _without_failing(cluster.is_silent):
+        logger.error("the worker group fell silent: starting it again")
+        return _restarted(cluster, start)
+    return cluster
+
+
+def _restarted(cluster: Cluster, start: Callable[[], Cluster]) -> Cluster:
     cluster.kill()
     return start()
+
+
+def sweep_and_tell() -> None:
+    """Sweep, and log what it found to do."""
+    done = sweep()
+    if any(done.values()):
+        logger.info("sweep: %s", done)
+
+
+def _without_failing(step: Callable[[], T]) -> T | None:
+    """What the step returns; None while the database is away, which is no fault of the workers."""
+    try:
+        return step()
+    except DatabaseFault as error:
+        logger.warning("%s: no database (%s)", step.__name__, type(error).__name__)
+        return None

@@ -4,7 +4,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import DataError, OperationalError
+from django.db import DataError, InterfaceError, InternalError, OperationalError
 from django.test import Client
 from pytest_django import Settings
 
@@ -82,8 +82,9 @@ def test_a_value_that_the_database_refuses_is_the_callers(alice: User) -> None:
         error_of(Rest.of(alice).get("/auth/api-keys"), 400)
 
 
-def test_a_busy_database_says_when_to_come_back(alice: User) -> None:
-    with patch("accounts.api.ApiKey.objects.for_user", side_effect=OperationalError):
+@pytest.mark.parametrize("fault", [OperationalError, InternalError, InterfaceError])
+def test_a_busy_database_says_when_to_come_back(alice: User, fault: type[Exception]) -> None:
+    with patch("accounts.api.ApiKey.objects.for_user", side_effect=fault):
         answer = Rest.of(alice).get("/auth/api-keys")
     assert error_of(answer, 503)["code"] == "busy"
     assert answer["Retry-After"] == "1"

@@ -47,8 +47,20 @@ def encoded(position: str) -> str:
     return base64.b64encode(f"p={position}".encode()).decode()
 
 
-ROUTES = ["/playbooks", "/playbooks/{}/versions", "/playbooks/{}/sections"]
-CURSORS = ["x", "%00", "é", "!!!", encoded("garbage"), encoded("2026-99-99"), encoded("%00")]
+ROUTES = [
+    *("/playbooks", "/playbooks/{}/versions"),
+    *("/playbooks/{}/sections", "/playbooks/{}/outcomes"),
+]
+CURSORS = [
+    encoded("0001-01-01T00:00:00+23:59"),
+    "x",
+    "%00",
+    "é",
+    "!!!",
+    encoded("garbage"),
+    encoded("2026-99-99"),
+    encoded("%00"),
+]
 
 
 @pytest.mark.parametrize("cursor", CURSORS)

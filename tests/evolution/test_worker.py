@@ -8,7 +8,7 @@ from django.db import OperationalError
 from accounts.errors import Conflict
 from accounts.models import User
 from accounts.scopes import Principal
-from evolution import worker
+from evolution import jobs, worker
 from evolution.clock import database_now
 from evolution.engine.llm import CredentialError, TransientError
 from evolution.models import EvolutionJob, Outcome
@@ -204,6 +204,57 @@ def test_a_live_lease_is_left_alone(job: EvolutionJob) -> None:
 def test_a_job_whose_message_was_lost_is_rung_again(job: EvolutionJob) -> None:
     EvolutionJob.objects.update(rung_at=database_now() - timedelta(minutes=1))
     assert sweep()["rung"] == 1
+    assert sweep()["rung"] == 0
+
+
+def test_the_evolution_of_an_archived_playbook_is_cancelled(job: EvolutionJob, alice: User) -> None:
+    playbooks.archive_playbook(playbook=job.playbook, by=Principal.of(alice))
+    run_evolution(str(job.pk))
+    job.refresh_from_db()
+    assert (job.status, job.playbook.versions.count()) == ("cancelled", 1)
+    assert Outcome.objects.pending().count() == 1
+
+
+def test_after_a_failure_reports_start_nothing_until_the_pause_is_over(
+    job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "think", raising(CredentialError("bad_key", "Refused.")))
+    run_evolution(str(job.pk))
+    for _ in range(8):
+        make_outcome(job.playbook, alice)
+    assert not EvolutionJob.objects.active().exists()
+    EvolutionJob.objects.update(completed_at=database_now() - timedelta(minutes=11))
+    make_outcome(job.playbook, alice)
+    assert EvolutionJob.objects.active().exists()
+
+
+def test_a_person_need_not_wait_for_the_pause(
+    job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "think", raising(CredentialError("bad_key", "Refused.")))
+    run_evolution(str(job.pk))
+    assert trigger_evolution(playbook=job.playbook, by=Principal.of(alice)).is_new
+
+
+def test_waits_without_an_attempt_grow_too(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = TransientError("rate_limited", "Too many requests.", costs_attempt=False)
+    monkeypatch.setattr(worker, "think", raising(error))
+    for _ in range(5):
+        EvolutionJob.objects.update(next_attempt_at=None)
+        run_evolution(str(job.pk))
+    job.refresh_from_db()
+    assert (job.attempt, job.waits) == (0, 5)
+    assert job.next_attempt_at is not None
+    assert job.next_attempt_at > database_now() + timedelta(seconds=150)
+
+
+def test_a_crowded_queue_gets_no_further_rings(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MANY_MESSAGES", 1)
+    EvolutionJob.objects.update(rung_at=database_now() - timedelta(minutes=1))
     assert sweep()["rung"] == 0
 
 

@@ -166,6 +166,16 @@ def test_settings_change_one_at_a_time(alice: User, playbook: Playbook) -> None:
     assert playbook.outcome_threshold is None
 
 
+def test_a_change_of_one_setting_leaves_somebody_elses_of_another(
+    alice: User, playbook: Playbook
+) -> None:
+    by, older = Principal.of(alice), Playbook.objects.get(pk=playbook.pk)
+    services.update_playbook(playbook=playbook, by=by, name="Renamed")
+    services.update_playbook(playbook=older, by=by, token_budget=5_000)
+    playbook.refresh_from_db()
+    assert (playbook.name, playbook.token_budget) == ("Renamed", 5_000)
+
+
 @pytest.mark.parametrize(
     "fields",
     [{"token_budget": 0}, {"outcome_threshold": -1}, {"time_threshold_hours": 9_999}]
