@@ -101,7 +101,7 @@ def test_the_rules_find_nearly_all_of_the_corpus_they_were_made_with() -> None:
 
 def test_the_rules_are_right_nine_times_of_ten_on_outcomes_they_were_not_made_with() -> None:
     found = score(HELD_OUT)
-    assert (found.precision >= 0.9, found.recall >= 0.5) == (True, True), str(found)
+    assert (found.precision >= 0.9, found.recall >= 0.65) == (True, True), str(found)
 
 
 @pytest.mark.parametrize(("name", "rows"), [("tuned on", CORPUS), ("held out", HELD_OUT)])

@@ -4,32 +4,63 @@ import re
 
 # Verbs that hardly ever start a sentence as anything but an order.
 _CLEAR = """
-accept acknowledge add adjust aggregate agree align allow answer apologise apologize apply
-approve ask assert assume attach avoid be begin bind bring calculate capture carry cast choose
-cite clarify collect combine compare compute concatenate confirm consider consult contact
-convert create cross-check decide decline deduplicate define delete deploy derive describe
-detect determine disable discard divide do double-check drop edit enable encode encrypt ensure
-escalate estimate exclude execute expect explain express extract fetch fill find follow forward
-gather generate get give hide identify ignore include inform inline insert inspect install
-introduce invalidate invert invest investigate isolate iterate keep learn leave let locate look
-lower make measure merge migrate mind multiply normalise normalize notify obtain offer omit open
-override parse pass perform permit pick prefer prepare preserve prevent prioritise prioritize
-proceed profile propose protect prove provide publish put re-read re-run reach read rebuild
-recheck reconcile redact reduce refactor refer refresh refuse register reject rely remember
-remove rename repeat replace reproduce require resolve respect respond restore restrict retry
-return reuse revert rewrite rotate sanitise sanitize sanity-check save search select send
-separate simplify skip solve specify stay stick stop store strip substitute subtract summarise
-summarize take tell throw treat trim try understand unify use validate verify wait warn weigh
-wrap write
+absorb accept accompany acknowledge activate adapt add adjust adopt advise aggregate agree align
+allow alternate amend analyse analyze annotate announce anonymise anonymize answer apologise
+apologize append apply approve arrange ask assemble assert assess assign associate assume attach
+attempt authenticate authorise authorize automate avoid await be bear begin bind borrow bring
+bypass calculate capture carry cast categorise categorize centralise centralize choose cite
+clarify clone collapse collect combine communicate compare compensate compile compose compress
+compute concatenate configure confine confirm connect consider consolidate constrain construct
+consult contact contain continue convert coordinate create crop cross-check cross-reference
+deactivate debounce decide declare decline decompose decouple deduplicate defer define degrade
+delegate delete deliver deny depend deploy deprecate derive describe destroy detect determine
+develop diagnose differentiate disable discard discuss dismiss distinguish distribute divide do
+double-check drop dry-run edit eliminate embed emit emphasise emphasize employ enable enclose
+encode encourage encrypt enforce engage enlarge ensure enter enumerate erase escalate establish
+estimate evaluate examine exclude execute expand expect expire explain expose express extend
+extract favor favour fetch fill find flatten flush follow follow-up forward freeze fuzz gather
+generate get give greet grow guarantee harden hide hire hoist honor honour identify ignore
+improve include increment infer inform inherit initialise initialize inject inline insert
+inspect install intercept interpret interview introduce invalidate invert invest investigate
+invite invoke isolate iterate jot justify keep lay learn leave let localise localize locate look
+lower lowercase maintain make manage manipulate measure memorise memorize mention merge migrate
+mind mitigate monitor multiply mute negotiate nest normalise normalize notify observe obtain
+offer omit onboard open opt optimise optimize orchestrate organise organize outline overestimate
+override overwrite pad paginate paraphrase parse partition pass perform permit persist pick
+populate postpone practise predict prefer prepare preserve presume prevent prioritise prioritize
+probe proceed produce profile propagate propose protect prove provide provision prune publish
+purge put qualify quantify quit randomise randomize re-read re-run reach react read realise
+reassign rebuild receive recheck recognise recognize recommend reconcile reconnect recover
+redact redirect reduce refactor refer reflect reformat refresh refuse regenerate register
+reimburse reindex reject relate reload rely remember remind remove rename render reopen reorder
+repeat replace replicate represent reproduce require reshape resist resize resolve respect
+respond restate restore restrict restructure resubmit retain retest retrieve retry return reuse
+revert revise revoke rewrite rotate sanitise sanitize sanity-check save scroll seal search
+select send separate serialise serialize settle shorten shut simplify simulate skip smoke-test
+solve specify spell spend squash stabilise stabilize standardise standardize stay stick stop
+store strip submit substitute subtract suggest summarise summarize suppress suspend take tear
+tell terminate throttle throw tidy toggle transform translate transpose traverse treat trim
+truncate try type-check uncover underline understand undo unify unpack unpin unset unsubscribe
+uppercase upsell upvote use validate vary vectorise vectorize verify visualise visualize wait
+waive warn weigh white-list whitelist widen withdraw withhold wrap write zip
 """
 # These are nouns or stories as often ("Test failed", "Set 3"): the next word has to say more.
 _UNCLEAR = """
-back block break build cache cancel cap change check close commit copy count document escape
-factor fall filter first fix force format group guard handle index join label limit link list
-lock log map mark match mock model move name note order own pause pin plan point pool post
-prefix print process pull push queue quote raise rank record reply report request reset restart
-round route run scale scan schedule seed serve set share show sign sort split stage start state
-step stub sum switch sync tag talk test track turn type update upgrade upload walk watch work
+abstract address alert archive audit back base bill block book boost bound break budget buffer
+build bump bundle cache call cancel cap catch chain challenge change check clean clear close
+code comment commit complete copy correct correlate count cut date debug decrease delay demand
+diff display document double draft draw dump duplicate edge email end escape exchange exercise
+exit face factor fail fall feed fence file filter first fix flag focus force fork format frame
+free gate grant ground group guard hand handle hash head help highlight hold import increase
+index issue join kill label lead limit link lint list load lock log map mark match mirror mock
+model mount move name note notice null offset order own patch pause phrase pin pivot place plan
+plot point poll pool post practice prefix present price print process program prompt pull push
+query question queue quote raise rank rate recall record reference refund release repair replay
+reply report request reserve reset restart resume review roll round route run sample scale scan
+schedule secure seed segment serve set shape share ship show sign sketch slice snapshot sort
+split spot stack stage start state step stream stress structure stub study sum supply support
+surface swap sweep switch sync tag talk target test tie time trace track trade transfer trigger
+trust turn type update upgrade upload version view visit vote wake walk warm watch work
 """
 _IRREGULAR = {
     "be": "been",
@@ -66,6 +97,25 @@ _IRREGULAR = {
     "tell": "told",
     "throw": "thrown",
     "understand": "understood",
+    "bear": "borne",
+    "buy": "bought",
+    "catch": "caught",
+    "draw": "drawn",
+    "feed": "fed",
+    "freeze": "frozen",
+    "grow": "grown",
+    "hold": "held",
+    "lay": "laid",
+    "lead": "led",
+    "overwrite": "overwritten",
+    "shut": "shut",
+    "spend": "spent",
+    "tear": "torn",
+    "undo": "undone",
+    "withdraw": "withdrawn",
+    "withhold": "withheld",
+    "wake": "woken",
+    "quit": "quit",
     "write": "written",
 }
 _DOUBLED = {
@@ -157,15 +207,43 @@ BETTER = re.compile(
     re.IGNORECASE,
 )
 
+# `Every list needs an upper limit`, `Alerts need an owner`: about a kind of thing, not one of them.
+NEED = re.compile(
+    r"(?:(?:every|each|all|any|no)\s+[^?,;:]{2,80}?\b"
+    r"(?:must|needs?|has to|have to|requires?|belongs?|should)\s|"
+    r"(?!(?:yes|this|these|those|users?|customers?|tests)\b)(?:[a-z-]+\s){0,2}[a-z-]{3,}[^su\W]s\s+"
+    r"(?:must\s+(?:not\s+)?(?:have|carry|contain|name|start|end|match|stay)|(?:always\s+)?need)\s+"
+    r"(?:an?|the|their|at least|one|two|no)\b)",
+    re.IGNORECASE,
+)
+EQUATION = re.compile(
+    r"(?:[A-Z][A-Za-z]+|[A-Za-z]+(?:\s[\w()%&/-]+){1,6})\s=\s"
+    r"(?=[^;{}=]{5,200}$)[^;{}=]*(?:[-+*/×÷]|\b(?:minus|plus|times|divided by|sum of|share of)\b)"
+)
+IDEALLY = re.compile(
+    rf"ideally,?\s+(?:one|you|we|i)\s+(?:would|should|could)\s+(?:first\s+)?(?={_ANY_VERB})",
+    re.IGNORECASE,
+)
+
 
 def reworded(sentence: str) -> str:
     """The order in `Next time, check …`, `It is better to …`, `I should have checked …`.
 
     Any other sentence comes back as it is.
     """
-    if match := NEXT_TIME.match(sentence) or BETTER.match(sentence):
+    if match := _first(sentence):
         sentence = sentence[match.end() :]
     elif (match := HINDSIGHT.match(sentence)) and match["verb"].lower() in BASE:
         verb = BASE[match["verb"].lower()]
         sentence = f"{'do not ' if match['no'] else ''}{verb} {match['rest']}"
     return sentence
+
+
+def _first(sentence: str) -> re.Match[str] | None:
+    """The opening that an order follows, if any."""
+    return NEXT_TIME.match(sentence) or BETTER.match(sentence) or IDEALLY.match(sentence)
+
+
+def is_advice(sentence: str) -> bool:
+    """True for an order, a rule about a kind of thing, and a formula."""
+    return any(form.match(sentence) for form in (ADVICE, RULE, NEED, EQUATION))

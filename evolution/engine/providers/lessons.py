@@ -16,7 +16,7 @@ from evolution.engine.providers.imperatives import (
     FIRM,
     HINDSIGHT,
     NEXT_TIME,
-    RULE,
+    is_advice,
     reworded,
 )
 from evolution.engine.quoting import clean_text
@@ -49,13 +49,16 @@ _BY_WORDS = (
     *("lesson", "lessons", "lesson learned", "lesson learnt", "lessons learned"),
     *("learned", "learnt", "learning", "learnings", "what i learned", "what we learned"),
     *("takeaway", "takeaways", "insight", "insights", "tip", "rule"),
-    *("note to self", "important", "recommendation", "next time"),
+    *("note to self", "important", "recommendation", "next time", "hint", "pro tip"),
+    *("keep in mind", "good to know", "worth knowing", "one thing to watch out for"),
 )
 _MARKERS = {
     **dict.fromkeys(_BY_WORDS, ""),
     **dict.fromkeys(("strategy", "best practice", "remember", "always", "do"), STRATEGIES),
-    **dict.fromkeys(("avoid", "never", "mistake", "pitfall", "gotcha", "caution"), MISTAKES),
-    **dict.fromkeys(("warning", "don't", "don’t", "do not"), MISTAKES),
+    **dict.fromkeys(
+        ("avoid", "never", "mistake", "pitfall", "gotcha", "caution", "beware"), MISTAKES
+    ),
+    **dict.fromkeys(("beware", "warning", "don't", "don’t", "do not"), MISTAKES),
     **dict.fromkeys(("formula", "calculation"), FORMULAS),
     **dict.fromkeys(("code", "snippet", "template"), CODE),
     **dict.fromkeys(("heuristic", "rule of thumb"), HEURISTICS),
@@ -187,7 +190,7 @@ def _advice_in(text: str) -> Iterator[Lesson]:
     """Sentences that give advice by their form."""
     for sentence in _SENTENCE.split(text):
         tidy = _tidy(reworded(_tidy(sentence)))
-        if (ADVICE.match(tidy) or RULE.match(tidy)) and _is_worth_keeping(tidy):
+        if is_advice(tidy) and _is_worth_keeping(tidy):
             yield Lesson(section_of(tidy), tidy)
 
 
