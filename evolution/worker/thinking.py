@@ -1,7 +1,10 @@
 """Think: from a claim to judged operations, with no transaction open and every step stored."""
 
+from functools import cache
+
 from django.conf import settings
 
+from evolution.engine.breaker import Breaker, GuardedLLM
 from evolution.engine.budgets import Budget, CappedLLM
 from evolution.engine.evolve import Engine, Evolved, OutcomeInput, PlaybookInput, evolve
 from evolution.engine.grow_refine import Find
@@ -65,13 +68,21 @@ def connect(ledger: UsageLedger) -> LLM:
     """The configured endpoint, metered by the ledger and held to its budget if it has one."""
     from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415 - as above
 
-    llm = OpenAILLM(
-        api_key=settings.OPENAI_API_KEY,
-        base_url=settings.OPENAI_BASE_URL or None,
+    base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
+    bare = OpenAILLM(
+        api_key=api_key,
+        base_url=base_url or None,
         deadline=settings.LLM_DEADLINE_SECONDS,
         ledger=ledger,
     )
+    llm = GuardedLLM(bare, breaker_of(base_url, api_key))
     return llm if ledger.budget is None else CappedLLM(llm, ledger.budget)
+
+
+@cache
+def breaker_of(base_url: str, api_key: str) -> Breaker:
+    """This process's one breaker for an address and a key."""
+    return Breaker()
 
 
 def choose_find(claim: Claim, ledger: UsageLedger) -> Find | None:
