@@ -22,7 +22,7 @@ from evolution.worker.ledger import UsageLedger
 from evolution.worker.thinking import choose_engine, connect
 from playbooks.models import Playbook
 
-ROLES = ("generator", "reflector", "curator")
+PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,10 @@ def models() -> dict[str, str]:
 
 def role_config() -> dict[str, Any]:
     """What could change an answer: a run is only resumed with the same."""
-    return {"models": models(), "prompts": {role: load_prompt(role).label for role in ROLES}}
+    return {
+        "models": models() | {"embeddings": settings.ACE_EMBEDDING_MODEL},
+        "prompts": {name: load_prompt(name).label for name in PROMPTS},
+    }
 
 
 def price(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:

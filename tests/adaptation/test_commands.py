@@ -32,6 +32,21 @@ def test_a_dry_run_tells_the_plan_and_asks_and_writes_nothing(
     assert llm.count() == AdaptationRun.objects.count() == 0
 
 
+def test_without_validation_samples_a_share_of_the_data_set_is_held_back(
+    blank: Playbook, world: dict[str, Path], llm: LearningLLM
+) -> None:
+    plan = train(blank, world, dry_run=True, val_dataset=None, val_split=0.3)
+    assert plan["samples"] == {"train": 7, "validation": 3, "test": 10}
+
+
+def test_a_function_of_ones_own_judges(
+    blank: Playbook, world: dict[str, Path], llm: LearningLLM
+) -> None:
+    right = "call:tests.adaptation.test_environments:slowly_right"
+    assert train(blank, world, environment=right)["test"]["after"] == 0.2
+    assert set(Outcome.objects.values_list("signal", flat=True)) == {"test"}
+
+
 def test_the_table_the_bar_and_the_plot_show_the_run(
     blank: Playbook, world: dict[str, Path], llm: LearningLLM, tmp_path: Path
 ) -> None:

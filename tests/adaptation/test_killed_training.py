@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from django.conf import settings
+from django.conf import LazySettings, settings
 from django.db import connection
 
 from accounts.models import User
@@ -18,9 +18,11 @@ from playbooks.models import Playbook
 from playbooks.services import verify_playbook
 from tests.adaptation.commands import train
 from tests.factories import make_playbook
+from tests.fake_llm import FakeLLM
 from tests.learning_world import LearningLLM
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
+DATA = Path(__file__).parent.parent / "data"
 SETTINGS = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY")
 
 
@@ -74,7 +76,7 @@ def unbroken(alice: User, world: dict[str, Path], llm: LearningLLM) -> Unbroken:
         "evolution.training.learner:ready_job:end",
         "evolution.training.batch:think:end",
         "evolution.training.batch:publish:end",
-        "evolution.training.command:spent_by",
+        "evolution.training.runs:complete_training",
     ],
 )
 def test_killed_anywhere_the_run_resumes_to_the_same_playbook(
@@ -118,6 +120,21 @@ def test_faults_of_the_provider_change_nothing_but_the_bill(
     assert texts(blank) == unbroken.texts
     assert summary["usage"]["tokens"] == llm.served_tokens
     assert summary["usage"]["failed_calls"] == 6
+
+
+def test_killed_after_its_roll_back_the_run_does_not_roll_back_twice(
+    blank: Playbook, settings: LazySettings
+) -> None:
+    settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
+    rows = dict.fromkeys(("train", "val", "test"), DATA / "formula_sample.jsonl")
+    with FakeLLM() as server:
+        settings.OPENAI_BASE_URL = server.base_url
+        with start_child(blank, rows, "playbooks.services:rollback_playbook:end") as child:
+            assert child.wait(60) == -9
+        summary = train(blank, rows, resume=True)
+    assert blank.versions.filter(reason="rollback").count() == 1
+    assert summary["versions"]["to"] == blank.versions.count() == 6
+    assert verify_playbook(blank) == []
 
 
 def test_a_process_that_was_taken_over_stores_nothing_more(
