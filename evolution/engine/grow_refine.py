@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from operator import mul
 from typing import NamedTuple
 
-from evolution.engine.llm import LLMError
+from evolution.engine.llm import AnswerError
 from evolution.engine.merge_judge import Judge, Pair, Verdict
 from playbooks.deltas import Operation
 from playbooks.document import (
@@ -100,8 +100,8 @@ def refine(grown: Grown, *, find: Find, judge: Judge, decided: Decided, keep: Ke
     """The merges that are worth proposing, as operations for the delta rules to judge.
 
     Pairs that were decided on are never raised again; a verdict in `decided` is used as it is.
-    A judge that fails costs its merges and nothing else: `problem` says why, the next evolution
-    tries again.
+    A judge that gives no usable answer costs its merges and nothing else: `problem` says why, and
+    the next evolution tries again. Raises TransientError and CredentialError, as `evolve` does.
     """
     open_pairs = [pair for pair in find(grown.document) if _is_open(pair, grown, decided)]
     chosen = choose(open_pairs, grown, decided)
@@ -111,7 +111,7 @@ def refine(grown: Grown, *, find: Find, judge: Judge, decided: Decided, keep: Ke
     if asked:
         try:
             fresh = dict(zip(map(PairKey.of, asked), judge.judge(asked), strict=True))
-        except LLMError as error:
+        except AnswerError as error:
             problem = error.code
         else:
             keep(fresh)

@@ -1,7 +1,7 @@
 """Refine: the merges that an evolution proposes besides what its outcomes taught.
 
-The model's verdicts are rows as soon as they are paid for. Nothing here can fail an evolution: what
-goes wrong leaves the merges to the next one.
+The model's verdicts are rows as soon as they are paid for. An unusable answer leaves the merges to
+the next evolution; a provider that is away lets the job wait, as it does for every other call.
 """
 
 import logging
@@ -34,7 +34,8 @@ def with_merges(
 ) -> Evolved:
     """The evolution with its merges, when a refinement is due; else as it is.
 
-    `find` is how an engine with a model finds pairs (None: by spelling). Raises FenceLost.
+    `find` is how an engine with a model finds pairs (None: by spelling). Raises TransientError,
+    CredentialError and FenceLost.
     """
     grown = _grown(claim, evolved, base)
     if not is_due(grown):

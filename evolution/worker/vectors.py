@@ -8,7 +8,7 @@ from typing import Protocol
 from django.db import transaction
 
 from evolution.engine.grow_refine import ALIKE, Find, by_meaning, by_spelling
-from evolution.engine.llm import LLMError
+from evolution.engine.llm import AnswerError, CredentialError
 from evolution.engine.merge_judge import Pair
 from evolution.engine.patience import patiently
 from evolution.worker.claims import Claim
@@ -29,15 +29,15 @@ class Embedder(Protocol):
 
 
 def by_stored_meaning(claim: Claim, embedder: Embedder) -> Find:
-    """Finds pairs by their embeddings; by spelling when the model cannot be had this time.
+    """Finds pairs by their embeddings; by spelling when that model is not to be had.
 
-    Raises FenceLost.
+    Raises TransientError, for the job to wait, and FenceLost.
     """
 
     def find(document: Document) -> Sequence[Pair]:
         try:
             vectors = vectors_of(claim, embedder, document)
-        except LLMError as error:
+        except (AnswerError, CredentialError) as error:
             logger.warning("evolution %s: no embeddings: %s", claim.job_id, error.code)
             return by_spelling(ALIKE)(document)
         return by_meaning(vectors)(document)

@@ -131,17 +131,19 @@ def test_a_merge_that_somebody_undid_is_not_proposed_again() -> None:
     assert judge.refine(found).operations == []
 
 
-@pytest.mark.parametrize(
-    "error",
-    [AnswerError("malformed", "No."), TransientError("timeout", "No.")],
-    ids=lambda e: e.code,
-)
-def test_e9_11_a_merge_whose_llm_call_fails_loses_nothing(error: Exception) -> None:
-    judge, found = Kept(error, True), document(CHECK, AGAIN)
+def test_e9_11_a_merge_whose_llm_call_fails_loses_nothing() -> None:
+    judge, found = Kept(AnswerError("malformed", "No."), True), document(CHECK, AGAIN)
     refined = judge.refine(found)
     assert (refined.operations, judge.decided, refined.refined_to) == ([], {}, 1)
-    assert refined.problem
+    assert refined.problem == "malformed"
     assert len(judge.refine(found).operations) == 1
+
+
+def test_e9_11_while_the_provider_is_away_the_job_waits_and_nothing_is_decided() -> None:
+    judge = Kept(TransientError("timeout", "No."))
+    with pytest.raises(TransientError):
+        judge.refine(document(CHECK, AGAIN))
+    assert judge.decided == {}
 
 
 def test_e9_11_a_judge_that_cannot_be_read_merges_nothing(stage: Stage) -> None:

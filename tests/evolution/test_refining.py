@@ -108,6 +108,18 @@ def test_e9_11_a_judge_that_fails_costs_its_merges_only(
     assert not PairDecision.objects.exists()
 
 
+def test_e9_11_while_the_provider_is_away_the_evolution_waits_and_pays_nothing_twice(
+    fake: FakeLLM, grown: Playbook, alice: User
+) -> None:
+    fake.fail("judge", status=429)
+    job = evolve(grown, alice)
+    assert (job.status, job.attempt, grown.versions.count()) == ("queued", 0, 1)
+    EvolutionJob.objects.update(next_attempt_at=None)
+    run_evolution(str(job.pk))
+    assert "str-00001" not in text_of(Playbook.objects.get())
+    assert [fake.count(role) for role in ("reflector", "curator", "judge")] == [1, 1, 2]
+
+
 def test_the_next_evolution_tries_again(fake: FakeLLM, grown: Playbook, alice: User) -> None:
     fake.fail("judge", status=400)
     evolve(grown, alice)
