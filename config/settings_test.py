@@ -12,6 +12,7 @@ os.environ.update(
     ACE_DATA_DIR=tempfile.mkdtemp(prefix="ace-test-"),
     HTTPS="false",
     **dict.fromkeys(("OPENAI_API_KEY", "OPENAI_BASE_URL", "REDIS_URL", "ACE_ENGINE"), ""),
+    ACE_EMBEDDING_MODEL="",
 )
 for name in ("ACE_ENGINE",):
     del os.environ[name]

@@ -135,7 +135,7 @@ def _is_open(pair: Pair, grown: Grown, decided: Decided) -> bool:
 def choose(pairs: Sequence[Pair], grown: Grown, decided: Decided) -> list[Pair]:
     """The pairs to settle now: paid ones first, each bullet once, as many as the guard allows.
 
-    What is asked can then also be done: a verdict is never paid for and thrown away.
+    What is asked can then also be done, whatever the judge's text: no verdict is thrown away.
     """
     bullets = grown.document.bullets
     bullets_left = len(bullets) // ROOM_DIVISOR - len(set(grown.leaving))
@@ -144,7 +144,7 @@ def choose(pairs: Sequence[Pair], grown: Grown, decided: Decided) -> list[Pair]:
     taken, chosen = set(grown.touched), list[Pair]()
     for pair in sorted(pairs, key=lambda pair: PairKey.of(pair) not in decided):
         ids = {pair.first.id, pair.second.id}
-        cost = max(len(pair.first.content), len(pair.second.content))
+        cost = pair.most_lost
         if ids & taken or cost > letters_left or len(chosen) >= min(MAX_PAIRS, bullets_left):
             continue
         taken |= ids

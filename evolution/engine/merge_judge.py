@@ -36,6 +36,16 @@ class Pair:
         """The one that goes into the other."""
         return self.first if self.survivor is self.second else self.second
 
+    @property
+    def least(self) -> int:
+        """Characters that a text for both has at least: half of the shorter one's."""
+        return (min(len(self.first.content), len(self.second.content)) + 1) // 2
+
+    @property
+    def most_lost(self) -> int:
+        """Characters that a merge takes away at most."""
+        return len(self.first.content) + len(self.second.content) - self.least
+
 
 class Verdict(Answer):
     """What was decided on one pair: `content` replaces both when they say the `same`."""
@@ -86,7 +96,8 @@ def _by_rule(pair: Pair) -> Verdict:
 def judge_with_model(llm: LLM, model: str, pairs: Sequence[Pair]) -> list[Verdict]:
     """The model's verdicts, in the order of the pairs; raises an LLMError.
 
-    A pair is kept apart unless there is one clear verdict, with a text that is no longer than both.
+    A pair is kept apart unless there is one clear verdict, with a text that can stand for both: no
+    longer than both together, and not shorter than half of one.
     """
     judgement = ask(llm, judge_request(model, pairs)).answer
     return [_verdict_on(pair, f"P{n}", judgement) for n, pair in enumerate(pairs, start=1)]
@@ -119,6 +130,6 @@ def _verdict_on(pair: Pair, label: str, judgement: Judgement) -> Verdict:
     if len({(verdict.same, verdict.content) for verdict in found}) != 1:
         return Verdict(same=False, reason="The judge gave no clear verdict.")
     longest = len(pair.first.content) + len(pair.second.content) + 1
-    if found[0].same and not 0 < len(found[0].content.strip()) <= longest:
+    if found[0].same and not pair.least <= len(found[0].content.strip()) <= longest:
         return Verdict(same=False, reason="The judge's text does not stand for both bullets.")
     return found[0]

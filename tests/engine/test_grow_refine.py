@@ -1,9 +1,12 @@
 """Grow and refine: what is found alike, what is asked, and what a failing judge costs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evolution.engine.grow_refine import (
     ALIKE,
@@ -19,6 +22,7 @@ from evolution.engine.grow_refine import (
 )
 from evolution.engine.llm import AnswerError, TransientError
 from evolution.engine.merge_judge import FixedJudge, Pair, Verdict
+from playbooks.budget import collapses
 from playbooks.deltas import BulletState, Operation, Policy, Result, State, apply
 from playbooks.document import DEFAULT_SECTIONS, Bullet, Document
 from tests.engine.cast import Stage
@@ -100,7 +104,7 @@ def test_all_pairs_are_asked_in_one_call() -> None:
     texts = [f"{CHECK} {n}{n}" for n in range(4)]
     judge = Kept()
     judge.refine(document(*texts, *(f"{p} {q}" for p in PADDING for q in "ab"), padding=False))
-    assert [len(pairs) for pairs in judge.asked] == [20 // 5]
+    assert [len(pairs) for pairs in judge.asked] == [2]
 
 
 def test_a_pair_that_is_not_the_same_is_never_asked_about_again() -> None:
@@ -162,12 +166,29 @@ def test_pinned_and_touched_bullets_are_left_alone() -> None:
         assert judge.asked == []
 
 
-def test_merges_never_take_more_than_the_collapse_guard_allows() -> None:
-    texts = [f"{text} {word}" for text in PADDING for word in ("Always.", "Really.")]
-    gone = {"str-00001"}
-    refined = Kept(*[True] * 20).refine(document(*texts, padding=False), touched=gone, leaving=gone)
-    assert len(refined.operations) == 16 // 5 - 1
-    assert refined.refined_to == 1
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(PADDING), min_size=1, max_size=40),
+    st.integers(min_value=0, max_value=5),
+)
+def test_e9_12_merges_alone_never_meet_the_collapse_guard(texts: list[str], gone: int) -> None:
+    numbered = document(*(f"{text} {n}" for n, text in enumerate(texts)), padding=False)
+    leaving = {bullet.id for bullet in numbered.bullets[:gone]}
+    refined = Kept(*[True] * 40).refine(numbered, touched=leaving, leaving=leaving)
+    short = [replace(op, content=f"{n:036d}") for n, op in enumerate(refined.operations)]
+    before = applied(numbered, []).state
+    after = applied(numbered, short).state
+    assert not collapses(before, after)
+    assert sum(1 for _ in after.active()) == len(texts) - len(short)
+
+
+def test_with_what_an_evolution_removes_merges_stay_within_the_guard() -> None:
+    texts = [f"{text} {word}" for text in PADDING for word in ("Always.", "Really.", "Both.")]
+    gone = {"str-00001", "str-00002"}
+    found = document(*texts, padding=False)
+    judge = Kept(*[True] * 40)
+    assert len(judge.refine(found, touched=gone, leaving=gone).operations) == 24 // 5 - 3
+    assert judge.refine(found).refined_to == 1
 
 
 def test_one_call_judges_a_bounded_number_of_pairs() -> None:

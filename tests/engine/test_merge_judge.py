@@ -36,10 +36,11 @@ def test_verdicts_come_back_in_the_order_of_the_pairs(stage: Stage) -> None:
         [],
         [same("P7")],
         [same("P1", "")],
+        [same("P1", "Check.")],
         [same("P1"), {"pair": "P1", "same": False}],
         [same("P1", "Check the sum, " + "and then everything else " * 5)],
     ],
-    ids=["none", "unknown pair", "no text", "two verdicts", "more than both say"],
+    ids=["none", "unknown pair", "no text", "almost no text", "two verdicts", "more than both say"],
 )
 def test_a_doubtful_verdict_keeps_the_bullets_apart(
     stage: Stage, verdicts: list[dict[str, Any]]
