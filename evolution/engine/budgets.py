@@ -28,6 +28,7 @@ class Budget:
         self.limit, self.spent = limit, spent
         self._price = price
         self._set_aside = Decimal(0)
+        self._is_reached = False
         self._lock = threading.Lock()
 
     def pay(self, cost: Decimal | None) -> None:
@@ -41,6 +42,7 @@ class Budget:
         most = self.most(request)
         with self._lock:
             if self.spent + self._set_aside + most > self.limit:
+                self._is_reached = True
                 raise CostReached(self.limit)
             self._set_aside += most
         try:
@@ -48,6 +50,11 @@ class Budget:
         finally:
             with self._lock:
                 self._set_aside -= most
+
+    def raise_if_reached(self) -> None:
+        """CostReached when a call was refused, also one whose asker could do without it."""
+        if self._is_reached:
+            raise CostReached(self.limit)
 
     def most(self, request: LLMRequest[Any]) -> Decimal:
         """The price of the whole prompt and of an answer of the greatest length."""

@@ -45,9 +45,13 @@ def think(claim: Claim, *, budget: Budget | None = None) -> Evolved:
             checkpoints=checkpoints,
             concurrency=settings.LLM_CONCURRENCY,
         )
-        return with_merges(
+        evolved = with_merges(
             claim, evolved, engine=engine, base=base, find=choose_find(claim, ledger)
         )
+    if budget is not None:
+        # Merges are left out when their call fails; a resumed training has to make them all.
+        budget.raise_if_reached()
+    return evolved
 
 
 def choose_engine(ledger: UsageLedger) -> Engine:
