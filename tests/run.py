@@ -23,7 +23,7 @@ BIN = Path(sys.executable).parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LINT = {
     "ruff": ["ruff", "check", "--quiet", "."],
-    "format": ["ruff", "format", "--check", "--quiet", "."],
+    "format": ["ruff", "format", "--check", "."],
     "imports": ["lint-imports", "--no-logo"],
     "migrations": ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
 }
