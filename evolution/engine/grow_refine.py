@@ -13,7 +13,7 @@ from operator import mul
 from typing import NamedTuple
 
 from evolution.engine.llm import AnswerError
-from evolution.engine.merge_judge import Judge, Pair, Verdict
+from evolution.engine.merge_judge import FixedJudge, Judge, Pair, Verdict
 from playbooks.deltas import Operation
 from playbooks.document import (
     Bullet,
@@ -170,6 +170,16 @@ def touched_by(operations: Sequence[Operation]) -> tuple[set[str], set[str]]:
     leaving = {op.id for op in edits if op.type in {"REMOVE", "DELETE"}}
     leaving |= {name for op in edits if op.type == "MERGE" for name in op.ids}
     return {name for op in edits for name in (op.id, *op.ids)}, leaving
+
+
+def means_of(engine: object, find: Find | None = None) -> tuple[Judge, Find]:
+    """Who judges, and how pairs are found: only a model is asked about what is merely alike.
+
+    `find` is how an engine that judges finds them; None: by spelling.
+    """
+    if isinstance(engine, Judge):
+        return engine, find or by_spelling(ALIKE)
+    return FixedJudge(), by_spelling(NEARLY_EQUAL)
 
 
 def by_spelling(threshold: float) -> Find:

@@ -12,17 +12,15 @@ from django.db import transaction
 
 from evolution.engine.evolve import Engine, Evolved, PlaybookInput
 from evolution.engine.grow_refine import (
-    ALIKE,
-    NEARLY_EQUAL,
     Find,
     Grown,
     PairKey,
-    by_spelling,
     is_due,
+    means_of,
     refine,
     touched_by,
 )
-from evolution.engine.merge_judge import FixedJudge, Judge, Verdict
+from evolution.engine.merge_judge import Verdict
 from evolution.worker.claims import Claim
 from playbooks.models import Bullet, PairDecision, Playbook
 
@@ -41,7 +39,7 @@ def with_merges(
     if not is_due(grown):
         return evolved
     decisions = _Decisions(claim, engine.name)
-    judge, how = _means(engine, find)
+    judge, how = means_of(engine, find)
     refined = refine(grown, find=how, judge=judge, decided=decisions.read(), keep=decisions.keep)
     if refined.problem:
         logger.warning("evolution %s: no merges: %s", claim.job_id, refined.problem)
@@ -50,13 +48,6 @@ def with_merges(
         operations=[*evolved.operations, *refined.operations],
         refined_to=refined.refined_to,
     )
-
-
-def _means(engine: Engine, find: Find | None) -> tuple[Judge, Find]:
-    """Who judges, and how pairs are found: only a model is asked about what is merely alike."""
-    if isinstance(engine, Judge):
-        return engine, find or by_spelling(ALIKE)
-    return FixedJudge(), by_spelling(NEARLY_EQUAL)
 
 
 def _grown(claim: Claim, evolved: Evolved, base: PlaybookInput) -> Grown:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evolution.engine import generator
+from evolution.engine.adaptation.merging import Merges
 from evolution.engine.adaptation.parts import COUNTS, Edition, Learned
 from evolution.engine.curator import Curation
 from evolution.engine.environments import Question
@@ -123,6 +124,7 @@ class PlainPlaybook:
     ) -> None:
         self._engine, self._checkpoints = engine, checkpoints
         self._budget, self._concurrency = token_budget, concurrency
+        self._merges = Merges(engine, checkpoints, token_budget=token_budget)
         self._state = state_of(text)
         self._states: dict[str, State] = {}
         self._first = self._edition()
@@ -134,30 +136,34 @@ class PlainPlaybook:
 
     def start(self) -> Edition:
         self._state = self._states[self._first.label]
+        self._merges.forget()
         return self._first
 
     def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
         """As `Learner.learn`: stored reflections and curations are applied again, not paid."""
+        document = self._state.document()
         try:
             evolved = evolve(
                 engine=self._engine,
-                playbook=PlaybookInput(self._state.document(), self._budget),
+                playbook=PlaybookInput(document, self._budget),
                 outcomes=outcomes,
                 checkpoints=_Batch(key, [o.id for o in outcomes], self._checkpoints),
                 concurrency=self._concurrency,
             )
         except AnswerError as error:
             return Learned(self._edition(), error=error.code)
+        merges = self._merges.propose(key, document, evolved.operations)
+        operations = [*evolved.operations, *merges]
         policy = Policy(
             machine=True,
             max_adds=ADDS_PER_OUTCOME * len(evolved.reflections),
             token_budget=self._budget,
         )
-        result = apply(self._state, evolved.operations, policy)
+        result = apply(self._state, operations, policy)
         if collapses(self._state, result.state):
             return Learned(self._edition(), error="collapse_guard")
         self._state = result.state
-        counts = counts_of(result.records, evolved.operations)
+        counts = counts_of(result.records, operations)
         return Learned(self._edition(), counts, len(evolved.set_aside))
 
     def keep(self, edition: Edition) -> Edition:

@@ -1,0 +1,54 @@
+"""Refining a playbook in this process: as evolution/worker/refining.py, without a database."""
+
+from collections.abc import Mapping, Sequence
+
+from evolution.engine.adaptation.parts import Checkpoints
+from evolution.engine.evolve import Engine
+from evolution.engine.grow_refine import Grown, PairKey, is_due, means_of, refine, touched_by
+from evolution.engine.merge_judge import Verdict
+from playbooks.deltas import Operation
+from playbooks.document import Document
+
+
+class Merges:
+    """The merges of one playbook's batches. Verdicts are stored under the batch's key.
+
+    A run that is resumed repeats its batches, and so comes to the same decisions again.
+    """
+
+    def __init__(self, engine: Engine, checkpoints: Checkpoints, *, token_budget: int) -> None:
+        self._judge, self._find = means_of(engine)
+        self._checkpoints, self._budget = checkpoints, token_budget
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as when the playbook does."""
+        self._refined_to = 1
+        self._decided: dict[PairKey, Verdict | None] = {}
+
+    def propose(
+        self, key: str, document: Document, besides: Sequence[Operation]
+    ) -> list[Operation]:
+        """The merges of the batch `key`, none when no refinement is due.
+
+        Raises TransientError, CredentialError.
+        """
+        touched, leaving = touched_by(besides)
+        grown = Grown(document, self._budget, self._refined_to, (), touched, leaving)
+        if not is_due(grown):
+            return []
+        step = f"{key}:judge"
+        stored = self._checkpoints.load([step]).get(step, [])
+        paid = {PairKey(*names): Verdict.model_validate(verdict) for names, verdict in stored}
+
+        def keep(verdicts: Mapping[PairKey, Verdict]) -> None:
+            paid.update(verdicts)
+            lines = [[list(names), verdict.model_dump()] for names, verdict in paid.items()]
+            self._checkpoints.save(step, lines)
+
+        refined = refine(
+            grown, find=self._find, judge=self._judge, decided={**self._decided, **paid}, keep=keep
+        )
+        self._decided |= dict.fromkeys(paid)
+        self._refined_to = refined.refined_to
+        return refined.operations

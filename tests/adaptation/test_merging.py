@@ -1,0 +1,41 @@
+"""A playbook in this process is refined too, and a resumed run pays for no verdict twice."""
+
+from pathlib import Path
+
+from evolution.engine.adaptation.memory import FileCheckpoints, PlainPlaybook
+from tests.engine.cast import Stage, outcome
+from tests.fake_llm import FakeLLM
+
+ALIKE = "Check that the sum of the parts equals the total before you answer."
+TEXT = f"""## STRATEGIES & INSIGHTS
+[str-00001] helpful=5 harmful=0 :: {ALIKE}
+[str-00002] helpful=1 harmful=0 :: Always {ALIKE.lower()}
+""" + "".join(
+    f"[str-{n:05d}] helpful=0 harmful=0 :: {'abcdefghijklmnopqrstuvwxyz'[n] * 60} {n * 7919}\n"
+    for n in range(3, 26)
+)
+
+
+def learnt(fake: FakeLLM, file: Path, batches: int = 1) -> PlainPlaybook:
+    playbook = PlainPlaybook(Stage(fake).engine, FileCheckpoints(file), text=TEXT)
+    playbook.start()
+    for number in range(batches):
+        playbook.learn(f"b{number}", [outcome(f"o{number}")])
+    return playbook
+
+
+def test_bullets_that_say_the_same_are_merged(tmp_path: Path) -> None:
+    with FakeLLM() as fake:
+        playbook = learnt(fake, tmp_path / "run.jsonl", batches=3)
+        assert fake.count("judge") == 1
+    assert "[str-00001] helpful=9" in playbook.text
+    assert "str-00002" not in playbook.text
+
+
+def test_a_resumed_run_ends_with_the_same_playbook_and_asks_nobody(tmp_path: Path) -> None:
+    with FakeLLM() as fake:
+        first = learnt(fake, tmp_path / "run.jsonl", batches=2)
+        asked = fake.count()
+        again = learnt(fake, tmp_path / "run.jsonl", batches=2)
+        assert fake.count() == asked
+    assert again.text == first.text
