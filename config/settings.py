@@ -3,7 +3,6 @@
 `.env.example` documents every variable; tests/config/test_env_example.py compares both.
 """
 
-import secrets
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,28 +10,12 @@ from typing import Any
 from corsheaders.defaults import default_headers
 from django.core.exceptions import ImproperlyConfigured
 
-from config.environment import Environment
+from config.environment import Environment, local_secret, sqlite_in
+from config.logs import lines_on_stderr
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment()
 env.read_env(str(BASE_DIR / ".env"))
-
-
-def local_secret(name: str, data_dir: Path) -> str:
-    """The secret kept in the data directory, made at the first start (ACE_LOCAL only)."""
-    path = data_dir / name
-    if not path.exists():
-        fresh = path.with_name(f"{name}.{secrets.token_hex(4)}")
-        fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_urlsafe(48))
-        # Two first starts at once: link() lets one of them win, both then read the same file.
-        try:
-            path.hardlink_to(fresh)
-        except FileExistsError:
-            pass
-        finally:
-            fresh.unlink()
-    return path.read_text().strip()
 
 
 # --- where and how it runs ---------------------------------------------------------------------
@@ -125,19 +108,7 @@ TEMPLATES = [
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASE_POOL = env.bool("DATABASE_POOL", default=True)
 if EMBEDDED:
-    DATABASES: dict[str, dict[str, Any]] = {
-        "default": {
-            "ENGINE": "django.db.backends.sqlite3",
-            "NAME": str(DATA_DIR / "ace.sqlite3"),
-            # The queue enqueues about ten times faster on a kept connection.
-            "CONN_MAX_AGE": 60,
-            "OPTIONS": {
-                "transaction_mode": "IMMEDIATE",
-                "timeout": 20,
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
-            },
-        }
-    }
+    DATABASES: dict[str, dict[str, Any]] = {"default": sqlite_in(DATA_DIR)}
 else:
     DATABASES = {"default": env.postgres("DATABASE_URL")}
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
@@ -308,9 +279,7 @@ if HTTPS:
     CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 # --- language, time, static files, logs --------------------------------------------------------
-LANGUAGE_CODE = "en-gb"
-TIME_ZONE = "UTC"
-USE_TZ = True
+LANGUAGE_CODE, TIME_ZONE, USE_TZ = "en-gb", "UTC", True
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = None if LOCAL else BASE_DIR / "staticfiles"
@@ -327,21 +296,4 @@ STORAGES = {
 LOG_LEVEL = env.choice(
     "LOG_LEVEL", {"debug", "info", "warning", "error", "critical"}, default="info"
 ).upper()
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "config.middleware.RequestIdFilter"}},
-    "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}
-    },
-    "handlers": {
-        # stderr: on the stdio transport of MCP nothing but the protocol may be on stdout.
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["request_id"],
-        }
-    },
-    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    "loggers": {"django-q": {"level": "WARNING"}, "mcp": {"level": "WARNING"}},
-}
+LOGGING = lines_on_stderr(LOG_LEVEL)

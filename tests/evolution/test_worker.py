@@ -3,17 +3,16 @@
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError
 
 from accounts.errors import Conflict
 from accounts.models import User
 from accounts.scopes import Principal
-from evolution import jobs, worker
+from evolution import worker
 from evolution.clock import database_now
 from evolution.engine.llm import CredentialError, TransientError
 from evolution.models import EvolutionJob, Outcome
 from evolution.services import cancel_evolution, trigger_evolution
-from evolution.worker import run_evolution, sweep
+from evolution.worker import run_evolution
 from evolution.worker.claims import FenceLost, claim_job
 from evolution.worker.endings import backoff
 from evolution.worker.publication import publish
@@ -133,15 +132,6 @@ def test_a_publication_that_lost_a_race_is_tried_again(
     assert run_evolution(str(job.pk)) == "completed"
 
 
-def test_without_a_database_the_job_stays_for_the_sweep(
-    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "think", raising(OperationalError("gone")))
-    assert run_evolution(str(job.pk)) == "no database"
-    EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
-    assert sweep()["rescued"] == 1
-
-
 def test_the_outcomes_of_a_job_are_frozen_at_its_first_claim(
     job: EvolutionJob, alice: User
 ) -> None:
@@ -176,35 +166,6 @@ def test_a_persons_edit_meanwhile_is_never_overwritten(job: EvolutionJob, alice:
     text = playbooks.export_playbook(playbook=Playbook.objects.get(pk=job.playbook_id))
     assert "[str-00001] helpful=3 harmful=0 :: Read the failing test twice." in text
     assert Delta.objects.get(reason_code="conflict").status == "rejected"
-
-
-def test_e9_15_after_the_lease_of_a_dead_worker_the_job_runs_again(job: EvolutionJob) -> None:
-    """ENGINE.md E9, point 15."""
-    assert claim_job(str(job.pk)) is not None
-    EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
-    assert sweep()["rescued"] == 1
-    assert run_evolution(str(job.pk)) == "completed"
-
-
-def test_the_fourth_dead_worker_fails_the_job_as_poison(job: EvolutionJob) -> None:
-    for _ in range(4):
-        assert claim_job(str(job.pk)) is not None
-        EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
-        sweep()
-    job.refresh_from_db()
-    assert (job.status, job.error_code, job.rescues) == ("failed", "poison", 4)
-    assert Outcome.objects.pending().count() == 1
-
-
-def test_a_live_lease_is_left_alone(job: EvolutionJob) -> None:
-    assert claim_job(str(job.pk)) is not None
-    assert sweep()["rescued"] == 0
-
-
-def test_a_job_whose_message_was_lost_is_rung_again(job: EvolutionJob) -> None:
-    EvolutionJob.objects.update(rung_at=database_now() - timedelta(minutes=1))
-    assert sweep()["rung"] == 1
-    assert sweep()["rung"] == 0
 
 
 def test_the_evolution_of_an_archived_playbook_is_cancelled(job: EvolutionJob, alice: User) -> None:
@@ -250,32 +211,6 @@ def test_waits_without_an_attempt_grow_too(
     assert job.next_attempt_at > database_now() + timedelta(seconds=150)
 
 
-def test_a_crowded_queue_gets_no_further_rings(
-    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jobs, "MANY_MESSAGES", 1)
-    EvolutionJob.objects.update(rung_at=database_now() - timedelta(minutes=1))
-    assert sweep()["rung"] == 0
-
-
-def test_after_the_hours_one_pending_outcome_is_enough(playbook: Playbook, alice: User) -> None:
-    make_outcome(playbook, alice)
-    assert sweep()["triggered"] == 0
-    Outcome.objects.update(created_at=database_now() - timedelta(hours=25))
-    assert sweep()["triggered"] == 1
-    assert EvolutionJob.objects.get().trigger == "time"
-
-
-def test_a_playbook_whose_evolution_just_failed_is_not_started_again_by_the_sweep(
-    job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for _ in range(6):
-        make_outcome(job.playbook, alice)
-    monkeypatch.setattr(worker, "think", raising(CredentialError("bad_key", "Refused.")))
-    run_evolution(str(job.pk))
-    assert sweep() == {"rescued": 0, "triggered": 0, "rung": 0}
-
-
 def test_outcomes_that_came_meanwhile_start_the_next_evolution(
     job: EvolutionJob, alice: User
 ) -> None:
@@ -292,13 +227,3 @@ def test_waits_double_and_stay_under_fifteen_minutes() -> None:
     assert 10 <= waits[0] <= 15
     assert 20 <= waits[1] <= 30
     assert max(waits) <= 900
-
-
-@pytest.mark.parametrize(("hours", "triggered"), [(None, 0), (1, 1), (3, 0), (0, 0)])
-def test_the_sweep_goes_by_each_playbooks_own_hours(
-    playbook: Playbook, alice: User, hours: int | None, triggered: int
-) -> None:
-    make_outcome(playbook, alice)
-    Playbook.objects.update(time_threshold_hours=hours)
-    Outcome.objects.update(created_at=database_now() - timedelta(hours=2))
-    assert sweep()["triggered"] == triggered
