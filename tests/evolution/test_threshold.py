@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evolution.threshold import is_due
+from evolution.threshold import cool_off, is_due
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -32,3 +32,8 @@ def test_zero_hours_switches_the_time_rule_off() -> None:
 
 def test_without_any_earlier_evolution_or_outcome_time_does_not_run() -> None:
     assert is_due(1, threshold=5, hours=24, since=None, now=NOW) is None
+
+
+@pytest.mark.parametrize(("failures", "minutes"), [(1, 10), (2, 20), (5, 160), (50, 24 * 60)])
+def test_the_pause_after_failures_doubles_up_to_a_day(failures: int, minutes: int) -> None:
+    assert cool_off(failures) == timedelta(minutes=minutes)
