@@ -39,8 +39,6 @@ def ensure_job(playbook: Playbook, *, trigger: str, by: User | None) -> tuple[Ev
 
 def trigger_if_due(playbook: Playbook, *, pending: int, by: User | None) -> EvolutionJob | None:
     """The job that one of the two rules asks for after a report or an evolution, or None."""
-    if is_cooling_off(playbook):
-        return None
     cause = is_due(
         pending,
         threshold=playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
@@ -48,7 +46,9 @@ def trigger_if_due(playbook: Playbook, *, pending: int, by: User | None) -> Evol
         since=last_evolution_at(playbook),
         now=database_now(),
     )
-    return ensure_job(playbook, trigger=cause, by=by)[0] if cause else None
+    if cause is None or is_cooling_off(playbook):
+        return None
+    return ensure_job(playbook, trigger=cause, by=by)[0]
 
 
 def trigger_if_time_is_up(playbook: Playbook, *, pending: int) -> EvolutionJob | None:
