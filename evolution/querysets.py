@@ -36,10 +36,20 @@ class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
 
     def unheard(self, now: datetime, silence: timedelta) -> Self:
         """Due, and rung so long ago that the queue's message must be lost (or never was)."""
-        return self.due(now).filter(Q(rung_at=None) | Q(rung_at__lt=now - silence))
+        silent = self.due(now).filter(Q(rung_at=None) | Q(rung_at__lt=now - silence))
+        return silent.filter(training=None)
 
     def lease_expired(self, now: datetime) -> Self:
-        return self.filter(status="running", lease_expires_at__lt=now)
+        """Their worker is dead. A training's jobs are not the workers': they know no limit."""
+        return self.filter(status="running", lease_expires_at__lt=now, training=None)
+
+    def deserted(self, now: datetime, silence: timedelta) -> Self:
+        """Jobs of trainings whose process is gone: neither renewed nor claimed when due."""
+        dead = Q(status="running", lease_expires_at__lt=now)
+        left = Q(status="queued", rung_at__lt=now - silence) & (
+            Q(next_attempt_at=None) | Q(next_attempt_at__lt=now - silence)
+        )
+        return self.exclude(training=None).filter(dead | left)
 
 
 class AdaptationQuerySet(OwnedQuerySet["AdaptationRun"]):

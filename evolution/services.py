@@ -141,7 +141,8 @@ def cancel_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
 def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
     """The failed or cancelled job is queued again, with the outcomes that are pending then.
 
-    Stored reflections are reused. Raises Conflict when it did not fail or another one is active.
+    Stored reflections are reused. Raises Conflict when it did not fail, another one is
+    active, or it belongs to a training.
     """
     with transaction.atomic():
         _lock(job.playbook)
@@ -150,6 +151,12 @@ def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
             raise Conflict(
                 f"This evolution is {job.status}; only a failed or cancelled one can be retried.",
                 code="not_retryable",
+            )
+        if job.training_id is not None:
+            raise Conflict(
+                "This evolution belongs to a training, which alone knows its limit on cost. "
+                "Resume the training (its command with --resume), or train anew.",
+                code="training",
             )
         if EvolutionJob.objects.active().filter(playbook=job.playbook_id).exists():
             raise Conflict("Another evolution of this playbook is active.", code="already_active")

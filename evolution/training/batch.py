@@ -76,7 +76,7 @@ def _new_job(
         training_id=training.run_id,
         from_version=playbook.current_version,
         outcome_set_hash=set_hash([row.pk for row in rows]),
-        # As if it had been rung just now: the sweep leaves it to this process.
+        # As if it had been rung just now: until it falls silent, the sweep leaves it alone.
         rung_at=now,
     )
     for row in rows:
@@ -92,12 +92,12 @@ def _taken_over(job: EvolutionJob) -> EvolutionJob:
     return job
 
 
-def run_batch(job_id: UUID, *, budget: Budget | None) -> None:
+def run_batch(job_id: UUID, *, training: Training, budget: Budget | None) -> None:
     """Try the job once, as a worker does; its row says what came of it.
 
     Raises CostReached and KeyboardInterrupt with the job laid down, and CredentialError.
     """
-    claim = claim_job(str(job_id))
+    claim = claim_job(str(job_id), training=training.run_id)
     if claim is None:
         return
     try:

@@ -71,7 +71,7 @@ class StoredPlaybook:
 
     def _try(self, job: EvolutionJob, ids: Sequence[UUID]) -> None:
         try:
-            run_batch(job.pk, budget=self._budget)
+            run_batch(job.pk, training=self._training, budget=self._budget)
         except CredentialError:
             bind_again(self._training, job, ids)
             raise

@@ -47,14 +47,15 @@ class Claim:
             raise FenceLost
 
 
-def claim_job(job_id: str) -> Claim | None:
+def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
     """The claim on a queued job that is due, or None for anything else.
 
-    A repeated message, a cancelled job or a second worker all end here.
+    A repeated message, a cancelled job or a second worker all end here. So does a training's
+    job, unless its run's id is given: only its own process knows the limit on its cost.
     """
     now = database_now()
     with transaction.atomic():
-        job = _due(job_id, now)
+        job = _due(job_id, now, training)
         if job is None:
             return None
         fence = job.fence
@@ -68,9 +69,9 @@ def claim_job(job_id: str) -> Claim | None:
         return _take(job, fence)
 
 
-def _due(job_id: str, now: datetime) -> EvolutionJob | None:
+def _due(job_id: str, now: datetime, training: UUID | None) -> EvolutionJob | None:
     try:
-        jobs = EvolutionJob.objects.due(now).filter(pk=job_id)
+        jobs = EvolutionJob.objects.due(now).filter(pk=job_id, training=training)
     except ValidationError:
         return None
     # skip_locked: whoever holds the row is claiming it now.

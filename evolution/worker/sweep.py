@@ -20,6 +20,8 @@ from playbooks.models import Playbook
 
 SILENCE = timedelta(seconds=30)
 """How long a rung job may stay unclaimed before its message counts as lost."""
+DESERTED_AFTER = timedelta(minutes=5)
+"""How long a training may leave its due job unclaimed before its process counts as gone."""
 AT_ONCE = 200
 
 
@@ -29,7 +31,8 @@ def sweep() -> dict[str, int]:
     forget_old_beats()
     forget_used_up_rates()
     return {
-        "rescued": sum(_rescue(job_id, now) for job_id in _expired(now)),
+        "rescued": sum(_rescue(job_id, now) for job_id in _expired(now))
+        + sum(_lay_down(job_id, now) for job_id in _deserted(now)),
         "triggered": sum(_trigger(playbook) for playbook in _waiting(now)),
         "rung": sum(_ring(job_id, now) for job_id in _unheard(now)),
     }
@@ -50,6 +53,26 @@ def _rescue(job_id: UUID, now: datetime) -> int:
         if job.is_active:
             ring(job.pk, now=now)
     return 1
+
+
+def _deserted(now: datetime) -> list[UUID]:
+    jobs = EvolutionJob.objects.deserted(now, DESERTED_AFTER)
+    return list(jobs.values_list("pk", flat=True)[:AT_ONCE])
+
+
+def _lay_down(job_id: UUID, now: datetime) -> int:
+    """A dead training's job no longer blocks its playbook; resumed, it goes on as it was.
+
+    It keeps its outcomes: another evolution would pay for them without the training's limit.
+    """
+    with transaction.atomic():
+        rows = EvolutionJob.objects.deserted(now, DESERTED_AFTER).filter(pk=job_id)
+        job = rows.select_for_update(of=("self",), no_key=True, skip_locked=True).first()
+        if job is not None:
+            job.cancel(now=now)
+            job.wait_reason = "its training stopped answering"
+            job.save()
+    return int(job is not None)
 
 
 def _unheard(now: datetime) -> list[UUID]:

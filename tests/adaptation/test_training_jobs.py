@@ -1,0 +1,76 @@
+"""The jobs of a training belong to its process: no worker runs them, and none is lost."""
+
+from datetime import timedelta
+
+import pytest
+
+from accounts.errors import Conflict
+from accounts.models import User
+from accounts.scopes import Principal
+from evolution.clock import database_now
+from evolution.engine.inputs import OutcomeInput
+from evolution.models import EvolutionJob, Outcome
+from evolution.services import retry_evolution
+from evolution.training import runs
+from evolution.training.batch import ready_job
+from evolution.training.runs import Training
+from evolution.worker import run_evolution, sweep
+from evolution.worker.claims import claim_job
+from playbooks.models import Playbook
+
+pytestmark = pytest.mark.django_db
+TASKS = [OutcomeInput(id=f"e1b1:s{n}", task=f"Task {n}.", status="failure") for n in (1, 2)]
+LONG_AGO = timedelta(hours=1)
+
+
+@pytest.fixture
+def training(playbook: Playbook, alice: User) -> Training:
+    by = Principal.of(alice)
+    return runs.begin_training(playbook=playbook, by=by, kind="offline", config={})
+
+
+@pytest.fixture
+def job(training: Training) -> EvolutionJob:
+    return ready_job(training, "e1b1", TASKS)
+
+
+def test_no_message_of_the_queue_lets_a_worker_run_a_trainings_job(job: EvolutionJob) -> None:
+    assert run_evolution(str(job.pk)) == "nothing to claim"
+    assert claim_job(str(job.pk), training=job.training_id) is not None
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_dead_trainings_job_is_neither_rescued_nor_rung_but_blocks_nobody(
+    job: EvolutionJob, claimed: bool
+) -> None:
+    if claimed:
+        assert claim_job(str(job.pk), training=job.training_id) is not None
+    ago = database_now() - LONG_AGO
+    EvolutionJob.objects.update(rung_at=ago, lease_expires_at=ago if claimed else None)
+    assert sweep() == {"rescued": 1, "triggered": 0, "rung": 0}
+    job.refresh_from_db()
+    assert (job.status, job.rung_at) == ("cancelled", ago)
+    assert Outcome.objects.filter(job=job).count() == 2
+
+
+def test_a_training_that_waits_for_its_provider_is_left_alone(job: EvolutionJob) -> None:
+    now = database_now()
+    EvolutionJob.objects.update(rung_at=now - LONG_AGO, next_attempt_at=now - timedelta(seconds=60))
+    assert sweep() == {"rescued": 0, "triggered": 0, "rung": 0}
+
+
+def test_a_laid_down_job_goes_on_when_its_training_does(
+    job: EvolutionJob, training: Training
+) -> None:
+    EvolutionJob.objects.update(rung_at=database_now() - LONG_AGO)
+    sweep()
+    assert ready_job(training, "e1b1", TASKS).status == "queued"
+    assert claim_job(str(job.pk), training=training.run_id) is not None
+
+
+def test_a_trainings_job_is_not_retried_but_its_training_resumed(
+    job: EvolutionJob, alice: User
+) -> None:
+    EvolutionJob.objects.update(status="cancelled")
+    with pytest.raises(Conflict, match="--resume"):
+        retry_evolution(job=job, by=Principal.of(alice))
