@@ -4,7 +4,7 @@ import pytest
 
 from evolution.engine.evolve import evolve
 from evolution.engine.providers.lessons import lessons
-from evolution.engine.providers.rules import RulesEngine
+from evolution.engine.providers.rules import RulesEngine, blamed_bullets
 from tests.engine.cast import DSO, PLAYBOOK, KeptCheckpoints, outcome
 
 STRATEGIES, FORMULAS = "STRATEGIES & INSIGHTS", "FORMULAS & CALCULATIONS"
@@ -168,6 +168,24 @@ def test_it_says_that_no_model_was_asked() -> None:
     reflection = engine.reflect(outcome(), PLAYBOOK).reflection
     assert (engine.name, engine.prompt_versions) == ("rules", {"rules": "2"})
     assert "no model" in reflection.reasoning
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "harmful" + " " * 200_000,
+        "harmful" + " " * 100_000 + ":" + " " * 100_000,
+        "str-00001" + " " * 200_000,
+        "str-00001 was" + " " * 200_000,
+        "str-00001, " * 20_000,
+        "str-00001" + " ," * 100_000,
+        "not" + " " * 100_000 + "harmful" + " " * 100_000,
+    ],
+    ids=lambda text: text[:20].strip(),
+)
+def test_blame_is_sought_in_steps_that_grow_with_the_text_alone(text: str) -> None:
+    """With a square of the length these take minutes to hours: the runner's limit ends them."""
+    assert blamed_bullets(outcome("a", "failure", trace=text)) == set()
 
 
 def test_a_hostile_note_costs_no_time() -> None:

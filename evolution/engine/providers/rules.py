@@ -12,14 +12,18 @@ from playbooks.document import BULLET_ID, find_ids
 
 VERSION = "2"
 _ID = rf"[\[('\"`]{{0,3}}{BULLET_ID.pattern}[\])'\"`]{{0,3}}"
-_IDS = rf"(?:bullets?\s+)?(?P<ids>{_ID}(?:\s*(?:,|;|and|&|,\s*and)\s*{_ID})*)"
+# Each repetition has an end: agents write these texts, and `re` holds the interpreter's lock.
+_GAP, _SPACE = r"\s{0,3}", r"\s{1,3}"
+_AND = rf"{_GAP}(?:,{_GAP}and|,|;|and|&){_GAP}"
+_IDS = rf"(?:bullets?{_SPACE})?(?P<ids>{_ID}(?:{_AND}{_ID}){{0,20}})"
 _BLAMED_AFTER = re.compile(
     r"\b(?:harmful|misled by|misleading|misguided by|bad advice(?: in| from)?|"
-    rf"wrong advice(?: in| from)?)\s*:?\s*{_IDS}",
+    rf"wrong advice(?: in| from)?){_GAP}:?{_GAP}{_IDS}",
     re.IGNORECASE,
 )
 _BLAMED_BEFORE = re.compile(
-    rf"{_IDS}\s+(?:misled\b|(?:was|were|is|are)\s+(?:plainly\s+|clearly\s+|simply\s+)?"
+    rf"{_IDS}{_SPACE}(?:misled\b|(?:was|were|is|are){_SPACE}"
+    rf"(?:(?:plainly|clearly|simply){_SPACE})?"
     r"(?:harmful|misleading|wrong|incorrect|outdated)\b)",
     re.IGNORECASE,
 )
