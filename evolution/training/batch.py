@@ -16,6 +16,7 @@ from evolution.models import EvolutionJob, Outcome
 from evolution.training.runs import Training
 from evolution.worker import end
 from evolution.worker.claims import Claim, FenceLost, claim_job, set_hash
+from evolution.worker.endings import give_up
 from evolution.worker.heartbeat import Heartbeat
 from evolution.worker.publication import publish
 from evolution.worker.thinking import think
@@ -43,7 +44,9 @@ def ready_job(training: Training, key: str, outcomes: Sequence[OutcomeInput]) ->
             return job
         if EvolutionJob.objects.active().filter(playbook=playbook).exclude(pk=job_id).exists():
             raise Conflict("Another evolution of this playbook is active.", code="busy")
-        return _new_job(training, key, playbook, outcomes) if job is None else _taken_over(job)
+        if job is None:
+            return _new_job(training, key, playbook, outcomes)
+        return _taken_over(training, job, [uuid5(training.run_id, each.id) for each in outcomes])
 
 
 def _new_job(
@@ -85,10 +88,19 @@ def _new_job(
     return job
 
 
-def _taken_over(job: EvolutionJob) -> EvolutionJob:
-    """Queued again under a new fence, with what was paid for it and the outcomes it had."""
-    job.requeue_as_it_is(now=database_now())
-    job.save()
+def _taken_over(training: Training, job: EvolutionJob, ids: Sequence[UUID]) -> EvolutionJob:
+    """Queued again under a new fence, with what was paid for it and the outcomes it had.
+
+    Failed (`outcomes_taken`) when another evolution has processed some of them meanwhile.
+    """
+    # Whoever cancelled or failed the job while its training was away let its outcomes go.
+    bind_again(training, job, ids)
+    if Outcome.objects.filter(pk__in=ids, job=job, processed_at=None).count() < len(ids):
+        message = "Another evolution has learnt from outcomes of this batch meanwhile."
+        give_up(job, code="outcomes_taken", message=message)
+    else:
+        job.requeue_as_it_is(now=database_now())
+        job.save()
     return job
 
 

@@ -10,10 +10,11 @@ from accounts.scopes import Principal
 from evolution.clock import database_now
 from evolution.engine.inputs import OutcomeInput
 from evolution.models import EvolutionJob, Outcome
-from evolution.services import retry_evolution
+from evolution.services import cancel_evolution, retry_evolution
 from evolution.training import runs
 from evolution.training.batch import ready_job
-from evolution.training.runs import Training
+from evolution.training.learner import StoredPlaybook
+from evolution.training.runs import StoredSteps, Training
 from evolution.worker import run_evolution, sweep
 from evolution.worker.claims import claim_job
 from playbooks.models import Playbook
@@ -74,3 +75,24 @@ def test_a_trainings_job_is_not_retried_but_its_training_resumed(
     EvolutionJob.objects.update(status="cancelled")
     with pytest.raises(Conflict, match="--resume"):
         retry_evolution(job=job, by=Principal.of(alice))
+
+
+def test_a_job_that_was_cancelled_meanwhile_has_its_outcomes_again(
+    job: EvolutionJob, training: Training, alice: User
+) -> None:
+    cancel_evolution(job=job, by=Principal.of(alice))
+    assert Outcome.objects.pending().count() == 2
+    assert ready_job(training, "e1b1", TASKS).status == "queued"
+    assert Outcome.objects.filter(job=job).count() == 2
+
+
+def test_a_batch_of_which_another_evolution_has_learnt_fails_by_name(
+    job: EvolutionJob, training: Training, alice: User
+) -> None:
+    cancel_evolution(job=job, by=Principal.of(alice))
+    first = Outcome.objects.all()[:1].get()
+    Outcome.objects.filter(pk=first.pk).update(processed_at=database_now())
+    learner = StoredPlaybook(training, StoredSteps(training), budget=None, wait=lambda _: None)
+    assert learner.learn("e1b1", TASKS).error == "outcomes_taken"
+    assert Outcome.objects.pending().count() == 0
+    assert learner.learn("e1b1", TASKS).error == "outcomes_taken"
