@@ -2,22 +2,44 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from evolution.engine.adaptation import kind_of
 from evolution.engine.environments import (
     AnswerMatch,
     Environment,
+    Feedback,
     FunctionEnvironment,
     ListMatch,
     NumberMatch,
     Sample,
+    judged,
 )
+from evolution.engine.generator import Generation
 from evolution.engine.programs import ProgramEnvironment
 
 HELP = (
     "who says what is right: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
     "`call:package.module:function`, or `run:program arguments` (no shell; JSON on stdin)"
 )
+
+
+VERDICTS = {
+    "success": "The answer is right.",
+    "failure": "The answer is wrong.",
+    "partial": "The answer is partly right.",
+}
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """Another environment's verdict and score, without its words and without the truth."""
+
+    environment: Environment
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        found = judged(self.environment, sample, generation)
+        return Feedback(status=found.status, score=found.score, message=VERDICTS[found.status])
 
 
 def environment_for(
@@ -27,12 +49,11 @@ def environment_for(
     if name == "auto":
         name = kind_of(samples)
     if name.startswith("call:"):
-        return FunctionEnvironment.at(name.removeprefix("call:"))
+        function = FunctionEnvironment.at(name.removeprefix("call:"))
+        return function if reveal else Withheld(function)
     if name.startswith("run:"):
-        command = shlex.split(name.removeprefix("run:"))
-        if not command:
-            raise ValueError("Name a program after `run:`.")
-        return ProgramEnvironment(command, seconds=seconds)
+        program = _program(name.removeprefix("run:"), seconds)
+        return program if reveal else Withheld(program)
     shipped: dict[str, Environment] = {
         "answer": AnswerMatch(reveal=reveal),
         "exact": AnswerMatch(exact=True, reveal=reveal),
@@ -44,3 +65,10 @@ def environment_for(
             f"There is no environment {name!r}. Use one of: auto, {', '.join(shipped)}."
         )
     return shipped[name]
+
+
+def _program(line: str, seconds: float) -> ProgramEnvironment:
+    command = shlex.split(line)
+    if not command:
+        raise ValueError("Name a program after `run:`.")
+    return ProgramEnvironment(command, seconds=seconds)
