@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from evolution.engine.adaptation import Adapted, OfflineAdapter, OfflineOptions
-from evolution.engine.environments import AnswerMatch, Sample
+from evolution.engine.environments import AnswerMatch, Feedback, Sample
+from evolution.engine.generator import Generation
 from evolution.engine.llm import CredentialError, TransientError
 from playbooks.document import DEFAULT_SECTIONS, Bullet
 from tests.adaptation.cast import NotedLearner, Pupil, Scene, samples
@@ -128,6 +129,22 @@ def test_the_ground_truth_never_reaches_the_generator_not_even_through_a_reflect
     told = [f"{question} {reflection}" for _, question, reflection in scene.pupil.asked]
     assert len(scene.pupil.reflected) == 4
     assert any("[withheld]" in text for text in told)
+    assert not any("vermilion" in text or "1,250.5" in text for text in told)
+
+
+@pytest.mark.parametrize("target", ["", "red"])
+def test_a_right_answer_that_the_environment_supplies_never_reaches_the_generator(
+    target: str,
+) -> None:
+    class Knows:
+        def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+            return Feedback(status="failure", score=0, ground_truth="vermilion, 1,250.5")
+
+    scene = Scene(environment=Knows())
+    adapt(scene, samples(target), samples("x"), rounds=3)
+    told = [str(reflection) for _, _, reflection in scene.pupil.asked if reflection]
+    assert len(told) == 2
+    assert all("[withheld]" in text for text in told)
     assert not any("vermilion" in text or "1,250.5" in text for text in told)
 
 

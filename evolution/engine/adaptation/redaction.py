@@ -12,12 +12,14 @@ TOLD = (
 )
 
 
-def without_answer(reflection: Reflection, target: str) -> Reflection:
-    """The reflection with every literal mention of the target, or of one of its items, blanked.
+def without_answer(reflection: Reflection, *targets: str) -> Reflection:
+    """The reflection with every literal mention of a target, or of one of its items, blanked.
 
     Numbers are found however they are written. A paraphrase ("fifteen") is not found.
     """
-    told = {name: blanked(getattr(reflection, name), target) for name in TOLD}
+    told = {name: getattr(reflection, name) for name in TOLD}
+    for target in sorted(targets, key=lambda target: (-len(target), target)):
+        told = {name: blanked(text, target) for name, text in told.items()}
     return reflection.model_copy(update=told | {"evidence": "", "bullet_tags": []})
 
 

@@ -100,7 +100,7 @@ class Trials:
             },
         )
         told = {
-            t.sample.id: reflection
+            t.sample.id: without_answer(reflection, *_answers(t))
             for t in wrong
             if (reflection := advice[_key(name, t.sample, number, "advice")].reflection)
         }
@@ -122,10 +122,9 @@ class Trials:
         sample: Sample,
         edition: Edition,
         number: int,
-        reflection: Reflection | None = None,
+        told: Reflection | None = None,
     ) -> Attempt:
         key = _key(name, sample, number)
-        told = without_answer(reflection, sample.target) if reflection else None
         try:
             generated = self._patiently(
                 lambda: self.student.generate(key, sample.question, edition.playbook, told)
@@ -208,6 +207,12 @@ def _can_improve(trial: Trial) -> bool:
     last = trial.attempts[-1]
     told = last.feedback.ground_truth is not None
     return told and last.generation is not None and last.feedback.status != "success"
+
+
+def _answers(trial: Trial) -> set[str]:
+    """The right answer as the data set has it, and as the environment has told it."""
+    told = {attempt.feedback.ground_truth or "" for attempt in trial.attempts}
+    return {trial.sample.target, *told} - {""}
 
 
 def _with_attempt(trial: Trial, attempt: Attempt | None) -> Trial:
