@@ -173,8 +173,11 @@ def pending_count(playbook: Playbook) -> int:
 
 
 def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
-    """The playbook's figures: outcomes by status, success rate (0–1 or None), votes, evolutions."""
-    outcomes = Outcome.objects.filter(playbook=playbook).aggregate(
+    """The playbook's figures: outcomes by status, success rate (0–1 or None), votes, evolutions.
+
+    Outcomes are what agents reported; a training's own attempts at its samples are left out.
+    """
+    outcomes = Outcome.objects.filter(playbook=playbook, job__training=None).aggregate(
         total=Count("id"),
         pending=Count("id", filter=Q(processed_at=None, set_aside_reason="", job=None)),
         set_aside=Count("id", filter=~Q(set_aside_reason="")),
