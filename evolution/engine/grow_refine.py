@@ -77,7 +77,7 @@ Find = Callable[[Document], Sequence[Pair]]
 Decided = Mapping[PairKey, Verdict | None]
 """What is known about pairs; None: raised earlier and done with, whatever came of it."""
 Keep = Callable[[Mapping[PairKey, Verdict]], None]
-"""Stores verdicts as soon as they are there."""
+"""Stores verdicts as soon as they are there; stored ones again when they are used."""
 
 
 @dataclass(frozen=True)
@@ -110,19 +110,18 @@ def refine(grown: Grown, *, find: Find, judge: Judge, decided: Decided, keep: Ke
     problem = ""
     if asked:
         try:
-            fresh = dict(zip(map(PairKey.of, asked), judge.judge(asked), strict=True))
+            verdicts |= zip(map(PairKey.of, asked), judge.judge(asked), strict=True)
         except AnswerError as error:
             problem = error.code
-        else:
-            keep(fresh)
-            verdicts |= fresh
+    if verdicts:
+        keep(verdicts)
     merges = [merge(pair, v) for pair in chosen if (v := verdicts.get(PairKey.of(pair))) and v.same]
     is_done = not problem and len(chosen) == len(open_pairs)
     return Refined(_next_number(grown.document) if is_done else grown.refined_to, merges, problem)
 
 
 def _is_open(pair: Pair, grown: Grown, decided: Decided) -> bool:
-    """Not decided on yet, or decided that it is the same by the very job that asks again."""
+    """Not decided on yet, or decided that it is the same and not published so far."""
     if {pair.first.id, pair.second.id} & set(grown.pinned):
         return False
     key = PairKey.of(pair)

@@ -21,6 +21,7 @@ from evolution.engine.grow_refine import (
     touched_by,
 )
 from evolution.engine.merge_judge import Verdict
+from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
 from playbooks.models import Bullet, PairDecision, Playbook
 
@@ -64,24 +65,31 @@ def _grown(claim: Claim, evolved: Evolved, base: PlaybookInput) -> Grown:
 
 
 class _Decisions:
-    """PairDecision rows of the playbook; those of this very job still count as answers."""
+    """PairDecision rows of the playbook; those of jobs that published nothing are still answers."""
 
     def __init__(self, claim: Claim, judge: str) -> None:
         self._claim, self._judge = claim, judge
 
     def read(self) -> dict[PairKey, Verdict | None]:
+        """Verdicts to use, and None where the job that decided has published, or is unknown."""
         rows = PairDecision.objects.filter(playbook=self._claim.playbook_id)
+        jobs = EvolutionJob.objects.filter(playbook=self._claim.playbook_id)
+        unpublished = jobs.exclude(status=EvolutionJob.Status.COMPLETED)
+        usable = set(unpublished.values_list("pk", flat=True))
         return {
             PairKey(row.first, row.second, row.first_hash, row.second_hash): (
                 Verdict(same=row.same, content=row.content, reason=row.reason)
-                if row.job_id == self._claim.job_id
+                if row.job_id in usable
                 else None
             )
             for row in rows
         }
 
     def keep(self, verdicts: Mapping[PairKey, Verdict]) -> None:
-        """Store them, in the same transaction as the proof that the job is still ours."""
+        """Store them, in the same transaction as the proof that the job is still ours.
+
+        A verdict that an earlier job paid for becomes this job's: with it, it is done with.
+        """
         rows = [
             PairDecision(
                 playbook_id=self._claim.playbook_id,
@@ -96,4 +104,9 @@ class _Decisions:
         ]
         with transaction.atomic():
             self._claim.lock()
-            PairDecision.objects.bulk_create(rows, ignore_conflicts=True)
+            PairDecision.objects.bulk_create(
+                rows,
+                update_conflicts=True,
+                unique_fields=("playbook", *PairKey._fields),
+                update_fields=("job_id",),
+            )

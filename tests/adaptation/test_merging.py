@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from evolution.engine.adaptation import memory
 from evolution.engine.adaptation.memory import FileCheckpoints, PlainPlaybook
 from tests.engine.cast import Stage, outcome
 from tests.fake_llm import FakeLLM
@@ -39,3 +42,16 @@ def test_a_resumed_run_ends_with_the_same_playbook_and_asks_nobody(tmp_path: Pat
         again = learnt(fake, tmp_path / "run.jsonl", batches=2)
         assert fake.count() == asked
     assert again.text == first.text
+
+
+def test_a_verdict_of_a_batch_that_was_not_published_is_used_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeLLM() as fake:
+        playbook = PlainPlaybook(Stage(fake).engine, FileCheckpoints(tmp_path / "r"), text=TEXT)
+        with monkeypatch.context() as guarded:
+            guarded.setattr(memory, "collapses", lambda *_: True)
+            assert playbook.learn("b0", [outcome("o0")]).error == "collapse_guard"
+        playbook.learn("b1", [outcome("o1")])
+        assert fake.count("judge") == 1
+    assert "str-00002" not in playbook.text

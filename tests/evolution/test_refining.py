@@ -172,6 +172,24 @@ def test_a_retry_pays_for_no_verdict_twice(
     assert fake.count("judge") == 1
 
 
+@pytest.mark.parametrize("ended", ["failed", "cancelled"])
+def test_a_verdict_of_a_job_that_published_nothing_is_used_by_the_next_one(
+    fake: FakeLLM,
+    grown: Playbook,
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+    ended: str,
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(publication, "publish_deltas", _no_room_left)
+        evolve(grown, alice)
+    EvolutionJob.objects.update(status=ended)
+    job = evolve(grown, alice)
+    assert (job.status, fake.count("judge")) == ("completed", 1)
+    assert "str-00001" not in text_of(grown)
+    assert PairDecision.objects.get().job_id == job.pk
+
+
 def _no_room_left(**_: object) -> None:
     raise RuntimeError("no space left on device")
 

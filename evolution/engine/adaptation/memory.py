@@ -163,6 +163,7 @@ class PlainPlaybook:
         if collapses(self._state, result.state):
             return Learned(self._edition(), error="collapse_guard")
         self._state = result.state
+        self._merges.settle()
         counts = counts_of(result.records, operations)
         return Learned(self._edition(), counts, len(evolved.set_aside))
 

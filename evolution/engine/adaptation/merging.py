@@ -25,6 +25,7 @@ class Merges:
         """Begin anew, as when the playbook does."""
         self._refined_to = 1
         self._decided: dict[PairKey, Verdict | None] = {}
+        self._proposed = self._refined_to, self._decided
 
     def propose(
         self, key: str, document: Document, besides: Sequence[Operation]
@@ -33,6 +34,7 @@ class Merges:
 
         Raises TransientError, CredentialError.
         """
+        self._proposed = self._refined_to, self._decided
         touched, leaving = touched_by(besides)
         grown = Grown(document, self._budget, self._refined_to, (), touched, leaving)
         if not is_due(grown):
@@ -49,6 +51,10 @@ class Merges:
         refined = refine(
             grown, find=self._find, judge=self._judge, decided={**self._decided, **paid}, keep=keep
         )
-        self._decided |= dict.fromkeys(paid)
-        self._refined_to = refined.refined_to
+        self._proposed = refined.refined_to, self._decided | dict.fromkeys(paid)
+        self._decided |= paid
         return refined.operations
+
+    def settle(self) -> None:
+        """The last batch is published: what it decided is done with. Else it is used again."""
+        self._refined_to, self._decided = self._proposed
