@@ -25,6 +25,7 @@ from evolution.training.display import Display
 from evolution.training.environments import HELP, environment_for
 from evolution.training.runs import Training, spent_by
 from evolution.training.setting_up import Stage
+from evolution.training.stopping import interruptible
 from playbooks.models import Playbook, Version
 
 STOPPED, COST_STOPPED = 1, 3
@@ -98,7 +99,10 @@ class TrainingCommand(BaseCommand):
         display = Display(screen, lambda: spent_by(training))
         limit = options["max_cost_usd"]
         try:
-            with setting_up.stage_for(training, limit=limit, wait=stopping.wait) as stage:
+            with (
+                interruptible(stopping),
+                setting_up.stage_for(training, limit=limit, wait=stopping.wait) as stage,
+            ):
                 adapted = self.adapt(stage, display, stopping.wait)
         except (LLMError, AceError) as error:
             runs.stop_training(training=training, reason=error.message)
