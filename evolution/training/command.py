@@ -70,6 +70,7 @@ class TrainingCommand(BaseCommand):
         try:
             self.playbook = setting_up.find_playbook(options["playbook"])
             runs.refuse_untrainable(self.playbook)
+            refuse_unwritable(options["plot"])
             self.prepare(options)
             if options["dry_run"]:
                 self._print(self.plan())
@@ -116,18 +117,30 @@ class TrainingCommand(BaseCommand):
             raise CommandError(
                 "Stopped. Give the same command with --resume.", returncode=130
             ) from None
-        self._finish(training, adapted, options["plot"])
+        try:
+            self._finish(training, adapted)
+        except AceError as error:
+            raise CommandError(error.message) from None
+        if options["plot"] is not None:
+            self._plot(adapted, options["plot"])
 
-    def _finish(self, training: Training, adapted: Adapted | Streamed, path: Path | None) -> None:
+    def _finish(self, training: Training, adapted: Adapted | Streamed) -> None:
         summary = adapted.as_dict() | self._context(training, adapted)
         version = Version.objects.get(playbook=self.playbook, number=int(adapted.kept.label))
         runs.complete_training(training=training, version=version, summary=summary)
-        if path is not None:
-            title = f"{self.playbook.name}: {self.kind} training"
-            path.write_text(plot(adapted.progress.points, title=title), encoding="utf-8")
         screen: Any = self.stderr._out  # as above: and no red for what is no error
         screen.write(f"{told(summary)}\n")
         self._print(summary)
+
+    def _plot(self, adapted: Adapted | Streamed, path: Path) -> None:
+        """Last of all: a full disk costs the picture, not the summary of a paid run."""
+        title = f"{self.playbook.name}: {self.kind} training"
+        try:
+            path.write_text(plot(adapted.progress.points, title=title), encoding="utf-8")
+        except OSError as error:
+            raise CommandError(
+                f"The run is complete, but its plot cannot be written: {error}"
+            ) from None
 
     def _context(self, training: Training, adapted: Adapted | Streamed) -> dict[str, Any]:
         first = Version.objects.get(pk=training.from_version_id).number
@@ -148,6 +161,12 @@ class TrainingCommand(BaseCommand):
             reveal=not options["withhold_ground_truth"],
             seconds=options["environment_seconds"],
         )
+
+
+def refuse_unwritable(path: Path | None) -> None:
+    """Raise CommandError before anything is paid when a plot could not be written there."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise CommandError(f"No plot can be written to {path}: name a file in a folder there is.")
 
 
 def owner_of(playbook: Playbook) -> Any:

@@ -14,6 +14,8 @@ from accounts.models import RateCounter, User
 from billing.models import UsageRecord
 from evolution.models import AdaptationRun, EvolutionJob, Outcome
 from evolution.services import playbook_metrics
+from evolution.training import runs
+from evolution.training.runs import Overtaken
 from evolution.worker import sweep
 from playbooks.models import Playbook
 from tests.adaptation.commands import run_online, train
@@ -57,6 +59,28 @@ def test_the_table_the_bar_and_the_plot_show_the_run(
     assert any("validation    100.0%" in line for line in lines)
     assert any("100%  done" in line for line in lines)
     assert picture.read_text().startswith("<svg")
+
+
+def test_a_plot_that_cannot_be_written_does_not_cost_the_summary(
+    blank: Playbook, world: dict[str, Path], llm: LearningLLM, tmp_path: Path
+) -> None:
+    out, picture = StringIO(), tmp_path / "run.svg"
+    picture.symlink_to(tmp_path / "gone" / "run.svg")
+    options = {"dataset": world["train"], "playbook": blank.name, "plot": picture, "stdout": out}
+    with pytest.raises(CommandError, match="its plot cannot be written"):
+        call_command("ace_online_run", stderr=StringIO(), **options)
+    assert json.loads(out.getvalue())["run"] == str(AdaptationRun.objects.get().pk)
+
+
+def test_a_run_that_was_taken_over_before_its_end_says_so_in_a_sentence(
+    blank: Playbook, world: dict[str, Path], llm: LearningLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken_over(**_: object) -> None:
+        raise Overtaken
+
+    monkeypatch.setattr(runs, "complete_training", taken_over)
+    with pytest.raises(CommandError, match="Another process goes on"):
+        run_online(blank, world["train"])
 
 
 def test_training_counts_neither_towards_rate_limits_nor_as_what_agents_reported(
@@ -124,6 +148,7 @@ def test_a_batch_without_a_usable_curation_is_left_out_and_the_run_goes_on(
         ({"environment": "oracle"}, "There is no environment 'oracle'"),
         ({"resume": True}, "no unfinished training"),
         ({"dataset": Path("/no/such.jsonl")}, "cannot be read"),
+        ({"plot": Path("/no/such/run.svg")}, "No plot can be written"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(
