@@ -7,8 +7,18 @@ from decimal import Decimal, InvalidOperation
 
 _LONGEST = 60
 _SIGNS = "$€£¥₹\"'“”„‘’`*"
-_NUMBER = re.compile(r"[-+]?(?:\d[\d,_  ]*\d|\d)?(?:\.\d+)?(?:e[-+]?\d{1,3})?%?", re.IGNORECASE)
-_IN_TEXT = re.compile(r"(?<![\w.])[-+−]?[$€£¥₹]?\d(?:[\d,]*\d)?(?:\.\d+)?\s?%?(?!\w)")
+_NUMBER = re.compile(
+    r"[-+]?\s?(?:\d{1,3}(?:(?P<comma>[,_\s])\d{3}(?:(?P=comma)\d{3})*)|\d+)?"
+    r"(?:\.\d+)?(?:e[-+]?\d{1,3})?\s?%?",
+    re.IGNORECASE,
+)
+# In a text a sign or a letter may touch a number ("10-15", "USD15"), but no bullet id is one.
+_BEFORE = r"(?:(?<!\w)[-+−])?(?:[$€£¥₹]\s?)?(?<!\d)(?<!\d\.)(?!(?<=[a-z]-)\d{5})"
+_AFTER = r"(?:e[-+−]?\d{1,3}(?!\d))?(?:\s?%)?"
+_IN_TEXT = [
+    re.compile(rf"{_BEFORE}\d{{1,3}}(?:[,_'’\s]\d{{3}})+(?!\d)(?:\.\d+)?{_AFTER}", re.IGNORECASE),
+    re.compile(rf"{_BEFORE}(?:\d+(?:\.\d+)?|\.\d+){_AFTER}", re.IGNORECASE),
+]
 
 
 def same_number(said: str, wanted: str, *, decimals: int) -> bool:
@@ -29,7 +39,7 @@ def readings(text: str) -> list[Decimal]:
 
 
 def read_number(text: str) -> Decimal | None:
-    """The number that the whole text is; None when it is anything else."""
+    """The number that the whole text is; None when it is anything else, as the list `1, 2` is."""
     text = text.strip()
     if len(text) > _LONGEST:
         return None
@@ -37,18 +47,19 @@ def read_number(text: str) -> Decimal | None:
     bare = folded.translate({ord(sign): None for sign in _SIGNS}).strip().rstrip(".")
     if bare.startswith("(") and bare.endswith(")"):
         bare = f"-{bare[1:-1].strip()}"
-    bare = re.sub(r"\s+", "", bare)
+    bare = re.sub(r"\s+", " ", bare)
     if not bare or not _NUMBER.fullmatch(bare):
         return None
     try:
-        number = Decimal(bare.rstrip("%").replace(",", "").replace("_", ""))
+        number = Decimal(re.sub(r"[,_\s%]", "", bare))
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
 
 
 def numbers_in(text: str) -> Iterator[tuple[int, int, list[Decimal]]]:
-    """Start, end and readings of each number that stands in a text."""
-    for match in _IN_TEXT.finditer(text):
-        if found := readings(match.group()):
-            yield match.start(), match.end(), found
+    """Start, end and readings of what may be a number in a text: `15 200` is one, and two."""
+    for pattern in _IN_TEXT:
+        for match in pattern.finditer(text):
+            if found := readings(match.group()):
+                yield match.start(), match.end(), found

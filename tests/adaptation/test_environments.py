@@ -178,6 +178,22 @@ def test_a_row_that_is_no_sample_is_named_by_its_line(tmp_path: Path, line: str)
         read_samples(path, name="train")
 
 
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        *[("1, 2, 3", "list"), ("1,2,3", "list"), ("100, 200", "list"), ("1,5", "list")],
+        *[
+            ("1,234.5", "number"),
+            ("-1 234", "number"),
+            ("$ 12,345,678", "number"),
+            ("1 2", "answer"),
+        ],
+    ],
+)
+def test_a_list_of_numbers_is_no_number(target: str, kind: str) -> None:
+    assert kind_of([Sample(Question("s1", "?"), target)]) == kind
+
+
 def test_a_split_is_drawn_by_the_seed_and_shares_nothing() -> None:
     rows = read_samples(DATA / "formula_sample.jsonl", name="train")
     train, val = split_samples(rows, share=0.2, seed=4)
@@ -195,6 +211,19 @@ def test_a_split_is_drawn_by_the_seed_and_shares_nothing() -> None:
         ("A ratio of 20% is right.", "0.2", "A ratio of [withheld] is right."),
         ("Goodwill, then DEPRECIATION.", "Depreciation,Goodwill", "[withheld], then [withheld]."),
         ("Nothing here.", "", "Nothing here."),
+        ("1 234.50, 1\u202f234.5 or 1_234.5", "1234.5", "[withheld], [withheld] or [withheld]"),
+        (
+            "1.2345e3 is USD1234.5 is 1234.5USD",
+            "1234.5",
+            "[withheld] is USD[withheld] is [withheld]USD",
+        ),
+        (
+            "Between 10-15 and 15 200 lies (15).",
+            "15",
+            "Between 10-[withheld] and [withheld] 200 lies ([withheld]).",
+        ),
+        ("Say 7.0 and then $1,234.50.", "7, 1,234.5", "Say [withheld] and then [withheld]."),
+        ("See str-00015, v1.15.2 and 150.", "15.0", "See str-00015, v1.15.2 and 150."),
     ],
 )
 def test_a_known_answer_is_blanked_in_what_a_reflection_says(

@@ -1,11 +1,14 @@
 """Keeps a known answer out of what the Generator is told about its last attempt."""
 
 import re
+from decimal import Decimal
 
-from evolution.engine.numbers import numbers_in, read_number, same_number
+from evolution.engine.numbers import numbers_in, read_number
 from evolution.engine.reflector import Reflection
 
 WITHHELD = "[withheld]"
+ROUNDING = Decimal("0.005")
+"""As far from the answer a number may be and still be right to two places."""
 TOLD = (
     *("reasoning", "error_identification", "root_cause_analysis"),
     *("correct_approach", "key_insight"),
@@ -28,21 +31,31 @@ def blanked(text: str, target: str) -> str:
     if not target.strip():
         return text
     for piece in _pieces(target):
+        if (number := read_number(piece)) is not None:
+            text = _without_number(text, number)
+            continue
         flags = re.IGNORECASE if len(piece) > 1 else 0
         text = re.sub(rf"(?<!\w){re.escape(piece)}(?!\w)", WITHHELD, text, flags=flags)
-    return _without_number(text, target) if read_number(target) is not None else text
+    return text
 
 
 def _pieces(target: str) -> list[str]:
     """The whole target, then its items, longest first, so that no part of one stays."""
-    items = {item.strip() for item in target.split(",")} if read_number(target) is None else set()
-    return sorted({target.strip(), *items} - {""}, key=lambda piece: (-len(piece), piece))
+    items = {*target.split(","), *re.split(r",\s", target)} if read_number(target) is None else ()
+    pieces = {piece.strip() for piece in (target, *items)} - {""}
+    return sorted(pieces, key=lambda piece: (-len(piece), piece))
 
 
-def _without_number(text: str, target: str) -> str:
-    parts, end = [], 0
-    for start, stop, _ in list(numbers_in(text)):
-        if same_number(text[start:stop], target, decimals=2):
-            parts += [text[end:start], WITHHELD]
-            end = stop
-    return "".join([*parts, text[end:]])
+def _without_number(text: str, number: Decimal) -> str:
+    """The text without the number; its sign does not count, `(15)` is -15 as well."""
+    spans = sorted(
+        (start, end)
+        for start, end, found in numbers_in(text)
+        if any(abs(abs(one) - abs(number)) <= ROUNDING for one in found)
+    )
+    parts, done = list[str](), 0
+    for start, end in spans:
+        if start >= done:
+            parts += [text[done:start], WITHHELD]
+        done = max(done, end)
+    return "".join([*parts, text[done:]])
