@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from evolution.engine.llm import LLM, LLMReply, LLMRequest, TransientError
+from evolution.engine.llm import LLM, LLMError, LLMReply, LLMRequest, TransientError
 
 WINDOW = 60.0
 """Seconds that are looked back on."""
@@ -48,16 +48,18 @@ class Breaker:
             self._is_probing = True
             return True
 
-    def leave(self, *, is_probe: bool, failed: bool) -> None:
-        """The call has ended; `failed` says that the provider is down."""
+    def leave(self, *, is_probe: bool, failed: bool | None) -> None:
+        """The call has ended; `failed`: the provider is down, None when it was never called."""
         with self._lock:
             if is_probe:
                 self._end_probe(failed)
-            elif not self._pause:
+            elif not self._pause and failed is not None:
                 self._count(failed)
 
-    def _end_probe(self, failed: bool) -> None:
+    def _end_probe(self, failed: bool | None) -> None:
         self._is_probing = False
+        if failed is None:
+            return
         if failed:
             self._open(min(2 * self._pause, LONGEST_PAUSE))
         else:
@@ -95,11 +97,13 @@ class GuardedLLM:
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """As `LLM.complete`; TransientError `provider_down` while the breaker is open."""
         is_probe = self._breaker.enter()
-        failed = False
+        failed: bool | None = None
         try:
-            return self._llm.complete(request)
-        except TransientError as error:
-            failed = error.code in DOWN
+            reply = self._llm.complete(request)
+            failed = False
+        except LLMError as error:
+            failed = isinstance(error, TransientError) and error.code in DOWN
             raise
         finally:
             self._breaker.leave(is_probe=is_probe, failed=failed)
+        return reply

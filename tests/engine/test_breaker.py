@@ -25,12 +25,12 @@ class Provider:
     """An LLM that says what it is told; an error is raised."""
 
     def __init__(self) -> None:
-        self.says: LLMReply | LLMError = DOWN
+        self.says: LLMReply | Exception = DOWN
         self.calls = 0
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         self.calls += 1
-        if isinstance(self.says, LLMError):
+        if isinstance(self.says, Exception):
             raise self.says
         return self.says
 
@@ -42,7 +42,7 @@ class Line:
         self.clock, self.provider = Clock(), Provider()
         self.llm = GuardedLLM(self.provider, Breaker(self.clock))
 
-    def call(self, says: LLMReply | LLMError, times: int = 1) -> str:
+    def call(self, says: LLMReply | Exception, times: int = 1) -> str:
         """The code of the last call's error, or nothing."""
         self.provider.says, code = says, ""
         for _ in range(times):
@@ -132,6 +132,17 @@ def test_only_one_probe_passes_at_a_time() -> None:
         breaker.enter()
     breaker.leave(is_probe=True, failed=False)
     assert not breaker.enter()
+
+
+def test_a_probe_that_made_no_call_leaves_it_open_for_the_next_one() -> None:
+    line = Line()
+    line.call(DOWN, times=5)
+    line.clock.now += 30
+    with pytest.raises(RuntimeError, match="ledger"):
+        line.call(RuntimeError("the ledger is away"))
+    assert line.call(DOWN) == "provider_fault"
+    assert line.call(UP) == "provider_down"
+    assert line.provider.calls == 7
 
 
 def test_calls_that_began_before_it_opened_change_nothing() -> None:
