@@ -40,6 +40,14 @@ class Door(GenericAPIView[Any]):
         `partial`: only the fields that were sent, none of them required.
         """
         serializer = shape(data=self.request.data, partial=partial)
+        # A misspelt field must not be dropped in silence: a citation would be lost.
+        unknown = sorted(set(self.request.data) - set(serializer.fields))
+        if unknown:
+            known = ", ".join(serializer.fields)
+            raise Invalid(
+                "There is a field that this route does not know.",
+                fields={name[:100]: [f"Send only: {known}."] for name in unknown[:10]},
+            )
         serializer.is_valid(raise_exception=True)
         sent: dict[str, Any] = serializer.validated_data
         return sent

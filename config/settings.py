@@ -32,7 +32,7 @@ SECRET_KEY = env.str("SECRET_KEY", default="")
 JWT_SECRET_KEY = env.str("JWT_SECRET_KEY", default="")
 if LOCAL or EMBEDDED:
     try:
-        DATA_DIR.mkdir(parents=True, exist_ok=True)
+        DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"Set ACE_DATA_DIR to a directory of yours: {error}.") from None
 if LOCAL:
@@ -85,8 +85,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "config.middleware.PageErrors",
 ]
-ROOT_URLCONF = "config.urls"
-ASGI_APPLICATION = "config.asgi.application"
+ROOT_URLCONF, ASGI_APPLICATION = "config.urls", "config.asgi.application"
 WSGI_APPLICATION = "config.wsgi.application"
 TEMPLATES = [
     {
@@ -159,8 +158,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
 LOGIN_URL = "accounts:log_in"
-LOGIN_REDIRECT_URL = "playbooks:list"
-LOGOUT_REDIRECT_URL = "accounts:log_in"
+LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "playbooks:list", "accounts:log_in"
 JWT_ACCESS_TOKEN_LIFETIME = timedelta(
     minutes=env.int("JWT_ACCESS_TOKEN_EXPIRE_MINUTES", default=30)
 )
@@ -273,7 +271,9 @@ if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
     SECURE_HSTS_SECONDS = env.seconds("SECURE_HSTS_SECONDS", default=31_536_000)
-    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
+    # Off: they would lock plain-HTTP sibling hosts, which are not ours to decide about.
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
+    SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
     CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])

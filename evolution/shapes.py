@@ -82,6 +82,9 @@ class JobShape(serializers.Serializer[Any]):
     token_totals = serializers.DictField()
     error_code = Text()
     error_message = serializers.SerializerMethodField(help_text="Why it failed or waits, or null.")
+    next_attempt_at = serializers.DateTimeField(
+        allow_null=True, help_text="When a waiting evolution is tried again."
+    )
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     completed_at = serializers.DateTimeField(allow_null=True)

@@ -109,6 +109,9 @@ class PlaybookItem(BaseModel):
     last_updated: datetime
     bullet_count: int
     outcome_count: int
+    is_starter: Annotated[
+        bool, Field(description="Shared and cannot learn from you: clone it before you report.")
+    ]
 
     @classmethod
     def of(cls, playbook: Playbook) -> Self:
@@ -120,6 +123,7 @@ class PlaybookItem(BaseModel):
             last_updated=playbook.updated_at,
             bullet_count=playbook.bullet_count,  # type: ignore[attr-defined]  # with_counts() adds it
             outcome_count=playbook.outcome_count,  # type: ignore[attr-defined]  # likewise
+            is_starter=playbook.is_starter,
         )
 
 

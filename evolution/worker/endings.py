@@ -1,5 +1,6 @@
 """The two ends that are not a version: wait for another attempt, or fail with a reason."""
 
+import logging
 import random
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,6 +11,8 @@ from evolution.clock import database_now
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
 from evolution.worker.settling import settle_outcomes
+
+logger = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 5
 MAX_RESCUES = 3
@@ -34,6 +37,7 @@ def put_back(
 
     `retry_after` in seconds is the provider's wish and is honoured when it is the longer one.
     """
+    logger.warning("evolution %s waits: %s", claim.job_id, reason)
     with transaction.atomic():
         job = claim.lock()
         if costs_attempt and job.attempt + 1 >= MAX_ATTEMPTS:
@@ -62,6 +66,7 @@ def fail_job(
 
 def give_up(job: EvolutionJob, *, code: str, message: str) -> None:
     """→ failed with its outcomes free again, inside the caller's transaction."""
+    logger.warning("evolution %s failed: %s", job.pk, code)
     job.fail(now=database_now(), code=code, message=message)
     job.save()
     job.release_outcomes()

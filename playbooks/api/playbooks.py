@@ -149,7 +149,9 @@ class ImportDoor(Door):
     @idempotent()
     def post(self, request: Request) -> Response:
         """Make a playbook from ACE text."""
-        return made(services.import_playbook(by=self.who, **self.sent(s.ImportIn)))
+        sent = self.sent(s.ImportIn)
+        sent.pop("version", None)
+        return made(services.import_playbook(by=self.who, **sent))
 
 
 class ExportDoor(Door):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from evolution.models import Outcome
 from playbooks.models import Playbook, Version
 from tests.config.test_api_body import BAD
 from tests.doors.rest_routes import PROTECTED, ROUTES, Route, World, access_token
@@ -81,3 +82,13 @@ def test_a_version_number_out_of_range_is_not_found(world: World, alice: User, n
 def test_an_idempotency_key_that_cannot_be_kept_is_refused(alice: User, key: str) -> None:
     answer = Rest.of(alice).post("/playbooks", {"name": "a"}, Idempotency_Key=key)
     assert (answer.status_code, Playbook.objects.count()) == (400, 0)
+
+
+def test_a_misspelt_field_is_refused_by_name_and_stores_nothing(
+    alice: User, playbook: Playbook
+) -> None:
+    body = {"task_description": "t", "outcome": "success", "bullets": ["str-00001"]}
+    answer = Rest.of(alice).post(f"/playbooks/{playbook.pk}/outcomes", body)
+    assert answer.status_code == 400
+    assert list(answer.json()["error"]["fields"]) == ["bullets"]
+    assert not Outcome.objects.exists()

@@ -67,7 +67,7 @@ def test_a_new_key_is_shown_once_and_kept_nowhere(owner: Client, alice: User) ->
 def test_the_snippet_holds_a_variable_and_no_secret(owner: Client) -> None:
     made = owner.post("/keys", NEW_KEY)
     snippet = made.content.decode().split('id="snippet"')[1].split("</pre>")[0]
-    assert "Bearer $ACE_API_KEY" in snippet
+    assert "'Authorization: Bearer ${ACE_API_KEY}'" in snippet
     assert "http://testserver/mcp" in snippet
 
 

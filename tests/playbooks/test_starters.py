@@ -101,8 +101,7 @@ def test_load_starters_command_says_how_many_changed(
     call_command("load_starters")
     call_command("load_starters")
     said = capsys.readouterr().out.splitlines()
-    assert said == [f"{len(FILES)} starter playbooks loaded or changed", said[1]]
-    assert said[1].startswith("0 ")
+    assert said == [f"{len(FILES)} starter playbooks loaded or changed"]
 
 
 @pytest.mark.django_db

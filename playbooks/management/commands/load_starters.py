@@ -16,4 +16,5 @@ class Command(BaseCommand):
             changed = services.load_starters()
         except DocumentError as error:
             raise CommandError(str(error)) from None
-        self.stdout.write(f"{changed} starter playbooks loaded or changed")
+        if changed:
+            self.stdout.write(f"{changed} starter playbooks loaded or changed")
