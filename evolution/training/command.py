@@ -149,7 +149,7 @@ class TrainingCommand(BaseCommand):
             "playbook_id": str(self.playbook.pk),
             "versions": {"from": first, "to": int(adapted.kept.label)},
             "usage": spent_by(training).as_dict(),
-        }
+        } | best_of(adapted)
 
     def _print(self, summary: dict[str, Any]) -> None:
         self.stdout.write(json.dumps(summary, indent=2, ensure_ascii=False))
@@ -167,6 +167,20 @@ def refuse_unwritable(path: Path | None) -> None:
     """Raise CommandError before anything is paid when a plot could not be written there."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise CommandError(f"No plot can be written to {path}: name a file in a folder there is.")
+
+
+def best_of(adapted: Adapted | Streamed) -> dict[str, Any]:
+    """Which version the accuracy is of, and whether the current one reads the same.
+
+    It does not when somebody else has published meanwhile: nobody's version is rolled back.
+    """
+    if isinstance(adapted, Streamed):
+        return {}
+    best = adapted.after.edition
+    return {
+        "best_kept": best.view_hash == adapted.kept.view_hash,
+        "best_version": int(best.label),
+    }
 
 
 def owner_of(playbook: Playbook) -> Any:
@@ -222,6 +236,9 @@ def told(summary: dict[str, Any]) -> str:
         if found := summary.get(split):
             change = f"{found['before']:.1%} → {found['after']:.1%} of {found['samples']} samples"
             lines.append((split, change))
+    if summary.get("best_kept") is False:
+        best = f"version {summary['best_version']}, which validation is of, is not the current one"
+        lines.append(("not kept", best))
     if "accuracy" in summary and summary["accuracy"] is not None:
         lines.append(("accuracy", f"{summary['accuracy']:.1%} of {summary['samples']} samples"))
     return "\n".join(f"{name:>12}  {value}" for name, value in lines)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID, uuid5
 
+from django.db import transaction
 from django.db.models import Count
 
 from accounts.errors import AceError, Conflict
@@ -111,11 +112,18 @@ class StoredPlaybook:
     def keep(self, edition: Edition) -> Edition:
         """The edition is current: by a rollback when later batches have changed the text.
 
-        A version that a person made meanwhile stays: then nothing is rolled back.
+        A version that a person made meanwhile stays: then nothing is rolled back. Raises Overtaken.
         """
-        playbook = Playbook.objects.select_related("current_version", "owner").get(
-            pk=self._training.playbook_id
-        )
+        with transaction.atomic():
+            # Playbook before run, as everywhere.
+            rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
+            playbook = rows.select_related("current_version", "owner").get(
+                pk=self._training.playbook_id
+            )
+            self._training.touch()
+            return self._kept(playbook, edition)
+
+    def _kept(self, playbook: Playbook, edition: Edition) -> Edition:
         wanted, current = self._version(number=int(edition.label)), playbook.current_version
         if current is None or current.text_hash == wanted.text_hash:
             return edition_of(current or wanted)

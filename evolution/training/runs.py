@@ -93,9 +93,9 @@ def begin_training(
 
     Raises Conflict for an archived playbook, a starter, or one without a version.
     """
-    version = refuse_untrainable(playbook)
     with transaction.atomic():
-        Playbook.objects.select_for_update(of=("self",), no_key=True).get(pk=playbook.pk)
+        rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
+        version = refuse_untrainable(rows.select_related("current_version").get(pk=playbook.pk))
         for old in AdaptationRun.objects.unfinished().filter(playbook=playbook):
             old.abandon()
             old.save()

@@ -129,7 +129,7 @@ def test_killed_after_its_roll_back_the_run_does_not_roll_back_twice(
     rows = dict.fromkeys(("train", "val", "test"), DATA / "formula_sample.jsonl")
     with FakeLLM() as server:
         settings.OPENAI_BASE_URL = server.base_url
-        with start_child(blank, rows, "playbooks.services:rollback_playbook:end") as child:
+        with start_child(blank, rows, "evolution.training.runs:complete_training") as child:
             assert child.wait(60) == -9
         summary = train(blank, rows, resume=True)
     assert blank.versions.filter(reason="rollback").count() == 1

@@ -1,5 +1,6 @@
 """A training among other people's work: edits, other evolutions, votes."""
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from accounts.models import User
 from accounts.scopes import Principal
 from evolution.engine.adaptation.parts import Edition
 from evolution.engine.inputs import OutcomeInput
+from evolution.models import AdaptationRun
 from evolution.services import trigger_evolution
 from evolution.training import runs
 from evolution.training.learner import StoredPlaybook, TrainingStopped, edition_of
-from evolution.training.runs import StoredSteps
+from evolution.training.runs import Overtaken, StoredSteps
 from playbooks import services as playbooks
 from playbooks.models import Playbook, Version, Vote
 from playbooks.operations import Operation
@@ -48,6 +50,46 @@ def test_a_version_that_a_person_made_meanwhile_is_never_rolled_back(
     edited = edit(playbook, alice)
     assert learner.keep(first).label == str(edited.number)
     assert Version.objects.filter(playbook=playbook).count() == 2
+
+
+def test_a_process_that_was_taken_over_rolls_nothing_back(
+    learner: StoredPlaybook, playbook: Playbook, alice: User
+) -> None:
+    edit(playbook, alice)
+    AdaptationRun.objects.update(fence=9)
+    with pytest.raises(Overtaken):
+        learner.keep(learner.start())
+    assert Version.objects.filter(playbook=playbook).count() == 2
+
+
+def test_a_run_begins_with_the_version_of_now_not_with_the_one_read_before(
+    playbook: Playbook, alice: User
+) -> None:
+    read = Playbook.objects.select_related("current_version").get(pk=playbook.pk)
+    edited = edit(playbook, alice)
+    by = Principal.of(alice)
+    training = runs.begin_training(playbook=read, by=by, kind="offline", config={})
+    assert training.from_version_id == edited.pk
+
+
+def test_the_summary_says_when_the_best_version_is_not_the_current_one(
+    blank: Playbook,
+    world: dict[str, Path],
+    llm: LearningLLM,
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep = StoredPlaybook.keep
+
+    def kept_after_an_edit(learner: StoredPlaybook, edition: Edition) -> Edition:
+        edit(blank, alice)
+        return keep(learner, edition)
+
+    monkeypatch.setattr(StoredPlaybook, "keep", kept_after_an_edit)
+    screen = StringIO()
+    summary = train(blank, world, stderr=screen)
+    assert (summary["best_kept"], summary["best_version"]) == (False, summary["versions"]["to"] - 1)
+    assert "not the current one" in screen.getvalue()
 
 
 def test_a_playbook_that_reads_as_wanted_is_left_as_it_is(
