@@ -16,9 +16,12 @@ from evolution.engine.adaptation.memory import (
     Tokens,
     connect,
 )
+from evolution.engine.adaptation.parts import Learned
 from evolution.engine.environments import NumberMatch
 from evolution.engine.llm import CredentialError
 from evolution.engine.providers.model import ModelEngine
+from tests.engine.cast import Stage, outcome
+from tests.fake_llm import FakeLLM
 from tests.learning_world import LearningLLM, write_world
 
 
@@ -76,6 +79,21 @@ def test_a_stopped_run_goes_on_from_its_file_and_ends_the_same(
     again.run()
     assert again.playbook.text == whole.playbook.text
     assert server.count("generator") - calls == whole.tokens.calls - 10 - 2 - 15
+
+
+@pytest.mark.parametrize("role", ["reflector", "curator"])
+def test_a_resumed_run_repeats_failures_and_asks_nobody(tmp_path: Path, role: str) -> None:
+    def learnt(fake: FakeLLM) -> tuple[Learned, str]:
+        llm = Stage(fake).engine
+        playbook = PlainPlaybook(llm, FileCheckpoints(tmp_path / "run.jsonl"), concurrency=1)
+        return playbook.learn("b1", [outcome("o1"), outcome("o2")]), playbook.text
+
+    with FakeLLM() as fake:
+        fake.fail(role, status=400)
+        first, asked = learnt(fake), fake.count()
+        assert first[0].error or first[0].set_aside == 1
+        assert learnt(fake) == first
+        assert fake.count() == asked
 
 
 def test_nothing_of_django_is_imported() -> None:

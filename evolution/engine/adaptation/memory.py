@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from evolution.engine import generator
 from evolution.engine.adaptation.merging import Merges
 from evolution.engine.adaptation.parts import COUNTS, Edition, Learned
@@ -140,18 +142,27 @@ class PlainPlaybook:
         return self._first
 
     def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
-        """As `Learner.learn`: stored reflections and curations are applied again, not paid."""
+        """As `Learner.learn`: what is stored, failures too, is applied again and not paid."""
         document = self._state.document()
+        batch = _Batch(key, [o.id for o in outcomes], self._checkpoints)
+        ended = batch.ended()
+        if ended and ended.error:
+            return Learned(self._edition(), error=ended.error)
+        left_out = ended.set_aside if ended else {}
         try:
             evolved = evolve(
                 engine=self._engine,
                 playbook=PlaybookInput(document, self._budget),
-                outcomes=outcomes,
-                checkpoints=_Batch(key, [o.id for o in outcomes], self._checkpoints),
+                outcomes=[outcome for outcome in outcomes if outcome.id not in left_out],
+                checkpoints=batch,
                 concurrency=self._concurrency,
             )
         except AnswerError as error:
+            batch.end(_Ended(error=error.code))
             return Learned(self._edition(), error=error.code)
+        if ended is None:
+            ended = _Ended(set_aside=evolved.set_aside)
+            batch.end(ended)
         merges = self._merges.propose(key, document, evolved.operations)
         operations = [*evolved.operations, *merges]
         policy = Policy(
@@ -165,7 +176,7 @@ class PlainPlaybook:
         self._state = result.state
         self._merges.settle()
         counts = counts_of(result.records, operations)
-        return Learned(self._edition(), counts, len(evolved.set_aside))
+        return Learned(self._edition(), counts, len(ended.set_aside))
 
     def keep(self, edition: Edition) -> Edition:
         self._state = self._states[edition.label]
@@ -176,6 +187,13 @@ class PlainPlaybook:
         label = str(len(self._states) + 1)
         self._states[label] = self._state
         return Edition(label, PlaybookInput(document, self._budget))
+
+
+class _Ended(BaseModel):
+    """What a batch came to besides its reflections: outcomes left out, why; the error's code."""
+
+    set_aside: dict[str, str] = {}
+    error: str = ""
 
 
 class _Batch:
@@ -199,6 +217,14 @@ class _Batch:
 
     def save_curation(self, curation: Curation) -> None:
         self._kept.save(f"{self._key}:curate", curation.model_dump(mode="json"))
+
+    def ended(self) -> _Ended | None:
+        key = f"{self._key}:learned"
+        found = self._kept.load([key])
+        return _Ended.model_validate(found[key]) if found else None
+
+    def end(self, ended: _Ended) -> None:
+        self._kept.save(f"{self._key}:learned", ended.model_dump())
 
 
 def state_of(text: str) -> State:
