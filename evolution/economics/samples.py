@@ -44,9 +44,19 @@ ADVICE = (
 
 
 def read_tasks(path: Path) -> list[tuple[str, str]]:
-    """(task, expected answer) of each line of a data set."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    return [(str(row["context"]), str(row["target"])) for row in rows]
+    """(task, expected answer) of each line of a data set; ValueError for anything else."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [_task(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
+
+
+def _task(line: str, number: int) -> tuple[str, str]:
+    try:
+        row = json.loads(line)
+        return str(row["context"]), str(row["target"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(
+            f"line {number}: write a JSON object with `context` and `target`."
+        ) from None
 
 
 def playbook_of(tokens: int) -> PlaybookInput:

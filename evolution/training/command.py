@@ -30,6 +30,7 @@ from playbooks.models import Playbook, Version
 
 STOPPED, COST_STOPPED = 1, 3
 """Exit codes of a run that can be resumed."""
+DAY = 86_400.0
 RESUME = "The run is kept: give the same command with --resume."
 
 
@@ -59,7 +60,7 @@ class TrainingCommand(BaseCommand):
         add("--playbook", required=True, help="its id, or its name")
         add("--rounds", type=positive, default=1, help="attempts at a sample, at most (1)")
         add("--environment", default="auto", help=HELP)
-        add("--environment-seconds", type=float, default=10, help="time limit of `run:` (10)")
+        add("--environment-seconds", type=seconds, default=10, help="time limit of `run:` (10)")
         add("--withhold-ground-truth", action="store_true", help="feedback says only right, wrong")
         add("--resume", action="store_true", help="go on with the last unfinished run")
         add("--max-cost-usd", type=dollars, help="make no call that could go over it")
@@ -222,6 +223,22 @@ def dollars(text: str) -> Decimal:
     if not amount.is_finite() or amount <= 0:
         raise ValueError(text)
     return amount
+
+
+def share(text: str) -> float:
+    """A share of a whole: 0 up to, but not including, 1."""
+    number = float(text)
+    if not 0 <= number < 1:  # false for `nan` as well
+        raise ValueError(text)
+    return number
+
+
+def seconds(text: str) -> float:
+    """A time limit above 0, at most a day."""
+    number = float(text)
+    if not 0 < number <= DAY:
+        raise ValueError(text)
+    return number
 
 
 def told(summary: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """The environment that a command's option names."""
 
 import shlex
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ def environment_for(
     if name == "auto":
         name = kind_of(samples)
     if name.startswith("call:"):
-        function = FunctionEnvironment.at(name.removeprefix("call:"))
+        function = _function(name.removeprefix("call:"))
         return function if reveal else Withheld(function)
     if name.startswith("run:"):
         program = _program(name.removeprefix("run:"), seconds)
@@ -67,8 +68,21 @@ def environment_for(
     return shipped[name]
 
 
+def _function(path: str) -> FunctionEnvironment:
+    try:
+        return FunctionEnvironment.at(path)
+    except ValueError:
+        raise
+    except Exception as error:  # noqa: BLE001 - other people's module, which may raise anything
+        raise ValueError(
+            f"The module of {path!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from None
+
+
 def _program(line: str, seconds: float) -> ProgramEnvironment:
     command = shlex.split(line)
     if not command:
         raise ValueError("Name a program after `run:`.")
+    if shutil.which(command[0]) is None:
+        raise ValueError(f"There is no program {command[0]!r} that can be run.")
     return ProgramEnvironment(command, seconds=seconds)

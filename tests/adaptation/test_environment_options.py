@@ -2,8 +2,10 @@
 
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from evolution.engine.environments import Feedback, Question, Sample, judged
 from evolution.engine.generator import Generation
@@ -30,3 +32,27 @@ def test_a_check_of_ones_own_tells_no_more_than_right_or_wrong_when_asked_to(nam
     withheld = asked(name, reveal=False)
     assert (withheld.status, withheld.score, withheld.ground_truth) == ("failure", 0.25, None)
     assert withheld.message == "The answer is wrong."
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("call:broken_checks:is_right", "cannot be imported: ZeroDivisionError"),
+        ("run:/no/such/check now", "There is no program '/no/such/check'"),
+        ("run:", "Name a program"),
+    ],
+)
+def test_a_check_that_cannot_be_had_is_refused_before_anything_is_asked(
+    name: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_checks.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=sentence):
+        environment_for(name, [SAMPLE], reveal=True, seconds=10)
+
+
+@pytest.mark.parametrize("option", ["--val-split", "--environment-seconds"])
+@pytest.mark.parametrize("value", ["inf", "nan", "-1", "much"])
+def test_an_amount_that_is_none_is_refused_in_a_sentence(option: str, value: str) -> None:
+    with pytest.raises(CommandError, match=f"argument {option}: invalid"):
+        call_command("ace_offline_train", f"{option}={value}", "--dataset=a", "--playbook=b")

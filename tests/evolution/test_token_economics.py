@@ -88,7 +88,7 @@ def test_the_models_priced_are_in_the_price_list() -> None:
     assert all(report._cost(model, prompt=1, received=1) is not None for model in report.MODELS)
 
 
-@pytest.mark.parametrize("text", ["", "no json", '{"context": "a"}'])
+@pytest.mark.parametrize("text", ["", "no json", '{"context": "a"}', "[1]", "7", "null"])
 def test_token_economics_command_refuses_what_is_no_data_set(tmp_path: Path, text: str) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text(text)

@@ -16,6 +16,7 @@ from evolution.training.command import (
     needs_targets,
     positive,
     read,
+    share,
 )
 from evolution.training.setting_up import Stage
 
@@ -35,7 +36,7 @@ class Command(TrainingCommand):
         add("--batch-size", type=positive, default=5, help="samples of one evolution (5)")
         add("--evaluate-every", type=positive, default=5, help="batches between scorings (5)")
         add("--val-dataset", type=Path, help="validate on these")
-        add("--val-split", type=float, default=0.2, help="else on this share of the samples (0.2)")
+        add("--val-split", type=share, default=0.2, help="else on this share of the samples (0.2)")
         add("--test-dataset", type=Path, help="scored before and after, never trained on")
         add("--seed", type=int, default=0, help="of the split and the order (0)")
 

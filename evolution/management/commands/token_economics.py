@@ -36,7 +36,7 @@ class Command(BaseCommand):
         paths = options["dataset"] or [folder / f"{name}.jsonl" for name in DATA]
         try:
             sets = {path.stem: read_tasks(path) for path in paths}
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError) as error:
             raise CommandError(f"A data set cannot be read: {error}") from None
         if not all(sets.values()):
             raise CommandError("A data set is empty.")
