@@ -99,11 +99,17 @@ def is_due(grown: Grown) -> bool:
 def refine(grown: Grown, *, find: Find, judge: Judge, decided: Decided, keep: Keep) -> Refined:
     """The merges that are worth proposing, as operations for the delta rules to judge.
 
-    Pairs that were decided on are never raised again; a verdict in `decided` is used as it is.
+    Pairs that were decided on are never raised again, nor those that the guard would not allow even
+    alone: they would keep the refinement due for ever. A verdict in `decided` is used as it is.
     A judge that gives no usable answer costs its merges and nothing else: `problem` says why, and
     the next evolution tries again. Raises TransientError and CredentialError, as `evolve` does.
     """
-    open_pairs = [pair for pair in find(grown.document) if _is_open(pair, grown, decided)]
+    room = sum(len(bullet.content) for bullet in grown.document.bullets) // ROOM_DIVISOR
+    open_pairs = [
+        pair
+        for pair in find(grown.document)
+        if pair.most_lost <= room and _is_open(pair, grown, decided)
+    ]
     chosen = choose(open_pairs, grown, decided)
     verdicts = {key: v for pair in chosen if (v := decided.get(key := PairKey.of(pair)))}
     asked = [pair for pair in chosen if PairKey.of(pair) not in verdicts]

@@ -191,6 +191,12 @@ def test_with_what_an_evolution_removes_merges_stay_within_the_guard() -> None:
     assert judge.refine(found).refined_to == 1
 
 
+def test_a_pair_that_can_never_fit_does_not_keep_the_refinement_due() -> None:
+    judge, found = Kept(True), document(CHECK * 20, AGAIN * 20)
+    refined = judge.refine(found)
+    assert (judge.asked, refined.operations, refined.refined_to) == ([], [], 11)
+
+
 def test_one_call_judges_a_bounded_number_of_pairs() -> None:
     texts = [f"{p} {n}{n}{n}" for n in range(100, 140) for p in PADDING]
     judge = Kept()
