@@ -8,7 +8,7 @@ from evolution.engine.answers import Answer, Text, ask, upper
 from evolution.engine.llm import LLM, LLMRequest
 from evolution.engine.prompts import load_prompt
 from evolution.engine.quoting import fenced
-from playbooks.document import Bullet, normal_text
+from playbooks.document import CONTENT_LIMIT, Bullet, normal_text
 from playbooks.similarity import differ_in_nothing_that_matters
 
 MAX_TOKENS = 4_000
@@ -97,7 +97,7 @@ def judge_with_model(llm: LLM, model: str, pairs: Sequence[Pair]) -> list[Verdic
     """The model's verdicts, in the order of the pairs; raises an LLMError.
 
     A pair is kept apart unless there is one clear verdict, with a text that can stand for both: no
-    longer than both together, and not shorter than half of one.
+    longer than both together or than a bullet may be, and not shorter than half of one.
     """
     judgement = ask(llm, judge_request(model, pairs)).answer
     return [_verdict_on(pair, f"P{n}", judgement) for n, pair in enumerate(pairs, start=1)]
@@ -129,7 +129,8 @@ def _verdict_on(pair: Pair, label: str, judgement: Judgement) -> Verdict:
     found = [v for v in judgement.verdicts if upper(v.pair).strip("[]'\"") == label]
     if len({(verdict.same, verdict.content) for verdict in found}) != 1:
         return Verdict(same=False, reason="The judge gave no clear verdict.")
-    longest = len(pair.first.content) + len(pair.second.content) + 1
-    if found[0].same and not pair.least <= len(found[0].content.strip()) <= longest:
+    content = found[0].content.strip()
+    longest = min(len(pair.first.content) + len(pair.second.content) + 1, CONTENT_LIMIT)
+    if found[0].same and not pair.least <= len(content) <= longest:
         return Verdict(same=False, reason="The judge's text does not stand for both bullets.")
-    return found[0]
+    return found[0].model_copy(update={"content": content})

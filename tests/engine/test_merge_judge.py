@@ -48,6 +48,16 @@ def test_a_doubtful_verdict_keeps_the_bullets_apart(
     assert judged(stage, *verdicts) == [False, False]
 
 
+@pytest.mark.parametrize(("length", "merged"), [(2_000, True), (2_001, False)])
+def test_a_merged_text_is_stripped_and_no_longer_than_a_bullet_may_be(
+    stage: Stage, length: int, merged: bool
+) -> None:
+    pair = Pair(Bullet("str-00001", "s", "a" * 1_999), Bullet("str-00002", "s", "b" * 1_999))
+    stage.fake.say("judge", said(same("P1", f" {'c' * length}\n")))
+    (verdict,) = stage.engine.judge([pair])
+    assert (verdict.same, verdict.content) == (merged, "c" * length if merged else "")
+
+
 def test_the_judge_has_a_prompt_a_schema_and_a_ledger_entry_of_its_own(stage: Stage) -> None:
     assert [v.same for v in stage.engine.judge(PAIRS)] == [True, False]
     (call,) = stage.fake.requests
