@@ -1,5 +1,7 @@
 """A hard stop on cost: what a call could cost is set aside before it, what it did cost after."""
 
+import json
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +13,8 @@ from evolution.engine.llm import LLM, LLMError, LLMReply, LLMRequest
 Price = Callable[[str, int, int], Decimal | None]
 """US dollars for (model, prompt tokens, completion tokens); None when nobody knows."""
 CHARS_PER_TOKEN = 2.5
-"""Fewer than the four that are usual: the sum set aside should not be too small."""
+"""Fewer than the four that are usual: the sum set aside should not be too small. A character that
+is not ASCII counts as a whole token, as in Chinese or Japanese."""
 
 
 class CostReached(LLMError):
@@ -19,6 +22,12 @@ class CostReached(LLMError):
 
     def __init__(self, limit: Decimal) -> None:
         super().__init__("cost_limit", f"The next call could cost more than the {limit} US$ allow.")
+
+
+def most_tokens(text: str) -> int:
+    """Tokens that a text has at most, by its letters."""
+    plain = sum(letter.isascii() for letter in text)
+    return math.ceil(plain / CHARS_PER_TOKEN) + len(text) - plain
 
 
 class Budget:
@@ -57,9 +66,10 @@ class Budget:
             raise CostReached(self.limit)
 
     def most(self, request: LLMRequest[Any]) -> Decimal:
-        """The price of the whole prompt and of an answer of the greatest length."""
-        sent = sum(len(message["content"]) for message in request.messages)
-        price = self._price(request.model, int(sent / CHARS_PER_TOKEN) + 1, request.max_tokens)
+        """The price of the prompt with its schema, and of an answer of the greatest length."""
+        sent = [message["content"] for message in request.messages]
+        tokens = most_tokens("".join([*sent, json.dumps(request.schema.model_json_schema())]))
+        price = self._price(request.model, tokens, request.max_tokens)
         return Decimal(0) if price is None else price
 
 

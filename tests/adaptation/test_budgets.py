@@ -1,6 +1,8 @@
 """The hard stop on cost: set aside before a call, paid after it, by many threads at once."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -69,3 +71,14 @@ def test_a_call_that_failed_gives_back_what_was_set_aside() -> None:
         raise RuntimeError
     with budget.room_for(REQUEST):
         budget.raise_if_reached()
+
+
+def test_the_schema_and_each_letter_beyond_ascii_count_as_sent() -> None:
+    def sent(text: str) -> Decimal:
+        request = replace(REQUEST, messages=[{"role": "user", "content": text}])
+        return Budget(limit=Decimal(1), price=lambda _, sent, __: Decimal(sent)).most(request)
+
+    schema = sent("")
+    assert schema >= len(json.dumps(Generation.model_json_schema())) / 2.5
+    assert sent("a" * 1_000) - schema == 400
+    assert sent("税" * 1_000) - schema == 1_000
