@@ -16,7 +16,7 @@ from evolution.engine.adaptation.memory import (
     Tokens,
     connect,
 )
-from evolution.engine.adaptation.parts import Learned
+from evolution.engine.adaptation.parts import AnotherRun, Learned
 from evolution.engine.environments import NumberMatch
 from evolution.engine.llm import CredentialError
 from evolution.engine.providers.model import ModelEngine
@@ -39,6 +39,7 @@ class Notebook:
         llm = connect(server.base_url, "a key", self.tokens)
         engine = ModelEngine(llm, reflector_model="m", curator_model="m")
         checkpoints = FileCheckpoints(folder / "run.jsonl")
+        self.llm, self.engine = llm, engine
         self.playbook = PlainPlaybook(engine, checkpoints)
         self.adapter = OfflineAdapter(
             student=ModelStudent(llm, "m", engine),
@@ -94,6 +95,24 @@ def test_a_resumed_run_repeats_failures_and_asks_nobody(tmp_path: Path, role: st
         assert first[0].error or first[0].set_aside == 1
         assert learnt(fake) == first
         assert fake.count() == asked
+
+
+def test_a_file_of_checkpoints_serves_one_data_set_and_one_model(
+    tmp_path: Path, server: LearningLLM
+) -> None:
+    Notebook(tmp_path, server).run()
+    asked = server.count()
+    for name, changed in {"samples": "train", "student": "model", "options": "seed"}.items():
+        other = Notebook(tmp_path, server)
+        if changed == "train":
+            other.adapter.train = other.adapter.train[1:]
+        elif changed == "seed":
+            other.adapter.options = OfflineOptions(seed=7)
+        else:
+            other.adapter.student = ModelStudent(other.llm, "another", other.engine)
+        with pytest.raises(AnotherRun, match=f"another {name}"):
+            other.run()
+    assert server.count() == asked
 
 
 def test_nothing_of_django_is_imported() -> None:

@@ -3,10 +3,11 @@
 docs/ADAPTATION.md shows all of it in one piece.
 """
 
+import hashlib
 import json
 import os
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pydantic import BaseModel
 
 from evolution.engine import generator
 from evolution.engine.adaptation.merging import Merges
-from evolution.engine.adaptation.parts import COUNTS, Edition, Learned
+from evolution.engine.adaptation.parts import COUNTS, AnotherRun, Edition, Learned
 from evolution.engine.curator import Curation
 from evolution.engine.environments import Question
 from evolution.engine.evolve import Engine, evolve
@@ -35,7 +36,7 @@ class ModelStudent:
     """A Student that is a model; `engine` reflects between two attempts."""
 
     def __init__(self, llm: LLM, model: str, engine: Engine) -> None:
-        self._llm, self._model, self._engine = PatientLLM(llm), model, engine
+        self._llm, self.model, self._engine = PatientLLM(llm), model, engine
 
     def generate(
         self,
@@ -46,7 +47,7 @@ class ModelStudent:
     ) -> Generated:
         return generator.generate(
             self._llm,
-            self._model,
+            self.model,
             sample_id=key,
             task=question.task,
             context=question.context,
@@ -73,6 +74,17 @@ class FileCheckpoints:
             except ValueError:
                 continue
             self._kept[key] = value
+
+    def bind(self, plan: Mapping[str, Any]) -> None:
+        """Keep the file to one plan, name by name; raises AnotherRun."""
+        for name, value in plan.items():
+            key, told = f"plan:{name}", hashlib.sha256(repr(value).encode()).hexdigest()
+            if self._kept.get(key, told) != told:
+                raise AnotherRun(
+                    f"{self._path} is of a run with another {name}. Name a new file, or delete it."
+                )
+            if key not in self._kept:
+                self.save(key, told)
 
     def load(self, keys: Collection[str]) -> dict[str, Any]:
         return {key: self._kept[key] for key in keys if key in self._kept}
@@ -137,6 +149,8 @@ class PlainPlaybook:
         return render(self._state.document())
 
     def start(self) -> Edition:
+        text = render(self._states[self._first.label].document())
+        self._checkpoints.bind({"engine": self._engine.config_hash, "playbook": text})
         self._state = self._states[self._first.label]
         self._merges.forget()
         return self._first

@@ -14,6 +14,7 @@ from evolution.engine.adaptation.parts import (
     Point,
     Progress,
     Student,
+    bind,
     nobody,
 )
 from evolution.engine.adaptation.samples import batches
@@ -116,6 +117,12 @@ class OfflineAdapter:
 
     def run(self) -> Adapted:
         """Train to the end and keep the best edition; raises LLMError when it cannot go on."""
+        bind(
+            self.checkpoints,
+            self.student,
+            samples=[*self.train, *self.validation, *self.test],
+            options=[self.options.batch_size, self.options.rounds, self.options.seed],
+        )
         self.progress = Progress(total=self._planned())
         self._trials = Trials(
             student=self.student,

@@ -18,6 +18,7 @@ from evolution.engine.adaptation.parts import (
     Observer,
     Progress,
     Student,
+    bind,
     nobody,
 )
 from evolution.engine.adaptation.trials import Trials
@@ -84,6 +85,8 @@ class OnlineAdapter:
 
     def run(self) -> Streamed:
         """Predict and learn to the end; raises LLMError when it cannot go on."""
+        options = [self.options.window, self.options.rounds]
+        bind(self.checkpoints, self.student, samples=list(self.stream), options=options)
         self.progress = Progress(total=len(self.stream))
         trials = Trials(
             student=self.student,

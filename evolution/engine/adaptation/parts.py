@@ -1,8 +1,8 @@
 """What an adapter works with: who answers, who learns, where results are kept, who watches."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from evolution.engine.environments import Question
 from evolution.engine.generator import Generated
@@ -94,6 +94,25 @@ class Checkpoints(Protocol):
     def save(self, key: str, value: Any) -> None:
         """Durable when it returns."""
         ...
+
+
+@runtime_checkable
+class Bound(Protocol):
+    """Checkpoints of one run alone; the platform's are, by their run's row."""
+
+    def bind(self, plan: Mapping[str, Any]) -> None:
+        """From now on for this plan alone; raises AnotherRun when they are of another one."""
+        ...
+
+
+class AnotherRun(ValueError):
+    """The checkpoints are of a run with other samples, models or options."""
+
+
+def bind(checkpoints: Checkpoints, student: Student, **plan: Any) -> None:
+    """Keep the checkpoints to this plan, where they can; raises AnotherRun."""
+    if isinstance(checkpoints, Bound):
+        checkpoints.bind({"student": getattr(student, "model", "")} | plan)
 
 
 @dataclass(frozen=True)
