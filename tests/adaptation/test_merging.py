@@ -55,3 +55,13 @@ def test_a_verdict_of_a_batch_that_was_not_published_is_used_by_the_next_one(
         playbook.learn("b1", [outcome("o1")])
         assert fake.count("judge") == 1
     assert "str-00002" not in playbook.text
+
+
+def test_a_resumed_run_does_not_ask_a_judge_again_who_failed(tmp_path: Path) -> None:
+    with FakeLLM() as fake:
+        fake.fail("judge", status=400)
+        first = learnt(fake, tmp_path / "run.jsonl")
+        again = learnt(fake, tmp_path / "run.jsonl")
+        assert fake.count("judge") == 1
+    assert "str-00002" in again.text
+    assert again.text == first.text

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from evolution.engine.adaptation.parts import Checkpoints
 from evolution.engine.evolve import Engine
 from evolution.engine.grow_refine import Grown, PairKey, is_due, means_of, refine, touched_by
-from evolution.engine.merge_judge import Verdict
+from evolution.engine.llm import AnswerError
+from evolution.engine.merge_judge import Judge, Pair, Verdict
 from playbooks.deltas import Operation
 from playbooks.document import Document
 
@@ -48,9 +49,13 @@ class Merges:
             lines = [[list(names), verdict.model_dump()] for names, verdict in paid.items()]
             self._checkpoints.save(step, lines)
 
-        refined = refine(
-            grown, find=self._find, judge=self._judge, decided={**self._decided, **paid}, keep=keep
-        )
+        silent = f"{key}:unjudged"
+        known = self._checkpoints.load([silent])
+        judge: Judge = _Silent(known[silent]) if known else self._judge
+        decided = {**self._decided, **paid}
+        refined = refine(grown, find=self._find, judge=judge, decided=decided, keep=keep)
+        if refined.problem and not known:
+            self._checkpoints.save(silent, refined.problem)
         self._proposed = refined.refined_to, self._decided | dict.fromkeys(paid)
         self._decided |= paid
         return refined.operations
@@ -58,3 +63,13 @@ class Merges:
     def settle(self) -> None:
         """The last batch is published: what it decided is done with. Else it is used again."""
         self._refined_to, self._decided = self._proposed
+
+
+class _Silent:
+    """The judge of a batch that had no usable answer: a resumed run asks no second time."""
+
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        raise AnswerError(self._code, "There was no usable answer when the batch was learnt.")
