@@ -18,7 +18,7 @@ for name in ("ACE_ENGINE",):
     del os.environ[name]
 
 from config.settings import *  # noqa: E402, F403 - the environment had to be set first
-from config.settings import DATA_DIR, DATABASES, EMBEDDED  # noqa: E402
+from config.settings import DATA_DIR, DATABASES, EMBEDDED  # noqa: E402 - as above
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {

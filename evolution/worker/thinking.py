@@ -59,7 +59,7 @@ def choose_engine(ledger: UsageLedger) -> Engine:
     if settings.ACE_ENGINE == "rules":
         return RulesEngine()
     # Importing openai costs 2 to 3 s: only a worker that calls a model pays them.
-    from evolution.engine.providers.model import ModelEngine  # noqa: PLC0415
+    from evolution.engine.providers.model import ModelEngine  # noqa: PLC0415 - see above
 
     return ModelEngine(
         connect(ledger),

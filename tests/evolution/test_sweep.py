@@ -6,30 +6,15 @@ import pytest
 from django.db import OperationalError
 
 from accounts.models import User
-from accounts.scopes import Principal
 from evolution import jobs, worker
 from evolution.clock import database_now
 from evolution.engine.llm import CredentialError
 from evolution.models import EvolutionJob, Outcome
-from evolution.services import trigger_evolution
 from evolution.worker import run_evolution, sweep
 from evolution.worker.claims import claim_job
 from playbooks.models import Playbook
+from tests.evolution.stand_ins import raising
 from tests.factories import make_outcome
-
-
-@pytest.fixture
-def job(playbook: Playbook, alice: User) -> EvolutionJob:
-    lesson = "lesson: Run the linter before the tests."
-    make_outcome(playbook, alice, bullet_ids=["str-00001"], notes=lesson)
-    return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
-
-
-def raising(error: Exception) -> object:
-    def think(_: object) -> None:
-        raise error
-
-    return think
 
 
 def test_without_a_database_the_job_stays_for_the_sweep(

@@ -20,21 +20,8 @@ from evolution.worker.thinking import think
 from playbooks import services as playbooks
 from playbooks.deltas import Operation
 from playbooks.models import Delta, Playbook
+from tests.evolution.stand_ins import raising
 from tests.factories import make_outcome
-
-
-@pytest.fixture
-def job(playbook: Playbook, alice: User) -> EvolutionJob:
-    lesson = "lesson: Run the linter before the tests."
-    make_outcome(playbook, alice, bullet_ids=["str-00001"], notes=lesson)
-    return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
-
-
-def raising(error: Exception) -> object:
-    def think(_: object) -> None:
-        raise error
-
-    return think
 
 
 def test_an_evolution_counts_votes_and_adds_the_lesson(job: EvolutionJob) -> None:
