@@ -17,8 +17,8 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.correlation import request_id
 from accounts.errors import AceError, Invalid, RateLimited, TooLarge
-from config.middleware import request_id
 
 logger = logging.getLogger(__name__)
 MAX_DEPTH = 20

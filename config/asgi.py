@@ -20,7 +20,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
 django_application = cast(ASGIApp, get_asgi_application())
 
-from config.middleware import GIVEN_ID, request_id  # noqa: E402 - needs the settings
+from accounts.correlation import request_id  # noqa: E402 - after the settings, like the rest
+from config.middleware import GIVEN_ID  # noqa: E402 - needs the settings
 from mcp_bridge.errors import REQUEST_ID  # noqa: E402 - needs the models
 from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
 

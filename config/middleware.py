@@ -3,16 +3,15 @@
 import logging
 import re
 import uuid
-from contextvars import ContextVar
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
+from accounts.correlation import request_id
 from accounts.errors import AceError, RateLimited, TooLarge
 
-request_id: ContextVar[str] = ContextVar("request_id", default="-")
 GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 

@@ -1,0 +1,35 @@
+"""The audit log: one entry for each change that a person or a key makes."""
+
+from django.db import models
+
+from accounts.correlation import request_id
+from accounts.models import AuditEntry, User
+from accounts.scopes import Principal
+
+
+def record(
+    *,
+    action: str,
+    by: Principal | User | None,
+    subject: models.Model,
+    owner: User | None = None,
+    **detail: str | int | bool | None,
+) -> None:
+    """An entry says that `by` did `action` (the service's verb) to `subject`.
+
+    Call it in the transaction of the change: both are kept, or neither. `by` is None for the
+    platform itself; `detail` carries names and figures, never texts or secrets.
+    """
+    who = None if by is None else Principal.of(by)
+    key = who.api_key if who else None
+    AuditEntry.objects.create(
+        action=action,
+        actor_id=who.user.pk if who else None,
+        actor=who.user.email if who else "",
+        key_prefix=key.prefix if key else "",
+        owner_id=owner.pk if owner else (who.user.pk if who else None),
+        subject=subject._meta.model_name or "",
+        subject_id=str(subject.pk),
+        detail=detail,
+        request_id=request_id.get(),
+    )
