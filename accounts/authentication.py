@@ -9,6 +9,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from accounts.errors import Forbidden, NotAuthenticated
+from accounts.http import product_of
 from accounts.models import User
 from accounts.scopes import Principal
 from accounts.services import principal_for_bearer
@@ -29,6 +30,7 @@ class BearerAuthentication(BaseAuthentication):
         if kind.lower() != "bearer":
             raise NotAuthenticated
         principal = principal_for_bearer(token.strip())
+        principal = principal.with_client(product_of(request.META.get("HTTP_USER_AGENT", "")))
         return principal.user, principal
 
     def authenticate_header(self, request: Request) -> str:

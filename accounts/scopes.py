@@ -1,6 +1,6 @@
 """What a credential may do, and who is asking. Scopes deny by default."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Optional, Union
 from uuid import UUID
@@ -21,24 +21,32 @@ class Scope(StrEnum):
 
 
 KEY_SCOPES = (Scope.READ, Scope.WRITE, Scope.EVOLVE)
+MAX_CLIENT = 100
 
 
 @dataclass(frozen=True)
 class Principal:
     """A user together with what the credential in use allows.
 
-    `playbook_ids` is None when every playbook of the user is in reach.
+    `playbook_ids` is None when every playbook of the user is in reach. `client` is the program
+    that asks, as it calls itself ("claude-code 2.1"): to be shown, never to be trusted.
     """
 
     user: "User"
     scopes: frozenset[Scope]
     api_key: Optional["ApiKey"] = None
     playbook_ids: frozenset[UUID] | None = None
+    client: str = ""
 
     @classmethod
     def of(cls, who: Union["User", "Principal"]) -> "Principal":
         """A person at a page or with an access token may do everything that is theirs to do."""
         return who if isinstance(who, Principal) else cls(who, frozenset(Scope))
+
+    def with_client(self, name: str) -> "Principal":
+        """The same principal, asking through the program of this name (made printable, cut)."""
+        words = "".join(letter if letter.isprintable() else " " for letter in name).split()
+        return replace(self, client=" ".join(words)[:MAX_CLIENT].strip())
 
     def require(self, scope: Scope) -> None:
         """Raise Forbidden (`insufficient_scope`) unless the credential carries `scope`."""

@@ -36,6 +36,10 @@ class UsageRecord(Row):
     # Plain ids: playbooks and jobs live above billing.
     playbook_id = models.UUIDField(null=True, db_index=True)
     job_id = models.UUIDField(null=True)
+    # Not a foreign key either: what a key has cost outlives it.
+    api_key_id = models.UUIDField(
+        null=True, help_text="whose report was reflected on, else who asked for the evolution"
+    )
     step = models.CharField(max_length=80, help_text="curate, reflect:<outcome id>, …")
     attempt = models.PositiveIntegerField(help_text="counts the physical calls of one step")
     operation = models.CharField(max_length=10, choices=Operation)

@@ -74,6 +74,7 @@ def begin_usage(
     step: str,
     operation: str,
     model: str,
+    api_key_id: UUID | None = None,
 ) -> UsageRecord:
     """A call that is about to be made is on record, as the next attempt of its step."""
     row = UsageRecord(
@@ -83,6 +84,7 @@ def begin_usage(
         step=step,
         operation=operation,
         model=model[:100],
+        api_key_id=api_key_id,
     )
     for _ in range(TRIES - 1):
         try:

@@ -49,6 +49,7 @@ def clean_report(
         playbook=playbook,
         reported_by=by.user,
         api_key=by.api_key,
+        client=by.client,
         status=outcome,
         signal=signal,
         version=version,

@@ -51,6 +51,7 @@ class EvolutionJob(Row):
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     trigger = models.CharField(max_length=10, choices=Trigger)
     triggered_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    triggered_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
     phase = models.CharField(max_length=10, choices=Phase, default=Phase.BIND)
     from_version = models.ForeignKey(Version, models.RESTRICT, null=True, related_name="+")
     to_version = models.OneToOneField(Version, models.RESTRICT, null=True, related_name="job")
@@ -178,6 +179,9 @@ class Outcome(Row):
     playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="outcomes")
     reported_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     api_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
+    client = models.CharField(
+        max_length=100, blank=True, help_text="the program that reported, as it calls itself"
+    )
     task_description = models.TextField()
     status = models.CharField(max_length=7, choices=Status)
     reasoning_trace = models.TextField(blank=True)
@@ -202,6 +206,8 @@ class Outcome(Row):
             models.Index(fields=("playbook", "processed_at")),
             # Lists, newest first: without it a page of 10,000 outcomes sorts them all.
             models.Index(fields=("playbook", "-created_at", "-id")),
+            # The filter's list of clients comes from the index alone.
+            models.Index(fields=("playbook", "client")),
         ]
         constraints = (
             models.UniqueConstraint(

@@ -88,7 +88,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
             report.version = locked.current_version
         report.save(force_insert=True)
         pending = pending_count(locked)
-        job = trigger_if_due(locked, pending=pending, by=by.user)
+        job = trigger_if_due(locked, pending=pending, by=by)
     return Report(report, pending, job, is_new=True)
 
 
@@ -119,7 +119,7 @@ def trigger_evolution(
         if running is not None:
             return Triggered(running, is_new=False)
         take_rate("trigger_evolution", str(locked.pk))
-        job, is_new = ensure_job(locked, trigger=trigger, by=by.user)
+        job, is_new = ensure_job(locked, trigger=trigger, by=by)
     return Triggered(job, is_new)
 
 

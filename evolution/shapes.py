@@ -37,6 +37,7 @@ class OutcomeShape(serializers.Serializer[Any]):
     reasoning_trace = Text()
     notes = Text()
     signal = serializers.ChoiceField(choices=Outcome.Signal.choices)
+    client = Text(help_text="The program that reported, as it calls itself; empty for a person.")
     version = serializers.IntegerField(source="version.number")
     version_assumed = serializers.BooleanField(help_text="true: no serving_id was sent.")
     bullet_ids = serializers.ListField(child=Text(), source="cited_bullets")
@@ -70,7 +71,7 @@ class JobShape(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=EvolutionJob.Status.choices)
     trigger = serializers.ChoiceField(choices=EvolutionJob.Trigger.choices)
     phase = serializers.ChoiceField(choices=EvolutionJob.Phase.choices)
-    attempt = serializers.IntegerField()
+    attempt = serializers.IntegerField(help_text="Attempts that failed so far; 5 end it.")
     outcomes_processed = serializers.IntegerField()
     from_version = serializers.IntegerField(
         source="from_version.number", default=None, allow_null=True

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Min
 
-from accounts.models import User
+from accounts.scopes import Principal
 from evolution.clock import database_now
 from evolution.jobs import ring
 from evolution.models import EvolutionJob, Outcome
@@ -18,7 +18,9 @@ LOOK_BACK = 10
 """Ended jobs that are looked at for failures in a row."""
 
 
-def ensure_job(playbook: Playbook, *, trigger: str, by: User | None) -> tuple[EvolutionJob, bool]:
+def ensure_job(
+    playbook: Playbook, *, trigger: str, by: Principal | None
+) -> tuple[EvolutionJob, bool]:
     """The active job and whether it is new; the insert and its ring commit together.
 
     The partial unique index decides between two inserts: SQLite ignores the row lock.
@@ -27,7 +29,9 @@ def ensure_job(playbook: Playbook, *, trigger: str, by: User | None) -> tuple[Ev
     existing = active.first()
     if existing is not None:
         return existing, False
-    job = EvolutionJob(playbook=playbook, trigger=trigger, triggered_by=by)
+    job = EvolutionJob(playbook=playbook, trigger=trigger)
+    if by is not None:
+        job.triggered_by, job.triggered_key = by.user, by.api_key
     try:
         with transaction.atomic():
             job.save(force_insert=True)
@@ -37,7 +41,9 @@ def ensure_job(playbook: Playbook, *, trigger: str, by: User | None) -> tuple[Ev
     return job, True
 
 
-def trigger_if_due(playbook: Playbook, *, pending: int, by: User | None) -> EvolutionJob | None:
+def trigger_if_due(
+    playbook: Playbook, *, pending: int, by: Principal | None
+) -> EvolutionJob | None:
     """The job that one of the two rules asks for after a report or an evolution, or None."""
     cause = is_due(
         pending,

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from mcp.server.mcpserver import Context
 
 from accounts import services as accounts
+from accounts.http import product_of
 from accounts.scopes import KEY_SCOPES, Principal
 
 PRINCIPAL = "ace.principal"
@@ -43,8 +43,20 @@ def identify(context: Context[Session, Any]) -> Callable[[], Principal]:
     Over HTTP the request was let in by its own credential. On stdio the key is looked up at every
     call, so that a revoked one stops at the next; raises NotAuthenticated then.
     """
-    request = context.request_context.request
+    request, client = context.request_context.request, client_of(context)
     if request is None:
-        return partial(accounts.principal_for_key, context.request_context.lifespan_context.api_key)
-    principal: Principal = request.scope[PRINCIPAL]
+        api_key = context.request_context.lifespan_context.api_key
+        return lambda: accounts.principal_for_key(api_key).with_client(client)
+    principal: Principal = request.scope[PRINCIPAL].with_client(client)
     return lambda: principal
+
+
+def client_of(context: Context[Session, Any]) -> str:
+    """The program that calls: what it says of itself in the protocol, else its `User-Agent`.
+
+    Revisions before 2026-07-28 say it once, in `initialize`, and we keep no session.
+    """
+    params, request = context.session.client_params, context.request_context.request
+    if params is not None:
+        return f"{params.client_info.name} {params.client_info.version}"
+    return "" if request is None else product_of(request.headers.get("user-agent", ""))

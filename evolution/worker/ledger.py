@@ -12,6 +12,7 @@ from billing import services as billing
 from billing.models import UsageRecord
 from evolution.engine.budgets import Budget
 from evolution.engine.llm import Usage
+from evolution.models import EvolutionJob, Outcome
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,13 +58,21 @@ class UsageLedger:
     def begin(self, *, step: str, operation: str, model: str) -> UsageRecord:
         """The row of a call that is about to be made."""
         return self._write(
-            billing.begin_usage,
+            self._begin,
+            step=step,
+            operation=operation,
+            model=model,
+        )
+
+    def _begin(self, *, step: str, operation: str, model: str) -> UsageRecord:
+        return billing.begin_usage(
             user_id=self.payer.owner_id,
             playbook_id=self.payer.playbook_id,
             job_id=self.payer.job_id,
             step=step,
             operation=operation,
             model=model,
+            api_key_id=key_behind(step, job_id=self.payer.job_id),
         )
 
     def finish(
@@ -90,3 +99,23 @@ class UsageLedger:
             return function(*args, **kwargs)
 
         return self._writer.submit(fresh).result()
+
+
+def key_behind(step: str, *, job_id: UUID) -> UUID | None:
+    """The key that caused the call: whose outcome is reflected on, else who triggered the job.
+
+    None for a person, for the time rule, and for a training's samples.
+    """
+    operation, _, outcome = step.partition(":")
+    if operation == "reflect":
+        return _reporter(outcome)
+    jobs = EvolutionJob.objects.filter(pk=job_id)
+    return jobs.values_list("triggered_key_id", flat=True).first()
+
+
+def _reporter(outcome: str) -> UUID | None:
+    try:
+        pk = UUID(outcome)
+    except ValueError:
+        return None  # a training's sample has a number
+    return Outcome.objects.filter(pk=pk).values_list("api_key_id", flat=True).first()
