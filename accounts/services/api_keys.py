@@ -1,85 +1,21 @@
-"""What the doors can do with people and their API keys."""
+"""What the doors can do with API keys."""
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
-from django.db import DatabaseError, IntegrityError, transaction
-from django.db.models import Q
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts import keys
-from accounts.errors import Conflict, Invalid, NotAuthenticated, WrongCredentials
-from accounts.limits import take_rate
+from accounts.errors import Conflict, Invalid
 from accounts.models import ApiKey, User
-from accounts.scopes import KEY_SCOPES, Principal
-from accounts.tokens import (
-    TokenPair,
-    issue_tokens,
-    refresh_tokens,
-    revoke_tokens,
-    user_for_access_token,
-)
+from accounts.scopes import KEY_SCOPES
 
-__all__ = [
-    "TokenPair",
-    "create_api_key",
-    "issue_tokens",
-    "log_in",
-    "principal_for_bearer",
-    "principal_for_key",
-    "refresh_tokens",
-    "register_user",
-    "revoke_api_key",
-    "revoke_tokens",
-    "rotate_api_key",
-    "update_api_key",
-]
-
-logger = logging.getLogger(__name__)
 MAX_NAME = 100
 MAX_OVERLAP = timedelta(days=7)
 DEFAULT_OVERLAP = timedelta(days=1)
-LAST_USED_STEP = timedelta(minutes=1)
-
-
-def register_user(*, email: str, password: str, address: str) -> None:
-    """The e-mail has an account: a new one with this password, or the one it already had.
-
-    Returns nothing, and takes the same time, so that nobody learns who has an account: let the
-    person log in next. `address` is the client's, for the limit. Raises RateLimited, Invalid.
-    """
-    take_rate("register", address)
-    email = _clean_email(email)
-    _check_password(password, User(email=email))
-    try:
-        with transaction.atomic():
-            User.objects.create_user(email, password)
-    except IntegrityError:
-        logger.info("Somebody registered an address that has an account.")
-
-
-def log_in(*, email: str, password: str, address: str) -> User:
-    """The active user with this e-mail and password, and `last_login` set.
-
-    `address` is the client's, for the limit. Raises RateLimited, WrongCredentials.
-    """
-    take_rate("log_in", address)
-    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
-    if user is None:
-        # One hash, as for a known address, so that time does not tell them apart.
-        User().set_password(password)
-        raise WrongCredentials
-    if not user.check_password(password):
-        raise WrongCredentials
-    user.last_login = timezone.now()
-    user.save(update_fields=["last_login"])
-    return user
 
 
 def create_api_key(
@@ -172,43 +108,6 @@ def revoke_api_key(*, key: ApiKey, reason: str) -> ApiKey:
     return key
 
 
-def principal_for_bearer(token: str) -> Principal:
-    """Who sends this API key or access token, and what it allows. Raises NotAuthenticated."""
-    if token.count(".") == 2:
-        return Principal.of(user_for_access_token(token))
-    return principal_for_key(token)
-
-
-def principal_for_key(token: str) -> Principal:
-    """Who sends this API key, and what it allows; one query. Raises NotAuthenticated."""
-    if not keys.CHOSEN_PATTERN.fullmatch(token):
-        raise NotAuthenticated
-    usable = ApiKey.objects.usable().select_related("user")
-    key = usable.filter(prefix=keys.locate(token)).first()
-    if key is None or not keys.matches(token, key.digest):
-        raise NotAuthenticated
-    _note_use(key)
-    return Principal(
-        user=key.user,
-        scopes=frozenset(scope for scope in KEY_SCOPES if scope in key.scopes),
-        api_key=key,
-        playbook_ids=frozenset(map(UUID, key.playbooks)) if key.playbooks else None,
-    )
-
-
-def _note_use(key: ApiKey) -> None:
-    """Write last_used_at at most once a minute; a failure costs the figure, not the request."""
-    now = timezone.now()
-    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_STEP)
-    if key.last_used_at is not None and key.last_used_at >= now - LAST_USED_STEP:
-        return
-    try:
-        with transaction.atomic():
-            ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
-    except DatabaseError as error:
-        logger.warning("Could not note the use of key %s: %s", key.prefix, type(error).__name__)
-
-
 def _chosen(token: str) -> keys.MintedKey:
     if not keys.CHOSEN_PATTERN.fullmatch(token):
         raise Invalid.field(
@@ -230,24 +129,6 @@ def _refuse_revoked(key: ApiKey) -> None:
     if key.state != "active":
         message = f"This key is {key.state}. Create a new one."
         raise Conflict(message, code=f"key_{key.state}")
-
-
-def _clean_email(email: str) -> str:
-    email = email.strip().lower()
-    try:
-        validate_email(email)
-    except ValidationError:
-        raise Invalid.field("email", "Enter a valid e-mail address.") from None
-    if len(email) > 254:
-        raise Invalid.field("email", "Enter an e-mail address of at most 254 characters.")
-    return email
-
-
-def _check_password(password: str, user: User) -> None:
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise Invalid("Choose another password.", fields={"password": error.messages}) from None
 
 
 def _clean_name(name: str) -> str:
