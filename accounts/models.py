@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from accounts.audit_rows import AuditEntry as AuditEntry
 from accounts.querysets import OwnedQuerySet
 
 
@@ -47,6 +48,9 @@ class User(Row, AbstractBaseUser, PermissionsMixin):
     email_verified = models.BooleanField(default=False)
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
+    second_factor_required = models.BooleanField(
+        default=False, help_text="refused everything but setting one up until there is one"
+    )
     settings = models.JSONField(default=dict, blank=True)
 
     objects: ClassVar[UserManager] = UserManager()
@@ -158,33 +162,3 @@ class RateCounter(models.Model):
 
     def __str__(self) -> str:
         return self.key
-
-
-class AuditEntry(models.Model):
-    """One change made by a person or a key. Rows are only ever added; see accounts/audit.py.
-
-    Plain ids and an e-mail: the entry has to outlive what it speaks of.
-    """
-
-    id = models.BigAutoField(primary_key=True)
-    at = models.DateTimeField(default=timezone.now, editable=False)
-    action = models.CharField(max_length=60, help_text="the service's verb, such as revoke_api_key")
-    actor_id = models.UUIDField(null=True, help_text="the user; empty for the platform itself")
-    actor = models.CharField(max_length=254, blank=True)
-    key_prefix = models.CharField(max_length=12, blank=True, help_text="of the API key used")
-    owner_id = models.UUIDField(null=True, help_text="whose row it was")
-    subject = models.CharField(max_length=60, help_text="the kind of row, such as playbook")
-    subject_id = models.CharField(max_length=64, blank=True)
-    detail = models.JSONField(default=dict, help_text="names and figures; never texts or secrets")
-    request_id = models.CharField(max_length=64, blank=True)
-
-    class Meta:
-        verbose_name_plural = "audit entries"
-        ordering = ("-id",)
-        indexes: ClassVar = [
-            models.Index(fields=("owner_id", "-id")),
-            models.Index(fields=("subject", "subject_id")),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.action} {self.subject} {self.subject_id}"

@@ -1,0 +1,49 @@
+"""The audit log is only ever added to: in Python, and in the database itself."""
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from accounts import audit
+from accounts.models import AuditEntry, User
+
+
+@pytest.fixture
+def entry(alice: User) -> AuditEntry:
+    audit.record(action="log_in", by=alice, subject=alice)
+    return AuditEntry.objects.get(action="log_in")
+
+
+def test_python_refuses_every_change(entry: AuditEntry) -> None:
+    entry.action = "something_else"
+    for change in (
+        entry.save,
+        entry.delete,
+        AuditEntry.objects.all().delete,
+        lambda: AuditEntry.objects.update(action="other"),
+        lambda: AuditEntry.objects.bulk_update([entry], ["action"]),
+    ):
+        with pytest.raises(TypeError, match="append-only"):
+            change()
+
+
+def test_the_database_refuses_an_update(entry: AuditEntry) -> None:
+    for column, value in (("action", "other"), ("actor", "somebody@else"), ("owner_id", None)):
+        with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+            execute(f"UPDATE accounts_auditentry SET {column} = %s", value)
+
+
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="a trigger there would stop flush")
+def test_postgresql_refuses_a_delete(entry: AuditEntry) -> None:
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        execute("DELETE FROM accounts_auditentry WHERE action = %s", "log_in")
+
+
+def test_a_person_who_leaves_is_named_by_id_alone(entry: AuditEntry, alice: User) -> None:
+    assert AuditEntry.objects.forget(alice.pk) == 1
+    entry.refresh_from_db()
+    assert (entry.actor, entry.actor_id) == ("", alice.pk)
+
+
+def execute(statement: str, *values: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
