@@ -65,6 +65,9 @@ class EvolutionJob(Row):
     deadline_at = models.DateTimeField(null=True)
     rung_at = models.DateTimeField(null=True, help_text="when the queue was last told")
     cancel_requested_at = models.DateTimeField(null=True)
+    left_out = models.JSONField(
+        default=dict, help_text="why outcomes gave no reflection, by outcome id"
+    )
     wait_reason = models.CharField(max_length=300, blank=True)
     waits = models.PositiveIntegerField(default=0, help_text="in a row; each makes the next longer")
     error_code = models.CharField(max_length=40, blank=True)
@@ -141,7 +144,7 @@ class EvolutionJob(Row):
         self.status, self.phase = self.Status.QUEUED, self.Phase.BIND
         self.fence += 1
         self.attempt = self.rescues = self.waits = 0
-        self.wait_reason = ""
+        self.wait_reason, self.left_out = "", {}
         self.outcome_set_hash = self.curation_key = self.error_code = self.error_message = ""
         self.curation = self.from_version = self.next_attempt_at = self.rung_at = None
         self.cancel_requested_at = self.completed_at = self.deadline_at = None

@@ -16,9 +16,11 @@ def settle_outcomes(
 ) -> int:
     """Reflected outcomes are processed, failed ones wait again or are set aside; both by id.
 
-    Outcomes in neither stay bound to the job. Returns how many were processed.
+    Outcomes in neither stay bound to the job, which carries (unsaved) why others were left out.
+    Returns how many were processed.
     """
     now = database_now()
+    job.left_out = {key: reason[:300] for key, reason in set_aside.items()}
     rows = list(Outcome.objects.filter(job=job, processed_at=None))
     for row in rows:
         key = str(row.pk)
