@@ -9,9 +9,10 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts import keys
+from accounts.audit import record
 from accounts.errors import Conflict, Invalid
 from accounts.models import ApiKey, User
-from accounts.scopes import KEY_SCOPES
+from accounts.scopes import KEY_SCOPES, Principal
 
 MAX_NAME = 100
 MAX_OVERLAP = timedelta(days=7)
@@ -44,7 +45,10 @@ def create_api_key(
         playbooks=_own_playbooks(user, playbook_ids),
         expires_at=_in_future(expires_at),
     )
-    return _insert_key(key), minted.token
+    with transaction.atomic():
+        _insert_key(key)
+        record(action="create_api_key", by=user, subject=key, prefix=key.prefix)
+    return key, minted.token
 
 
 def update_api_key(
@@ -68,6 +72,7 @@ def update_api_key(
         if playbook_ids is not None:
             key.playbooks = _own_playbooks(key.user, playbook_ids)
         key.save()
+        record(action="update_api_key", by=key.user, subject=key, prefix=key.prefix)
     return key
 
 
@@ -96,15 +101,28 @@ def rotate_api_key(*, key: ApiKey, overlap: timedelta = DEFAULT_OVERLAP) -> tupl
         )
         old.expires_at = min(old.expires_at or now + overlap, now + overlap)
         old.save(update_fields=["expires_at", "updated_at"])
+        record(
+            action="rotate_api_key",
+            by=old.user,
+            subject=fresh,
+            prefix=fresh.prefix,
+            replaces=old.prefix,
+        )
     return fresh, minted.token
 
 
-def revoke_api_key(*, key: ApiKey, reason: str) -> ApiKey:
-    """The key is refused from the next request on; doing it twice changes nothing."""
+def revoke_api_key(*, key: ApiKey, reason: str, by: Principal | User | None = None) -> ApiKey:
+    """The key is refused from the next request on; doing it twice changes nothing.
+
+    `by` is the key's user, unless somebody else is named.
+    """
     with transaction.atomic():
         key = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
-        key.revoke(reason=reason[:200], now=timezone.now())
-        key.save(update_fields=["revoked_at", "revoked_reason", "updated_at"])
+        if key.revoked_at is None:
+            key.revoke(reason=reason[:200], now=timezone.now())
+            key.save(update_fields=["revoked_at", "revoked_reason", "updated_at"])
+            who, owner = by or key.user, key.user
+            record(action="revoke_api_key", by=who, subject=key, owner=owner, prefix=key.prefix)
     return key
 
 
@@ -116,13 +134,12 @@ def _chosen(token: str) -> keys.MintedKey:
     return keys.MintedKey(token, keys.locate(token), keys.digest(token))
 
 
-def _insert_key(key: ApiKey) -> ApiKey:
+def _insert_key(key: ApiKey) -> None:
     try:
         with transaction.atomic():
             key.save(force_insert=True)
     except IntegrityError:
         raise Conflict("This key exists already.", code="key_exists") from None
-    return key
 
 
 def _refuse_revoked(key: ApiKey) -> None:

@@ -8,6 +8,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from accounts.audit import record
 from accounts.errors import Invalid, WrongCredentials
 from accounts.limits import take_rate
 from accounts.models import User
@@ -26,7 +27,8 @@ def register_user(*, email: str, password: str, address: str) -> None:
     _check_password(password, User(email=email))
     try:
         with transaction.atomic():
-            User.objects.create_user(email, password)
+            user = User.objects.create_user(email, password)
+            record(action="register_user", by=user, subject=user)
     except IntegrityError:
         logger.info("Somebody registered an address that has an account.")
 
@@ -45,7 +47,9 @@ def log_in(*, email: str, password: str, address: str) -> User:
     if not user.check_password(password):
         raise WrongCredentials
     user.last_login = timezone.now()
-    user.save(update_fields=["last_login"])
+    with transaction.atomic():
+        user.save(update_fields=["last_login"])
+        record(action="log_in", by=user, subject=user)
     return user
 
 
