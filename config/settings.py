@@ -30,6 +30,8 @@ PORT = env.port("PORT", default=8000)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SECRET_KEY = env.str("SECRET_KEY", default="")
 JWT_SECRET_KEY = env.str("JWT_SECRET_KEY", default="")
+# The first seals what is stored sealed; every one opens it (see `manage.py rotate_encryption`).
+FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])
 if LOCAL or EMBEDDED:
     try:
         DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -38,8 +40,13 @@ if LOCAL or EMBEDDED:
 if LOCAL:
     SECRET_KEY = SECRET_KEY or local_secret("secret_key", DATA_DIR)
     JWT_SECRET_KEY = JWT_SECRET_KEY or local_secret("jwt_secret_key", DATA_DIR)
-for name, value in {"SECRET_KEY": SECRET_KEY, "JWT_SECRET_KEY": JWT_SECRET_KEY}.items():
-    if len(value) < 32:
+    FIELD_ENCRYPTION_KEYS = FIELD_ENCRYPTION_KEYS or [local_secret("field_key", DATA_DIR)]
+for name, values in {
+    "SECRET_KEY": [SECRET_KEY],
+    "JWT_SECRET_KEY": [JWT_SECRET_KEY],
+    "FIELD_ENCRYPTION_KEYS": FIELD_ENCRYPTION_KEYS or [""],
+}.items():
+    if min(map(len, values)) < 32:
         raise ImproperlyConfigured(
             f"Set {name} to at least 32 random characters, for example the output of "
             f'`python -c "import secrets; print(secrets.token_urlsafe(48))"`.'
@@ -103,7 +110,10 @@ RATE_LIMITS = {
     "trigger_evolution": env.rate("RATE_TRIGGERS", default="10/h"),  # per playbook
     "log_in": env.rate("RATE_LOGINS", default="5/m"),  # per address
     "register": env.rate("RATE_REGISTRATIONS", default="20/h"),  # per address
+    "send_mail": env.rate("RATE_MAILS", default="20/h"),  # per address
 }
+# Texts that one key or person may teach one playbook in a day; what is over waits for review.
+SOURCE_CHANGES_PER_DAY = env.int("SOURCE_CHANGES_PER_DAY", default=60)
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 
 # --- people and keys ---------------------------------------------------------------------------
@@ -115,10 +125,25 @@ JWT_ACCESS_TOKEN_LIFETIME = timedelta(
     minutes=env.int("JWT_ACCESS_TOKEN_EXPIRE_MINUTES", default=30)
 )
 JWT_REFRESH_TOKEN_LIFETIME = timedelta(days=env.int("JWT_REFRESH_TOKEN_EXPIRE_DAYS", default=7))
+# A second factor before the admin opens. Off on one's own machine; per user: a flag in the admin.
+STAFF_SECOND_FACTOR = env.bool("STAFF_SECOND_FACTOR", default=not LOCAL)
+# Browsers allow passkeys without TLS only on localhost.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL
 API_KEY_LIFETIME = timedelta(days=env.int("API_KEY_EXPIRE_DAYS", default=90))
 BOOTSTRAP_EMAIL = env.str("ACE_BOOTSTRAP_EMAIL", default="")
 BOOTSTRAP_PASSWORD = env.str("ACE_BOOTSTRAP_PASSWORD", default="")
 BOOTSTRAP_API_KEY = env.str("ACE_BOOTSTRAP_API_KEY", default="")
+
+# --- e-mail --------------------------------------------------------------------------------------
+EMAIL_URL = env.str("EMAIL_URL", default="consolemail://")
+vars().update(env.mail("EMAIL_URL", EMAIL_URL))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="ACE Platform <ace@localhost>")
+# `mandatory` needs real mail; with the console, nobody could log in before reading the log.
+EMAIL_VERIFICATION = env.choice(
+    "EMAIL_VERIFICATION",
+    {"none", "optional", "mandatory"},
+    default="optional" if EMAIL_URL == "consolemail://" else "mandatory",
+)
 
 # --- the loop ----------------------------------------------------------------------------------
 EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
@@ -158,6 +183,11 @@ Q_CLUSTER = {
     "catch_up": False,
     "label": "Queue",
 }
+
+# Hosts of LLM endpoints that users may name although their addresses are not public ones.
+LLM_PRIVATE_HOSTS = env.list("LLM_PRIVATE_HOSTS", default=[])
+# What outcomes say (task, trace, notes) is blanked after so many days; 0 keeps it.
+TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=0)
 
 # --- billing, MCP ------------------------------------------------------------------------------
 BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)

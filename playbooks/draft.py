@@ -1,5 +1,6 @@
 """The working copy of one `deltas.apply`: bullets, their texts and sizes, the records so far."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,8 @@ class Draft:
         self.bullets = dict(state.bullets)
         self.next_number = state.next_number
         self.adds = 0
+        self.held: set[str] = set()  # texts that this run held for review
+        self.taught: Counter[str] = Counter()  # texts that each source changed in this run
         self.merged = merged_ids(state.bullets.values())
         self.records: list[Record] = []
         found = (survivor_of(self.bullets, name) for name in named)

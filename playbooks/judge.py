@@ -1,6 +1,6 @@
 """The operations of ENGINE.md E3, one function each: it changes the draft or raises Refusal."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from playbooks.budget import is_harmful
@@ -13,7 +13,8 @@ from playbooks.document import (
     normal_text,
 )
 from playbooks.draft import Draft, Refusal, retired
-from playbooks.operations import NOOP, Operation
+from playbooks.operations import HELD, NOOP, Operation
+from playbooks.review_rule import APPROVED, DECLINED, PENDING
 from playbooks.similarity import find_similar
 from playbooks.state import (
     ACTIVE,
@@ -94,6 +95,7 @@ def _update(draft: Draft, op: Operation) -> None:
     if (content, section) == (bullet.content, bullet.section):
         raise Refusal("same_text", status=NOOP, bullet=bullet.id)
     _refuse_duplicate(draft, content, besides={bullet.id})
+    _hold(draft, op, content, known=[bullet])
     after = replace(bullet, content=content, section=section, revision=bullet.revision + 1)
     draft.make_room(after)
     draft.change("UPDATE", op, after)
@@ -112,6 +114,7 @@ def _merge(draft: Draft, op: Operation) -> None:
         raise Refusal("pinned", bullet=survivor.id)
     content = _content(draft, op)
     _refuse_duplicate(draft, content, besides=set(names))
+    _hold(draft, op, content, known=[survivor, *sources])
     outcomes = [o for bullet in (survivor, *sources) for o in bullet.sources]
     after = replace(
         survivor,
@@ -164,6 +167,7 @@ def _add(draft: Draft, op: Operation) -> None:
     _refuse_known_advice(draft, normal_text(content), op)
     if draft.policy.max_adds is not None and draft.adds >= draft.policy.max_adds:
         raise Refusal("too_many_adds")
+    _hold(draft, op, content)
     section = find_section(draft.sections, op.section) or fallback_section(draft.sections)
     bullet = BulletState(
         make_id(section, draft.next_number),
@@ -252,3 +256,23 @@ def _link(draft: Draft, bullet_id: str, op: Operation) -> None:
 
 def _united(*groups: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for group in groups for name in group))
+
+
+def _hold(draft: Draft, op: Operation, content: str, *, known: Sequence[BulletState] = ()) -> None:
+    """Let a machine's text wait for a person where the review rule says so, once per text."""
+    review = draft.policy.review
+    if not draft.policy.machine or content in {bullet.content for bullet in known}:
+        return
+    sources, texts = review.sources_of(op.outcome_ids), [bullet.content for bullet in known]
+    why = review.why_held(content, known=texts, sources=sources, now=draft.taught)
+    bullet = known[0].id if known else ""
+    state = review.state_of(content) if why else ""
+    if state == PENDING or content in draft.held:
+        raise Refusal("awaits_review", status=NOOP, bullet=bullet)
+    if state == DECLINED:
+        raise Refusal("declined", bullet=bullet)
+    if why and state != APPROVED:
+        draft.adds += 1  # what is held counts: a flood must not fill the queue either
+        draft.held.add(content)
+        raise Refusal(why[0], status=HELD, bullet=bullet)
+    draft.taught.update(sources)

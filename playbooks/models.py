@@ -9,6 +9,8 @@ from django.urls import reverse
 from accounts.models import Row, User
 from playbooks.comparisons import PairDecision as PairDecision
 from playbooks.comparisons import TextVector as TextVector
+from playbooks.held import HeldText as HeldText
+from playbooks.held import ReviewPolicy
 from playbooks.querysets import (
     BulletQuerySet,
     DeltaQuerySet,
@@ -43,6 +45,12 @@ class Playbook(Row):
         default=1, help_text="bullets with smaller numbers were compared with each other"
     )
     token_budget = models.PositiveIntegerField(default=16_000)
+    review_policy = models.CharField(
+        max_length=5,
+        choices=ReviewPolicy,
+        default=ReviewPolicy.RISKY,
+        help_text="which machine-made texts wait for a person",
+    )
     # Empty: the operator's setting applies.
     outcome_threshold = models.PositiveIntegerField(null=True, blank=True)
     time_threshold_hours = models.PositiveIntegerField(null=True, blank=True)
@@ -259,6 +267,7 @@ class Delta(Row):
         APPLIED = "applied"
         REJECTED = "rejected"
         NOOP = "noop"
+        HELD = "held"
 
     # Empty when no version came of the job: its rejections are kept all the same.
     version = models.ForeignKey(Version, models.CASCADE, null=True, related_name="deltas")
@@ -273,6 +282,7 @@ class Delta(Row):
     status = models.CharField(max_length=8, choices=Status)
     reason_code = models.CharField(max_length=40, blank=True)
     outcome_ids = models.JSONField(default=list)
+    provenance = models.JSONField(default=dict, help_text="model; sources: who reported")
     author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
 
     objects = DeltaQuerySet.as_manager()

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from playbooks.review_rule import Review
 from playbooks.similarity import DEFAULT_THRESHOLD
 from playbooks.state import Snapshot, State
 
-APPLIED, REJECTED, NOOP = "applied", "rejected", "noop"
+APPLIED, REJECTED, NOOP, HELD = "applied", "rejected", "noop", "held"
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,20 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """Where a machine's operations come from: its `model`, and who reported each outcome id."""
+
+    model: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Policy:
     """What an author may do: a machine is held to evidence, pins and budgets; sizes are limits.
 
     `changed_since_base`: ids whose content, status or section changed after the version that the
     operations were made for. `uses`: outcomes reported for versions that held the bullet.
+    `review`: what of a machine's texts waits for a person (RELIABILITY R7).
     """
 
     machine: bool
@@ -46,6 +56,7 @@ class Policy:
     token_budget: int = 16_000
     max_bytes: int = 100 * 1024
     uses: Mapping[str, int] = field(default_factory=dict)
+    review: Review = field(default_factory=Review)
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,7 @@ class Record:
     """One judged operation on one bullet.
 
     applied: `before` and `after` are snapshots of the bullet (None: it did not exist).
-    rejected, noop: `after` is what was proposed, `before` the bullet as it stays.
+    rejected, noop, held: `after` is what was proposed, `before` the bullet as it stays.
     """
 
     index: int

@@ -20,8 +20,10 @@ from playbooks.document import (
     render_for_agents,
     text_hash,
 )
+from playbooks.holding import provenance_of, queue_held, review_of
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
-from playbooks.operations import Operation, Policy, Record, Result
+from playbooks.operations import Operation, Policy, Provenance, Record, Result
+from playbooks.review_rule import Review
 from playbooks.rows import Loaded, load, named_by
 from playbooks.state import MERGED, BulletState, State
 
@@ -64,6 +66,7 @@ def publish_deltas(
     machine: bool,
     outcome_count: int = 0,
     uses: Mapping[str, int] | None = None,
+    provenance: Provenance = Provenance(),  # noqa: B008 - frozen
 ) -> Publication:
     """The operations that hold are a new version; every judged one is a Delta row.
 
@@ -79,12 +82,21 @@ def publish_deltas(
         token_budget=playbook.token_budget,
         max_bytes=settings.MAX_PLAYBOOK_BYTES,
         uses=uses or {},
+        review=review_of(playbook, provenance) if machine else Review(),
     )
     loaded = load(playbook, touching=named_by(operations))
     result = apply(loaded.state, operations, policy)
     if machine and collapses(loaded.state, result.state):
         raise CollapseGuard
-    return publish(playbook, loaded, result, reason=reason, author=author, job_id=job_id)
+    return publish(
+        playbook,
+        loaded,
+        result,
+        reason=reason,
+        author=author,
+        job_id=job_id,
+        provenance=provenance,
+    )
 
 
 def _canonical(op: Operation) -> Operation:
@@ -125,6 +137,7 @@ def publish(
     author: User | None = None,
     job_id: UUID | None = None,
     always: bool = False,
+    provenance: Provenance = Provenance(),  # noqa: B008 - frozen
 ) -> Publication:
     """Write the result; `always` makes a version even when nothing was applied."""
     try:
@@ -134,8 +147,9 @@ def publish(
             if result.applied or always:
                 version = _add_version(playbook, result, reason, author, job_id)
             write_bullets(playbook, loaded, result.state)
-            deltas = _deltas(playbook, version, result.records, author, job_id)
+            deltas = _deltas(playbook, version, result.records, author, job_id, provenance)
             Delta.objects.bulk_create(deltas)
+            queue_held(playbook, deltas)
     except IntegrityError:
         raise Conflict("Somebody else changed this playbook just now. Try again.") from None
     return Publication(version, deltas)
@@ -189,6 +203,7 @@ def _deltas(
     records: Iterable[Record],
     author: User | None,
     job_id: UUID | None,
+    provenance: Provenance,
 ) -> list[Delta]:
     return [
         Delta(
@@ -204,6 +219,7 @@ def _deltas(
             status=record.status,
             reason_code=record.reason_code,
             outcome_ids=list(record.outcome_ids),
+            provenance=provenance_of(provenance, record.outcome_ids),
             author=author,
         )
         for record in records

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from playbooks.models import (  # noqa: F401 - used in quotes
         Bullet,
         Delta,
+        HeldText,
         PairDecision,
         Playbook,
         Section,
@@ -103,3 +104,12 @@ class PairDecisionQuerySet(OwnedQuerySet["PairDecision"]):
 class TextVectorQuerySet(OwnedQuerySet["TextVector"]):
     owner_path = "playbook__owner"
     playbook_path = "playbook_id"
+
+
+class HeldTextQuerySet(OwnedQuerySet["HeldText"]):
+    owner_path = "playbook__owner"
+    playbook_path = "playbook_id"
+    missing_hint = "List the held texts of the playbook to see their ids."
+
+    def pending(self) -> Self:
+        return self.filter(state="pending")

@@ -1,6 +1,14 @@
 """Why an operation changed nothing, in a sentence for people; the codes come from judge.py."""
 
 REASONS = {
+    "awaits_review": "This text waits for a person's review already.",
+    "declined": "A person declined this text before.",
+    "held_all": "Held for review: this playbook takes no machine-made text unseen.",
+    "held_cap": "Held for review: its source taught this playbook a lot today.",
+    "held_command": "Held for review: it contains a shell command.",
+    "held_credential": "Held for review: it contains what looks like a password or a key.",
+    "held_instruction": "Held for review: it reads like an order to agents, not like advice.",
+    "held_url": "Held for review: it contains an address or a link.",
     "bad_content": "The text is empty, or longer than 2,000 characters.",
     "bad_tag": "The vote is neither helpful, harmful nor neutral.",
     "budget": "Retired because the playbook is over its budget.",
