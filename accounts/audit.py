@@ -1,5 +1,7 @@
 """The audit log: one entry for each change that a person or a key makes."""
 
+from uuid import UUID
+
 from django.db import models
 
 from accounts.correlation import request_id
@@ -12,13 +14,14 @@ def record(
     action: str,
     by: Principal | User | None,
     subject: models.Model,
-    owner: User | None = None,
+    owner: User | UUID | None = None,
     **detail: str | int | bool | None,
 ) -> None:
     """An entry says that `by` did `action` (the service's verb) to `subject`.
 
     Call it in the transaction of the change: both are kept, or neither. `by` is None for the
-    platform itself; `detail` carries names and figures, never texts or secrets.
+    platform itself; `owner`, whose row it is, is the actor unless given. `detail` carries figures
+    and words of ours, never texts, names or secrets: it outlives what people delete.
     """
     who = None if by is None else Principal.of(by)
     key = who.api_key if who else None
@@ -27,9 +30,15 @@ def record(
         actor_id=who.user.pk if who else None,
         actor=who.user.email if who else "",
         key_prefix=key.prefix if key else "",
-        owner_id=owner.pk if owner else (who.user.pk if who else None),
+        owner_id=_owner_id(owner, who),
         subject=subject._meta.model_name or "",
         subject_id=str(subject.pk),
         detail=detail,
         request_id=request_id.get(),
     )
+
+
+def _owner_id(owner: User | UUID | None, who: Principal | None) -> UUID | None:
+    if owner is None:
+        return who.user.pk if who else None
+    return owner if isinstance(owner, UUID) else owner.pk

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from accounts.audit import record
 from accounts.errors import Conflict, Forbidden, Invalid, TooLarge
 from accounts.scopes import Principal
 from playbooks.document import DEFAULT_SECTIONS, DocumentError, Section, parse
@@ -23,7 +24,13 @@ from playbooks.naming import (
 )
 from playbooks.operations import Operation, Result
 from playbooks.publishing import CollapseGuard, Publication, publish, publish_deltas
-from playbooks.reading import Reading, diff_versions, export_playbook, read_playbook
+from playbooks.reading import (
+    Reading,
+    diff_versions,
+    export_playbook,
+    find_playbook,
+    read_playbook,
+)
 from playbooks.rebuilding import Rebuilt, rebuild_playbook
 from playbooks.rows import (
     document_of,
@@ -55,6 +62,7 @@ __all__ = [
     "document_of",
     "edit_playbook",
     "export_playbook",
+    "find_playbook",
     "import_playbook",
     "load_starters",
     "playbook_history",
@@ -94,8 +102,9 @@ def create_playbook(
 ) -> Playbook:
     """An empty playbook of `by` exists, at version 1; default sections unless others are given."""
     _refuse_limited_key(by)
-    return start_playbook(
-        owner=by.user,
+    return _start(
+        "create_playbook",
+        by,
         name=clean_name(name),
         description=clean_description(description),
         source=Playbook.Source.USER_CREATED,
@@ -118,8 +127,9 @@ def import_playbook(*, by: Principal, name: str, text: str, description: str = "
         document = parse(text)
     except DocumentError as error:
         raise Invalid.field("text", str(error)) from None
-    return start_playbook(
-        owner=by.user,
+    return _start(
+        "import_playbook",
+        by,
         name=clean_name(name),
         description=clean_description(description),
         source=Playbook.Source.IMPORTED,
@@ -135,8 +145,9 @@ def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Play
     empty = State(state.sections, next_number=state.next_number)
     suffix = "" if playbook.is_starter else " (copy)"
     default = playbook.name[: NAME_LIMIT - len(suffix)] + suffix
-    return start_playbook(
-        owner=by.user,
+    return _start(
+        "clone_playbook",
+        by,
         name=clean_name(name or default),
         description=playbook.description,
         source=Playbook.Source.USER_CREATED,
@@ -178,22 +189,28 @@ def update_playbook(
         )
     for field, value in given.items():
         setattr(playbook, field, value)
-    # Only what was given: the row in hand may be older than somebody else's change of the rest.
-    playbook.save(update_fields=[*given, "updated_at"])
+    with transaction.atomic():
+        # Only what was given: the row in hand may be older than somebody's change of the rest.
+        playbook.save(update_fields=[*given, "updated_at"])
+        _record("update_playbook", by, playbook, fields=", ".join(given))
     return playbook
 
 
 def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
     """Hidden from lists and closed to edits; every row is kept. Twice is as good as once."""
     playbook.archive()
-    playbook.save(update_fields=["status", "updated_at"])
+    with transaction.atomic():
+        playbook.save(update_fields=["status", "updated_at"])
+        _record("archive_playbook", by, playbook)
     return playbook
 
 
 def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
     """An archived playbook takes edits and reports again."""
     playbook.restore()
-    playbook.save(update_fields=["status", "updated_at"])
+    with transaction.atomic():
+        playbook.save(update_fields=["status", "updated_at"])
+        _record("restore_playbook", by, playbook)
     return playbook
 
 
@@ -219,13 +236,16 @@ def edit_playbook(
             raise Conflict(f"The playbook is at version {number} by now. Read it again.")
         _refuse_foreign_outcomes(playbook, operations)
         source = f"user:{by.user.pk}"
-        return publish_deltas(
+        made = publish_deltas(
             playbook=playbook,
             operations=[replace(op, source=source) for op in operations],
             reason=Version.Reason.EDIT,
             author=by.user,
             machine=False,
         )
+        if made.version is not None:
+            _record("edit_playbook", by, playbook, version=made.version.number)
+    return made
 
 
 def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Version:
@@ -241,17 +261,29 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
         loaded = load(playbook)
         then = restored(loaded.state, snapshots_at(playbook, version.number))
         result = become(loaded.state, then, reason=f"Rolled back to version {number}.")
-        publication = publish(
+        made = publish(
             playbook,
             loaded,
             result,
             reason=Version.Reason.ROLLBACK,
             author=by.user,
             always=True,
-        )
-    if publication.version is None:
-        raise AssertionError("A rollback always makes a version.")
-    return publication.version
+        ).version
+        if made is None:
+            raise AssertionError("A rollback always makes a version.")
+        _record("rollback_playbook", by, playbook, version=made.number, to=version.number)
+    return made
+
+
+def _start(action: str, by: Principal, **fields: Any) -> Playbook:
+    with transaction.atomic():
+        playbook = start_playbook(owner=by.user, **fields)
+        _record(action, by, playbook)
+    return playbook
+
+
+def _record(action: str, by: Principal, playbook: Playbook, **detail: str | int) -> None:
+    record(action=action, by=by, subject=playbook, owner=playbook.owner_id, **detail)
 
 
 def _refuse_limited_key(by: Principal) -> None:
