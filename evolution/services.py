@@ -7,6 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Max, Q, Sum
 
+from accounts.audit import record
 from accounts.errors import Conflict
 from accounts.limits import take_rate
 from accounts.scopes import Principal
@@ -120,6 +121,8 @@ def trigger_evolution(
             return Triggered(running, is_new=False)
         take_rate("trigger_evolution", str(locked.pk))
         job, is_new = ensure_job(locked, trigger=trigger, by=by)
+        if is_new:
+            _record("trigger_evolution", by, job, locked)
     return Triggered(job, is_new)
 
 
@@ -135,6 +138,7 @@ def cancel_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
         job.cancel(now=database_now())
         job.save()
         job.release_outcomes()
+        _record("cancel_evolution", by, job, job.playbook)
     return job
 
 
@@ -145,7 +149,7 @@ def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
     active, or it belongs to a training.
     """
     with transaction.atomic():
-        _lock(job.playbook)
+        playbook = _lock(job.playbook)
         job = EvolutionJob.objects.select_for_update(of=("self",)).get(pk=job.pk)
         if job.status not in {EvolutionJob.Status.FAILED, EvolutionJob.Status.CANCELLED}:
             raise Conflict(
@@ -164,6 +168,7 @@ def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
         job.requeue()
         job.save()
         ring(job.pk, now=database_now())
+        _record("retry_evolution", by, job, playbook)
     return job
 
 
@@ -200,6 +205,11 @@ def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
         "version": version.number if version else None,
         "token_count": version.token_count if version else 0,
     }
+
+
+def _record(action: str, by: Principal, job: EvolutionJob, playbook: Playbook) -> None:
+    playbook_id = str(playbook.pk)
+    record(action=action, by=by, subject=job, owner=playbook.owner_id, playbook=playbook_id)
 
 
 def _lock(playbook: Playbook) -> Playbook:
