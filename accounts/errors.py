@@ -49,7 +49,31 @@ class WrongCredentials(NotAuthenticated):
     code = "wrong_credentials"
 
     def __init__(self) -> None:
-        AceError.__init__(self, "No account has this e-mail and password. Check both.")
+        AceError.__init__(
+            self,
+            "No account has this e-mail and password. Check both; a new account has to be "
+            "confirmed first, by the link in its letter.",
+        )
+
+
+class SecondFactorRequired(NotAuthenticated):
+    """E-mail and password fit, and the account has a second factor."""
+
+    code = "second_factor_required"
+
+    def __init__(self) -> None:
+        AceError.__init__(
+            self, "Send `code` too: six digits of the app, or one of the recovery codes."
+        )
+
+
+class WrongCode(NotAuthenticated):
+    """The code is not the app's, is used already, or is no recovery code of this account."""
+
+    code = "wrong_code"
+
+    def __init__(self) -> None:
+        AceError.__init__(self, "This code does not fit. Take the next one that the app shows.")
 
 
 class Forbidden(AceError):
@@ -65,8 +89,14 @@ class NotFound(AceError):
     code = "not_found"
     status = 404
 
-    def __init__(self, what: str = "object", hint: str = "List yours to see their ids.") -> None:
-        super().__init__(f"No {what} with this id is yours. {hint}")
+    def __init__(
+        self,
+        what: str = "object",
+        hint: str = "List yours to see their ids.",
+        *,
+        given: str = "id",
+    ) -> None:
+        super().__init__(f"No {what} with this {given} is yours. {hint}")
 
 
 class Conflict(AceError):

@@ -1,5 +1,7 @@
 """THE ownership rule: the only way in which a door reaches a row."""
 
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, Union
 from uuid import UUID
 
@@ -14,6 +16,16 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 M = TypeVar("M", bound=models.Model, covariant=True)
+MOST_WORDS = 10
+
+
+def words_in(query: str, *fields: str) -> Q:
+    """Every word of `query`, in any case, in one of the fields; the first ten words count."""
+    found = Q()
+    for word in query.replace("\0", "").split()[:MOST_WORDS]:
+        anywhere = (Q(**{f"{field}__icontains": word}) for field in fields)
+        found &= reduce(or_, anywhere)
+    return found
 
 
 class OwnedQuerySet(models.QuerySet[M]):

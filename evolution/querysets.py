@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Self
 
 from django.db.models import Q
 
-from accounts.querysets import OwnedQuerySet
+from accounts.querysets import OwnedQuerySet, words_in
 
 if TYPE_CHECKING:
     from evolution.adaptation_rows import AdaptationRun  # noqa: F401 - used in quotes
     from evolution.models import EvolutionJob, Outcome  # noqa: F401 - used in quotes
+
+STUCK_AFTER = timedelta(minutes=5)
+"""A sweep every 10 s finds what a dead worker left: what is this late needs a person."""
 
 
 class OutcomeQuerySet(OwnedQuerySet["Outcome"]):
@@ -27,6 +30,10 @@ class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
 
     def active(self) -> Self:
         return self.filter(status__in=("queued", "running"))
+
+    def matching(self, query: str) -> Self:
+        """Rows with every word of `query` in their status, trigger or reason to wait or fail."""
+        return self.filter(words_in(query, "status", "trigger", "error_message", "wait_reason"))
 
     def due(self, now: datetime) -> Self:
         """Queued and not waiting for a later time."""
@@ -50,6 +57,17 @@ class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
             Q(next_attempt_at=None) | Q(next_attempt_at__lt=now - silence)
         )
         return self.exclude(training=None).filter(dead | left)
+
+    def waiting(self, now: datetime) -> Self:
+        """Queued for a later time; `wait_reason` says why."""
+        return self.filter(status="queued", next_attempt_at__gt=now)
+
+    def stuck(self, now: datetime) -> Self:
+        """What the sweep should have mended long ago: nobody works on it, or far too long."""
+        late = now - STUCK_AFTER
+        silent = Q(lease_expires_at__lt=late) | Q(deadline_at__lt=late)
+        unheard = Q(next_attempt_at__lt=late) | Q(next_attempt_at=None, updated_at__lt=late)
+        return self.filter(Q(status="running") & silent | Q(status="queued") & unheard)
 
 
 class AdaptationQuerySet(OwnedQuerySet["AdaptationRun"]):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self, Union
 from django.db.models import Count, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from accounts.querysets import OwnedQuerySet
+from accounts.querysets import OwnedQuerySet, words_in
 from accounts.scopes import Principal
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
     def active(self) -> Self:
         return self.filter(status="active")
 
+    def matching(self, query: str) -> Self:
+        """Rows with every word of `query` in their name or description."""
+        return self.filter(words_in(query, "name", "description"))
+
     def with_counts(self) -> Self:
         """Each row with bullet_count, outcome_count and pending_outcomes.
 
@@ -73,6 +77,10 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
 class VersionQuerySet(OwnedQuerySet["Version"]):
     owner_path = "playbook__owner"
     playbook_path = "playbook_id"
+
+    def matching(self, query: str) -> Self:
+        """Rows with every word of `query` in their reason."""
+        return self.filter(words_in(query, "reason"))
 
 
 class SectionQuerySet(OwnedQuerySet["Section"]):

@@ -99,6 +99,13 @@ class PlaybookShape(FaceShape):
     pending_outcomes = serializers.IntegerField()
 
 
+class LeftOutShape(serializers.Serializer[Any]):
+    """Bullets of one section that `max_tokens` kept back."""
+
+    section = Text(help_text="Its title.")
+    bullets = serializers.IntegerField()
+
+
 class ReadingShape(FaceShape):
     """A playbook with its advice, as agents read it."""
 
@@ -106,6 +113,7 @@ class ReadingShape(FaceShape):
     version = serializers.IntegerField(help_text="The version that `content` is.")
     serving_id = Text(help_text="Send it with the outcome of the task that you read this for.")
     content = Text(help_text="The bullets under their section headings, each with its id.")
+    left_out = LeftOutShape(many=True)
 
 
 class ExportShape(serializers.Serializer[Any]):

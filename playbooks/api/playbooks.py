@@ -31,6 +31,7 @@ class PlaybooksDoor(Door):
         parameters=[
             OpenApiParameter("status", str, enum=STATUSES, default="active"),
             OpenApiParameter("include_starters", bool, default=False),
+            OpenApiParameter("query", str, description="Words in the name or the description."),
         ],
         responses=s.PlaybookShape(many=True),
     )
@@ -41,6 +42,7 @@ class PlaybooksDoor(Door):
         rows = shown(self.who, include_starters=starters)
         if status != "all":
             rows = rows.filter(status=status)
+        rows = rows.matching(request.query_params.get("query", ""))
         return self.page(rows, s.PlaybookShape)
 
     @extend_schema(
@@ -72,6 +74,9 @@ class PlaybookDoor(Door):
         parameters=[
             OpenApiParameter("section", str, description="Only this one: its key or title."),
             OpenApiParameter("version", int, description="An older version."),
+            OpenApiParameter(
+                "max_tokens", int, description="Only the most useful bullets that fit (estimate)."
+            ),
         ],
         responses=s.ReadingShape,
     )
@@ -83,6 +88,7 @@ class PlaybookDoor(Door):
             by=self.who,
             section=request.query_params.get("section", ""),
             version=self.number("version"),
+            max_tokens=self.number("max_tokens"),
         )
         body = s.FaceShape(playbook).data
         read = {
@@ -90,6 +96,7 @@ class PlaybookDoor(Door):
             "version": reading.version,
             "serving_id": reading.serving_id,
             "content": reading.content,
+            "left_out": s.LeftOutShape(reading.left_out, many=True).data,
         }
         return Response({**body, **read})
 

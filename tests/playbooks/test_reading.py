@@ -10,6 +10,8 @@ from accounts.scopes import Principal
 from playbooks import services
 from playbooks.models import Playbook
 from playbooks.operations import Operation
+from playbooks.reading import find_playbook
+from playbooks.services import load_starters
 from playbooks.servings import read_serving, sign_serving
 from tests.factories import make_key, make_outcome, make_playbook
 from tests.playbooks.test_editing import edit
@@ -65,6 +67,72 @@ def test_an_unknown_section_is_answered_with_the_known_ones(
     with pytest.raises(Invalid, match="`heur`") as caught:
         services.read_playbook(playbook=playbook, by=Principal.of(alice), section="nowhere")
     assert list(caught.value.fields) == ["section"]
+
+
+def test_a_limit_of_tokens_keeps_the_useful_bullets_and_says_what_is_missing(
+    alice: User, playbook: Playbook
+) -> None:
+    by = Principal.of(alice)
+    reading = services.read_playbook(playbook=playbook, by=by, max_tokens=30)
+    assert reading.content.splitlines()[1:] == [
+        "[str-00001] Read the failing test before the code."
+    ]
+    assert [(part.section, part.bullets) for part in reading.left_out] == [
+        ("STRATEGIES & INSIGHTS", 1),
+        ("COMMON MISTAKES TO AVOID", 1),
+    ]
+    whole = services.read_playbook(playbook=playbook, by=by, max_tokens=10_000)
+    assert whole.content == services.read_playbook(playbook=playbook, by=by).content
+    assert whole.left_out == ()
+
+
+def test_a_limit_counts_within_a_section_only(alice: User, playbook: Playbook) -> None:
+    by = Principal.of(alice)
+    reading = services.read_playbook(playbook=playbook, by=by, section="str", max_tokens=30)
+    assert "[str-00001]" in reading.content
+    assert [(part.section, part.bullets) for part in reading.left_out] == [
+        ("STRATEGIES & INSIGHTS", 1)
+    ]
+    with pytest.raises(Invalid):
+        services.read_playbook(playbook=playbook, by=by, max_tokens=0)
+
+
+def test_a_name_finds_ones_own_playbook_before_a_starter(alice: User, charlie: User) -> None:
+    load_starters()
+    starter = Playbook.objects.starters()[0]
+    by = Principal.of(alice)
+    assert find_playbook(by=by, name=f" {starter.name.upper()} ") == starter
+    make_playbook(charlie, name=starter.name)
+    copy = services.clone_playbook(playbook=starter, by=by)
+    assert find_playbook(by=by, name=starter.name) == copy
+
+
+def test_a_name_that_several_have_is_answered_with_their_ids(
+    alice: User, playbook: Playbook
+) -> None:
+    other = make_playbook(alice)
+    with pytest.raises(Invalid, match=str(other.pk)) as caught:
+        find_playbook(by=Principal.of(alice), name="fixing tests")
+    assert (caught.value.code, str(playbook.pk) in caught.value.message) == ("ambiguous_name", True)
+
+
+def test_a_strangers_name_is_like_an_unknown_one(charlie: User, playbook: Playbook) -> None:
+    by = Principal.of(charlie)
+    texts = []
+    for name in (playbook.name, "nothing", "", "a\0b"):
+        with pytest.raises(NotFound) as caught:
+            find_playbook(by=by, name=name)
+        texts.append(caught.value.message)
+    assert set(texts) == {"No playbook with this name is yours. List yours to see their names."}
+
+
+def test_words_narrow_the_list(alice: User, playbook: Playbook) -> None:
+    other = services.create_playbook(by=Principal.of(alice), name="Deploys", description="Roll out")
+    rows = Playbook.objects.for_user(alice)
+    assert [*rows.matching("TESTS fix")] == [playbook]
+    assert [*rows.matching("out")] == [other]
+    assert [*rows.matching("tests out")] == []
+    assert rows.matching(" ").count() == rows.matching("%").count() + 2 == 2
 
 
 def test_a_serving_names_the_version_that_was_read(alice: User, playbook: Playbook) -> None:

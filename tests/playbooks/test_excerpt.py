@@ -1,0 +1,77 @@
+"""Which bullets a reader with little room gets."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playbooks.document import (
+    DEFAULT_SECTIONS,
+    Bullet,
+    Document,
+    estimate_tokens,
+    make_id,
+    render_for_agents,
+)
+from playbooks.excerpt import LeftOut, take_excerpt
+
+FIRST, *_REST, LAST = DEFAULT_SECTIONS
+ADVICE = "Read the failing test before the code, and say what it wants."
+
+
+def document(*votes: tuple[int, int], content: str = ADVICE) -> Document:
+    """One bullet for each (helpful, harmful), in the first and the last section in turn."""
+    sections = [FIRST if number % 2 == 0 else LAST for number in range(len(votes))]
+    return Document.of(
+        DEFAULT_SECTIONS,
+        [
+            Bullet(make_id(section, number), section.key, f"{content} {number}", good, bad)
+            for number, (section, (good, bad)) in enumerate(zip(sections, votes, strict=True), 1)
+        ],
+    )
+
+
+def test_the_most_helpful_bullets_are_kept_and_the_rest_counted_by_section() -> None:
+    excerpt = take_excerpt(document((0, 0), (9, 0), (5, 0), (1, 1), (0, 3)), max_tokens=60)
+    assert "[misc-00002]" in excerpt.text
+    assert "[str-00003]" in excerpt.text
+    assert "[str-00001]" not in excerpt.text
+    assert excerpt.left_out == (LeftOut(FIRST.title, 2), LeftOut(LAST.title, 1))
+
+
+def test_headings_without_a_bullet_are_left_away() -> None:
+    excerpt = take_excerpt(document((0, 0), (9, 0)), max_tokens=30)
+    assert excerpt.text.startswith(f"## {LAST.title}\n[misc-00002]")
+    assert FIRST.title not in excerpt.text
+
+
+def test_harm_weighs_twice() -> None:
+    excerpt = take_excerpt(document((4, 3), (0, 0)), max_tokens=30)
+    assert "[misc-00002]" in excerpt.text
+
+
+def test_a_long_bullet_makes_room_for_shorter_ones() -> None:
+    plain = document((1, 0), (0, 0))
+    first, second = plain.bullets
+    long = Document.of(DEFAULT_SECTIONS, [replace(first, content="x" * 2_000), second])
+    assert "[misc-00002]" in take_excerpt(long, max_tokens=100).text
+
+
+def test_where_nothing_fits_everything_is_said_to_be_missing() -> None:
+    excerpt = take_excerpt(document((1, 0), (0, 0)), max_tokens=1)
+    assert (excerpt.text, sum(part.bullets for part in excerpt.left_out)) == ("", 2)
+
+
+@given(
+    votes=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12),
+    max_tokens=st.integers(1, 400),
+)
+def test_an_excerpt_fits_and_loses_no_bullet_unsaid(
+    votes: list[tuple[int, int]], max_tokens: int
+) -> None:
+    whole = document(*votes)
+    excerpt = take_excerpt(whole, max_tokens=max_tokens)
+    shown = excerpt.text.count("\n[") if excerpt.text else 0
+    assert estimate_tokens(excerpt.text) <= max_tokens
+    assert shown + sum(part.bullets for part in excerpt.left_out) == len(whole.bullets)
+    assert set(excerpt.text.splitlines()) <= {*render_for_agents(whole).splitlines()}
