@@ -80,7 +80,7 @@ def report_outcome(
 
 def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
     with transaction.atomic():
-        locked = _lock(playbook)
+        locked = lock_active(playbook)
         known = _known_report(report)
         if known is not None:
             return Report(known, pending_count(locked), None, is_new=False)
@@ -115,7 +115,7 @@ def trigger_evolution(
     Raises Conflict (`archived`) and RateLimited; an answer with the running job costs no rate.
     """
     with transaction.atomic():
-        locked = _lock(playbook)
+        locked = lock_active(playbook)
         running = EvolutionJob.objects.active().filter(playbook=locked).first()
         if running is not None:
             return Triggered(running, is_new=False)
@@ -149,7 +149,7 @@ def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
     active, or it belongs to a training.
     """
     with transaction.atomic():
-        playbook = _lock(job.playbook)
+        playbook = lock_active(job.playbook)
         job = EvolutionJob.objects.select_for_update(of=("self",)).get(pk=job.pk)
         if job.status not in {EvolutionJob.Status.FAILED, EvolutionJob.Status.CANCELLED}:
             raise Conflict(
@@ -212,7 +212,7 @@ def _record(action: str, by: Principal, job: EvolutionJob, playbook: Playbook) -
     record(action=action, by=by, subject=job, owner=playbook.owner_id, playbook=playbook_id)
 
 
-def _lock(playbook: Playbook) -> Playbook:
+def lock_active(playbook: Playbook) -> Playbook:
     """The row as it is now, locked where the database can; Conflict when archived."""
     locked = Playbook.objects.select_for_update(of=("self",), no_key=True).get(pk=playbook.pk)
     if locked.is_archived:
