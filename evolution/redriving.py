@@ -1,0 +1,68 @@
+"""Outcomes that no evolution would take up again by itself, or should not: staff decides."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from accounts.audit import record
+from accounts.errors import Conflict
+from accounts.scopes import Principal
+from evolution.models import EvolutionJob, Outcome
+from evolution.services import lock_active, pending_count
+from evolution.triggers import trigger_if_due
+from playbooks.models import Playbook
+
+ENDED = Q(job=None) | Q(job__status__in=("completed", "failed", "cancelled"), job__training=None)
+STRANDED = Q(processed_at=None) & (~Q(set_aside_reason="") | Q(job__isnull=False)) & ENDED
+
+
+def redrive_outcomes(*, playbook: Playbook, by: Principal, outcome_ids: Collection[UUID]) -> int:
+    """Those of these outcomes that were set aside or left behind are pending again; how many.
+
+    An evolution is triggered when due. What a training left stays its own. Raises Conflict
+    (`archived`, `nothing_to_redrive`).
+    """
+    with transaction.atomic():
+        locked = lock_active(playbook)
+        found = Outcome.objects.filter(STRANDED, playbook=locked, pk__in=list(outcome_ids))
+        ids = list(found.values_list("pk", flat=True))
+        if not ids:
+            raise Conflict("No outcome here is set aside or left behind.", code=NOTHING)
+        rows = Outcome.objects.filter(pk__in=ids, processed_at=None)
+        changed = rows.update(job=None, set_aside_reason="", failures=0)
+        owner = locked.owner_id
+        record(action="redrive_outcomes", by=by, subject=locked, owner=owner, outcomes=changed)
+        trigger_if_due(locked, pending=pending_count(locked), by=by)
+    return changed
+
+
+NOTHING = "nothing_to_redrive"
+
+
+def redrive_evolution(*, job: EvolutionJob, by: Principal) -> int:
+    """The outcomes that this ended job set aside or left behind are pending again; how many.
+
+    Raises Conflict (`still_active`, and as redrive_outcomes does).
+    """
+    if job.is_active:
+        raise Conflict("This evolution is under way. Cancel it first.", code="still_active")
+    bound = job.outcomes.filter(processed_at=None).values_list("pk", flat=True)
+    ids = {*bound, *(UUID(key) for key in job.left_out)}
+    return redrive_outcomes(playbook=job.playbook, by=by, outcome_ids=ids)
+
+
+def set_aside_outcome(*, outcome: Outcome, by: Principal) -> Outcome:
+    """No evolution takes this outcome up until it is redriven.
+
+    Raises Conflict (`not_pending`) when one has taken it up already.
+    """
+    with transaction.atomic():
+        rows = Outcome.objects.pending().filter(pk=outcome.pk)
+        if not rows.update(set_aside_reason="Set aside by staff."):
+            raise Conflict("This outcome does not wait for an evolution.", code="not_pending")
+        owner = outcome.playbook.owner_id
+        record(action="set_aside_outcome", by=by, subject=outcome, owner=owner)
+    outcome.refresh_from_db()
+    return outcome
