@@ -1,0 +1,57 @@
+"""docs/CLIENTS.md, written from the same source as the connect page. Pure."""
+
+from mcp_bridge.clients import CLIENTS
+from mcp_bridge.clients.kinds import Client
+
+EXAMPLE = "https://ace.example.org/mcp"
+WAYS = {"key": "With an API key", "login": "With a login in the browser"}
+HEAD = f"""\
+# Connecting your agent
+
+<!-- Written by `manage.py client_docs` from mcp_bridge/clients: change it there. -->
+
+The page *Connect* shows the same with the address of your server filled in, and tells within
+seconds whether the client arrived, or why it was refused. Here the address is `{EXAMPLE}`;
+`make run` serves `http://127.0.0.1:8000/mcp`.
+
+A key never stands in a snippet. Make one on the page *API keys* (`read` and `write` are enough to
+read and report) and keep it in the environment of the program:
+
+```sh
+export ACE_API_KEY='paste the key here'
+```
+
+“With a login in the browser” needs a server that publishes OAuth metadata (docs/MCP.md says how it
+is switched on); the snippet then holds the address only.
+
+"""
+ROW = "| [{name}](#{slug}) | {auth} | {tested} |\n"
+
+
+def client_docs() -> str:
+    """The whole file."""
+    table = "| client | proves who it is by | tried with the real program |\n|---|---|---|\n"
+    for client in CLIENTS:
+        slug, tested = client.name.lower().replace(" ", "-").replace(".", ""), client.tested
+        table += ROW.format(
+            name=client.name, slug=slug, auth=client.auth, tested=tested or "no: from its manual"
+        )
+    return HEAD + table + "".join(_section(client) for client in CLIENTS)
+
+
+def _section(client: Client) -> str:
+    lines = [f"\n## {client.name}\n"]
+    lines += [f"{number}. {step}" for number, step in enumerate(client.steps, 1)]
+    if client.from_the_cloud:
+        lines.append("\nIt connects from its maker’s network: only a public https address works.")
+    for way, snippet in client.snippets.items():
+        code = "" if snippet.format == "text" else snippet.format
+        lines.append(f"\n{WAYS[way]} ({snippet.place}):\n")
+        lines.append(f"```{code}\n{snippet.fill(EXAMPLE)}```")
+    lines.append(f"\nVerify: {_verify(client)} → {client.shows}")
+    lines += [f"\n{note}" for note in client.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _verify(client: Client) -> str:
+    return f"`{client.verify}`" if client.runs_verify else client.verify

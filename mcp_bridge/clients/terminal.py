@@ -1,0 +1,146 @@
+"""Programs that run in a terminal. Pure."""
+
+from mcp_bridge.clients.kinds import ADDRESS, ASK, Client, Snippet, json_file
+
+CLAUDE_CODE = Client(
+    slug="claude-code",
+    name="Claude Code",
+    key=Snippet(
+        "a terminal",
+        "sh",
+        "claude mcp add --scope user --transport http ace @ADDRESS@ \\\n"
+        "  --header 'Authorization: Bearer ${ACE_API_KEY}'\n",
+    ),
+    login=Snippet(
+        "a terminal", "sh", "claude mcp add --scope user --transport http ace @ADDRESS@\n"
+    ),
+    steps=(
+        "Set ACE_API_KEY in the shell that starts Claude Code. The single quotes matter: its own"
+        " file then holds the name of the variable, not the key.",
+        "Without a key: add the server without the header, start `claude`, type `/mcp`, choose ace"
+        " and log in in the browser.",
+    ),
+    verify="claude mcp list",
+    shows="ace: … (HTTP) - ✔ Connected",
+    tested="2.1.197: connects, and a whole session lists, reads and reports",
+    notes=("The plugin in `examples/` reads and reports by itself.",),
+)
+
+CODEX = Client(
+    slug="codex",
+    name="Codex",
+    key=Snippet(
+        "~/.codex/config.toml",
+        "toml",
+        '[mcp_servers.ace]\nurl = "@ADDRESS@"\nbearer_token_env_var = "ACE_API_KEY"\n',
+    ),
+    login=Snippet("a terminal", "sh", "codex mcp add ace --url @ADDRESS@\ncodex mcp login ace\n"),
+    steps=(
+        "Set ACE_API_KEY in the shell that starts Codex; the file holds the variable’s name.",
+        "The same by a command: `codex mcp add ace --url … --bearer-token-env-var ACE_API_KEY`.",
+        "CLI, IDE extension and desktop program read the same file.",
+    ),
+    verify=f'codex exec "{ASK}"',
+    shows="mcp: ace/list_playbooks (completed)",
+    tested="0.169.0: a whole session lists, reads and reports",
+    notes=("`codex mcp list` reads the file only; it does not connect.",),
+)
+
+GEMINI_CLI = Client(
+    slug="gemini-cli",
+    name="Gemini CLI",
+    key=json_file(
+        "~/.gemini/settings.json",
+        {
+            "mcpServers": {
+                "ace": {"httpUrl": ADDRESS, "headers": {"Authorization": "Bearer $ACE_API_KEY"}}
+            }
+        },
+    ),
+    login=json_file("~/.gemini/settings.json", {"mcpServers": {"ace": {"httpUrl": ADDRESS}}}),
+    steps=(
+        "Set ACE_API_KEY in the shell that starts Gemini CLI; it fills the variable in.",
+        "In a folder that it does not trust it connects to no server: trust the folder first.",
+    ),
+    verify="gemini mcp list",
+    shows="✓ ace: … (http) - Connected",
+    tested="0.61.0: connects",
+)
+
+GOOSE = Client(
+    slug="goose",
+    name="Goose",
+    key=Snippet(
+        "~/.config/goose/config.yaml",
+        "yaml",
+        """\
+extensions:
+  ace:
+    enabled: true
+    type: streamable_http
+    name: ace
+    description: Playbooks that learn from outcomes
+    uri: "@ADDRESS@"
+    env_keys: [ACE_API_KEY]
+    headers:
+      Authorization: Bearer ${ACE_API_KEY}
+    timeout: 60
+""",
+    ),
+    login=Snippet(
+        "~/.config/goose/config.yaml",
+        "yaml",
+        """\
+extensions:
+  ace:
+    enabled: true
+    type: streamable_http
+    name: ace
+    description: Playbooks that learn from outcomes
+    uri: "@ADDRESS@"
+    timeout: 60
+""",
+    ),
+    steps=(
+        "Merge it below `extensions`. Goose takes what `env_keys` names from the environment, else"
+        " from its key ring.",
+        "A Goose that does not fill variables into headers needs an update, or the login.",
+    ),
+    verify=f'goose run -t "{ASK}"',
+    shows="list_playbooks | ace",
+)
+
+OPENCODE = Client(
+    slug="opencode",
+    name="opencode",
+    key=json_file(
+        "~/.config/opencode/opencode.json",
+        {
+            "$schema": "https://opencode.ai/config.json",
+            "mcp": {
+                "ace": {
+                    "type": "remote",
+                    "url": ADDRESS,
+                    "enabled": True,
+                    "oauth": False,
+                    "headers": {"Authorization": "Bearer {env:ACE_API_KEY}"},
+                }
+            },
+        },
+    ),
+    login=json_file(
+        "~/.config/opencode/opencode.json",
+        {
+            "$schema": "https://opencode.ai/config.json",
+            "mcp": {"ace": {"type": "remote", "url": ADDRESS, "enabled": True}},
+        },
+    ),
+    steps=(
+        "Set ACE_API_KEY in the shell that starts opencode; `oauth: false` keeps it from opening a"
+        " browser when a key is refused.",
+        "To log in instead: `opencode mcp auth ace`.",
+    ),
+    verify="opencode mcp list",
+    shows="✓ ace connected",
+    tested="1.18.33: connects",
+)
