@@ -8,6 +8,7 @@ from evolution.clock import database_now
 from evolution.engine.evolve import Evolved
 from evolution.models import EvolutionJob
 from evolution.services import pending_count
+from evolution.sources import provenance_of
 from evolution.triggers import trigger_if_due
 from evolution.worker.claims import Claim
 from evolution.worker.settling import settle_outcomes
@@ -44,6 +45,7 @@ def publish(claim: Claim, evolved: Evolved) -> None:
             machine=True,
             outcome_count=len(evolved.reflections),
             uses=uses,
+            provenance=provenance_of(job.pk, engine=job.engine),
         )
         if evolved.refined_to is not None:
             playbook.refined_to = evolved.refined_to

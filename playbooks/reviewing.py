@@ -1,0 +1,97 @@
+"""What a person decides about a text that was held for review (RELIABILITY R7)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.audit import record
+from accounts.errors import Conflict, Invalid
+from accounts.scopes import Principal
+from playbooks.models import Delta, HeldText, Version
+from playbooks.operations import Operation
+from playbooks.publishing import publish_deltas
+from playbooks.reasons import reason_text
+from playbooks.rows import lock_playbook, refuse_fixed
+
+
+@dataclass(frozen=True)
+class Approved:
+    """`version` is the one in which agents read the text."""
+
+    held: HeldText
+    version: Version
+
+
+def approve_held_text(*, held: HeldText, by: Principal, content: str = "") -> Approved:
+    """The held operation is applied in a new version, with `content` in its place if given.
+
+    The bullet keeps its outcomes as sources; from now on it is a person's. Raises Conflict when
+    it was decided already or no longer fits the playbook, Invalid for a text that is no advice.
+    """
+    with transaction.atomic():
+        held = _lock(held)
+        delta, playbook = held.delta, held.playbook
+        refuse_fixed(playbook)
+        publication = publish_deltas(
+            playbook=playbook,
+            operations=[_operation(delta, by, content)],
+            reason=Version.Reason.EDIT,
+            author=by.user,
+            machine=False,
+        )
+        if publication.version is None:
+            _refuse(publication.deltas[0])
+        held.decide(state=HeldText.State.APPROVED, by=by.user, now=timezone.now())
+        held.version = publication.version
+        held.save(update_fields=["state", "decided_by", "decided_at", "version", "updated_at"])
+        record(action="approve_held_text", by=by, subject=playbook, owner=playbook.owner)
+    assert publication.version is not None  # noqa: S101 - refused above
+    return Approved(held, publication.version)
+
+
+def decline_held_text(*, held: HeldText, by: Principal) -> HeldText:
+    """The text never becomes advice: proposed again, it is rejected. Raises Conflict if decided."""
+    with transaction.atomic():
+        held = _lock(held)
+        held.decide(state=HeldText.State.DECLINED, by=by.user, now=timezone.now())
+        held.save(update_fields=["state", "decided_by", "decided_at", "updated_at"])
+        playbook = held.playbook
+        record(action="decline_held_text", by=by, subject=playbook, owner=playbook.owner)
+    return held
+
+
+def _lock(held: HeldText) -> HeldText:
+    """Both rows as they are now, playbook first; Conflict unless it still waits."""
+    lock_playbook(held.playbook)
+    rows = HeldText.objects.select_for_update(of=("self",)).select_related("delta", "playbook")
+    fresh = rows.get(pk=held.pk)
+    if not fresh.is_pending:
+        message = f"This text was {fresh.state} already."
+        raise Conflict(message, code="already_decided")
+    return fresh
+
+
+def _operation(delta: Delta, by: Principal, content: str) -> Operation:
+    """The held operation as the person's own; the revision says what it was made for."""
+    proposed: dict[str, Any] = delta.after or {}
+    before: dict[str, Any] = delta.before or {}
+    return Operation(
+        type=delta.type,
+        id=delta.bullet_public_id,
+        ids=tuple(proposed.get("ids", ())),
+        section=proposed.get("section", ""),
+        content=content.strip() or proposed.get("content", ""),
+        reason=delta.reason,
+        outcome_ids=tuple(delta.outcome_ids),
+        revision=before.get("revision"),
+        source=f"user:{by.user.pk}",
+    )
+
+
+def _refuse(delta: Delta) -> None:
+    message = reason_text(delta.reason_code)
+    if delta.reason_code == "bad_content":
+        raise Invalid.field("content", message)
+    raise Conflict(f"It no longer fits the playbook: {message}", code=delta.reason_code)

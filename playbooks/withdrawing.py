@@ -1,0 +1,166 @@
+"""Taking back what some outcomes taught, wherever later versions carried it (RELIABILITY R7)."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+
+from accounts.audit import record
+from accounts.scopes import Principal
+from playbooks.document import normal_text, number_of
+from playbooks.models import Delta, Playbook, Version, Vote
+from playbooks.operations import Record
+from playbooks.publishing import publish
+from playbooks.rows import load, lock_playbook, record_of, refuse_fixed
+from playbooks.state import RETIRED, BulletState, Snapshot, State, closure, merged_ids, recounted
+from playbooks.transitions import become
+
+FACE = ("content", "section", "status", "merged_into", "pinned")
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """What was (or, in a dry run, would be) taken back; `version` is None when nothing was.
+
+    `retired` and `changed` are bullet ids; `kept` were taught by these outcomes and others.
+    """
+
+    version: Version | None
+    retired: list[str]
+    changed: list[str]
+    kept: list[str]
+    votes: int
+
+
+def withdraw_outcomes(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    outcome_ids: Collection[str],
+    include_mixed: bool = False,
+    dry_run: bool = False,
+) -> Withdrawal:
+    """The playbook reads as if machines had never learned from these outcomes; a new version.
+
+    Bullets that only they taught are retired, texts that only they changed read as before, their
+    votes are gone. What other outcomes taught as well stays unless `include_mixed`; what a person
+    wrote or approved always stays. Raises Conflict for an archived playbook and a starter.
+    """
+    with transaction.atomic():
+        lock_playbook(playbook)
+        refuse_fixed(playbook)
+        votes = Vote.objects.filter(bullet__playbook=playbook, outcome_id__in=outcome_ids)
+        dropped, _ = votes.delete()
+        loaded = load(playbook)
+        past = Past(loaded.state, frozenset(outcome_ids), include_mixed)
+        past.read(map(record_of_job, _applied(playbook)))
+        result = become(loaded.state, past.wanted(), reason="Its source was taken back.")
+        made = publish(playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by.user)
+        record(action="withdraw_outcomes", by=by, subject=playbook, owner=playbook.owner)
+        if dry_run:
+            transaction.set_rollback(True)
+    changes = [r for r in result.applied if _face(r.before) != _face(r.after)]
+    return Withdrawal(
+        version=None if dry_run else made.version,
+        retired=[r.bullet_id for r in changes if _status(r.after) == RETIRED],
+        changed=[r.bullet_id for r in changes if _status(r.after) != RETIRED],
+        kept=sorted(past.kept, key=number_of),
+        votes=dropped,
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One applied operation of the past; `by_machine`: an evolution made it."""
+
+    record: Record
+    by_machine: bool
+
+
+def record_of_job(delta: Delta) -> Step:
+    return Step(record_of(delta), delta.job_id is not None)
+
+
+def _applied(playbook: Playbook) -> Iterable[Delta]:
+    rows = playbook.deltas.applied().exclude(version=None)
+    return rows.order_by("version__number", "index").iterator()
+
+
+class Past:
+    """The deltas told again without those of some outcomes: what each bullet would be now."""
+
+    def __init__(self, state: State, outcomes: frozenset[str], include_mixed: bool) -> None:
+        self.state, self.outcomes, self.include_mixed = state, outcomes, include_mixed
+        self.faces: dict[str, Snapshot] = {}
+        self.kept: set[str] = set()
+        self.unborn: set[str] = set()  # what only these outcomes brought in
+
+    def read(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self._read(step)
+
+    def _read(self, step: Step) -> None:
+        name, before, after = step.record.bullet_id, step.record.before, step.record.after
+        if after is None:
+            return
+        if self._is_tainted(step):
+            if before is None:
+                self.unborn.add(name)
+                self.faces[name] = _face(after) | {"status": RETIRED, "merged_into": ""}
+            return
+        changed = {key: value for key, value in _face(after).items() if _face(before)[key] != value}
+        if before is None or (name in self.unborn and "content" in changed):
+            # Somebody else's words from here on.
+            self.unborn.discard(name)
+            self.faces[name] = _face(after)
+        elif name not in self.unborn or not step.by_machine:
+            self.faces[name] |= changed
+
+    def _is_tainted(self, step: Step) -> bool:
+        """Whether a machine did it because of these outcomes, and of no others unless mixed."""
+        taught = set(step.record.outcome_ids)
+        if step.record.before is None:
+            bullet = self.state.bullets.get(step.record.bullet_id)
+            taught |= set(bullet.sources) if bullet else set()
+        if not step.by_machine or step.record.type == "TAG" or not taught & self.outcomes:
+            return False
+        if taught <= self.outcomes or self.include_mixed:
+            return True
+        self.kept.add(step.record.bullet_id)
+        return False
+
+    def wanted(self) -> dict[str, BulletState]:
+        """Every bullet as it would be, counters from the votes that are left."""
+        found = {
+            name: replace(bullet, **self.faces.get(name, {}))
+            for name, bullet in self.state.bullets.items()
+        }
+        found = _without_twins(found)
+        merged = merged_ids(found.values())
+        return {
+            name: recounted(bullet, [found[member] for member in closure(merged, name)])
+            if bullet.is_active
+            else bullet
+            for name, bullet in found.items()
+        }
+
+
+def _without_twins(bullets: dict[str, BulletState]) -> dict[str, BulletState]:
+    """Of active bullets with one text the oldest stays: a text came back that another has now."""
+    seen: set[str] = set()
+    found = dict(bullets)
+    for name in sorted(bullets, key=number_of):
+        text = normal_text(bullets[name].content)
+        if bullets[name].is_active and text in seen:
+            found[name] = replace(bullets[name], status=RETIRED)
+        elif bullets[name].is_active:
+            seen.add(text)
+    return found
+
+
+def _face(snapshot: Snapshot | None) -> Snapshot:
+    return {name: (snapshot or {}).get(name) for name in FACE}
+
+
+def _status(snapshot: Snapshot | None) -> str:
+    return str((snapshot or {}).get("status", ""))
