@@ -1,0 +1,165 @@
+"""Requests to addresses that somebody else chose: https, public, no redirects, bounded.
+
+A name is resolved once, every address of it has to be public, and the connection goes to one of
+those: a second answer of the name server cannot lead inside (DNS rebinding).
+"""
+
+import ipaddress
+import logging
+import socket
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpcore2
+import httpx2
+
+from accounts.errors import Invalid
+
+for _logger in ("httpx2", "httpcore2"):
+    logging.getLogger(_logger).setLevel(logging.WARNING)
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class Unreachable(Invalid):
+    """Nothing can be had from there; the sentence names the reason, never an inner address."""
+
+    code = "unreachable"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A whole answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def is_public(address: str) -> bool:
+    """Whether the whole internet can reach it; an IPv4 address inside an IPv6 one counts."""
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.teredo is not None:
+            return all(part.is_global for part in ip.teredo)
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if inner is None and ip in NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner is not None:
+            return inner.is_global and not inner.is_multicast
+    return ip.is_global and not ip.is_multicast
+
+
+def addresses_of(host: str, port: int, *, private_hosts: Collection[str] = ()) -> list[str]:
+    """The addresses of the host; all of them public, unless it is one of `private_hosts`.
+
+    Raises Unreachable. One inner address refuses the host: picking a good one would be a lottery.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)
+    except (OSError, UnicodeError):
+        raise Unreachable("The host of this address is not known.") from None
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+    if host not in private_hosts and not all(map(is_public, addresses)):
+        raise Unreachable("The host of this address is not on the public internet.")
+    return addresses
+
+
+def fetch(
+    url: str, *, max_bytes: int, seconds: float, private_hosts: Collection[str] = ()
+) -> Fetched:
+    """What an https address answers to a GET, redirects included as they are.
+
+    Raises Unreachable: no https, an inner address, no answer in `seconds`, over `max_bytes`.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "https" or not parts.hostname:
+        raise Unreachable("The address does not begin with https://.")
+    deadline = time.monotonic() + seconds
+    backend = _Checked(deadline, private_hosts)
+    request = httpx2.Request("GET", url, headers={"Accept": "application/json"})
+    try:
+        with httpcore2.ConnectionPool(
+            ssl_context=httpx2.create_ssl_context(), network_backend=backend
+        ) as pool:
+            return _whole(pool, request, max_bytes)
+    except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError):
+        raise Unreachable("The address gave no answer.") from None
+
+
+def _whole(pool: httpcore2.ConnectionPool, request: httpx2.Request, max_bytes: int) -> Fetched:
+    target = httpcore2.URL(
+        scheme=request.url.raw_scheme,
+        host=request.url.raw_host,
+        port=request.url.port,
+        target=request.url.raw_path,
+    )
+    answer = pool.handle_request(
+        httpcore2.Request(method="GET", url=target, headers=request.headers.raw)
+    )
+    body = bytearray()
+    try:
+        for chunk in answer.iter_stream():
+            body += chunk
+            if len(body) > max_bytes:
+                raise Unreachable(f"The address answered with over {max_bytes} bytes.")
+    finally:
+        answer.close()
+    headers = {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers
+    }
+    return Fetched(answer.status, headers, bytes(body))
+
+
+class _Checked(httpcore2.NetworkBackend):
+    """Connects to checked addresses only; every operation ends at one deadline."""
+
+    def __init__(self, deadline: float, private_hosts: Collection[str]) -> None:
+        self._deadline, self._private_hosts = deadline, private_hosts
+        self._inner = httpcore2.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.NetworkStream:
+        for address in addresses_of(host, port, private_hosts=self._private_hosts):
+            try:
+                stream = self._inner.connect_tcp(address, port, _left(self._deadline))
+            except httpcore2.ConnectError:
+                continue
+            return _Bounded(stream, self._deadline)
+        raise httpcore2.ConnectError("no address answered")
+
+
+class _Bounded(httpcore2.NetworkStream):
+    def __init__(self, stream: httpcore2.NetworkStream, deadline: float) -> None:
+        self._stream, self._deadline = stream, deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(self._deadline))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _left(self._deadline))
+
+    def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
+        secured = self._stream.start_tls(ssl_context, server_hostname, _left(self._deadline))
+        return _Bounded(secured, self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise httpcore2.ReadTimeout("the deadline has passed")
+    return left
