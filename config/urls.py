@@ -12,7 +12,7 @@ import billing.urls
 import evolution.urls
 import playbooks.urls
 from config import api as rest
-from config import views
+from config import theme, views
 
 handler400 = views.bad_request
 handler403 = views.permission_denied
@@ -23,7 +23,9 @@ pages = [
     path("favicon.ico", views.favicon, name="favicon"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
+    path("theme", theme.choose, name="theme"),
     path("", include((accounts.urls.pages, "accounts"))),
+    *accounts.urls.second_factor,
     path("", include((billing.urls.pages, "billing"))),
     path("", include((playbooks.urls.pages, "playbooks"))),
     path("", include((evolution.urls.pages, "evolution"))),

@@ -2,9 +2,10 @@
 
 from django.urls import URLPattern, path
 
-from playbooks import views
 from playbooks.api import contents as inside
 from playbooks.api import playbooks as whole
+from playbooks.views import lists as views
+from playbooks.views import palette
 
 ONE = "playbooks/<uuid:pk>"
 pages: list[URLPattern] = [
@@ -12,6 +13,7 @@ pages: list[URLPattern] = [
     path("playbooks/new", views.create, name="create"),
     path("playbooks/import", views.import_text, name="import"),
     path("starters", views.starters, name="starters"),
+    path("go", palette.go, name="go"),
     path(ONE, views.detail, name="detail"),
     path(f"{ONE}/edit", views.edit, name="edit"),
     path(f"{ONE}/settings", views.settings, name="settings"),

@@ -1,0 +1,37 @@
+"""What every page's template may use: times in words, and the undo of a message."""
+
+from datetime import datetime
+
+from django import template
+from django.contrib.messages.storage.base import Message
+from django.utils import timezone
+
+from accounts.messages import undo_address
+
+register = template.Library()
+
+STEPS = (
+    ("year", 365 * 24 * 3600),
+    ("month", 30 * 24 * 3600),
+    ("week", 7 * 24 * 3600),
+    ("day", 24 * 3600),
+    ("hour", 3600),
+    ("minute", 60),
+)
+
+
+@register.filter
+def ago(at: datetime) -> str:
+    """“3 minutes ago”, “in 2 days”, “just now”; static/js/times.js says the same words."""
+    seconds = (timezone.now() - at).total_seconds()
+    for name, length in STEPS:
+        count = int(abs(seconds) // length)
+        if count:
+            text = f"{count} {name}{'s' if count > 1 else ''}"
+            return f"{text} ago" if seconds > 0 else f"in {text}"
+    return "just now" if seconds >= 0 else "in a moment"
+
+
+@register.filter(name="undo_address")
+def undo_address_of(message: Message) -> str:
+    return undo_address(message)

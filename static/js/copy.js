@@ -1,0 +1,23 @@
+/* Buttons that copy: <button data-copy="id of the text">. */
+
+const announcer = document.getElementById("announcer");
+
+async function copy(button) {
+  const text = document.getElementById(button.dataset.copy).textContent;
+  const label = button.innerHTML;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    announcer.textContent = "The browser does not allow copying";
+    return;
+  }
+  button.textContent = "Copied";
+  announcer.textContent = "Copied to the clipboard";
+  setTimeout(() => { button.innerHTML = label; }, 2000);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (button && navigator.clipboard) copy(button);
+});
+document.querySelectorAll("[data-copy]").forEach((button) => { button.hidden = !navigator.clipboard; });
