@@ -5,7 +5,10 @@ from django.urls import URLPattern, path
 from billing import api as rest
 from billing import views
 
-pages: list[URLPattern] = [path("usage", views.usage, name="usage")]
+pages: list[URLPattern] = [
+    path("usage", views.usage, name="usage"),
+    path("usage.csv", views.usage_csv, name="usage_csv"),
+]
 api: list[URLPattern] = [
     path("billing/usage", rest.UsageDoor.as_view(), name="usage"),
     path("billing/subscription", rest.SubscriptionDoor.as_view(), name="subscription"),

@@ -1,4 +1,4 @@
-"""Page: what the models used and cost."""
+"""Pages: what the models used and cost, as charts and tables, and the same as CSV."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -7,8 +7,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts.http import UserRequest
-from billing import services
-from billing.chart import SPANS, bars
+from accounts.tables import write_csv
+from billing.breakdowns import Cell, Total, total_by, usage_cells
+from billing.chart import SPANS, buckets
+from billing.forms import UsageFilter, period_of
+from billing.shown import HEADS, Names, breakdowns_of, charts_of, narrowed_to, table_of
 
 PERIODS = {"day": "By day", "week": "By week", "month": "By month"}
 
@@ -16,15 +19,36 @@ PERIODS = {"day": "By day", "week": "By week", "month": "By month"}
 @login_required
 @require_safe
 def usage(request: UserRequest) -> HttpResponse:
-    period = request.GET.get("period", "day")
-    rows = services.usage_summary(who=request.user, period=period)
-    tokens = {row.start: row.total_tokens for row in rows}
+    period, chosen = period_of(request.GET), UsageFilter(request.GET).chosen
+    cells = cells_of(request, period)
+    names = Names.of(request.user, cells)
+    by_start = total_by(cells, lambda cell: cell.start)
     context = {
-        "rows": rows,
         "period": period,
         "periods": PERIODS,
-        "bars": bars(tokens, period=period, today=timezone.now().date()),
         "span": f"{SPANS[period]} {period}s",
-        "most": max(tokens.values(), default=0),
+        "narrowed": narrowed_to(chosen, names),
+        "rows": by_start.items(),
+        "total": total_by(cells, lambda _cell: "").get("", Total()),
+        "charts": charts_of(by_start, period=period, today=timezone.now().date()),
+        "breakdowns": breakdowns_of(cells, names),
     }
     return render(request, "billing/usage.html", context)
+
+
+@login_required
+@require_safe
+def usage_csv(request: UserRequest) -> HttpResponse:
+    period = period_of(request.GET)
+    cells = cells_of(request, period)
+    text = write_csv(HEADS, table_of(cells, Names.of(request.user, cells)))
+    response = HttpResponse(text, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="usage-by-{period}.csv"'
+    return response
+
+
+def cells_of(request: UserRequest, period: str) -> list[Cell]:
+    """What was used in the buckets that the chart shows, narrowed as the URL says."""
+    since = buckets(period, timezone.now().date())[0]
+    chosen = UsageFilter(request.GET).chosen
+    return usage_cells(who=request.user, period=period, since=since, **chosen)

@@ -6,31 +6,21 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.db.models import Count, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.http import UserRequest
 from accounts.scopes import Principal
-from billing.models import UsageRecord
 from evolution import services
+from evolution.filters import STATES, OutcomeFilter
 from evolution.forms import ReportForm
 from evolution.models import EvolutionJob, Outcome
+from evolution.progress import LONG, SHOWN, live
 from playbooks.models import Delta, Playbook
 
 PAGE = 50
 NEWEST = ("-created_at", "-id")
-LONG = ("reasoning_trace", "notes", "reflection_data")
-FILTERS = (
-    ("", "All"),
-    ("pending", "Pending"),
-    ("success", "Success"),
-    ("failure", "Failure"),
-    ("partial", "Partial"),
-    ("set_aside", "Set aside"),
-)
-
 REFLECTION = {
     "key_insight": "Key insight",
     "reasoning": "Reasoning",
@@ -39,21 +29,21 @@ REFLECTION = {
     "correct_approach": "What would be right",
     "evidence": "Evidence",
 }
-PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
 
 
 @login_required
 @require_safe
 def outcomes(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own(request, pk)
-    chosen = request.GET.get("status", "")
-    rows = filtered(Outcome.objects.filter(playbook=playbook), chosen)
+    chosen = OutcomeFilter(request.GET, playbook=playbook)
+    rows = chosen.apply(Outcome.objects.filter(playbook=playbook))
     rows = rows.select_related("version").defer("version__text", *LONG).order_by(*NEWEST)
     context = {
         "playbook": playbook,
         "tab": "outcomes",
-        "filters": FILTERS,
-        "chosen": chosen if chosen in dict(FILTERS) else "",
+        "states": STATES,
+        "filter": chosen,
+        "state": chosen.chosen("status") or "",
         "page": Paginator(rows, PAGE).get_page(request.GET.get("page")),
     }
     return render(request, "evolution/outcomes.html", context)
@@ -79,8 +69,8 @@ def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
     playbook = fetch_own(request, pk)
     rows = Outcome.objects.for_user(request.user).filter(playbook=playbook)
     row = rows.select_related("version", "job__to_version", "api_key", "reported_by").fetch(outcome)
-    context = {"playbook": playbook, "tab": "outcomes", "outcome": row} | reflection_of(row)
-    return render(request, "evolution/outcome.html", context)
+    context = {"playbook": playbook, "tab": "outcomes", "outcome": row, "edits": edits_from(row)}
+    return render(request, "evolution/outcome.html", context | reflection_of(row))
 
 
 @login_required
@@ -106,7 +96,7 @@ def job(request: UserRequest, pk: str) -> HttpResponse:
     row = fetch_job(request, pk)
     context = live(row) | {"playbook": row.playbook, "tab": "evolutions", "job": row}
     if not request.htmx:
-        context["outcomes"] = row.outcomes.defer(*LONG)[:PAGE]
+        context["outcomes"] = row.outcomes.defer(*LONG)[:SHOWN]
         return render(request, "evolution/job.html", context)
     if request.GET.get("seen") == context["state"]:
         return HttpResponse(status=204)
@@ -140,15 +130,6 @@ def fetch_job(request: UserRequest, pk: str) -> EvolutionJob:
     return rows.select_related("playbook", "from_version", "to_version").fetch(pk)
 
 
-def filtered(rows: QuerySet[Outcome], chosen: str) -> QuerySet[Outcome]:
-    """The outcomes that one of FILTERS names; all of them for any other word."""
-    if chosen == "pending":
-        return rows.filter(processed_at=None, set_aside_reason="")
-    if chosen == "set_aside":
-        return rows.exclude(set_aside_reason="")
-    return rows.filter(status=chosen) if chosen in Outcome.Status.values else rows
-
-
 def said(made: services.Report) -> str:
     """What a person is told after a report."""
     if made.job is not None:
@@ -157,10 +138,23 @@ def said(made: services.Report) -> str:
 
 
 def reflection_of(row: Outcome) -> dict[str, Any]:
-    """What the Reflector made of it: its texts under readable names, and its votes."""
-    data = row.reflection_data
+    """What the Reflector made of it: its texts under readable names, and its votes.
+
+    Before its evolution is published the answer is a checkpoint only: `is_draft`.
+    """
+    draft = None if row.reflection_data else row.reflections.order_by("-created_at").first()
+    data = draft.content if draft else row.reflection_data
     texts = [(label, data[name]) for name, label in REFLECTION.items() if data.get(name)]
-    return {"reflection": texts, "tags": data.get("bullet_tags") or []}
+    tags = data.get("bullet_tags") or []
+    return {"reflection": texts, "tags": tags, "is_draft": draft is not None}
+
+
+def edits_from(row: Outcome) -> list[Delta]:
+    """The operations that its evolution based on this outcome (among others)."""
+    if row.job_id is None:
+        return []
+    deltas = Delta.objects.filter(job_id=row.job_id).order_by("index")
+    return [delta for delta in deltas if str(row.pk) in delta.outcome_ids]
 
 
 def waiting(playbook: Playbook) -> dict[str, Any]:
@@ -170,32 +164,4 @@ def waiting(playbook: Playbook) -> dict[str, Any]:
         "pending": services.pending_count(playbook),
         "active": active,
         "threshold": playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
-    }
-
-
-def phases_of(row: EvolutionJob) -> list[tuple[str, str]]:
-    """The steps of the loop, each `done`, `now` or still to come (empty)."""
-    names = list(PHASES)
-    at = names.index(row.phase) if row.status == EvolutionJob.Status.RUNNING else -1
-    states = ["done" if place < at else "now" if place == at else "" for place in range(len(names))]
-    return list(zip(PHASES.values(), states, strict=True))
-
-
-def live(row: EvolutionJob) -> dict[str, Any]:
-    """What the live part shows; `state` changes exactly when something visible does."""
-    bound = row.outcomes.count()
-    reflected = row.reflections.filter(outcome__job=row).count()
-    usage = UsageRecord.objects.filter(job_id=row.pk).aggregate(
-        calls=Count("id"), tokens=Sum("total_tokens", default=0), cost=Sum("cost_usd")
-    )
-    deltas = list(Delta.objects.filter(job_id=row.pk).order_by("index"))
-    parts = (row.status, row.phase, bound, reflected, row.attempt, usage["calls"], row.wait_reason)
-    return {
-        "bound": bound,
-        "reflected": reflected,
-        "usage": usage,
-        "applied": [delta for delta in deltas if delta.status == Delta.Status.APPLIED],
-        "phases": phases_of(row),
-        "refused": [delta for delta in deltas if delta.status != Delta.Status.APPLIED],
-        "state": "-".join(str(part) for part in parts),
     }

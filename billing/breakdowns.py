@@ -1,0 +1,145 @@
+"""What was used, cut by day, week or month, playbook, model and key: one query for a whole page."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db.models import CharField, Count, Q, Sum
+from django.db.models.functions import Cast, Substr
+
+from accounts.models import User
+from accounts.scopes import Principal
+from billing.models import UsageRecord
+
+K = TypeVar("K", bound=Hashable)
+
+NO_KEY = "-"
+_ENDED = ~Q(status=UsageRecord.Status.STARTED)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The calls of one model in one bucket, for one playbook, caused by one key (or by none)."""
+
+    start: date
+    playbook_id: UUID | None
+    model: str
+    api_key_id: UUID | None
+    calls: int
+    failed_calls: int
+    unfinished_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    total_tokens: int
+    known_cost_usd: Decimal
+    unpriced_calls: int
+
+
+@dataclass
+class Total:
+    """A sum of cells. `cost_usd` is None while a call in it has no known price: never 0."""
+
+    calls: int = 0
+    failed_calls: int = 0
+    unfinished_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    total_tokens: int = 0
+    known_cost_usd: Decimal = Decimal(0)
+    unpriced_calls: int = 0
+    unpriced_models: set[str] = field(default_factory=set)
+
+    def add(self, cell: Cell) -> None:
+        self.calls += cell.calls
+        self.failed_calls += cell.failed_calls
+        self.unfinished_calls += cell.unfinished_calls
+        self.prompt_tokens += cell.prompt_tokens
+        self.completion_tokens += cell.completion_tokens
+        self.cached_tokens += cell.cached_tokens
+        self.total_tokens += cell.total_tokens
+        self.known_cost_usd += cell.known_cost_usd
+        self.unpriced_calls += cell.unpriced_calls
+        if cell.unpriced_calls:
+            self.unpriced_models.add(cell.model)
+
+    @property
+    def cost_usd(self) -> Decimal | None:
+        return None if self.unpriced_models else self.known_cost_usd
+
+    @property
+    def unpriced(self) -> list[str]:
+        return sorted(self.unpriced_models)
+
+
+def usage_cells(
+    *,
+    who: User | Principal,
+    period: str,
+    since: date,
+    playbook: UUID | None = None,
+    model: str = "",
+    key: str = "",
+) -> list[Cell]:
+    """What the user's playbooks used since that day (UTC), newest bucket first; one query.
+
+    `key` is an id, or NO_KEY for what no key has caused; empty filters are off.
+    """
+    rows = UsageRecord.objects.for_user(who).filter(created_at__gte=f"{since}T00:00:00Z")
+    wanted: dict[str, Any] = {"playbook_id": playbook, "model": model or None}
+    rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
+    if key:
+        rows = rows.filter(api_key_id=None if key == NO_KEY else key)
+    # The day as text and not Trunc(): on SQLite that calls Python for every row.
+    day = Substr(Cast("created_at", CharField()), 1, 10)
+    parts = rows.annotate(day=day).values("day", "playbook_id", "model", "api_key_id")
+    summed = parts.annotate(
+        ended=Count("id", filter=_ENDED),
+        failed=Count("id", filter=Q(status=UsageRecord.Status.FAILED)),
+        unfinished=Count("id", filter=~_ENDED),
+        prompt=Sum("prompt_tokens"),
+        completion=Sum("completion_tokens"),
+        cached=Sum("cached_tokens"),
+        total=Sum("total_tokens"),
+        cost=Sum("cost_usd"),
+        unpriced=Count("id", filter=_ENDED & Q(cost_usd=None)),
+    )
+    return [_cell(part, period) for part in summed.order_by("-day", "model")]
+
+
+def total_by(cells: Iterable[Cell], part: Callable[[Cell], K]) -> dict[K, Total]:
+    """The sums for each value of `part`, in the order in which the values come."""
+    found: dict[K, Total] = defaultdict(Total)
+    for cell in cells:
+        found[part(cell)].add(cell)
+    return dict(found)
+
+
+def bucket_of(day: date, period: str) -> date:
+    """The first day of the day's week (from Monday) or month, or the day itself."""
+    if period == "month":
+        return day.replace(day=1)
+    return day - timedelta(days=day.weekday()) if period == "week" else day
+
+
+def _cell(part: Mapping[str, Any], period: str) -> Cell:
+    return Cell(
+        start=bucket_of(date.fromisoformat(part["day"]), period),
+        playbook_id=part["playbook_id"],
+        model=part["model"],
+        api_key_id=part["api_key_id"],
+        calls=part["ended"],
+        failed_calls=part["failed"],
+        unfinished_calls=part["unfinished"],
+        prompt_tokens=part["prompt"],
+        completion_tokens=part["completion"],
+        cached_tokens=part["cached"],
+        total_tokens=part["total"],
+        known_cost_usd=part["cost"] or Decimal(0),
+        unpriced_calls=part["unpriced"],
+    )

@@ -1,0 +1,74 @@
+"""What a list of outcomes shows: filters read from the URL; a word that is none filters nothing."""
+
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+
+from evolution.models import Outcome
+from playbooks.models import Playbook
+
+STATES = (
+    ("", "All"),
+    ("pending", "Pending"),
+    ("success", "Success"),
+    ("failure", "Failure"),
+    ("partial", "Partial"),
+    ("set_aside", "Set aside"),
+)
+SIGNALS = (("", "Any"), *((value, label.lower()) for value, label in Outcome.Signal.choices))
+UNNAMED = "-"
+MOST_CLIENTS = 100
+LARGEST = 2_147_483_647
+
+
+class OutcomeFilter(forms.Form):
+    """Status, version, signal and client; `status` has links of its own on the page."""
+
+    status = forms.ChoiceField(required=False, choices=STATES, widget=forms.HiddenInput)
+    version = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=LARGEST,
+        widget=forms.NumberInput(attrs={"class": "short", "inputmode": "numeric"}),
+    )
+    signal = forms.ChoiceField(label="Known from", required=False, choices=SIGNALS)
+    client = forms.ChoiceField(required=False)
+
+    def __init__(self, data: Any, *, playbook: Playbook) -> None:
+        super().__init__(data)
+        named = Outcome.objects.filter(playbook=playbook).exclude(client="").order_by("client")
+        clients = named.values_list("client", flat=True).distinct()[:MOST_CLIENTS]
+        field = self.fields["client"]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101 - narrows the type
+        names = [(name, name) for name in clients]
+        field.choices = [("", "Any"), *names, (UNNAMED, "by hand, or not named")]
+        self.is_valid()
+
+    def chosen(self, name: str) -> Any:
+        """The value of one filter, or None when it is not set (or not one of its choices)."""
+        return self.cleaned_data.get(name) or None
+
+    @property
+    def is_set(self) -> bool:
+        return any(self.chosen(name) for name in self.fields)
+
+    def apply(self, rows: QuerySet[Outcome]) -> QuerySet[Outcome]:
+        """The rows that every filter lets through."""
+        rows = of_state(rows, self.chosen("status"))
+        if number := self.chosen("version"):
+            rows = rows.filter(version__number=number)
+        if signal := self.chosen("signal"):
+            rows = rows.filter(signal=signal)
+        if client := self.chosen("client"):
+            rows = rows.filter(client="" if client == UNNAMED else client)
+        return rows
+
+
+def of_state(rows: QuerySet[Outcome], state: str | None) -> QuerySet[Outcome]:
+    """The outcomes that one of STATES names."""
+    if state == "pending":
+        return rows.filter(processed_at=None, set_aside_reason="")
+    if state == "set_aside":
+        return rows.exclude(set_aside_reason="")
+    return rows.filter(status=state) if state else rows

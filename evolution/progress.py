@@ -1,0 +1,69 @@
+"""What the page of one evolution shows: how far it is, what it cost, what came of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+
+from billing.models import UsageRecord
+from evolution.models import EvolutionJob, Outcome
+from playbooks.models import Delta
+
+PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
+SHOWN = 100
+LONG = ("reasoning_trace", "notes", "reflection_data")
+_ENDED = ~Q(status=UsageRecord.Status.STARTED)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An outcome of which no reflection came, and why."""
+
+    outcome: Outcome
+    reason: str
+
+
+def live(job: EvolutionJob) -> dict[str, Any]:
+    """What the live part shows; `state` changes exactly when something visible does."""
+    bound = job.outcomes.count()
+    reflected = job.reflections.filter(outcome__job=job).count()
+    usage = usage_of(job)
+    deltas = list(Delta.objects.filter(job_id=job.pk).order_by("index"))
+    parts = (job.status, job.phase, bound, reflected, job.attempt, job.wait_reason)
+    figures = (usage["calls"], usage["tokens"], usage["cost"])
+    return {
+        "bound": bound,
+        "reflected": reflected,
+        "usage": usage,
+        "applied": [delta for delta in deltas if delta.status == Delta.Status.APPLIED],
+        "phases": phases_of(job),
+        "refused": [delta for delta in deltas if delta.status != Delta.Status.APPLIED],
+        "left_out": left_out(job),
+        "state": "-".join(str(part) for part in (*parts, *figures)),
+    }
+
+
+def usage_of(job: EvolutionJob) -> dict[str, Any]:
+    """The job's calls so far; `cost` sums those with a known price, `unpriced` counts the rest."""
+    return UsageRecord.objects.filter(job_id=job.pk).aggregate(
+        calls=Count("id"),
+        tokens=Sum("total_tokens", default=0),
+        cost=Sum("cost_usd"),
+        unpriced=Count("id", filter=_ENDED & Q(cost_usd=None)),
+    )
+
+
+def phases_of(job: EvolutionJob) -> list[tuple[str, str]]:
+    """The steps of the loop, each `done`, `now` or still to come (empty)."""
+    names = list(PHASES)
+    at = names.index(job.phase) if job.status == EvolutionJob.Status.RUNNING else -1
+    states = ["done" if place < at else "now" if place == at else "" for place in range(len(names))]
+    return list(zip(PHASES.values(), states, strict=True))
+
+
+def left_out(job: EvolutionJob) -> list[LeftOut]:
+    """The outcomes that gave no reflection; no query when every one did."""
+    if not job.left_out:
+        return []
+    rows = Outcome.objects.filter(playbook=job.playbook_id, pk__in=list(job.left_out)[:SHOWN])
+    return [LeftOut(row, job.left_out[str(row.pk)]) for row in rows.defer(*LONG)]
