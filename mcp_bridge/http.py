@@ -19,6 +19,7 @@ from accounts.scopes import Principal
 from mcp_bridge.auth import PRINCIPAL, bearer_token, challenge
 from mcp_bridge.db import threads
 from mcp_bridge.errors import REQUEST_ID
+from mcp_bridge.watch import contact_of
 
 
 class Refused(Exception):
@@ -42,8 +43,10 @@ class Door:
         try:
             _check_source(scope)
             principal = await _authenticate(scope)
+            contact_of(scope).principal = principal
             _check_method(scope)
         except Refused as refused:
+            contact_of(scope).refusal = refused.code
             await _answer(refused, scope)(scope, receive, send)
             return
         await self.app({**scope, PRINCIPAL: principal}, receive, send)

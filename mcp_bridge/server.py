@@ -22,6 +22,7 @@ from mcp_bridge.db import threads
 from mcp_bridge.errors import refusal, request_id_of
 from mcp_bridge.http import Door, StrictBody
 from mcp_bridge.tools import TOOLS, Exposed
+from mcp_bridge.watch import Watch, tell_refusal
 
 INSTRUCTIONS = """\
 Playbooks hold advice that earlier agents learned from their outcomes. The rule, for every task:
@@ -65,7 +66,9 @@ class AceServer(MCPServer[Session]):
             _refuse_unknown(name, given)
             return await super().call_tool(name, given, context)
         except ToolError as error:
-            return refusal(name, error, request_id_of(context))
+            answer = refusal(name, error, request_id_of(context))
+            tell_refusal(context, answer)
+            return answer
 
     async def get_prompt(
         self,
@@ -143,7 +146,7 @@ def build_http_app() -> ASGIApp:
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return CORSMiddleware(
-        Door(StrictBody(app)),
+        Watch(Door(StrictBody(app))),
         allow_origins=settings.CORS_ALLOWED_ORIGINS,
         allow_methods=["POST"],
         allow_headers=["*"],

@@ -151,9 +151,10 @@ def anthropic_events(model: MockModel, body: Json) -> Iterator[Json]:
         said = sum(1 for m in body["messages"] if m["role"] == "assistant" and not _calls(m))
         step = model.step(results, said)
     usage = {"input_tokens": 10, "output_tokens": 5}
-    message = {"id": f"msg_{len(model.seen)}", "type": "message", "role": "assistant"}
+    message: Json = {"id": f"msg_{len(model.seen)}", "type": "message", "role": "assistant"}
     message |= {"model": body.get("model", "mock"), "content": [], "stop_reason": None}
     yield {"type": "message_start", "message": message | {"stop_sequence": None, "usage": usage}}
+    block: Json
     if isinstance(step, Say):
         block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": step.text}
     else:
@@ -195,7 +196,7 @@ def openai_events(model: MockModel, body: Json) -> Iterator[Json]:
         item |= openai_name(step.tool, body.get("tools", []))
         item["arguments"] = json.dumps(step.fill(results))
     yield {"type": "response.output_item.done", "item": item}
-    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    usage: Json = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
     usage |= {"input_tokens_details": None, "output_tokens_details": None}
     yield {"type": "response.completed", "response": {"id": identity, "usage": usage}}
 

@@ -1,0 +1,98 @@
+"""Looks over the shoulder of /mcp: who came, through which program, and how it went."""
+
+from functools import partial
+from typing import Any
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
+from pydantic_core import from_json
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from accounts.http import product_of
+from accounts.scopes import MAX_CLIENT
+from mcp_bridge.auth import bearer_token
+from mcp_bridge.contacts import Contact, is_due, note_contact
+from mcp_bridge.db import threads
+from mcp_bridge.errors import CODE_META
+
+CONTACT = "ace.contact"
+PEEKED = 64 * 1024
+MAX_TOOL = 60
+NO_CONTACT = {"method_not_allowed", "unavailable"}
+
+
+def contact_of(scope: Scope) -> Contact:
+    """The contact of this request, to be filled in; a throw-away one where nobody watches."""
+    contact = scope.get(CONTACT)
+    return contact if isinstance(contact, Contact) else Contact()
+
+
+def tell_refusal(context: Context[Any, Any] | None, answer: CallToolResult) -> None:
+    """A tool that the credential may not use is a refusal of the client, not of one call."""
+    request = context.request_context.request if context is not None else None
+    code = ((answer.meta or {}).get(CODE_META) or {}).get("code")
+    if request is not None and code == "insufficient_scope":
+        contact_of(request.scope).refusal = code
+
+
+class Watch:
+    """Notes a contact after the answer went out, so that no caller waits for it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        agent = Headers(scope=scope).get("user-agent", "")
+        contact = Contact(bearer_token(scope["headers"]) or "", client=printable(product_of(agent)))
+        body = bytearray()
+
+        async def overheard() -> Message:
+            message = await receive()
+            if len(body) < PEEKED:
+                body.extend(message.get("body", b""))
+            return message
+
+        await self.app({**scope, CONTACT: contact}, overheard, send)
+        if contact.refusal in NO_CONTACT:
+            return
+        if contact.principal is not None:
+            learn(contact, bytes(body))
+        if is_due(contact):
+            await threads.run(partial(note_contact, contact))
+
+
+def learn(contact: Contact, body: bytes) -> None:
+    """Take from a JSON-RPC message what the program calls itself, and the tool that it called."""
+    try:
+        message = from_json(body)
+    except ValueError:
+        return
+    params = message.get("params") if isinstance(message, dict) else None
+    if not isinstance(params, dict):
+        return
+    if message.get("method") == "tools/call":
+        contact.tool = printable(str(params.get("name", "")))[:MAX_TOOL]
+    named = _client_in(params)
+    if named:
+        contact.client = named
+
+
+def _client_in(params: dict[str, Any]) -> str:
+    """From `initialize`, or from the envelope that every request has since 2026-07-28."""
+    meta = params.get("_meta")
+    info = params.get("clientInfo")
+    if isinstance(meta, dict):
+        info = meta.get("io.modelcontextprotocol/clientInfo", info)
+    if not isinstance(info, dict):
+        return ""
+    return printable(f"{info.get('name', '')} {info.get('version', '')}")
+
+
+def printable(name: str) -> str:
+    """As Principal.with_client cleans a name."""
+    words = "".join(letter if letter.isprintable() else " " for letter in name).split()
+    return " ".join(words)[:MAX_CLIENT].strip()
