@@ -15,6 +15,7 @@ COPY . .
 RUN ACE_LOCAL=false DATABASE_URL=postgres://none@localhost/none \
     SECRET_KEY=collectstatic-needs-no-real-secret-key \
     JWT_SECRET_KEY=collectstatic-needs-no-real-secret-key \
+    FIELD_ENCRYPTION_KEYS=collectstatic-needs-no-real-secret-key \
     python manage.py collectstatic --noinput --verbosity 0 \
     && python -m compileall -q -j 0 /app
 USER ace

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,8 +14,13 @@ from accounts import services
 from accounts import shapes as s
 from accounts.idempotency import idempotent
 from accounts.models import ApiKey
-from accounts.rest import Door, client_address
+from accounts.rest import Door, client_address, site_of
 from accounts.scopes import Scope
+
+NEXT = {
+    False: "You can log in now. If you had an account, its password is unchanged.",
+    True: "Look into the inbox of this address: the letter there says how to go on.",
+}
 
 
 class Public(Door):
@@ -33,11 +39,11 @@ class RegisterDoor(Public):
     def post(self, request: Request) -> Response:
         """Make an account. The answer is the same when the address has one already."""
         sent = self.sent(s.CredentialsIn)
-        services.register_user(**sent, address=client_address(request))
+        services.register_user(**sent, address=client_address(request), site=site_of(request))
         body = {
             "email": sent["email"].strip().lower(),
             "status": "registered",
-            "message": "You can log in now. If you had an account, its password is unchanged.",
+            "message": NEXT[settings.EMAIL_VERIFICATION == "mandatory"],
         }
         return Response(body, status=201)
 
@@ -45,10 +51,15 @@ class RegisterDoor(Public):
 class LogInDoor(Public):
     """POST /auth/login."""
 
-    @extend_schema(operation_id="log_in", request=s.CredentialsIn, responses=s.TokensShape)
+    @extend_schema(operation_id="log_in", request=s.LogInIn, responses=s.TokensShape)
     def post(self, request: Request) -> Response:
-        """Get an access token and the first refresh token of a new sign-in."""
-        user = services.log_in(**self.sent(s.CredentialsIn), address=client_address(request))
+        """Get an access token and the first refresh token of a new sign-in.
+
+        An account with a second factor answers 401 `second_factor_required` until `code` is sent,
+        and `wrong_code` when it does not fit.
+        """
+        sent = self.sent(s.LogInIn)
+        user = services.log_in(**sent, address=client_address(request), site=site_of(request))
         return _tokens(services.issue_tokens(user=user))
 
 

@@ -35,7 +35,9 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        return self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
+        # Whoever can make a superuser vouches for the address.
+        fields = {"is_staff": True, "is_superuser": True, "email_verified": True} | fields
+        return self.create_user(email, password, **fields)
 
     def get_by_natural_key(self, username: str | None) -> "User":
         return self.get(email=(username or "").strip().lower())
@@ -46,6 +48,9 @@ class User(Row, AbstractBaseUser, PermissionsMixin):
 
     email = models.EmailField("e-mail", max_length=254, unique=True)
     email_verified = models.BooleanField(default=False)
+    pending_email = models.EmailField(
+        max_length=254, blank=True, help_text="asked for, and not verified yet"
+    )
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
     second_factor_required = models.BooleanField(
@@ -162,3 +167,35 @@ class RateCounter(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class Attempts(models.Model):
+    """Failed sign-ins of one account from one source; see accounts/lockout.py.
+
+    Times in seconds since the epoch. The key is a digest: it names nobody.
+    """
+
+    key = models.CharField(max_length=64, primary_key=True)
+    failures = models.PositiveIntegerField()
+    wait_until = models.FloatField(db_index=True)
+
+    class Meta:
+        verbose_name_plural = "attempts"
+
+    def __str__(self) -> str:
+        return f"{self.failures} failures"
+
+
+class LlmKey(Row):
+    """A user's own key at a provider of models, sealed with FIELD_ENCRYPTION_KEYS."""
+
+    user = models.OneToOneField(User, models.CASCADE, related_name="llm_key")
+    sealed = models.TextField(editable=False)
+    last_four = models.CharField(max_length=4, editable=False)
+    base_url = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        verbose_name = "LLM key"
+
+    def __str__(self) -> str:
+        return f"…{self.last_four}"

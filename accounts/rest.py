@@ -83,3 +83,8 @@ class Door(GenericAPIView[Any]):
 def client_address(request: Request) -> str:
     """The network address that limits on signing in count by."""
     return http.client_address(request._request)
+
+
+def site_of(request: Request) -> str:
+    """The address that links in letters begin with."""
+    return http.site_of(request._request)

@@ -30,6 +30,14 @@ class CredentialsIn(serializers.Serializer[Any]):
     password = serializers.CharField(max_length=1000, trim_whitespace=False)
 
 
+class LogInIn(CredentialsIn):
+    code = serializers.CharField(
+        max_length=20,
+        required=False,
+        help_text="For an account with a second factor: the app's code, or a recovery code.",
+    )
+
+
 class RegisteredShape(serializers.Serializer[Any]):
     email = serializers.CharField()
     status = serializers.CharField(help_text="`registered`, for a known address too.")

@@ -75,7 +75,7 @@ def _keep_login(user: User) -> None:
     if not user.check_password(settings.BOOTSTRAP_PASSWORD):
         _check_password(settings.BOOTSTRAP_PASSWORD, user.email)
         user.set_password(settings.BOOTSTRAP_PASSWORD)
-    user.is_active = user.is_staff = user.is_superuser = True
+    user.is_active = user.is_staff = user.is_superuser = user.email_verified = True
     user.save()
 
 

@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
         """A time that may be 0."""
         return int(self.get_value(var, lambda text: whole_number(text, 0), default))
 
+    def dollars(self, var: str) -> Decimal:
+        """An amount with at most two decimals, 0 when unset."""
+
+        def read(text: str) -> Decimal:
+            if not re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,2})?", text):
+                raise ValueError("an amount such as 5 or 2.50, or to 0 for no limit")
+            return Decimal(text)
+
+        return Decimal(self.get_value(var, read, Decimal(0)))
+
     def choice(self, var: str, choices: set[str], *, default: str) -> str:
         """One of a few words, in lower case."""
 
@@ -87,6 +98,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
         if found["ENGINE"] != "django.db.backends.postgresql" or not found["NAME"]:
             raise ImproperlyConfigured(sentence)
         return found
+
+    def mail(self, var: str, url: str) -> dict[str, Any]:
+        """Django's EMAIL_* of a mail URL; the sentence never repeats its password."""
+        try:
+            found: dict[str, Any] = self.email_url_config(url)
+        except (ValueError, ImproperlyConfigured):
+            raise ImproperlyConfigured(
+                f"Set {var} to smtp+tls://USER:PASSWORD@HOST:587 or smtp+ssl://…:465, or unset it."
+            ) from None
+        return found | {"EMAIL_TIMEOUT": 10}
 
 
 def local_secret(name: str, data_dir: Path) -> str:

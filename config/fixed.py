@@ -18,6 +18,10 @@ INSTALLED_APPS = [
     "django_htmx",
     "template_partials",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "django_q",
     "accounts",
     "billing",
@@ -38,6 +42,8 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "accounts.middleware.SecondFactorGate",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "config.middleware.PageErrors",
@@ -53,6 +59,21 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
+# allauth brings the second factor, the check before something sensitive, and the list of sessions.
+# Passwords, e-mails, limits and delays are accounts/services, for every door alike.
+ACCOUNT_ADAPTER, MFA_ADAPTER = "accounts.adapters.AccountAdapter", "accounts.adapters.FactorAdapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD, ACCOUNT_LOGIN_METHODS = None, {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_TOTP_ISSUER, MFA_TOTP_TOLERANCE = "ACE Platform", 1
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+PASSWORD_RESET_TIMEOUT = 3 * 3600
+MFA_FORMS = {
+    "authenticate": "accounts.adapters.CodeForm",
+    "reauthenticate": "accounts.adapters.ConfirmCodeForm",
+}
 
 # --- REST --------------------------------------------------------------------------------------
 REST_FRAMEWORK: dict[str, Any] = {

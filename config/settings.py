@@ -162,10 +162,16 @@ if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
     raise ImproperlyConfigured("Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.")
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
 LLM_CONCURRENCY = env.int("LLM_CONCURRENCY", default=8)
+# Calls of one API key at a time, over all processes and hosts.
+LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
+# US dollars in a day (UTC) on the operator's key; 0: no limit. Work waits, it does not fail.
+COST_CAP_DAY_USD = env.dollars("COST_CAP_DAY_USD")
+COST_CAP_USER_DAY_USD = env.dollars("COST_CAP_USER_DAY_USD")
+COST_CAP_PLAYBOOK_DAY_USD = env.dollars("COST_CAP_PLAYBOOK_DAY_USD")
 JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=60)
 JOB_HEARTBEAT_SECONDS = env.int("JOB_HEARTBEAT_SECONDS", default=15)
 JOB_DEADLINE_SECONDS = env.int("JOB_DEADLINE_SECONDS", default=15 * 60)
-JOB_SWEEP_SECONDS = env.int("JOB_SWEEP_SECONDS", default=10)
+JOB_SWEEP_SECONDS = env.int("JOB_SWEEP_SECONDS", default=5)
 # One task at a time and no prefetch: the lease of a prefetched task starts before its work.
 Q_CLUSTER = {
     "name": "ace",
@@ -186,8 +192,8 @@ Q_CLUSTER = {
 
 # Hosts of LLM endpoints that users may name although their addresses are not public ones.
 LLM_PRIVATE_HOSTS = env.list("LLM_PRIVATE_HOSTS", default=[])
-# What outcomes say (task, trace, notes) is blanked after so many days; 0 keeps it.
-TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=0)
+# Traces and notes of outcomes are blanked so many days after they fed an evolution; 0 keeps them.
+TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=180)
 
 # --- billing, MCP ------------------------------------------------------------------------------
 BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)

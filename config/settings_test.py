@@ -7,6 +7,10 @@ from pathlib import Path
 os.environ.update(
     SECRET_KEY="test-" * 10,
     JWT_SECRET_KEY="jwt-test-" * 5,
+    FIELD_ENCRYPTION_KEYS="field-test-" * 4,
+    STAFF_SECOND_FACTOR="false",
+    EMAIL_URL="",
+    EMAIL_VERIFICATION="",
     DATABASE_URL=os.environ.get("TEST_DATABASE_URL", ""),
     DATABASE_POOL="false",
     ACE_DATA_DIR=tempfile.mkdtemp(prefix="ace-test-"),

@@ -7,20 +7,44 @@ from accounts.services.api_keys import (
     update_api_key,
 )
 from accounts.services.credentials import principal_for_bearer, principal_for_key
-from accounts.services.signing_in import log_in, register_user
+from accounts.services.letters import read_verification
+from accounts.services.people import (
+    change_password,
+    end_other_sessions,
+    end_session,
+    request_email_change,
+    request_password_reset,
+    resend_verification,
+    reset_password,
+    user_of_reset,
+    verify_email,
+)
+from accounts.services.signing_in import check_code, check_password, log_in, register_user
 from accounts.tokens import TokenPair, issue_tokens, refresh_tokens, revoke_tokens
 
 __all__ = [
     "TokenPair",
+    "change_password",
+    "check_code",
+    "check_password",
     "create_api_key",
+    "end_other_sessions",
+    "end_session",
     "issue_tokens",
     "log_in",
     "principal_for_bearer",
     "principal_for_key",
+    "read_verification",
     "refresh_tokens",
     "register_user",
+    "request_email_change",
+    "request_password_reset",
+    "resend_verification",
+    "reset_password",
     "revoke_api_key",
     "revoke_tokens",
     "rotate_api_key",
     "update_api_key",
+    "user_of_reset",
+    "verify_email",
 ]

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from accounts import keys
 from accounts.audit import record
-from accounts.errors import Conflict, Invalid
-from accounts.models import ApiKey, User
+from accounts.errors import Conflict, FormUsed, Invalid
+from accounts.models import ApiKey, StoredAnswer, User
 from accounts.scopes import KEY_SCOPES, Principal
 
 MAX_NAME = 100
@@ -27,11 +27,13 @@ def create_api_key(
     playbook_ids: Iterable[UUID | str] = (),
     expires_at: datetime | None = None,
     token: str | None = None,
+    once: str = "",
 ) -> tuple[ApiKey, str]:
     """The user has one more key; its token is returned here and never again.
 
     Without `expires_at` it lives for settings.API_KEY_LIFETIME. `token` is for bootstrap only: a
-    key that the operator chose, without an end of its own. Raises Invalid, Conflict.
+    key that the operator chose, without an end of its own. `once` names the form that asks: sent
+    a second time it makes no second key. Raises Invalid, Conflict, FormUsed.
     """
     if expires_at is None and token is None:
         expires_at = timezone.now() + settings.API_KEY_LIFETIME
@@ -46,6 +48,8 @@ def create_api_key(
         expires_at=_in_future(expires_at),
     )
     with transaction.atomic():
+        if once:
+            _use_up(user, once)
         _insert_key(key)
         record(action="create_api_key", by=user, subject=key, prefix=key.prefix)
     return key, minted.token
@@ -132,6 +136,15 @@ def _chosen(token: str) -> keys.MintedKey:
             "token", "Choose a key of 24 to 200 letters, digits, `_` and `-`, without spaces."
         )
     return keys.MintedKey(token, keys.locate(token), keys.digest(token))
+
+
+def _use_up(user: User, form: str) -> None:
+    """The form's name is taken; the unique row makes a parallel sending wait, then refuses it."""
+    try:
+        with transaction.atomic():
+            StoredAnswer.objects.create(user=user, key=f"form:{form}", status=201)
+    except IntegrityError:
+        raise FormUsed("This form was sent already, and its key was shown then.") from None
 
 
 def _insert_key(key: ApiKey) -> None:

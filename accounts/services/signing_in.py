@@ -2,6 +2,7 @@
 
 import logging
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -9,51 +10,103 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.audit import record
-from accounts.errors import Invalid, WrongCredentials
+from accounts.errors import (
+    Forbidden,
+    Invalid,
+    SecondFactorRequired,
+    WrongCode,
+    WrongCredentials,
+)
+from accounts.factors import code_fits, has_second_factor, must_have_second_factor
 from accounts.limits import take_rate
+from accounts.lockout import Source, forget_attempts, take_attempt
+from accounts.mail import send_letter
 from accounts.models import User
+from accounts.services.letters import send_verification
 
 logger = logging.getLogger(__name__)
 
 
-def register_user(*, email: str, password: str, address: str) -> None:
+def register_user(*, email: str, password: str, address: str, site: str) -> None:
     """The e-mail has an account: a new one with this password, or the one it already had.
 
-    Returns nothing, and takes the same time, so that nobody learns who has an account: let the
-    person log in next. `address` is the client's, for the limit. Raises RateLimited, Invalid.
+    Returns nothing, takes the same time and sends one letter to the address either way, so that
+    nobody learns who has an account. An account that was never verified takes the new password
+    where verification is mandatory: whoever made it could not use it. `address` is the client's,
+    for the limit; `site` is where links lead. Raises RateLimited, Invalid.
     """
     take_rate("register", address)
-    email = _clean_email(email)
-    _check_password(password, User(email=email))
-    try:
-        with transaction.atomic():
-            user = User.objects.create_user(email, password)
-            record(action="register_user", by=user, subject=user)
-    except IntegrityError:
-        logger.info("Somebody registered an address that has an account.")
+    email = clean_email(email)
+    check_new_password(password, User(email=email))
+    user = User(email=email)
+    user.set_password(password)
+    made = _insert(user) or _take_over(user)
+    if settings.EMAIL_VERIFICATION == "none":
+        return
+    if made is None:
+        send_letter("already", to=email, site=site, link=f"{site}/login/reset")
+    else:
+        send_verification(made, to=email, site=site)
 
 
-def log_in(*, email: str, password: str, address: str) -> User:
-    """The active user with this e-mail and password, and `last_login` set.
+def check_password(*, email: str, password: str, source: Source, site: str) -> User:
+    """The active user with this e-mail and password; nobody is logged in yet.
 
-    `address` is the client's, for the limit. Raises RateLimited, WrongCredentials.
+    Where verification is mandatory, an unverified address gets the answer of a wrong password and
+    a new letter. Raises RateLimited, WrongCredentials.
     """
-    take_rate("log_in", address)
-    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+    take_rate("log_in", source.device or source.address)
+    email = email.strip().lower()
+    take_attempt(account=email, source=source)
+    user = User.objects.filter(email=email, is_active=True).first()
     if user is None:
         # One hash, as for a known address, so that time does not tell them apart.
         User().set_password(password)
         raise WrongCredentials
     if not user.check_password(password):
         raise WrongCredentials
-    user.last_login = timezone.now()
+    if settings.EMAIL_VERIFICATION == "mandatory" and not user.email_verified:
+        send_verification(user, to=user.email, site=site)
+        raise WrongCredentials
+    forget_attempts(account=email, source=source)
+    return user
+
+
+def log_in(*, email: str, password: str, code: str = "", address: str, site: str) -> User:
+    """The active user with this e-mail, password and second factor, and `last_login` set.
+
+    `address` is the client's, for limits and delays. Raises RateLimited, WrongCredentials,
+    SecondFactorRequired (send `code`), WrongCode, Forbidden (`second_factor_setup_required`).
+    """
+    source = Source(address)
+    user = check_password(email=email, password=password, source=source, site=site)
+    if has_second_factor(user):
+        if not code:
+            raise SecondFactorRequired
+        check_code(user=user, code=code, source=source)
+    elif must_have_second_factor(user):
+        raise Forbidden(
+            "This account needs a second factor. Log in with a browser and set one up.",
+            code="second_factor_setup_required",
+        )
     with transaction.atomic():
+        user.last_login = timezone.now()
         user.save(update_fields=["last_login"])
         record(action="log_in", by=user, subject=user)
     return user
 
 
-def _clean_email(email: str) -> str:
+def check_code(*, user: User, code: str, source: Source) -> None:
+    """The code is the user's, and used up. Raises RateLimited, WrongCode."""
+    account = f"code {user.pk}"
+    take_attempt(account=account, source=source)
+    if not code_fits(user, code.strip()):
+        raise WrongCode
+    forget_attempts(account=account, source=source)
+
+
+def clean_email(email: str) -> str:
+    """The address in lower case. Raises Invalid."""
     email = email.strip().lower()
     try:
         validate_email(email)
@@ -64,8 +117,30 @@ def _clean_email(email: str) -> str:
     return email
 
 
-def _check_password(password: str, user: User) -> None:
+def check_new_password(password: str, user: User) -> None:
+    """The password is good enough for this user. Raises Invalid."""
     try:
         validate_password(password, user)
     except ValidationError as error:
         raise Invalid("Choose another password.", fields={"password": error.messages}) from None
+
+
+def _insert(user: User) -> User | None:
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+            record(action="register_user", by=user, subject=user)
+    except IntegrityError:
+        logger.info("Somebody registered an address that has an account.")
+        return None
+    return user
+
+
+def _take_over(user: User) -> User | None:
+    """The account that this address registered before and could never use, with a new password."""
+    if settings.EMAIL_VERIFICATION != "mandatory":
+        return None
+    never_used = User.objects.filter(email=user.email, email_verified=False, last_login=None)
+    if not never_used.filter(is_active=True).update(password=user.password):
+        return None
+    return User.objects.get(email=user.email)

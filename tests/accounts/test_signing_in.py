@@ -10,15 +10,16 @@ from accounts.errors import Invalid, RateLimited, WrongCredentials
 from accounts.models import User
 from tests.factories import PASSWORD
 
+SITE = "https://ace.example"
 HASHES = "django.contrib.auth.hashers.MD5PasswordHasher.encode"
 
 
 def register(email: str, password: str = PASSWORD) -> None:
-    services.register_user(email=email, password=password, address="192.0.2.1")
+    services.register_user(email=email, password=password, address="192.0.2.1", site=SITE)
 
 
 def log_in(email: str, password: str = PASSWORD) -> User:
-    return services.log_in(email=email, password=password, address="192.0.2.1")
+    return services.log_in(email=email, password=password, address="192.0.2.1", site=SITE)
 
 
 def test_who_registers_can_log_in_in_any_case(db: None) -> None:
@@ -88,7 +89,7 @@ def test_logins_are_limited_per_address(alice: User, settings: Settings) -> None
     with pytest.raises(RateLimited) as refused:
         log_in(alice.email)
     assert 1 <= refused.value.retry_after <= 3600
-    services.log_in(email=alice.email, password=PASSWORD, address="192.0.2.2")
+    services.log_in(email=alice.email, password=PASSWORD, address="192.0.2.2", site=SITE)
 
 
 def test_registrations_are_limited_per_address(db: None, settings: Settings) -> None:

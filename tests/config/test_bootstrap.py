@@ -56,7 +56,7 @@ def test_nothing_is_generated_where_somebody_registered() -> None:
 def test_the_operators_choice_is_made_and_not_printed(chosen: Any) -> None:
     out = StringIO()
     call_command("bootstrap", stdout=out)
-    user = services.log_in(email=EMAIL, password=PASSWORD, address="127.0.0.1")
+    user = services.log_in(email=EMAIL, password=PASSWORD, address="127.0.0.1", site="")
     assert user.is_superuser
     assert services.principal_for_key(KEY).user == user
     assert out.getvalue() == ""

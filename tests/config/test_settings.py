@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-SECRETS = {"SECRET_KEY": "s" * 40, "JWT_SECRET_KEY": "j" * 40}
+NAMES = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
+SECRETS = {name: name[0] * 40 for name in NAMES}
 
 
 def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -59,7 +60,7 @@ def test_a_wrong_value_stops_with_one_sentence(
     assert (ended.returncode, ended.stderr.strip(), ended.stdout) == (1, sentence, "")
 
 
-@pytest.mark.parametrize("missing", ["SECRET_KEY", "JWT_SECRET_KEY"])
+@pytest.mark.parametrize("missing", NAMES)
 def test_production_asks_for_its_secrets(tmp_path: Path, missing: str) -> None:
     env = SECRETS | {"DATABASE_URL": "postgres://ace@localhost/ace", missing: ""}
     ended = start(tmp_path, **env)

@@ -84,7 +84,8 @@ def running_platform(key: str, **extra: str) -> Iterator[Platform]:
             **extra,
         }
         if database_url:
-            secrets = {"SECRET_KEY": "s" * 40, "JWT_SECRET_KEY": "j" * 40}
+            names = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
+            secrets = {name: name[0] * 40 for name in names}
             env |= secrets | {"DATABASE_URL": database_url, "HTTPS": "false"}
         platform = Platform(env, key)
         try:

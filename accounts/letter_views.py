@@ -1,0 +1,56 @@
+"""Pages that letters lead to, and the one that asks for a letter."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from accounts import services
+from accounts.http import client_address, site_of, source_of
+from accounts.models import User
+from accounts.settings_forms import EmailForm, NewPasswordForm, VerifyForm
+
+FORM = ["GET", "HEAD", "POST"]
+
+
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(FORM)
+def verify_email(request: HttpRequest, token: str) -> HttpResponse:
+    """The link of a letter; a click on its button, not the visit, confirms the address."""
+    by = request.user if isinstance(request.user, User) else None
+    user, email = services.read_verification(token)
+    form = VerifyForm(request.POST or None, known=by == user)
+    source = source_of(request, user.email)
+    if form.send(services.verify_email, token=token, by=by, source=source):
+        messages.success(request, f"Confirmed: {email} is yours.")
+        return redirect("accounts:settings" if by else "accounts:log_in")
+    context = {"form": form, "address": email}
+    return render(request, "accounts/verify.html", context, status=form.status)
+
+
+@require_http_methods(FORM)
+def request_reset(request: HttpRequest) -> HttpResponse:
+    """The same answer for every address: a letter goes there."""
+    form = EmailForm(request.POST or None)
+    form.send(
+        services.request_password_reset, address=client_address(request), site=site_of(request)
+    )
+    if form.is_valid():
+        messages.success(request, "A letter is on its way. Its link is good for three hours.")
+        return redirect("accounts:log_in")
+    return render(request, "accounts/reset.html", {"form": form}, status=form.status)
+
+
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(FORM)
+def reset_password(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    services.user_of_reset(uid=uid, token=token)
+    form = NewPasswordForm(request.POST or None)
+    if form.send(services.reset_password, uid=uid, token=token):
+        messages.success(request, "The password is changed. Log in with it.")
+        return redirect("accounts:log_in")
+    return render(request, "accounts/new_password.html", {"form": form}, status=form.status)

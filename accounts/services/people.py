@@ -1,0 +1,164 @@
+"""What people can do with their own account: address, password, sessions."""
+
+from allauth.usersessions.models import UserSession
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+
+from accounts.audit import record
+from accounts.errors import Invalid, NotFound
+from accounts.limits import take_rate
+from accounts.lockout import Source, forget_attempts, take_attempt
+from accounts.mail import send_letter
+from accounts.models import RefreshToken, User
+from accounts.services.letters import read_verification, send_verification
+from accounts.services.signing_in import check_new_password, clean_email
+
+tokens = PasswordResetTokenGenerator()
+
+
+def verify_email(*, token: str, by: User | None, password: str = "", source: Source) -> User:
+    """The address that the link proves is the account's, and verified.
+
+    Somebody who is not logged in as that user gives the password too: a link alone would verify
+    an account that another person registered with this address. Raises Invalid, RateLimited.
+    """
+    user, email = read_verification(token)
+    if by != user:
+        recheck_password(user=user, password=password, source=source)
+    old, changed = user.email, user.email != email
+    user.email, user.pending_email, user.email_verified = email, "", True
+    try:
+        with transaction.atomic():
+            user.save(update_fields=["email", "pending_email", "email_verified", "updated_at"])
+            record(action="verify_email", by=user, subject=user, changed=changed)
+    except IntegrityError:
+        raise Invalid("Another account has this address by now.") from None
+    if changed:
+        send_letter("notice", to=old, what="The e-mail was changed", account=email)
+    return user
+
+
+def request_email_change(*, user: User, email: str, site: str) -> None:
+    """A letter to the new address asks for proof; until then everything stays.
+
+    The answer is the same for an address that another account has. Raises Invalid, RateLimited.
+    """
+    email = clean_email(email)
+    if email == user.email:
+        raise Invalid.field("email", "This is your address already.")
+    take_rate("send_mail", str(user.pk))
+    with transaction.atomic():
+        user.pending_email = email
+        user.save(update_fields=["pending_email", "updated_at"])
+        record(action="request_email_change", by=user, subject=user)
+    if User.objects.filter(email=email).exists():
+        send_letter("already", to=email, site=site, link=f"{site}/login/reset")
+    else:
+        send_verification(user, to=email, site=site)
+
+
+def resend_verification(*, user: User, site: str) -> None:
+    """One more letter to the address that is not verified yet. Raises RateLimited."""
+    wanted = user.pending_email or ("" if user.email_verified else user.email)
+    if wanted:
+        take_rate("send_mail", str(user.pk))
+        send_verification(user, to=wanted, site=site)
+
+
+def request_password_reset(*, email: str, address: str, site: str) -> None:
+    """One letter goes to the address: a link for a new password, or that there is no account.
+
+    Raises RateLimited, Invalid.
+    """
+    take_rate("send_mail", address)
+    email = clean_email(email)
+    take_attempt(account=f"reset {email}", source=Source(address))
+    user = User.objects.filter(email=email, is_active=True).first()
+    if user is None:
+        send_letter("no_account", to=email, site=site, link=f"{site}/register")
+    else:
+        uid = urlsafe_base64_encode(user.pk.bytes)
+        link = f"{site}/login/reset/{uid}/{tokens.make_token(user)}"
+        send_letter("reset", to=email, site=site, link=link)
+
+
+def reset_password(*, uid: str, token: str, password: str) -> User:
+    """The user of a reset letter has this password; every session and sign-in has ended.
+
+    The letter also proves the address. API keys stay. Raises NotFound, Invalid.
+    """
+    user = user_of_reset(uid=uid, token=token)
+    check_new_password(password, user)
+    with transaction.atomic():
+        user.email_verified = True
+        _set_password(user, password, action="reset_password")
+    send_letter("notice", to=user.email, what="The password was reset", account=user.email)
+    return user
+
+
+def user_of_reset(*, uid: str, token: str) -> User:
+    """Whose reset letter this is. Raises NotFound for an old, spent or forged one."""
+    try:
+        user = User.objects.filter(pk=urlsafe_base64_decode(uid).hex(), is_active=True).first()
+    except (ValueError, ValidationError):
+        user = None
+    if user is None or not tokens.check_token(user, token):
+        raise NotFound("password reset", "The link is too old, was used, or is not whole.")
+    return user
+
+
+def change_password(*, user: User, current: str, password: str, source: Source) -> User:
+    """The user has another password; other sessions and all sign-ins have ended. API keys stay.
+
+    Raises Invalid, RateLimited.
+    """
+    recheck_password(user=user, password=current, source=source, field="current")
+    check_new_password(password, user)
+    with transaction.atomic():
+        _set_password(user, password, action="change_password")
+    send_letter("notice", to=user.email, what="The password was changed", account=user.email)
+    return user
+
+
+def recheck_password(*, user: User, password: str, source: Source, field: str = "password") -> None:
+    """The person at the keyboard knows the password. Raises RateLimited, Invalid."""
+    take_attempt(account=user.email, source=source)
+    if not user.check_password(password):
+        raise Invalid.field(field, "This is not your password.")
+    forget_attempts(account=user.email, source=source)
+
+
+def end_session(*, user: User, session_id: int) -> None:
+    """That browser is logged out. Raises NotFound for a session that is not the user's."""
+    session = UserSession.objects.filter(user_id=user.pk, pk=session_id).first()
+    if session is None:
+        raise NotFound("session", "Look at the list again.")
+    with transaction.atomic():
+        session.end()
+        record(action="end_session", by=user, subject=user)
+
+
+def end_other_sessions(*, user: User, keep: str) -> int:
+    """Every browser but the one with the session key `keep` is logged out, and every program."""
+    with transaction.atomic():
+        others = UserSession.objects.filter(user_id=user.pk).exclude(session_key=keep)
+        ended = [session.end() for session in others]
+        _end_sign_ins(user)
+        record(action="end_other_sessions", by=user, subject=user, ended=len(ended))
+    return len(ended)
+
+
+def _set_password(user: User, password: str, *, action: str) -> None:
+    user.set_password(password)
+    user.save()
+    # Sessions carry a digest of the password, so each ends by itself; the list forgets them.
+    UserSession.objects.filter(user_id=user.pk).delete()
+    _end_sign_ins(user)
+    record(action=action, by=user, subject=user)
+
+
+def _end_sign_ins(user: User) -> None:
+    RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())

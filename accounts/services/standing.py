@@ -1,0 +1,53 @@
+"""What staff can do with people: let them in or not, and ask for a second factor."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.audit import record
+from accounts.errors import Conflict, Forbidden
+from accounts.models import RefreshToken, User
+from accounts.scopes import Principal
+
+
+def disable_user(*, user: User, by: Principal) -> User:
+    """Sessions, keys and tokens of this person are refused from the next request on.
+
+    Nothing of theirs is lost. Raises Conflict for oneself, Forbidden for a superuser unless `by`
+    is one.
+    """
+    if user.pk == by.user.pk:
+        raise Conflict("You cannot disable your own account.", code="own_account")
+    _refuse_above(user, by)
+    with transaction.atomic():
+        _set(user, by, "disable_user", is_active=False)
+        RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    return user
+
+
+def enable_user(*, user: User, by: Principal) -> User:
+    """The person may log in again, and their keys work again. Raises Forbidden as above."""
+    _refuse_above(user, by)
+    with transaction.atomic():
+        _set(user, by, "enable_user", is_active=True)
+    return user
+
+
+def require_second_factor(*, user: User, by: Principal, required: bool = True) -> User:
+    """Until a second factor is set up, this person can do nothing else. Raises Forbidden."""
+    _refuse_above(user, by)
+    action = "require_second_factor" if required else "stop_requiring_second_factor"
+    with transaction.atomic():
+        _set(user, by, action, second_factor_required=required)
+    return user
+
+
+def _set(user: User, by: Principal, action: str, **fields: bool) -> None:
+    for name, value in fields.items():
+        setattr(user, name, value)
+    user.save(update_fields=[*fields, "updated_at"])
+    record(action=action, by=by, subject=user, owner=user)
+
+
+def _refuse_above(user: User, by: Principal) -> None:
+    if user.is_superuser and not by.user.is_superuser:
+        raise Forbidden("Only a superuser can change a superuser.", code="superuser")

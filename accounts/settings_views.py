@@ -1,0 +1,88 @@
+"""Pages under /settings: one's own account."""
+
+from allauth.account.internal.flows.login import record_authentication
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts import services
+from accounts.factors import FACTORS
+from accounts.forms import NoForm
+from accounts.http import UserRequest, site_of, source_of
+from accounts.settings_forms import EmailForm, PasswordForm
+
+FORM = ["GET", "HEAD", "POST"]
+
+
+@login_required
+@require_safe
+def index(request: UserRequest) -> HttpResponse:
+    factors = Authenticator.objects.filter(user_id=request.user.pk, type__in=FACTORS).count()
+    sessions = UserSession.objects.filter(user_id=request.user.pk).count()
+    context = {"factors": factors, "sessions": max(sessions, 1)}
+    return render(request, "accounts/settings.html", context)
+
+
+@login_required
+@require_http_methods(FORM)
+def change_email(request: UserRequest) -> HttpResponse:
+    form = EmailForm(request.POST or None)
+    form.send(services.request_email_change, user=request.user, site=site_of(request))
+    if form.is_valid():
+        messages.success(request, "A letter is on its way to the new address. Its link ends this.")
+        return redirect("accounts:settings")
+    return render(request, "accounts/settings_email.html", {"form": form}, status=form.status)
+
+
+@login_required
+@require_POST
+def resend_verification(request: UserRequest) -> HttpResponse:
+    services.resend_verification(user=request.user, site=site_of(request))
+    messages.success(request, "Another letter is on its way.")
+    return redirect("accounts:settings")
+
+
+@sensitive_post_parameters("current", "password")
+@login_required
+@require_http_methods(FORM)
+def change_password(request: UserRequest) -> HttpResponse:
+    form = PasswordForm(request.POST or None)
+    source = source_of(request, request.user.email)
+    user = form.send(services.change_password, user=request.user, source=source)
+    if user is not None:
+        update_session_auth_hash(request, user)
+        record_authentication(request, user, method="password")
+        UserSession.objects.create_from_request(request)
+        messages.success(request, "The password is changed, and every other session has ended.")
+        return redirect("accounts:settings")
+    return render(request, "accounts/settings_password.html", {"form": form}, status=form.status)
+
+
+@login_required
+@require_http_methods(FORM)
+def sessions(request: UserRequest) -> HttpResponse:
+    """The browsers that are logged in; a POST ends all but this one."""
+    here = request.session.session_key or ""
+    form = NoForm(request.POST or None)
+    ended = form.send(services.end_other_sessions, user=request.user, keep=here)
+    if ended is not None:
+        messages.success(request, "Every other session has ended, and every program's sign-in.")
+        return redirect("accounts:sessions")
+    UserSession.objects.create_from_request(request)
+    rows = UserSession.objects.purge_and_list(request.user)
+    rows.sort(key=lambda row: (row.session_key != here, -row.created_at.timestamp()))
+    return render(request, "accounts/sessions.html", {"sessions": rows, "here": here})
+
+
+@login_required
+@require_POST
+def end_session(request: UserRequest, pk: int) -> HttpResponse:
+    services.end_session(user=request.user, session_id=pk)
+    messages.success(request, "That session has ended.")
+    return redirect("accounts:sessions")
