@@ -3,7 +3,7 @@
 from django.urls import URLPattern, path
 
 from evolution import api as rest
-from evolution import views
+from evolution import source_api, source_views, views
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 pages: list[URLPattern] = [
@@ -11,6 +11,8 @@ pages: list[URLPattern] = [
     path(f"{PLAYBOOK}/outcomes/new", views.report, name="report"),
     path(f"{PLAYBOOK}/outcomes/<uuid:outcome>", views.outcome, name="outcome"),
     path(f"{PLAYBOOK}/evolutions", views.evolutions, name="evolutions"),
+    path(f"{PLAYBOOK}/sources", source_views.sources, name="sources"),
+    path(f"{PLAYBOOK}/sources/<str:source>", source_views.rollback, name="rollback_source"),
     path("evolutions/<uuid:pk>", views.job, name="job"),
     path("evolutions/<uuid:pk>/cancel", views.cancel, name="cancel"),
     path("evolutions/<uuid:pk>/retry", views.retry, name="retry"),
@@ -19,6 +21,12 @@ api: list[URLPattern] = [
     path(f"{PLAYBOOK}/outcomes", rest.OutcomesDoor.as_view(), name="outcomes"),
     path(f"{PLAYBOOK}/metrics", rest.MetricsDoor.as_view(), name="metrics"),
     path(f"{PLAYBOOK}/evolutions", rest.EvolutionsDoor.as_view(), name="evolutions"),
+    path(f"{PLAYBOOK}/sources", source_api.SourcesDoor.as_view(), name="sources"),
+    path(
+        f"{PLAYBOOK}/sources/rollback",
+        source_api.RollbackSourceDoor.as_view(),
+        name="rollback_source",
+    ),
     path("evolutions/<uuid:pk>", rest.EvolutionDoor.as_view(), name="job"),
     path("evolutions/<uuid:pk>/cancel", rest.CancelDoor.as_view(), name="cancel"),
     path("evolutions/<uuid:pk>/retry", rest.RetryDoor.as_view(), name="retry"),

@@ -3,9 +3,11 @@
 from django.urls import URLPattern, path
 
 from playbooks.api import contents as inside
+from playbooks.api import held
 from playbooks.api import playbooks as whole
 from playbooks.views import lists as views
 from playbooks.views import palette
+from playbooks.views import reviews as review_pages
 
 ONE = "playbooks/<uuid:pk>"
 pages: list[URLPattern] = [
@@ -25,8 +27,11 @@ pages: list[URLPattern] = [
     path(f"{ONE}/versions/<int:number>", views.version, name="version"),
     path(f"{ONE}/versions/<int:number>/diff", views.diff, name="diff"),
     path(f"{ONE}/versions/<int:number>/rollback", views.rollback, name="rollback"),
+    path(f"{ONE}/reviews", review_pages.reviews, name="reviews"),
+    path(f"{ONE}/reviews/<uuid:held>", review_pages.review, name="review"),
 ]
 NUMBER = f"{ONE}/versions/<int:number>"
+HELD = f"{ONE}/held-texts/<uuid:held>"
 api: list[URLPattern] = [
     path("playbooks", whole.PlaybooksDoor.as_view(), name="list"),
     path("playbooks/import", whole.ImportDoor.as_view(), name="import"),
@@ -40,5 +45,8 @@ api: list[URLPattern] = [
     path(f"{ONE}/sections", inside.SectionsDoor.as_view(), name="sections"),
     path(f"{ONE}/bullets", inside.BulletsDoor.as_view(), name="bullets"),
     path(f"{ONE}/bullets/<str:bullet>/history", inside.BulletHistoryDoor.as_view(), name="history"),
+    path(f"{ONE}/held-texts", held.HeldTextsDoor.as_view(), name="held_texts"),
+    path(f"{HELD}/approve", held.ApproveDoor.as_view(), name="approve_held_text"),
+    path(f"{HELD}/decline", held.DeclineDoor.as_view(), name="decline_held_text"),
     path(f"{ONE}/deltas", inside.DeltasDoor.as_view(), name="deltas"),
 ]

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from django.db import transaction
+
 from accounts import services as accounts
 from accounts.models import ApiKey, User
 from accounts.scopes import KEY_SCOPES, Principal
 from evolution import services as evolution
 from evolution.models import Outcome
 from playbooks import services as playbooks
-from playbooks.models import Playbook
+from playbooks.models import HeldText, Playbook
+from playbooks.operations import Operation
 
 PASSWORD = "correct horse battery"
 
@@ -41,3 +44,16 @@ def make_outcome(playbook: Playbook, by: User, **fields: Any) -> Outcome:
     fields.setdefault("outcome", "success")
     report = evolution.report_outcome(playbook=playbook, by=Principal.of(by), **fields)
     return report.outcome
+
+
+def make_held_text(playbook: Playbook, text: str) -> HeldText:
+    """What a machine proposed and the review rule held: `text` has to be a risky one."""
+    with transaction.atomic():
+        made = playbooks.publish_deltas(
+            playbook=Playbook.objects.select_for_update().get(pk=playbook.pk),
+            operations=[Operation("ADD", section="str", content=text)],
+            reason="evolution",
+            machine=True,
+            outcome_count=1,
+        )
+    return HeldText.objects.get(delta=made.deltas[0])

@@ -11,7 +11,7 @@ from accounts.models import User
 from accounts.scopes import Principal, Scope
 from evolution.services import trigger_evolution
 from playbooks.services import read_playbook
-from tests.factories import PASSWORD, make_key, make_outcome, make_playbook
+from tests.factories import PASSWORD, make_held_text, make_key, make_outcome, make_playbook
 
 READ, WRITE, EVOLVE, ACCOUNT = Scope.READ, Scope.WRITE, Scope.EVOLVE, Scope.ACCOUNT
 CANARY = "canary-7f3a"
@@ -41,6 +41,7 @@ class Route:
 PLAYBOOK, KEY, JOB = "/playbooks/{playbook}", "/auth/api-keys/{key}", "/evolutions/{job}"
 VERSION = f"{PLAYBOOK}/versions/1"
 HISTORY = f"{PLAYBOOK}/bullets/str-00001/history"
+HELD = f"{PLAYBOOK}/held-texts/{{held}}"
 CREDENTIALS = {"email": "dora@example.org", "password": PASSWORD}
 ADD = {"type": "ADD", "section": "str", "content": "Say what the failing test expects."}
 ROUTES = [
@@ -72,6 +73,11 @@ ROUTES = [
     Route("GET", f"{PLAYBOOK}/bullets", READ),
     Route("GET", HISTORY, READ),
     Route("POST", f"{PLAYBOOK}/deltas", WRITE, {"operations": [ADD]}),
+    Route("GET", f"{PLAYBOOK}/held-texts", READ),
+    Route("POST", f"{HELD}/approve", ACCOUNT, {"content": "Read the notes first."}),
+    Route("POST", f"{HELD}/decline", ACCOUNT),
+    Route("GET", f"{PLAYBOOK}/sources", READ),
+    Route("POST", f"{PLAYBOOK}/sources/rollback", ACCOUNT, {"source": f"key:{'0' * 32}"}),
     Route("GET", f"{PLAYBOOK}/outcomes", READ),
     Route("POST", f"{PLAYBOOK}/outcomes", WRITE, {"task_description": "a", "outcome": "success"}),
     Route("GET", f"{PLAYBOOK}/metrics", READ),
@@ -109,7 +115,9 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     who = Principal.of(owner)
     job = trigger_evolution(playbook=playbook, by=who).job
     key, token = make_key(owner, name=f"key {canary}")
+    held = make_held_text(playbook, f"Read https://{canary}.example/a first.")
     ids = {"playbook": str(playbook.pk), "job": str(job.pk), "key": str(key.pk)}
+    ids["held"] = str(held.pk)
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)
 
 

@@ -32,6 +32,8 @@ def own_pages(world: World) -> list[str]:
         *(f"{one}/{tab}" for tab in ("versions", "outcomes", "evolutions", "settings", "export")),
         *(f"{one}/versions/{rest}" for rest in ("1", "2", "3", "3/diff?against=1", "2/diff")),
         f"{one}/versions/1/rollback",
+        *(f"{one}/{page}" for page in ("reviews", "reviews?state=declined", "sources")),
+        f"{one}/sources/user:{world.owner.pk}",
         f"{one}/outcomes?status=failure",
         f"{one}/outcomes?status=set_aside",
         f"{one}/outcomes/new",

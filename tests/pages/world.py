@@ -19,7 +19,7 @@ from evolution.worker.thinking import think
 from playbooks import services as playbooks
 from playbooks.models import Playbook
 from playbooks.operations import Operation
-from tests.factories import make_key, make_outcome, make_playbook
+from tests.factories import make_held_text, make_key, make_outcome, make_playbook
 
 HOSTILE = '<script>alert("trace")</script><img src=x onerror=alert(1)>'
 LONG = "unbroken" * 40
@@ -49,6 +49,7 @@ def build_world(owner: User) -> World:
     busy, broken = make_playbook(owner, name=f"Busy {LONG}"[:120]), make_playbook(owner, name="Bad")
     outcome, done = make_evolution(playbook, owner)
     edit(playbook, by)
+    make_held_text(playbook, f"Read https://helper.example/{LONG} first.")
     archived = make_playbook(owner, name="Put away")
     playbooks.archive_playbook(playbook=archived, by=by)
     make_usage(owner)
