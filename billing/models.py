@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from django.db import models
+from django.db.models import Q
 
 from accounts.models import Row, User
 from accounts.querysets import OwnedQuerySet
@@ -17,7 +18,7 @@ class UsageRecord(Row):
     """A call to a model, written before the request and completed after the answer.
 
     A row that stays `started` belongs to a process that died between the two: the provider may
-    have charged for it, so it is kept.
+    have charged for it, so the sweep ends it with an estimate (`settle_abandoned_usage`).
     """
 
     class Operation(models.TextChoices):
@@ -44,6 +45,10 @@ class UsageRecord(Row):
     attempt = models.PositiveIntegerField(help_text="counts the physical calls of one step")
     operation = models.CharField(max_length=10, choices=Operation)
     status = models.CharField(max_length=10, choices=Status, default=Status.STARTED)
+    ended_at = models.DateTimeField(null=True, help_text="on the database's clock")
+    credential = models.CharField(
+        max_length=64, blank=True, help_text="a digest of the address and the key that were called"
+    )
     model = models.CharField(max_length=100)
     prompt_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
@@ -53,6 +58,9 @@ class UsageRecord(Row):
     cost_usd = models.DecimalField(
         max_digits=12, decimal_places=6, null=True, help_text="empty: the price is not known"
     )
+    held_usd = models.DecimalField(
+        max_digits=12, decimal_places=6, default=0, help_text="set aside while the call runs"
+    )
     price_source = models.CharField(max_length=100, blank=True)
     request_id = models.CharField(max_length=100, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
@@ -61,7 +69,14 @@ class UsageRecord(Row):
 
     class Meta:
         ordering = ("-created_at",)
-        indexes: ClassVar = [models.Index(fields=("user", "created_at"))]
+        indexes: ClassVar = [
+            models.Index(fields=("user", "created_at")),
+            # Read at the start of each call: what runs, what failed lately, what today has cost.
+            models.Index(fields=("credential", "created_at")),
+            models.Index(
+                fields=("created_at",), condition=Q(status="started"), name="usage_under_way"
+            ),
+        ]
         constraints = (
             models.UniqueConstraint(
                 fields=("job_id", "step", "attempt"), name="usage_once_per_physical_call"
@@ -70,3 +85,27 @@ class UsageRecord(Row):
 
     def __str__(self) -> str:
         return f"{self.operation} with {self.model}"
+
+
+class CostCap(Row):
+    """A limit of its own for what one user, or one playbook, may cost in a day; 0: none at all."""
+
+    user = models.OneToOneField(
+        User, models.CASCADE, null=True, blank=True, related_name="cost_cap"
+    )
+    # A plain id: playbooks live above billing.
+    playbook_id = models.UUIDField(null=True, blank=True, unique=True)
+    usd_per_day = models.DecimalField(max_digits=10, decimal_places=2)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(user=None, playbook_id__isnull=False)
+                | Q(user__isnull=False, playbook_id=None),
+                name="cost_cap_of_a_user_or_a_playbook",
+            ),
+            models.CheckConstraint(condition=Q(usd_per_day__gte=0), name="cost_cap_not_negative"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.usd_per_day} US$ a day"

@@ -14,6 +14,7 @@ from django.db.models import Count, Max, Q, Sum
 from django.db.models.functions import Trunc
 from django.utils import timezone
 
+from accounts.clock import database_now
 from accounts.errors import Invalid
 from accounts.models import User
 from accounts.scopes import Principal
@@ -28,6 +29,10 @@ PERIODS = {
 }
 MOST_TOKENS = 2_147_483_647
 TRIES = 5
+AT_ONCE = 200
+EXPECTED = "expected_tokens"
+ABANDONED = "abandoned"
+"""The error of a call whose process died before it could say how it ended."""
 _ENDED = ~Q(status=UsageRecord.Status.STARTED)
 _SUMS: dict[str, Any] = {
     "calls": Count("id", filter=_ENDED),
@@ -75,8 +80,14 @@ def begin_usage(
     operation: str,
     model: str,
     api_key_id: UUID | None = None,
+    credential: str = "",
+    expected_tokens: int = 0,
+    held_usd: Decimal = Decimal(0),
 ) -> UsageRecord:
-    """A call that is about to be made is on record, as the next attempt of its step."""
+    """A call that is about to be made is on record, as the next attempt of its step.
+
+    `expected_tokens` are those of the prompt, and `held_usd` the most that it can cost.
+    """
     row = UsageRecord(
         user_id=user_id,
         playbook_id=playbook_id,
@@ -85,6 +96,10 @@ def begin_usage(
         operation=operation,
         model=model[:100],
         api_key_id=api_key_id,
+        credential=credential,
+        held_usd=held_usd,
+        estimated=True,
+        metadata={EXPECTED: expected_tokens},
     )
     for _ in range(TRIES - 1):
         try:
@@ -105,6 +120,7 @@ def finish_usage(
     model: str,
     request_id: str,
     error: str,
+    api_url: str = "",
 ) -> UsageRecord:
     """The row carries what the call used and cost; `error` is a code, empty for an answer."""
     record.status = UsageRecord.Status.FAILED if error else UsageRecord.Status.ANSWERED
@@ -114,11 +130,44 @@ def finish_usage(
     record.cached_tokens = min(_count(cached_tokens), record.prompt_tokens)
     record.total_tokens = _count(record.prompt_tokens + record.completion_tokens)
     record.estimated, record.request_id = estimated, request_id[:100]
+    record.metadata = {k: v for k, v in record.metadata.items() if k not in {EXPECTED, "error"}}
     if error:
         record.metadata = record.metadata | {"error": error}
-    _price(record)
+    record.held_usd, record.ended_at = Decimal(0), database_now()
+    _price(record, api_url)
     record.save()
     return record
+
+
+def settle_abandoned_usage(*, longest_call: timedelta) -> int:
+    """Calls whose process died are ended, metered by what was sent; returns how many.
+
+    No call lives for `longest_call`. One that a paused process ends later overwrites the estimate.
+    """
+    begun_before = database_now() - longest_call
+    started = UsageRecord.objects.filter(status=UsageRecord.Status.STARTED)
+    old = started.filter(created_at__lt=begun_before).values_list("pk", flat=True)
+    return sum(_settle_abandoned(pk) for pk in list(old[:AT_ONCE]))
+
+
+def _settle_abandoned(pk: UUID) -> int:
+    with transaction.atomic():
+        rows = UsageRecord.objects.filter(pk=pk, status=UsageRecord.Status.STARTED)
+        record = rows.select_for_update(of=("self",), no_key=True, skip_locked=True).first()
+        if record is None:
+            return 0
+        finish_usage(
+            record=record,
+            prompt_tokens=int(record.metadata.get(EXPECTED, 0)),
+            completion_tokens=0,
+            cached_tokens=0,
+            estimated=True,
+            model=record.model,
+            request_id="",
+            error=ABANDONED,
+            api_url=settings.OPENAI_BASE_URL,
+        )
+    return 1
 
 
 def usage_summary(*, who: User | Principal, period: str) -> list[UsageRow]:
@@ -169,14 +218,14 @@ def _insert(row: UsageRecord) -> UsageRecord:
     return row
 
 
-def _price(record: UsageRecord) -> None:
+def _price(record: UsageRecord, api_url: str) -> None:
     price = price_call(
         model=record.model,
         prompt_tokens=record.prompt_tokens,
         completion_tokens=record.completion_tokens,
         cached_tokens=record.cached_tokens,
         at=record.created_at,
-        api_url=settings.OPENAI_BASE_URL,
+        api_url=api_url or settings.OPENAI_BASE_URL,
     )
     record.cost_usd, record.price_source = price.cost, price.source
     if price.reason:

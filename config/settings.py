@@ -120,7 +120,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 AUTH_USER_MODEL = "accounts.User"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 LOGIN_URL = "accounts:log_in"
-LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "playbooks:list", "accounts:log_in"
+LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "home", "accounts:log_in"
 JWT_ACCESS_TOKEN_LIFETIME = timedelta(
     minutes=env.int("JWT_ACCESS_TOKEN_EXPIRE_MINUTES", default=30)
 )

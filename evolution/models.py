@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from accounts.models import ApiKey, Row, User
 from evolution.adaptation_rows import AdaptationRun, AdaptationStep
+from evolution.line_rows import ProviderLine
 from evolution.querysets import JobQuerySet, OutcomeQuerySet
 from playbooks.models import Playbook, Version
 
@@ -17,6 +18,7 @@ __all__ = [
     "AdaptationStep",
     "EvolutionJob",
     "Outcome",
+    "ProviderLine",
     "Reflection",
     "WorkerBeat",
 ]
@@ -69,6 +71,10 @@ class EvolutionJob(Row):
         default=dict, help_text="why outcomes gave no reflection, by outcome id"
     )
     wait_reason = models.CharField(max_length=300, blank=True)
+    wait_code = models.CharField(max_length=40, blank=True)
+    wait_line = models.CharField(
+        max_length=64, blank=True, help_text="the credential whose change ends the wait"
+    )
     waits = models.PositiveIntegerField(default=0, help_text="in a row; each makes the next longer")
     error_code = models.CharField(max_length=40, blank=True)
     error_message = models.CharField(max_length=500, blank=True)
@@ -112,12 +118,16 @@ class EvolutionJob(Row):
         self.deadline_at = now + deadline
         self.heartbeat_at, self.lease_expires_at = now, now + lease
         self.next_attempt_at, self.wait_reason = None, ""
+        self.wait_code = self.wait_line = ""
 
-    def wait(self, *, until: datetime, reason: str, costs_attempt: bool) -> None:
-        """running → queued, to be claimed again at `until`."""
+    def wait(
+        self, *, until: datetime, reason: str, costs_attempt: bool, code: str = "", line: str = ""
+    ) -> None:
+        """running → queued, to be claimed at `until`, or when `line` is no longer called."""
         self.status, self.fence = self.Status.QUEUED, self.fence + 1
         self.lease_expires_at = None
         self.next_attempt_at, self.wait_reason = until, reason[:300]
+        self.wait_code, self.wait_line = code[:40], line
         self.attempt += int(costs_attempt)
         self.waits += 1
 
@@ -131,12 +141,14 @@ class EvolutionJob(Row):
         """→ failed, with a reason that a person can act on."""
         self.status, self.fence = self.Status.FAILED, self.fence + 1
         self.error_code, self.error_message, self.wait_reason = code, message[:500], ""
+        self.wait_code = self.wait_line = ""
         self.lease_expires_at, self.completed_at = None, now
 
     def cancel(self, *, now: datetime) -> None:
         """→ cancelled; a worker that still thinks finds its fence gone."""
         self.status, self.fence = self.Status.CANCELLED, self.fence + 1
         self.cancel_requested_at, self.wait_reason = self.cancel_requested_at or now, ""
+        self.wait_code = self.wait_line = ""
         self.lease_expires_at, self.completed_at = None, now
 
     def requeue(self) -> None:
@@ -145,6 +157,7 @@ class EvolutionJob(Row):
         self.fence += 1
         self.attempt = self.rescues = self.waits = 0
         self.wait_reason, self.left_out = "", {}
+        self.wait_code = self.wait_line = ""
         self.outcome_set_hash = self.curation_key = self.error_code = self.error_message = ""
         self.curation = self.from_version = self.next_attempt_at = self.rung_at = None
         self.cancel_requested_at = self.completed_at = self.deadline_at = None
@@ -154,11 +167,17 @@ class EvolutionJob(Row):
         self.status, self.fence, self.attempt = self.Status.QUEUED, self.fence + 1, 0
         self.rung_at, self.next_attempt_at, self.lease_expires_at = now, None, None
         self.error_code = self.error_message = self.wait_reason = ""
+        self.wait_code = self.wait_line = ""
         self.cancel_requested_at = self.completed_at = self.deadline_at = None
 
     def release_outcomes(self) -> None:
-        """Let the outcomes bound to this job, and not processed, wait for another one."""
-        self.outcomes.filter(processed_at=None).update(job=None)
+        """Let the outcomes bound to this job, and not processed, wait for another one.
+
+        A training's stay bound: they are nobody's report, and another evolution would pay for
+        them without the training's limit.
+        """
+        if self.training_id is None:
+            self.outcomes.filter(processed_at=None).update(job=None)
 
     @property
     def is_active(self) -> bool:

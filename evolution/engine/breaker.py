@@ -1,109 +1,108 @@
-"""A circuit breaker in front of a provider that is down: jobs wait instead of knocking.
+"""When a line to a provider is closed to calls: it is down, or it refuses us. Pure rules.
 
-One for each address and key, in each worker process: what it saves is calls, and a worker that
-learns for itself that the provider is down needs no shared state that could be wrong.
+A line is an address and a key. Its Circuit is a row that every process shares
+(`evolution.worker.lines` locks it); the time is given, so that it is the database's.
 """
 
-import threading
-import time
-from collections import deque
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from evolution.engine.llm import LLM, LLMError, LLMReply, LLMRequest, TransientError
+from evolution.engine.llm import CredentialError, HeldBack, LLMError
 
-WINDOW = 60.0
-"""Seconds that are looked back on."""
+WINDOW = timedelta(seconds=60)
+"""What is looked back on."""
 MIN_FAILURES = 5
 FAILING_SHARE = 0.5
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
-"""Seconds without a call; they double with each probe that fails."""
+"""Seconds without a call to a provider that is down; they double with each probe that fails."""
+FIRST_REFUSAL, LONGEST_REFUSAL = 300.0, 3600.0
+"""The same for a key, a quota or a model that is refused: a person has to mend it first."""
+PROBE_POLL = 5.0
+"""Seconds after which somebody asks again while another's probe is under way."""
 DOWN = frozenset({"timeout", "connection", "provider_fault", "not_a_completion"})
-"""Codes that say the provider is down. A limit on the rate, a refused key or a bad answer do not:
-somebody was there to answer."""
+"""Codes that say the provider is down. A limit on the rate or a bad answer does not: somebody was
+there to answer."""
+REFUSED = {
+    "key_refused": "The provider refused the API key. Set a valid one.",
+    "quota_used_up": "The provider's quota is used up. Add credit there, or use another key.",
+    "not_allowed": (
+        "The provider does not let this API key use the model. Use another key or model."
+    ),
+    "not_found": (
+        "The provider has no such model or address. Check the model's name and the base URL."
+    ),
+    "redirected": "The base URL redirects. Set it to the address where that leads.",
+}
+OF_THE_MODEL = frozenset({"not_allowed", "not_found"})
+"""Refusals that say nothing about other models of the same key."""
 
 
-class Breaker:
-    """Closed: calls pass. Open: none passes until the pause is over, then a single probe does."""
+def refused(code: str, *, retry_after: float | None = None) -> CredentialError:
+    """The error of a refusal, in words that a person can act on."""
+    return CredentialError(code, REFUSED[code], retry_after=retry_after)
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._seen: deque[tuple[float, bool]] = deque()
-        self._pause = 0.0
-        self._open_until = 0.0
-        self._is_probing = False
 
-    def enter(self) -> bool:
-        """A call is about to be made; True when it is the probe.
+def is_failing(failures: int, calls: int) -> bool:
+    """Of the calls that ended within WINDOW so many failed that the provider must be down."""
+    return failures >= MIN_FAILURES and failures >= FAILING_SHARE * calls
 
-        TransientError `provider_down` when it had better not be made.
+
+@dataclass
+class Circuit:
+    """Closed (`pause` is 0): calls pass. Open: none passes until the pause is over, then one probe.
+
+    `counted_from`: calls that ended before it count no more. `code` says why it is open.
+    """
+
+    pause: float = 0.0
+    open_until: datetime | None = None
+    probe_until: datetime | None = None
+    counted_from: datetime | None = None
+    code: str = ""
+
+    def enter(self, now: datetime, *, longest: timedelta) -> bool:
+        """A call is about to be made, which takes `longest` at most; True when it is the probe.
+
+        Raises HeldBack (`provider_down`) or CredentialError when it had better not be made.
         """
-        with self._lock:
-            if not self._pause:
-                return False
-            left = self._open_until - self._clock()
-            if left > 0 or self._is_probing:
-                raise _down(max(left, 1.0))
-            self._is_probing = True
-            return True
+        if not self.pause:
+            return False
+        if self.open_until is not None and now < self.open_until:
+            raise self._held((self.open_until - now).total_seconds())
+        # A probe whose process died is over when its call must be.
+        if self.probe_until is not None and now < self.probe_until:
+            raise self._held(PROBE_POLL)
+        self.probe_until = now + longest
+        return True
 
-    def leave(self, *, is_probe: bool, failed: bool | None) -> None:
-        """The call has ended; `failed`: the provider is down, None when it was never called."""
-        with self._lock:
-            if is_probe:
-                self._end_probe(failed)
-            elif not self._pause and failed is not None:
-                self._count(failed)
+    def leave(self, now: datetime, code: str, *, is_probe: bool, is_failing: bool) -> None:
+        """A call has ended with this error code, empty for an answer."""
+        if is_probe:
+            self._end_probe(now, code)
+        elif not self.pause and (code in REFUSED or is_failing):
+            self._open(now, code, FIRST_REFUSAL if code in REFUSED else FIRST_PAUSE)
 
-    def _end_probe(self, failed: bool | None) -> None:
-        self._is_probing = False
-        if failed is None:
-            return
-        if failed:
-            self._open(min(2 * self._pause, LONGEST_PAUSE))
+    def _end_probe(self, now: datetime, code: str) -> None:
+        self.probe_until = None
+        if code in REFUSED:
+            longer = 2 * self.pause if self.code in REFUSED else FIRST_REFUSAL
+            self._open(now, code, min(longer, LONGEST_REFUSAL))
+        elif code in DOWN:
+            longer = 2 * self.pause if self.code not in REFUSED else FIRST_PAUSE
+            self._open(now, code, min(longer, LONGEST_PAUSE))
         else:
-            self._pause = 0.0
-            self._seen.clear()
+            self.pause, self.open_until, self.code, self.counted_from = 0.0, None, "", now
 
-    def _count(self, failed: bool) -> None:
-        now = self._clock()
-        self._seen.append((now, failed))
-        while self._seen[0][0] < now - WINDOW:
-            self._seen.popleft()
-        failures = sum(failed for _, failed in self._seen)
-        if failures >= MIN_FAILURES and failures >= FAILING_SHARE * len(self._seen):
-            self._open(FIRST_PAUSE)
+    def _open(self, now: datetime, code: str, pause: float) -> None:
+        self.pause, self.code = pause, code
+        self.open_until = now + timedelta(seconds=pause)
 
-    def _open(self, pause: float) -> None:
-        self._pause, self._open_until = pause, self._clock() + pause
-
-
-def _down(seconds: float) -> TransientError:
-    return TransientError(
-        "provider_down",
-        "The provider has not answered for a while. The next try comes by itself.",
-        retry_after=seconds,
-        costs_attempt=False,
-    )
-
-
-class GuardedLLM:
-    """An LLM behind a breaker. A call that the breaker holds back is not made, so not metered."""
-
-    def __init__(self, llm: LLM, breaker: Breaker) -> None:
-        self._llm, self._breaker = llm, breaker
-
-    def complete(self, request: LLMRequest[Any]) -> LLMReply:
-        """As `LLM.complete`; TransientError `provider_down` while the breaker is open."""
-        is_probe = self._breaker.enter()
-        failed: bool | None = None
-        try:
-            reply = self._llm.complete(request)
-            failed = False
-        except LLMError as error:
-            failed = isinstance(error, TransientError) and error.code in DOWN
-            raise
-        finally:
-            self._breaker.leave(is_probe=is_probe, failed=failed)
-        return reply
+    def _held(self, seconds: float) -> LLMError:
+        seconds = max(seconds, 1.0)
+        if self.code in REFUSED:
+            return refused(self.code, retry_after=seconds)
+        return HeldBack(
+            "provider_down",
+            "The provider has not answered for a while. The next try comes by itself.",
+            retry_after=seconds,
+        )

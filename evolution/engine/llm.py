@@ -39,6 +39,12 @@ class Usage:
     estimated: bool = False
 
     @classmethod
+    def most(cls, request: LLMRequest[Any]) -> "Usage":
+        """What the call can use: the text sent, and an answer of the greatest length."""
+        sent = cls.estimate(request).prompt_tokens
+        return cls(sent, request.max_tokens, total_tokens=sent + request.max_tokens, estimated=True)
+
+    @classmethod
     def estimate(cls, request: LLMRequest[Any], text: str = "") -> "Usage":
         """What the call used as far as we can tell: the text sent, and the text received."""
         sent = sum(estimate_tokens(message["content"]) for message in request.messages)
@@ -71,8 +77,12 @@ class LLM(Protocol):
 class Ledger(Protocol):
     """Where physical calls are written down. Called from the engine's threads."""
 
-    def begin(self, *, step: str, operation: str, model: str) -> Any:
-        """Write that a call is about to be made; the entry is passed to `finish`."""
+    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Any:
+        """Write that a call is about to be made; the entry is passed to `finish`.
+
+        `most`: the tokens sent, and the longest answer allowed. Raises HeldBack or CredentialError
+        when the call had better not be made: then nothing is written.
+        """
         ...
 
     def finish(
@@ -110,8 +120,25 @@ class TransientError(LLMError):
         self.costs_attempt = costs_attempt
 
 
+class HeldBack(TransientError):
+    """The call was not made: the provider is down, its line is full, or the day's money is spent.
+
+    `retry_after` says when to come again; it costs no attempt.
+    """
+
+    def __init__(self, code: str, message: str, *, retry_after: float) -> None:
+        super().__init__(code, message, retry_after=retry_after, costs_attempt=False)
+
+
 class CredentialError(LLMError):
-    """The key, the quota, the model's name or the address is wrong: a person has to act."""
+    """The key, the quota, the model's name or the address is wrong: a person has to act.
+
+    `retry_after`: set when no call was made because an earlier one was refused; then it is tried.
+    """
+
+    def __init__(self, code: str, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(code, message)
+        self.retry_after = retry_after
 
 
 CONTEXT_TOO_LONG = "context_too_long"

@@ -19,7 +19,8 @@ from evolution.engine.prompts import load_prompt
 from evolution.training.learner import StoredPlaybook
 from evolution.training.runs import StoredSteps, Training, spent_by
 from evolution.worker.ledger import UsageLedger
-from evolution.worker.thinking import choose_engine, connect
+from evolution.worker.lines import reopen
+from evolution.worker.thinking import choose_engine, connect, credential_for
 from playbooks.models import Playbook
 
 PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
@@ -85,6 +86,8 @@ def refuse_unpriced() -> None:
 def stage_for(training: Training, *, limit: Decimal | None, wait: Wait) -> Iterator[Stage]:
     """Everything connected to this run; the ledger's connection is closed at the end."""
     budget = budget_for(training, limit)
+    # Who starts a training by hand has mended what was refused, or wants to know that it is not.
+    reopen(credential_for(training.owner_id), models().values())
     steps = StoredSteps(training)
     with UsageLedger(training, budget) as ledger:
         yield Stage(

@@ -13,7 +13,7 @@ from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.worker.beats import beat
 from evolution.worker.claims import Claim, FenceLost, claim_job
-from evolution.worker.endings import fail_job, put_back
+from evolution.worker.endings import fail_job, put_back, put_back_for
 from evolution.worker.heartbeat import Heartbeat
 from evolution.worker.publication import publish
 from evolution.worker.sweep import sweep
@@ -56,17 +56,12 @@ def _run(claim: Claim) -> str:
 
 def end(claim: Claim, error: Exception) -> str:
     """Waiting for what passes by itself, failing for what a person has to mend."""
-    if isinstance(error, TransientError):
-        return put_back(
-            claim,
-            reason=error.message,
-            retry_after=error.retry_after,
-            costs_attempt=error.costs_attempt,
-        )
+    if isinstance(error, TransientError | CredentialError):
+        return put_back_for(claim, error)
     if isinstance(error, NothingReflected):
         code, message = error.code, error.message
         return fail_job(claim, code=code, message=message, set_aside=error.set_aside)
-    if isinstance(error, CredentialError | AnswerError | CollapseGuard):
+    if isinstance(error, AnswerError | CollapseGuard):
         return fail_job(claim, code=error.code, message=error.message)
     # Type and place only: the text of an unknown error may quote a playbook or an outcome.
     place = traceback.extract_tb(error.__traceback__)[-1]

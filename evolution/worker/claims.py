@@ -125,6 +125,8 @@ CLAIMED = (
     "lease_expires_at",
     "next_attempt_at",
     "wait_reason",
+    "wait_code",
+    "wait_line",
     "from_version_id",
     "outcome_set_hash",
 )

@@ -8,8 +8,11 @@ from datetime import timedelta
 from django.db import transaction
 
 from evolution.clock import database_now
+from evolution.engine.breaker import FIRST_REFUSAL, LONGEST_REFUSAL, REFUSED
+from evolution.engine.llm import CredentialError, HeldBack, TransientError
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
+from evolution.worker.credentials import credential_for
 from evolution.worker.settling import settle_outcomes
 
 logger = logging.getLogger(__name__)
@@ -18,6 +21,8 @@ MAX_ATTEMPTS = 5
 MAX_RESCUES = 3
 FIRST_WAIT_SECONDS = 10
 LONGEST_WAIT_SECONDS = 600
+MENDABLE = {*REFUSED, "cost_cap"}
+"""Why a job waits long: the sweep looks whether somebody has mended it (worker/waking.py)."""
 
 
 def backoff(waits: int) -> timedelta:
@@ -26,17 +31,44 @@ def backoff(waits: int) -> timedelta:
     return timedelta(seconds=seconds * random.uniform(1, 1.5))  # noqa: S311 - jitter, no secret
 
 
+def long_backoff(waits: int) -> timedelta:
+    """5 min doubling to 1 h: for what a person has to mend."""
+    seconds = min(FIRST_REFUSAL * 2 ** min(waits, 10), LONGEST_REFUSAL)
+    return timedelta(seconds=seconds * random.uniform(1, 1.2))  # noqa: S311 - as above
+
+
+def soon_after(seconds: float) -> timedelta:
+    """So many seconds and a few more, so that jobs which wait for one thing spread out."""
+    return timedelta(seconds=seconds + random.uniform(0, 5))  # noqa: S311 - as above
+
+
+def put_back_for(claim: Claim, error: TransientError | CredentialError) -> str:
+    """The job waits for what the error is about: a moment, the provider's wish, or a person."""
+    code = error.code
+    if isinstance(error, HeldBack):
+        # No call was made: the line knows when the next one may be.
+        wait = soon_after(error.retry_after or 0)
+        return put_back(claim, reason=error.message, wait=wait, costs_attempt=False, code=code)
+    waits = EvolutionJob.objects.values_list("waits", flat=True).get(pk=claim.job_id)
+    if isinstance(error, CredentialError):
+        left = error.retry_after
+        wait = long_backoff(waits) if left is None else soon_after(left)
+        return put_back(claim, reason=error.message, wait=wait, costs_attempt=False, code=code)
+    wait = max(backoff(waits), timedelta(seconds=error.retry_after or 0))
+    return put_back(
+        claim, reason=error.message, wait=wait, costs_attempt=error.costs_attempt, code=code
+    )
+
+
 def put_back(
     claim: Claim,
     *,
     reason: str,
-    retry_after: float | None = None,
+    wait: timedelta | None = None,
     costs_attempt: bool = True,
+    code: str = "internal",
 ) -> str:
-    """The job waits in the queue, or has failed when this was its last attempt.
-
-    `retry_after` in seconds is the provider's wish and is honoured when it is the longer one.
-    """
+    """The job waits in the queue, or has failed when this was its last attempt."""
     logger.warning("evolution %s waits: %s", claim.job_id, reason)
     with transaction.atomic():
         job = claim.lock()
@@ -44,8 +76,13 @@ def put_back(
             job.attempt += 1
             give_up(job, code="attempts_used_up", message=f"Failed {job.attempt} times: {reason}")
             return job.status
-        wait = max(backoff(job.waits), timedelta(seconds=retry_after or 0))
-        job.wait(until=database_now() + wait, reason=reason, costs_attempt=costs_attempt)
+        job.wait(
+            until=database_now() + (backoff(job.waits) if wait is None else wait),
+            reason=reason,
+            costs_attempt=costs_attempt,
+            code=code,
+            line=credential_for(claim.owner_id).line if code in MENDABLE else "",
+        )
         job.save()
     return "waiting"
 

@@ -1,5 +1,7 @@
 """Meters every physical call of a model: a row before the request, completed after the answer."""
 
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -8,14 +10,18 @@ from uuid import UUID
 
 from django.db import close_old_connections, connections
 
-from billing import services as billing
-from billing.models import UsageRecord
 from evolution.engine.budgets import Budget
-from evolution.engine.llm import Usage
+from evolution.engine.llm import HeldBack, Usage
 from evolution.models import EvolutionJob, Outcome
+from evolution.worker.credentials import credential_for
+from evolution.worker.lines import Admitted, Call, LineFull, admit, dismiss
 
 P = ParamSpec("P")
 T = TypeVar("T")
+LONGEST_QUEUE = 15.0
+"""Seconds that a call waits in line for its turn; then its job waits instead."""
+POLL = 0.2
+FULL = "As many calls of this API key run as may run at once. The next try comes by itself."
 
 
 class Payer(Protocol):
@@ -34,6 +40,8 @@ class Payer(Protocol):
 class UsageLedger:
     """The engine's Ledger, written as UsageRecord rows; a `budget` pays for each of them.
 
+    A call that had better not be made now is not admitted (evolution.worker.lines).
+
     Calls come from the engine's threads. One thread of our own does all the writing, so that a
     job needs one database connection for it and that connection is closed at the end.
     """
@@ -41,6 +49,8 @@ class UsageLedger:
     def __init__(self, payer: Payer, budget: Budget | None = None) -> None:
         self.payer = payer
         self.budget = budget
+        self.credential = credential_for(payer.owner_id)
+        self._closing = threading.Event()
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
     def __enter__(self) -> "UsageLedger":
@@ -52,46 +62,43 @@ class UsageLedger:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._closing.set()
         self._writer.submit(connections.close_all).result()
         self._writer.shutdown()
 
-    def begin(self, *, step: str, operation: str, model: str) -> UsageRecord:
-        """The row of a call that is about to be made."""
-        return self._write(
-            self._begin,
-            step=step,
-            operation=operation,
-            model=model,
-        )
+    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Admitted:
+        """The row of a call that is about to be made; waits a little for a free slot of its key."""
+        until = time.monotonic() + LONGEST_QUEUE
+        while True:
+            try:
+                return self._write(self._admit, step, operation, model, most)
+            except LineFull:
+                if time.monotonic() > until or self._closing.wait(POLL):
+                    raise HeldBack("line_full", FULL, retry_after=LONGEST_QUEUE) from None
 
-    def _begin(self, *, step: str, operation: str, model: str) -> UsageRecord:
-        return billing.begin_usage(
-            user_id=self.payer.owner_id,
+    def _admit(self, step: str, operation: str, model: str, most: Usage) -> Admitted:
+        call = Call(
+            owner_id=self.payer.owner_id,
             playbook_id=self.payer.playbook_id,
             job_id=self.payer.job_id,
+            api_key_id=key_behind(step, job_id=self.payer.job_id),
+            credential=self.credential,
             step=step,
             operation=operation,
             model=model,
-            api_key_id=key_behind(step, job_id=self.payer.job_id),
+            most=most,
         )
+        return admit(call)
 
     def finish(
-        self, entry: UsageRecord, *, usage: Usage, model: str, request_id: str, error: str = ""
+        self, entry: Admitted, *, usage: Usage, model: str, request_id: str, error: str = ""
     ) -> None:
         """The row carries what the call used; `error` is a code, empty for an answer."""
-        self._write(
-            billing.finish_usage,
-            record=entry,
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cached_tokens=usage.cached_tokens,
-            estimated=usage.estimated,
-            model=model,
-            request_id=request_id,
-            error=error,
+        record = self._write(
+            dismiss, entry, usage=usage, model=model, request_id=request_id, error=error
         )
         if self.budget is not None:
-            self.budget.pay(entry.cost_usd)
+            self.budget.pay(record.cost_usd)
 
     def _write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def fresh() -> T:

@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from accounts.limits import forget_used_up_rates
+from billing.services import settle_abandoned_usage
 from evolution.clock import database_now
 from evolution.jobs import is_crowded, ring
 from evolution.models import EvolutionJob, Outcome
@@ -16,6 +17,8 @@ from evolution.services import pending_count
 from evolution.triggers import trigger_if_time_is_up
 from evolution.worker.beats import forget_old_beats
 from evolution.worker.endings import rescue
+from evolution.worker.lines import longest_call
+from evolution.worker.waking import wake
 from playbooks.models import Playbook
 
 SILENCE = timedelta(seconds=30)
@@ -31,8 +34,10 @@ def sweep() -> dict[str, int]:
     forget_old_beats()
     forget_used_up_rates()
     return {
+        "settled": settle_abandoned_usage(longest_call=longest_call()),
         "rescued": sum(_rescue(job_id, now) for job_id in _expired(now))
         + sum(_lay_down(job_id, now) for job_id in _deserted(now)),
+        "woken": wake(now),
         "triggered": sum(_trigger(playbook) for playbook in _waiting(now)),
         "rung": sum(_ring(job_id, now) for job_id in _unheard(now)),
     }

@@ -1,10 +1,7 @@
 """Think: from a claim to judged operations, with no transaction open and every step stored."""
 
-from functools import cache
-
 from django.conf import settings
 
-from evolution.engine.breaker import Breaker, GuardedLLM
 from evolution.engine.budgets import Budget, CappedLLM
 from evolution.engine.evolve import Engine, Evolved, OutcomeInput, PlaybookInput, evolve
 from evolution.engine.grow_refine import Find
@@ -13,6 +10,7 @@ from evolution.engine.providers.rules import RulesEngine
 from evolution.models import Outcome
 from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
+from evolution.worker.credentials import credential_for as credential_for
 from evolution.worker.ledger import UsageLedger
 from evolution.worker.refining import with_merges
 from evolution.worker.vectors import by_stored_meaning
@@ -55,8 +53,8 @@ def think(claim: Claim, *, budget: Budget | None = None) -> Evolved:
 
 
 def choose_engine(ledger: UsageLedger) -> Engine:
-    """The engine of settings.ACE_ENGINE."""
-    if settings.ACE_ENGINE == "rules":
+    """The engine of settings.ACE_ENGINE; an owner with a key of their own always gets a model."""
+    if not uses_model(ledger):
         return RulesEngine()
     # Importing openai costs 2 to 3 s: only a worker that calls a model pays them.
     from evolution.engine.providers.model import ModelEngine  # noqa: PLC0415 - see above
@@ -69,35 +67,32 @@ def choose_engine(ledger: UsageLedger) -> Engine:
 
 
 def connect(ledger: UsageLedger) -> LLM:
-    """The configured endpoint, metered by the ledger and held to its budget if it has one."""
+    """The payer's endpoint, metered by the ledger and held to its budget if it has one."""
     from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415 - as above
 
-    base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
-    bare = OpenAILLM(
-        api_key=api_key,
-        base_url=base_url or None,
+    llm = OpenAILLM(
+        api_key=ledger.credential.api_key,
+        base_url=ledger.credential.base_url or None,
         deadline=settings.LLM_DEADLINE_SECONDS,
         ledger=ledger,
     )
-    llm = GuardedLLM(bare, breaker_of(base_url, api_key))
     return llm if ledger.budget is None else CappedLLM(llm, ledger.budget)
 
 
-@cache
-def breaker_of(base_url: str, api_key: str) -> Breaker:
-    """This process's one breaker for an address and a key."""
-    return Breaker()
+def uses_model(ledger: UsageLedger) -> bool:
+    """Whether a model thinks, and not the rules."""
+    return settings.ACE_ENGINE != "rules" or ledger.credential.own
 
 
 def choose_find(claim: Claim, ledger: UsageLedger) -> Find | None:
     """How pairs that look alike are found: by meaning when a model for that is set, else None."""
-    if settings.ACE_ENGINE == "rules" or not settings.ACE_EMBEDDING_MODEL:
+    if not uses_model(ledger) or not settings.ACE_EMBEDDING_MODEL:
         return None
     from evolution.engine.providers.embeddings import OpenAIEmbedder  # noqa: PLC0415 - as above
 
     embedder = OpenAIEmbedder(
-        api_key=settings.OPENAI_API_KEY,
-        base_url=settings.OPENAI_BASE_URL or None,
+        api_key=ledger.credential.api_key,
+        base_url=ledger.credential.base_url or None,
         model=settings.ACE_EMBEDDING_MODEL,
         deadline=settings.LLM_DEADLINE_SECONDS,
         ledger=ledger,

@@ -55,7 +55,7 @@ class NotedLedger:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
 
-    def begin(self, *, step: str, operation: str, model: str) -> Entry:
+    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Entry:
         self.entries.append(Entry(step, operation, model))
         return self.entries[-1]
 

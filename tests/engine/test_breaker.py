@@ -1,167 +1,119 @@
 """RELIABILITY.md R2: a provider that is down is left alone, and tried again with patience."""
 
-from typing import Any
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evolution.engine.breaker import Breaker, GuardedLLM
-from evolution.engine.llm import AnswerError, LLMError, LLMReply, LLMRequest, TransientError, Usage
-from evolution.engine.providers.model import ModelEngine
-from tests.engine.cast import PLAYBOOK, Stage, outcome
+from evolution.engine.breaker import Circuit, is_failing
+from evolution.engine.llm import CredentialError, HeldBack, LLMError
 
-DOWN = TransientError("provider_fault", "500")
-UP = LLMReply("{}", Usage(), "m", "")
-REQUEST: Any = None
-
-
-class Clock:
-    now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Provider:
-    """An LLM that says what it is told; an error is raised."""
-
-    def __init__(self) -> None:
-        self.says: LLMReply | Exception = DOWN
-        self.calls = 0
-
-    def complete(self, request: LLMRequest[Any]) -> LLMReply:
-        self.calls += 1
-        if isinstance(self.says, Exception):
-            raise self.says
-        return self.says
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+CALL = timedelta(seconds=130)
 
 
 class Line:
-    """A provider behind a breaker, and a clock to turn."""
+    """A circuit, and a clock to turn."""
 
     def __init__(self) -> None:
-        self.clock, self.provider = Clock(), Provider()
-        self.llm = GuardedLLM(self.provider, Breaker(self.clock))
+        self.circuit, self.now = Circuit(), NOON
 
-    def call(self, says: LLMReply | Exception, times: int = 1) -> str:
-        """The code of the last call's error, or nothing."""
-        self.provider.says, code = says, ""
-        for _ in range(times):
-            try:
-                self.llm.complete(REQUEST)
-                code = ""
-            except LLMError as error:
-                code = error.code
-        return code
+    def enter(self) -> bool:
+        return self.circuit.enter(self.now, longest=CALL)
+
+    def leave(self, code: str = "", *, is_probe: bool = False, is_failing: bool = False) -> None:
+        self.circuit.leave(self.now, code, is_probe=is_probe, is_failing=is_failing)
+
+    def held(self) -> LLMError:
+        with pytest.raises(LLMError) as raised:
+            self.enter()
+        return raised.value
+
+    def wait(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
 
 
-def test_after_five_failures_no_call_passes() -> None:
+@pytest.fixture
+def down() -> Line:
     line = Line()
-    assert line.call(DOWN, times=5) == "provider_fault"
-    assert line.call(UP, times=3) == "provider_down"
-    assert line.provider.calls == 5
-
-
-def test_a_held_back_job_waits_without_losing_an_attempt() -> None:
-    line = Line()
-    line.call(DOWN, times=5)
-    with pytest.raises(TransientError) as raised:
-        line.llm.complete(REQUEST)
-    assert (raised.value.retry_after, raised.value.costs_attempt) == (30.0, False)
-
-
-def test_while_most_calls_are_answered_it_stays_closed() -> None:
-    line = Line()
-    line.call(UP, times=6)
-    line.call(DOWN, times=5)
-    assert line.call(UP) == ""
-
-
-def test_failures_of_more_than_a_minute_ago_do_not_count() -> None:
-    line = Line()
-    line.call(DOWN, times=4)
-    line.clock.now += 61
-    line.call(DOWN)
-    assert line.call(UP) == ""
+    line.leave("timeout", is_failing=True)
+    return line
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        AnswerError("refused", "No."),
-        TransientError("rate_limited", "429", costs_attempt=False),
-    ],
-    ids=lambda error: error.code,
+    ("failures", "calls", "failing"),
+    [(4, 4, False), (5, 5, True), (5, 10, True), (5, 11, False), (50, 200, False)],
 )
-def test_a_provider_that_says_no_is_not_down(error: LLMError) -> None:
-    line = Line()
-    line.call(error, times=20)
-    assert line.provider.calls == 20
+def test_five_failures_that_are_half_of_all_calls_mean_that_it_is_down(
+    failures: int, calls: int, failing: bool
+) -> None:
+    assert is_failing(failures, calls) is failing
 
 
-def test_after_the_pause_one_probe_closes_it_again() -> None:
-    line = Line()
-    line.call(DOWN, times=5)
-    line.clock.now += 30
-    assert line.call(UP) == ""
-    assert line.call(DOWN, times=4) == "provider_fault"
-    assert line.call(UP) == ""
+def test_a_closed_line_lets_calls_pass() -> None:
+    assert not Line().enter()
 
 
-def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes() -> None:
-    line, pauses = Line(), []
-    line.call(DOWN, times=5)
+def test_a_held_back_job_waits_without_losing_an_attempt(down: Line) -> None:
+    error = down.held()
+    assert isinstance(error, HeldBack)
+    assert (error.code, error.retry_after, error.costs_attempt) == ("provider_down", 30.0, False)
+
+
+def test_after_the_pause_a_single_probe_passes(down: Line) -> None:
+    down.wait(30)
+    assert down.enter()
+    assert down.held().code == "provider_down"
+
+
+def test_an_answer_to_the_probe_lets_calls_pass_again(down: Line) -> None:
+    down.wait(30)
+    down.leave(is_probe=down.enter())
+    assert not down.enter()
+    assert down.circuit.counted_from == down.now
+
+
+def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes(down: Line) -> None:
+    pauses = []
     for _ in range(7):
-        with pytest.raises(TransientError) as raised:
-            line.llm.complete(REQUEST)
-        assert raised.value.retry_after
-        pauses.append(raised.value.retry_after)
-        line.clock.now += raised.value.retry_after
-        assert line.call(DOWN) == "provider_fault"
+        pauses.append(down.circuit.pause)
+        down.wait(down.circuit.pause)
+        down.leave("timeout", is_probe=down.enter())
     assert pauses == [30.0, 60.0, 120.0, 240.0, 480.0, 600.0, 600.0]
 
 
-def test_only_one_probe_passes_at_a_time() -> None:
-    clock = Clock()
-    breaker = Breaker(clock)
-    for _ in range(5):
-        breaker.enter()
-        breaker.leave(is_probe=False, failed=True)
-    clock.now += 30
-    assert breaker.enter()
-    with pytest.raises(TransientError, match="not answered"):
-        breaker.enter()
-    breaker.leave(is_probe=True, failed=False)
-    assert not breaker.enter()
+def test_a_probe_whose_process_died_is_over_when_its_call_must_be(down: Line) -> None:
+    down.wait(30)
+    assert down.enter()
+    down.wait(131)
+    assert down.enter()
 
 
-def test_a_probe_that_made_no_call_leaves_it_open_for_the_next_one() -> None:
+def test_calls_that_began_before_it_opened_change_nothing(down: Line) -> None:
+    down.leave("timeout", is_failing=True)
+    down.leave()
+    assert (down.circuit.pause, down.held().code) == (30.0, "provider_down")
+
+
+def test_one_refusal_of_the_key_is_enough_and_is_told_with_its_reason() -> None:
     line = Line()
-    line.call(DOWN, times=5)
-    line.clock.now += 30
-    with pytest.raises(RuntimeError, match="ledger"):
-        line.call(RuntimeError("the ledger is away"))
-    assert line.call(DOWN) == "provider_fault"
-    assert line.call(UP) == "provider_down"
-    assert line.provider.calls == 7
+    line.leave("key_refused")
+    error = line.held()
+    assert isinstance(error, CredentialError)
+    assert (error.code, error.retry_after) == ("key_refused", 300.0)
+    assert "Set a valid one" in error.message
 
 
-def test_calls_that_began_before_it_opened_change_nothing() -> None:
-    clock = Clock()
-    breaker = Breaker(clock)
-    for _ in range(7):
-        breaker.enter()
-    for _ in range(7):
-        breaker.leave(is_probe=False, failed=True)
-    clock.now += 30
-    assert breaker.enter()
+def test_a_key_that_stays_refused_is_probed_ever_more_seldom_up_to_an_hour() -> None:
+    line, pauses = Line(), []
+    line.leave("quota_used_up")
+    for _ in range(6):
+        pauses.append(line.circuit.pause)
+        line.wait(line.circuit.pause)
+        line.leave("quota_used_up", is_probe=line.enter())
+    assert pauses == [300.0, 600.0, 1200.0, 2400.0, 3600.0, 3600.0]
 
 
-def test_a_server_that_is_down_is_not_called_any_more(stage: Stage) -> None:
-    stage.fake.fail("reflector", status=500, times=1_000)
-    guarded = GuardedLLM(stage.engine._llm._llm, Breaker())
-    engine = ModelEngine(guarded, reflector_model="r", curator_model="c", wait=stage.waits.append)
-    for code in ("provider_fault", "provider_down", "provider_down"):
-        with pytest.raises(TransientError) as raised:
-            engine.reflect(outcome(), PLAYBOOK)
-        assert raised.value.code == code
-    assert stage.fake.count() == len(stage.ledger.entries) == 5
+def test_a_rate_limit_or_a_bad_answer_to_the_probe_says_that_somebody_is_there(down: Line) -> None:
+    down.wait(30)
+    down.leave("rate_limited", is_probe=down.enter())
+    assert not down.enter()

@@ -9,7 +9,7 @@ from accounts.models import User
 from accounts.scopes import Principal
 from evolution import worker
 from evolution.clock import database_now
-from evolution.engine.llm import CredentialError, TransientError
+from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.models import EvolutionJob, Outcome
 from evolution.services import cancel_evolution, trigger_evolution
 from evolution.worker import run_evolution
@@ -96,14 +96,25 @@ def test_the_fifth_error_of_ours_fails_the_job_and_frees_its_outcomes(
     assert Outcome.objects.pending().count() == 1
 
 
-def test_a_refused_key_fails_at_once_with_a_reason_to_act_on(
+def test_with_a_refused_key_the_job_waits_long_says_why_and_loses_no_attempt(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error = CredentialError("bad_key", "The provider refused OPENAI_API_KEY.")
+    error = CredentialError("key_refused", "The provider refused the API key.")
     monkeypatch.setattr(worker, "think", raising(error))
+    assert run_evolution(str(job.pk)) == "waiting"
+    job.refresh_from_db()
+    assert (job.status, job.attempt, job.wait_reason) == ("queued", 0, error.message)
+    assert job.next_attempt_at is not None
+    assert job.next_attempt_at > database_now() + timedelta(minutes=4)
+
+
+def test_an_unusable_answer_fails_the_job_with_a_reason_to_act_on(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "think", raising(AnswerError("malformed", "No JSON.")))
     run_evolution(str(job.pk))
     job.refresh_from_db()
-    assert (job.status, job.error_message) == ("failed", "The provider refused OPENAI_API_KEY.")
+    assert (job.status, job.error_message) == ("failed", "No JSON.")
 
 
 def test_a_publication_that_lost_a_race_is_tried_again(
@@ -166,7 +177,7 @@ def test_the_evolution_of_an_archived_playbook_is_cancelled(job: EvolutionJob, a
 def test_after_a_failure_reports_start_nothing_until_the_pause_is_over(
     job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "think", raising(CredentialError("bad_key", "Refused.")))
+    monkeypatch.setattr(worker, "think", raising(AnswerError("malformed", "No.")))
     run_evolution(str(job.pk))
     for _ in range(8):
         make_outcome(job.playbook, alice)
@@ -179,7 +190,7 @@ def test_after_a_failure_reports_start_nothing_until_the_pause_is_over(
 def test_a_person_need_not_wait_for_the_pause(
     job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "think", raising(CredentialError("bad_key", "Refused.")))
+    monkeypatch.setattr(worker, "think", raising(AnswerError("malformed", "No.")))
     run_evolution(str(job.pk))
     assert trigger_evolution(playbook=job.playbook, by=Principal.of(alice)).is_new
 

@@ -105,7 +105,7 @@ class Tokens:
         self.calls = self.tokens = 0
         self._lock = threading.Lock()
 
-    def begin(self, *, step: str, operation: str, model: str) -> None:
+    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> None:
         """A call is about to be made."""
 
     def finish(

@@ -41,8 +41,8 @@ class OpenAIEmbedder:
 
         Exactly one physical call. 32 texts of 3,072 numbers stay under the cap on a reply.
         """
-        entry = self._ledger.begin(step="embed", operation="embed", model=self.model)
         sent = Usage(_count(texts), total_tokens=_count(texts), estimated=True)
+        entry = self._ledger.begin(step="embed", operation="embed", model=self.model, most=sent)
         try:
             body = self._call(texts, sent)
             usage = _usage(body) or sent

@@ -6,13 +6,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evolution.engine.llm import (
-    CONTEXT_TOO_LONG,
-    AnswerError,
-    CredentialError,
-    LLMError,
-    TransientError,
-)
+from evolution.engine.breaker import refused
+from evolution.engine.llm import CONTEXT_TOO_LONG, AnswerError, LLMError, TransientError
 
 LONGEST_RETRY_AFTER = 24 * 3600.0
 QUOTA_CODES = {
@@ -23,12 +18,12 @@ QUOTA_CODES = {
 }
 TOO_LONG = ("context_length_exceeded", "context length", "context window", "prompt is too long")
 FILTERED = ("content_filter", "content_policy_violation", "moderation_blocked")
-CREDENTIAL_MESSAGES = {
-    401: "The provider refused the API key. Set a valid one.",
-    402: "The provider's quota is used up. Add credit there, or use another key.",
-    403: "The provider does not let this API key use the model. Use another key or model.",
-    404: "The provider has no such model or address. Check the model's name and the base URL.",
-    405: "The base URL is not that of an OpenAI-compatible API. Check it.",
+REFUSALS = {
+    401: "key_refused",
+    402: "quota_used_up",
+    403: "not_allowed",
+    404: "not_found",
+    405: "not_found",
 }
 
 
@@ -46,20 +41,14 @@ def judge(refusal: Refusal) -> LLMError:
     """Wait, tell a person, or give up on this one question."""
     status = refusal.status
     if refusal.code in QUOTA_CODES:
-        return CredentialError("quota_used_up", CREDENTIAL_MESSAGES[402])
-    if status in CREDENTIAL_MESSAGES:
-        return CredentialError(_credential_code(status), CREDENTIAL_MESSAGES[status])
+        return refused("quota_used_up")
+    if status in REFUSALS:
+        return refused(REFUSALS[status])
     if status < 400:
-        return CredentialError(
-            "redirected", "The base URL redirects. Set it to the address where that leads."
-        )
+        return refused("redirected")
     if status == 429 or status in {408, 409} or status >= 500:
         return _passing(refusal)
     return _unanswerable(refusal)
-
-
-def _credential_code(status: int) -> str:
-    return {401: "key_refused", 402: "quota_used_up", 403: "not_allowed"}.get(status, "not_found")
 
 
 def _passing(refusal: Refusal) -> TransientError:

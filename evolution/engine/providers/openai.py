@@ -86,7 +86,10 @@ class OpenAILLM:
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """Make one physical call, written in the ledger before and after; raises an LLMError."""
         entry = self._ledger.begin(
-            step=request.step, operation=request.operation, model=request.model
+            step=request.step,
+            operation=request.operation,
+            model=request.model,
+            most=Usage.most(request),
         )
         try:
             reply = self._call(request)

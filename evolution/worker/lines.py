@@ -1,0 +1,186 @@
+"""When a call may be made, and what its end says, for all processes at once.
+
+Every call of one key passes `admit`, which holds the row of its line for the length of one short
+transaction: breaker, free slots and limits on cost are looked at, and the ledger's row is written,
+in one step. What is under way, failed or spent is read from the ledger: there is no second count.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from billing import services as billing
+from billing.limits import CapReached, Spender, most_cost, refuse_over_cap
+from billing.models import UsageRecord
+from evolution.clock import database_now
+from evolution.engine.breaker import DOWN, OF_THE_MODEL, REFUSED, WINDOW, is_failing
+from evolution.engine.llm import HeldBack, Usage
+from evolution.line_rows import ProviderLine
+from evolution.worker.credentials import Credential
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that wants to be made: for whom, with what, about what, and its greatest size."""
+
+    owner_id: UUID
+    playbook_id: UUID
+    job_id: UUID
+    api_key_id: UUID | None
+    credential: Credential
+    step: str
+    operation: str
+    model: str
+    most: Usage
+
+
+@dataclass
+class Admitted:
+    """A call under way: its row in the ledger, and the lines of which it is the probe."""
+
+    call: Call
+    record: UsageRecord
+    probes: frozenset[str]
+
+
+class LineFull(Exception):
+    """As many calls of this key run as may run at once."""
+
+
+def longest_call() -> timedelta:
+    """No call lives longer: the deadline of the transport, and time to write down its end."""
+    return timedelta(seconds=settings.LLM_DEADLINE_SECONDS + 10)
+
+
+def admit(call: Call) -> Admitted:
+    """The call is on record and may be made.
+
+    Raises LineFull; HeldBack while the provider is down or a limit on cost is reached;
+    CredentialError while the key or the model is refused.
+    """
+    with transaction.atomic():
+        lines = {line.key: line for line in _locked(call)}
+        now = database_now()
+        probes = frozenset(key for key, line in lines.items() if _enter(line, now))
+        under_way = UsageRecord.objects.filter(
+            credential=call.credential.line,
+            status=UsageRecord.Status.STARTED,
+            created_at__gt=now - longest_call(),
+        )
+        if under_way.count() >= settings.LLM_CALLS_PER_KEY:
+            # Rolls back: a probe that was not made is nobody's.
+            raise LineFull
+        held = _within_caps(call, now)
+        record = billing.begin_usage(
+            user_id=call.owner_id,
+            playbook_id=call.playbook_id,
+            job_id=call.job_id,
+            step=call.step,
+            operation=call.operation,
+            model=call.model,
+            api_key_id=call.api_key_id,
+            credential=call.credential.line,
+            expected_tokens=call.most.prompt_tokens,
+            held_usd=held,
+        )
+    return Admitted(call, record, probes)
+
+
+def dismiss(
+    admitted: Admitted, *, usage: Usage, model: str, request_id: str, error: str = ""
+) -> UsageRecord:
+    """The call has ended; `error` is a code, empty for an answer. Its line learns from it."""
+    with transaction.atomic():
+        record = billing.finish_usage(
+            record=admitted.record,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            estimated=usage.estimated,
+            model=model,
+            request_id=request_id,
+            error=error,
+            api_url=admitted.call.credential.base_url,
+        )
+        if admitted.probes or error in DOWN or error in REFUSED:
+            _learn(admitted, error)
+    return record
+
+
+def reopen(credential: Credential, models: Iterable[str]) -> None:
+    """A person says that a refused key, or model, can be called again: the next call finds out."""
+    keys = [credential.line, *(credential.line_of_model(model) for model in set(models))]
+    refused = ProviderLine.objects.filter(key__in=keys, code__in=REFUSED)
+    refused.update(pause=0, open_until=None, probe_until=None, code="")
+
+
+def _locked(call: Call) -> Iterator[ProviderLine]:
+    """The rows of the key and of the model, if there are any, in an order that cannot deadlock."""
+    keys = (call.credential.line, call.credential.line_of_model(call.model))
+    ProviderLine.objects.get_or_create(key=keys[0], defaults={"label": _label(call)})
+    rows = ProviderLine.objects.select_for_update(of=("self",), no_key=True)
+    yield from rows.filter(key__in=keys).order_by("key")
+
+
+def _label(call: Call, model: str = "") -> str:
+    return f"{call.credential.base_url or 'the default address'} {model}".strip()[:200]
+
+
+def _enter(line: ProviderLine, now: datetime) -> bool:
+    circuit = line.circuit
+    is_probe = circuit.enter(now, longest=longest_call())
+    if is_probe:
+        line.keep(circuit)
+        line.save()
+    return is_probe
+
+
+def _within_caps(call: Call, now: datetime) -> Decimal:
+    """What to set aside for the call; HeldBack when a day has no room for it."""
+    want = most_cost(
+        model=call.model,
+        prompt_tokens=call.most.prompt_tokens,
+        completion_tokens=call.most.completion_tokens,
+        api_url=call.credential.base_url,
+    )
+    spender = Spender(call.owner_id, call.playbook_id, call.credential.line, call.credential.own)
+    try:
+        refuse_over_cap(spender, want=want, now=now)
+    except CapReached as cap:
+        wait = (cap.until - now).total_seconds()
+        raise HeldBack("cost_cap", str(cap), retry_after=wait) from None
+    return want
+
+
+def _learn(admitted: Admitted, error: str) -> None:
+    call, now = admitted.call, database_now()
+    if error in OF_THE_MODEL:
+        key = call.credential.line_of_model(call.model)
+        ProviderLine.objects.get_or_create(key=key, defaults={"label": _label(call, call.model)})
+    for line in _locked(call):
+        is_of_model = line.key != call.credential.line
+        # A refused model says nothing about the key, and the other way round.
+        code = error if (error in OF_THE_MODEL) == is_of_model else ""
+        circuit = line.circuit
+        circuit.leave(
+            now,
+            code,
+            is_probe=line.key in admitted.probes,
+            is_failing=code in DOWN and _is_failing(line, now),
+        )
+        line.keep(circuit)
+        line.save()
+
+
+def _is_failing(line: ProviderLine, now: datetime) -> bool:
+    since = max(now - WINDOW, line.counted_from or now - WINDOW)
+    ended = UsageRecord.objects.filter(
+        credential=line.key, created_at__gt=since - longest_call(), ended_at__gt=since
+    )
+    failed = ended.filter(status=UsageRecord.Status.FAILED, metadata__error__in=sorted(DOWN))
+    return is_failing(failed.count(), ended.count())

@@ -1,0 +1,54 @@
+"""Jobs that wait long for a person go on as soon as what they wait for is mended."""
+
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django.db import transaction
+
+from billing.limits import CapReached, Spender, refuse_over_cap
+from evolution.jobs import ring
+from evolution.models import EvolutionJob
+from evolution.worker.credentials import credential_for
+
+AT_ONCE = 200
+ROOM = Decimal("0.10")
+"""US dollars: less room than this is not worth waking a job for before the day is over."""
+
+
+def wake(now: datetime) -> int:
+    """Jobs whose key was changed, or whose limit on cost has room again, are due at once."""
+    waiting = EvolutionJob.objects.filter(status="queued", next_attempt_at__gt=now, training=None)
+    rows = waiting.exclude(wait_line="").select_related("playbook").order_by("next_attempt_at")
+    return sum(_wake(job.pk, now) for job in list(rows[:AT_ONCE]) if _is_mended(job, now))
+
+
+def _is_mended(job: EvolutionJob, now: datetime) -> bool:
+    owner_id = job.playbook.owner_id
+    if owner_id is None:
+        return False
+    credential = credential_for(owner_id)
+    if credential.line != job.wait_line:
+        return True
+    if job.wait_code != "cost_cap":
+        return False
+    spender = Spender(owner_id, job.playbook_id, credential.line, credential.own)
+    try:
+        refuse_over_cap(spender, want=ROOM, now=now)
+    except CapReached:
+        return False
+    return True
+
+
+def _wake(job_id: UUID, now: datetime) -> int:
+    with transaction.atomic():
+        rows = EvolutionJob.objects.filter(
+            pk=job_id, status="queued", next_attempt_at__gt=now
+        ).select_for_update(of=("self",), no_key=True, skip_locked=True)
+        job = rows.first()
+        if job is None:
+            return 0
+        job.next_attempt_at = None
+        job.save(update_fields=["next_attempt_at", "updated_at"])
+        ring(job.pk, now=now)
+    return 1
