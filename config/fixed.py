@@ -4,7 +4,7 @@ from typing import Any
 
 # --- applications ------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "config.staff_app.StaffAdmin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -101,6 +101,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "PlaybookStatus": "playbooks.models.Playbook.Status",
         "BulletStatus": "playbooks.models.Bullet.Status",
         "DeltaStatus": "playbooks.models.Delta.Status",
+        "HeldTextState": "playbooks.models.HeldText.State",
         "OutcomeStatus": "evolution.models.Outcome.Status",
         "EvolutionStatus": "evolution.models.EvolutionJob.Status",
     },
