@@ -10,6 +10,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 import accounts.urls
 import billing.urls
 import evolution.urls
+import mcp_bridge.urls
 import playbooks.urls
 from config import api as rest
 from config import theme, views
@@ -29,6 +30,7 @@ pages = [
     path("", include((billing.urls.pages, "billing"))),
     path("", include((playbooks.urls.pages, "playbooks"))),
     path("", include((evolution.urls.pages, "evolution"))),
+    path("", include((mcp_bridge.urls.pages, "mcp_bridge"))),
 ]
 api: list[URLPattern | URLResolver] = [
     path("", include((accounts.urls.api, "accounts"))),

@@ -20,6 +20,7 @@ def common_pages() -> list[str]:
     return [
         *("/playbooks", "/playbooks?status=archived", "/playbooks/new", "/playbooks/import"),
         *("/starters", "/keys", "/usage", "/usage?period=week", "/usage?period=month"),
+        *("/connect", "/connect?client=claude-ai"),
     ]
 
 

@@ -1,0 +1,50 @@
+"""The connect page watches the door while somebody sets up a client elsewhere."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, expect
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import User
+from accounts.scopes import Principal
+from mcp_bridge import contacts
+from tests.browser.watch import Watch
+from tests.factories import make_key
+
+WITHIN_MS = 3000
+
+
+def arrive(user: User, **found: str) -> None:
+    """What a call leaves in the database, whichever process served it."""
+    by = Principal(user=user, scopes=frozenset(), api_key=make_key(user, name="laptop")[0])
+    contacts.note_contact(contacts.Contact(principal=by, client="claude-code 2.1", **found))
+
+
+def test_the_page_follows_the_door_within_three_seconds(
+    watch: Watch, alice: User, log_in: Callable[[User], None]
+) -> None:
+    log_in(alice)
+    watch.open("/connect")
+    arrivals = watch.page.locator("#arrivals")
+    expect(arrivals).to_contain_text("nothing yet")
+    arrive(alice, tool="create_playbook", refusal="insufficient_scope")
+    expect(arrivals).to_contain_text("was refused", timeout=WITHIN_MS)
+    arrive(alice, tool="get_playbook")
+    expect(arrivals).to_contain_text("claude-code 2.1 is connected", timeout=WITHIN_MS)
+    expect(arrivals).to_contain_text("get_playbook")
+
+
+def test_without_javascript_a_reload_shows_the_same(
+    browser: Browser, live_server: LiveServer, alice: User, log_in: Callable[[User], None]
+) -> None:
+    log_in(alice)
+    context = browser.new_context(java_script_enabled=False)
+    context.add_cookies(browser.contexts[0].cookies())  # type: ignore[arg-type]  # what it gave out
+    page = context.new_page()
+    page.goto(f"{live_server.url}/connect")
+    page.get_by_role("link", name="Codex").click()
+    expect(page.get_by_role("heading", name="Codex")).to_be_visible()
+    arrive(alice, tool="get_playbook")
+    page.get_by_role("link", name="Look again").click()
+    expect(page.locator("#arrivals")).to_contain_text("claude-code 2.1 is connected")
+    context.close()
