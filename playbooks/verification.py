@@ -1,8 +1,10 @@
 """The proof that versions, deltas and rows tell one story (ENGINE.md E5)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from django.db import transaction
+from django.db.models import F
 
 from playbooks.deltas import ReplayError, replay
 from playbooks.document import (
@@ -43,24 +45,28 @@ def _check(playbook: Playbook) -> list[str]:
 def check_versions(playbook: Playbook) -> tuple[list[str], Document]:
     """What does not fit among versions and deltas, and the document that they end with."""
     sections = sections_of(playbook)
-    records = _records_by_number(playbook)
+    batches = _records(playbook)
+    number, records = next(batches, (0, []))
     problems: list[str] = []
     before = Document(sections, ())
     for expected, version in enumerate(playbook.versions.order_by("number").iterator(), start=1):
         if version.number != expected:
             problems.append(f"version {expected} is missing, {version.number} comes next")
             break
-        found, before = _check_version(version, before, records.get(version.number, []), sections)
+        theirs = records if number == expected else []
+        found, before = _check_version(version, before, theirs, sections)
         problems += [f"version {version.number}: {problem}" for problem in found]
+        if number == expected:
+            number, records = next(batches, (0, []))
     return problems, before
 
 
-def _records_by_number(playbook: Playbook) -> dict[int, list[Record]]:
-    found: dict[int, list[Record]] = {}
-    for delta in playbook.deltas.applied().order_by("index").select_related("version"):
-        if delta.version is not None:
-            found.setdefault(delta.version.number, []).append(record_of(delta))
-    return found
+def _records(playbook: Playbook) -> Iterator[tuple[int, list[Record]]]:
+    """The applied deltas of each version, versions in order; those of one in memory at a time."""
+    rows = playbook.deltas.applied().exclude(version=None).annotate(number=F("version__number"))
+    ordered = rows.order_by("number", "index").iterator()
+    for number, deltas in groupby(ordered, key=lambda delta: delta.number):
+        yield number, [record_of(delta) for delta in deltas]
 
 
 def _check_version(

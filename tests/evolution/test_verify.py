@@ -1,0 +1,212 @@
+"""`manage.py verify` names what breaks an invariant, and nothing else."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.models import User
+from accounts.scopes import Principal
+from billing.models import UsageRecord
+from billing.services import begin_usage
+from evolution.clock import database_now
+from evolution.models import EvolutionJob, Outcome
+from evolution.services import trigger_evolution
+from evolution.verification import Problem, verify_database
+from evolution.worker import run_evolution
+from playbooks.models import Bullet, Delta, Playbook, Version, Vote
+from tests.factories import make_outcome, make_playbook
+
+
+@pytest.fixture
+def done(job: EvolutionJob) -> EvolutionJob:
+    """A job that learned from one outcome; a second outcome waits."""
+    run_evolution(str(job.pk))
+    owner = job.playbook.owner
+    assert owner is not None
+    make_outcome(job.playbook, owner)
+    job.refresh_from_db()
+    return job
+
+
+def found() -> list[Problem]:
+    return [each for each in verify_database() if isinstance(each, Problem)]
+
+
+def codes() -> set[str]:
+    return {problem.code for problem in found()}
+
+
+def waiting() -> Any:
+    return Outcome.objects.filter(processed_at=None)
+
+
+def test_a_sound_database_has_no_problem(done: EvolutionJob) -> None:
+    assert found() == []
+
+
+def test_work_under_way_is_no_problem(done: EvolutionJob, alice: User) -> None:
+    trigger_evolution(playbook=done.playbook, by=Principal.of(alice))
+    assert found() == []
+
+
+def lose(job: EvolutionJob) -> None:
+    waiting().update(job=job)
+
+
+def process_by_nobody(job: EvolutionJob) -> None:
+    waiting().update(processed_at=database_now())
+
+
+def process_early(job: EvolutionJob) -> None:
+    other = EvolutionJob.objects.create(playbook=job.playbook, trigger="manual", status="queued")
+    waiting().update(processed_at=database_now(), job=other)
+
+
+def apply_twice(job: EvolutionJob) -> None:
+    delta = Delta.objects.filter(job_id=job.pk, type="TAG").get()
+    delta.outcome_ids = [*delta.outcome_ids, str(waiting().get().pk)]
+    delta.save()
+
+
+def miscount(job: EvolutionJob) -> None:
+    EvolutionJob.objects.update(outcomes_processed=7)
+
+
+def bind_elsewhere(job: EvolutionJob) -> None:
+    assert job.playbook.owner is not None
+    other = make_playbook(job.playbook.owner)
+    Outcome.objects.filter(job=job).update(playbook=other)
+
+
+def vote_early(job: EvolutionJob) -> None:
+    bullet = Bullet.objects.get(public_id="str-00002")
+    Vote.objects.create(bullet=bullet, outcome_id=waiting().get().pk, source="rules", tag="neutral")
+
+
+def forget_the_job(job: EvolutionJob) -> None:
+    Version.objects.filter(job_id=job.pk).update(job_id=uuid4())
+
+
+def run_without_lease(job: EvolutionJob) -> None:
+    EvolutionJob.objects.create(playbook=job.playbook, trigger="manual", status="running")
+
+
+def cut_the_chain(job: EvolutionJob) -> None:
+    Version.objects.filter(number=2).update(parent=None)
+
+
+def spoil_a_text(job: EvolutionJob) -> None:
+    Version.objects.filter(number=2).update(text_hash="0" * 64)
+
+
+def miscount_votes(job: EvolutionJob) -> None:
+    Bullet.objects.filter(public_id="str-00001").update(helpful=9)
+
+
+def skip_a_call(job: EvolutionJob) -> None:
+    call(job).save()
+    UsageRecord.objects.update(attempt=2, status="failed")
+
+
+def leave_a_call_open(job: EvolutionJob) -> None:
+    call(job)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(minutes=6))
+
+
+def keep_money(job: EvolutionJob) -> None:
+    call(job)
+    UsageRecord.objects.update(status="failed", held_usd=1)
+
+
+def forget_a_call(job: EvolutionJob) -> None:
+    EvolutionJob.objects.update(engine="openai", curation={"operations": []})
+
+
+def call(job: EvolutionJob) -> UsageRecord:
+    assert job.playbook.owner_id is not None
+    return begin_usage(
+        user_id=job.playbook.owner_id,
+        playbook_id=job.playbook_id,
+        job_id=job.pk,
+        step="curate",
+        operation="curate",
+        model="m",
+    )
+
+
+SPOILT: dict[Callable[[EvolutionJob], None], str] = {
+    lose: "outcome_lost",
+    process_by_nobody: "outcome_lost",
+    process_early: "outcome_early",
+    apply_twice: "outcome_twice",
+    miscount: "outcome_count",
+    bind_elsewhere: "outcome_foreign",
+    vote_early: "vote_early",
+    forget_the_job: "version_job",
+    run_without_lease: "job_state",
+    cut_the_chain: "parent",
+    spoil_a_text: "history",
+    miscount_votes: "history",
+    skip_a_call: "metering_gap",
+    leave_a_call_open: "metering_open",
+    keep_money: "metering_held",
+    forget_a_call: "metering_missing",
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT, ids=lambda spoil: spoil.__name__)
+def test_each_broken_invariant_is_named(
+    done: EvolutionJob, spoil: Callable[[EvolutionJob], None]
+) -> None:
+    spoil(done)
+    assert SPOILT[spoil] in codes()
+
+
+def test_a_problem_carries_the_ids_of_its_rows(done: EvolutionJob) -> None:
+    lose(done)
+    (problem,) = (each for each in found() if each.code == "outcome_lost")
+    assert problem.ids == (str(waiting().get().pk), str(done.pk))
+
+
+def test_the_command_ends_with_one_and_names_the_rows(done: EvolutionJob) -> None:
+    lose(done)
+    said = StringIO()
+    with pytest.raises(CommandError, match="1 problems in 1 playbooks") as raised:
+        call_command("verify", stderr=said)
+    assert raised.value.returncode == 1
+    assert "outcome_lost" in said.getvalue()
+    assert str(done.pk) in said.getvalue()
+
+
+def test_as_json_each_line_is_an_object_and_the_last_sums_up(done: EvolutionJob) -> None:
+    lose(done)
+    said = StringIO()
+    with pytest.raises(CommandError):
+        call_command("verify", "--json", stdout=said)
+    problem, total = map(json.loads, said.getvalue().splitlines())
+    assert problem["code"] == "outcome_lost"
+    assert total == {"playbooks": 1, "problems": 1}
+
+
+def test_only_the_playbooks_that_are_named_are_checked(done: EvolutionJob, alice: User) -> None:
+    sound = make_playbook(alice)
+    lose(done)
+    said = StringIO()
+    call_command("verify", str(sound.pk), stdout=said)
+    assert "1 playbooks verified" in said.getvalue()
+
+
+def test_an_unknown_id_is_refused(db: None) -> None:
+    with pytest.raises(CommandError, match="no playbook"):
+        call_command("verify", str(uuid4()))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_reads_one_moment_and_writes_nothing(playbook: Playbook) -> None:
+    assert [each.pk for each in verify_database() if isinstance(each, Playbook)] == [playbook.pk]
