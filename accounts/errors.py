@@ -106,6 +106,13 @@ class Conflict(AceError):
     status = 409
 
 
+class FormUsed(AceError):
+    """The form was sent before and has done its work; its secret was shown then."""
+
+    code = "form_used"
+    status = 409
+
+
 class TooLarge(AceError):
     """A text is over its limit in bytes."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from django import forms
 from django.utils import timezone
@@ -73,7 +74,17 @@ class RegisterForm(PageForm):
 
 
 class KeyForm(PageForm):
-    """A new API key. `days` becomes `expires_at` when the form is sent."""
+    """A new API key. `days` becomes `expires_at` when the form is sent.
+
+    `once` names this very form: a reload of the page with the secret sends it again.
+    """
+
+    once = forms.CharField(
+        required=False,
+        max_length=100,
+        initial=lambda: uuid4().hex,
+        widget=forms.HiddenInput(attrs={"autocomplete": "off"}),
+    )
 
     name = forms.CharField(max_length=100, help_text="Where it will be used, e.g. “laptop”.")
     scopes = forms.MultipleChoiceField(

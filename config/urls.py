@@ -24,6 +24,8 @@ pages = [
     path("favicon.ico", views.favicon, name="favicon"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
+    path("start", views.start, name="start"),
+    path("start/dismiss", views.dismiss_start, name="dismiss_start"),
     path("theme", theme.choose, name="theme"),
     path("", include((accounts.urls.pages, "accounts"))),
     *accounts.urls.second_factor,

@@ -2,24 +2,53 @@
 
 from http import HTTPStatus
 
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.errors import AceError, Forbidden
+from accounts.http import UserRequest
+from accounts.services import leave_start
 from config.api import error_body
 from config.readiness import checks
+from config.start import is_wanted, page_of, steps_of
 
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
+    """What it is; people who are logged in go to their checklist until it is done, then on."""
     if request.user.is_authenticated:
-        return redirect("playbooks:list")
+        return redirect("start" if is_wanted(request) else "playbooks:list")
     return render(request, "config/home.html")
+
+
+@login_required
+@require_safe
+def start(request: UserRequest) -> HttpResponse:
+    """The checklist, or for a poll its list; 204 while nothing has changed since `seen`."""
+    steps = steps_of(request.user)
+    context = page_of(request.user, steps=steps, mcp_url=request.build_absolute_uri("/mcp"))
+    if context["all_done"] and is_wanted(request):
+        leave_start(user=request.user, how="done")
+    if not request.htmx:
+        return render(request, "config/start.html", context)
+    if request.GET.get("seen") == context["state"]:
+        return HttpResponse(status=204)
+    return render(request, "config/start.html#live", context)
+
+
+@login_required
+@require_POST
+def dismiss_start(request: UserRequest) -> HttpResponse:
+    leave_start(user=request.user, how="dismissed")
+    messages.info(request, "The first steps are put away. They stay at /start.")
+    return redirect("playbooks:list")
 
 
 @require_safe

@@ -8,6 +8,13 @@ from accounts.services.api_keys import (
 )
 from accounts.services.credentials import principal_for_bearer, principal_for_key
 from accounts.services.letters import read_verification
+from accounts.services.llm_keys import (
+    LlmCredential,
+    llm_credential_for,
+    remove_llm_key,
+    set_llm_key,
+    try_llm_key,
+)
 from accounts.services.people import (
     change_password,
     end_other_sessions,
@@ -20,9 +27,11 @@ from accounts.services.people import (
     verify_email,
 )
 from accounts.services.signing_in import check_code, check_password, log_in, register_user
+from accounts.services.starting import leave_start
 from accounts.tokens import TokenPair, issue_tokens, refresh_tokens, revoke_tokens
 
 __all__ = [
+    "LlmCredential",
     "TokenPair",
     "change_password",
     "check_code",
@@ -31,12 +40,15 @@ __all__ = [
     "end_other_sessions",
     "end_session",
     "issue_tokens",
+    "leave_start",
+    "llm_credential_for",
     "log_in",
     "principal_for_bearer",
     "principal_for_key",
     "read_verification",
     "refresh_tokens",
     "register_user",
+    "remove_llm_key",
     "request_email_change",
     "request_password_reset",
     "resend_verification",
@@ -44,6 +56,8 @@ __all__ = [
     "revoke_api_key",
     "revoke_tokens",
     "rotate_api_key",
+    "set_llm_key",
+    "try_llm_key",
     "update_api_key",
     "user_of_reset",
     "verify_email",

@@ -31,7 +31,7 @@ def test_logging_in_leads_where_the_person_wanted_to_go(client: Client, alice: U
 @pytest.mark.parametrize("wanted", ["https://evil.example/", "//evil.example", "javascript:x"])
 def test_logging_in_never_leads_elsewhere(client: Client, alice: User, wanted: str) -> None:
     response = client.post("/login", CREDENTIALS | {"next": wanted})
-    assert response["Location"] == "/playbooks"
+    assert response["Location"] == "/"
 
 
 def test_a_wrong_password_and_an_unknown_e_mail_look_the_same(client: Client, alice: User) -> None:
@@ -62,13 +62,6 @@ def test_a_new_key_is_shown_once_and_kept_nowhere(owner: Client, alice: User) ->
     assert secret.startswith(f"ace_live_{key.prefix}_")
     assert made.content.decode().count(secret) == 1
     assert secret not in owner.get("/keys").content.decode()
-
-
-def test_the_snippet_holds_a_variable_and_no_secret(owner: Client) -> None:
-    made = owner.post("/keys", NEW_KEY)
-    snippet = made.content.decode().split('id="snippet"')[1].split("</pre>")[0]
-    assert "'Authorization: Bearer ${ACE_API_KEY}'" in snippet
-    assert "http://testserver/mcp" in snippet
 
 
 def test_a_key_can_be_limited_to_playbooks(owner: Client, playbook: object) -> None:

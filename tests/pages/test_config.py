@@ -22,7 +22,9 @@ def test_a_stranger_is_told_what_it_is(client: Client, db: None) -> None:
     assert 'href="/login"' in page
 
 
-def test_home_leads_people_to_their_playbooks(owner: Client) -> None:
+def test_home_leads_people_to_their_first_steps_then_to_their_playbooks(owner: Client) -> None:
+    assert owner.get("/")["Location"] == "/start"
+    owner.post("/start/dismiss")
     assert owner.get("/")["Location"] == "/playbooks"
 
 

@@ -73,7 +73,8 @@ def test_a_poll_without_news_is_empty(owner: Client, world: World) -> None:
 
 def test_a_final_state_asks_no_more(owner: Client, world: World) -> None:
     for job in (world.done, world.failed):
-        assert "hx-get" not in owner.get(job.get_absolute_url()).content.decode()
+        page = owner.get(job.get_absolute_url()).content.decode()
+        assert '<div id="live" class="stack">' in page
 
 
 def test_the_page_says_what_changed_and_what_was_refused(owner: Client, world: World) -> None:
