@@ -22,6 +22,11 @@ def last_beat(worker: str) -> datetime | None:
     return WorkerBeat.objects.filter(worker=worker).values_list("beat_at", flat=True).first()
 
 
+def groups_alive() -> int:
+    """How many groups ran something within the last minute."""
+    return WorkerBeat.objects.filter(beat_at__gt=database_now() - timedelta(minutes=1)).count()
+
+
 def forget_old_beats() -> None:
     """Drop groups that have been silent for a day: they were stopped."""
     WorkerBeat.objects.filter(beat_at__lt=database_now() - timedelta(days=1)).delete()

@@ -25,14 +25,16 @@ from django.db import close_old_connections
 
 from evolution.clock import database_now
 from evolution.jobs import oldest_message, send_canary
-from evolution.worker.beats import WORKER_VARIABLE, last_beat
+from evolution.worker.beats import WORKER_VARIABLE, groups_alive, last_beat
 from evolution.worker.sweep import sweep
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SILENT_AFTER = timedelta(seconds=45)
-SILENT_ANYWAY = timedelta(minutes=5)
+SILENT_ANYWAY = timedelta(seconds=90)
+QUIET_AFTER = timedelta(seconds=20)
+"""From then on a group is asked for itself: with so many canaries that one comes its way."""
 GRACE_SECONDS = 20
 
 
@@ -62,19 +64,31 @@ class Cluster:
     def is_dead(self) -> bool:
         return self.process.poll() is not None
 
+    def silence(self, now: datetime) -> timedelta:
+        """Since when it took no message and renewed no lease; at most since it was started."""
+        young = timedelta(seconds=time.monotonic() - self.started)
+        return min(young, now - (last_beat(self.worker) or datetime.min.replace(tzinfo=UTC)))
+
     def is_silent(self) -> bool:
         """It took no message and renewed no lease for SILENT_AFTER, though messages wait.
 
-        Any group may take a canary, so on several hosts an idle one can go without for a while:
-        silence counts at once only while messages lie about, else after SILENT_ANYWAY.
+        Any group may take a canary, so among others an idle one can go without for a while, a
+        wedged one likewise. Silence counts at once only while messages lie about. Else it counts
+        after SILENT_ANYWAY: by then `ask` has sent so many canaries that a healthy group has
+        missed all of them once in some thousand times, and then it was idle, so that its restart
+        costs nobody anything.
         """
-        if time.monotonic() - self.started < SILENT_AFTER.total_seconds():
-            return False
         now = database_now()
-        silence = now - (last_beat(self.worker) or datetime.min.replace(tzinfo=UTC))
+        silence = self.silence(now)
         if silence <= SILENT_AFTER:
             return False
         return silence > SILENT_ANYWAY or oldest_message(now) > SILENT_AFTER
+
+    def ask(self) -> None:
+        """Send a canary; once this group is quiet, two for each group that is alive."""
+        quiet = self.silence(database_now()) > QUIET_AFTER
+        for _ in range(2 * max(1, groups_alive()) if quiet else 1):
+            send_canary()
 
     def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Let running tasks end for `grace` seconds, then end the whole group."""
@@ -110,7 +124,7 @@ def _round(cluster: Cluster, start: Callable[[], Cluster]) -> Cluster:
         logger.error("the worker group ended: starting it again")
         return _restarted(cluster, start)
     _without_failing(sweep_and_tell)
-    _without_failing(send_canary)
+    _without_failing(cluster.ask)
     if _without_failing(cluster.is_silent):
         logger.error("the worker group fell silent: starting it again")
         return _restarted(cluster, start)

@@ -12,7 +12,7 @@ from django_q.models import OrmQ
 from evolution.clock import database_now
 from evolution.models import WorkerBeat
 from evolution.worker import watchdog
-from evolution.worker.watchdog import SILENT_AFTER, Cluster, watch
+from evolution.worker.watchdog import SILENT_ANYWAY, Cluster, watch
 
 LONG_AGO = timedelta(seconds=50)
 
@@ -22,7 +22,7 @@ class Quiet(Cluster):
 
     def __init__(self, *, dead: bool = False) -> None:
         self.worker, self.dead, self.ended = "quiet", dead, False
-        self.started = time.monotonic() - SILENT_AFTER.total_seconds() - 1
+        self.started = time.monotonic() - 2 * SILENT_ANYWAY.total_seconds()
 
     @property
     def is_dead(self) -> bool:
@@ -66,9 +66,26 @@ def test_a_message_that_is_being_worked_on_does_not_wait(db: None) -> None:
     assert not Quiet().is_silent()
 
 
-def test_after_five_minutes_silence_counts_anyway(db: None) -> None:
-    note_beat(timedelta(minutes=6))
+def test_a_wedged_group_among_busy_ones_is_noticed_after_ninety_seconds(db: None) -> None:
+    """The others take every message, so none lies about."""
+    note_beat(timedelta(seconds=89))
+    assert not Quiet().is_silent()
+    WorkerBeat.objects.update(beat_at=database_now() - timedelta(seconds=91))
     assert Quiet().is_silent()
+
+
+def test_a_quiet_group_among_others_is_asked_by_more_canaries_than_one(db: None) -> None:
+    note_beat(timedelta(seconds=30))
+    for name in ("a", "b"):
+        WorkerBeat.objects.create(worker=name, beat_at=database_now())
+    Quiet().ask()
+    assert OrmQ.objects.count() == 6
+
+
+def test_a_group_that_was_heard_of_is_asked_once(db: None) -> None:
+    note_beat(timedelta(seconds=5))
+    Quiet().ask()
+    assert OrmQ.objects.count() == 1
 
 
 def test_a_dead_group_is_started_again_even_without_a_database(
