@@ -101,6 +101,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "PlaybookStatus": "playbooks.models.Playbook.Status",
         "BulletStatus": "playbooks.models.Bullet.Status",
         "DeltaStatus": "playbooks.models.Delta.Status",
+        "ApiKeyState": ["active", "revoked", "expired"],
         "HeldTextState": "playbooks.models.HeldText.State",
         "OutcomeStatus": "evolution.models.Outcome.Status",
         "EvolutionStatus": "evolution.models.EvolutionJob.Status",

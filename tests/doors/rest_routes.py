@@ -77,7 +77,7 @@ ROUTES = [
     Route("POST", f"{HELD}/approve", ACCOUNT, {"content": "Read the notes first."}),
     Route("POST", f"{HELD}/decline", ACCOUNT),
     Route("GET", f"{PLAYBOOK}/sources", READ),
-    Route("POST", f"{PLAYBOOK}/sources/rollback", ACCOUNT, {"source": f"key:{'0' * 32}"}),
+    Route("POST", f"{PLAYBOOK}/sources/rollback", ACCOUNT, {"source": "user:{owner}"}),
     Route("GET", f"{PLAYBOOK}/outcomes", READ),
     Route("POST", f"{PLAYBOOK}/outcomes", WRITE, {"task_description": "a", "outcome": "success"}),
     Route("GET", f"{PLAYBOOK}/metrics", READ),
@@ -107,6 +107,11 @@ class World:
     def path(self, route: Route) -> str:
         return route.path.format(**self.ids)
 
+    def body(self, route: Route) -> dict[str, Any]:
+        """The route's body with these rows where it names one."""
+        named = {k: v.format(**self.ids) for k, v in route.body.items() if isinstance(v, str)}
+        return {**route.body, **named}
+
 
 def make_world(owner: User, *, canary: str = CANARY) -> World:
     """A playbook with an outcome and a queued evolution, and an API key; the canary in each."""
@@ -117,7 +122,7 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     key, token = make_key(owner, name=f"key {canary}")
     held = make_held_text(playbook, f"Read https://{canary}.example/a first.")
     ids = {"playbook": str(playbook.pk), "job": str(job.pk), "key": str(key.pk)}
-    ids["held"] = str(held.pk)
+    ids |= {"held": str(held.pk), "owner": str(owner.pk)}
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)
 
 

@@ -34,7 +34,7 @@ def error(answer: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("route", PROTECTED, ids=str)
 def test_the_owner_is_let_in(world: World, alice: User, route: Route) -> None:
-    answer = Rest(access_token(alice)).send(route.method, world.path(route), route.body)
+    answer = Rest(access_token(alice)).send(route.method, world.path(route), world.body(route))
     if "billing" in route.path and answer.status_code == 404:
         assert error(answer)["code"] == "billing_disabled"
     else:
@@ -49,8 +49,8 @@ def test_anybody_else_gets_the_answer_for_a_missing_row(
     token = access_token(staff if identity == "staff" else charlie)
     if identity == "stranger's key":
         token = make_key(charlie)[1]
-        if "{key}" in route.path:
-            return  # a key may not ask about keys at all: tested with the scopes
+        if route.scope == "account":
+            return  # a key may not ask this at all: tested with the scopes
     rest, missing = Rest(token), World(dict.fromkeys(world.ids, str(uuid.uuid4())), "", "")
     theirs = rest.send(route.method, world.path(route), route.body)
     nobodys = rest.send(route.method, missing.path(route), route.body)
