@@ -1,0 +1,65 @@
+"""Which key a call of a model is counted for."""
+
+from uuid import uuid4
+
+from accounts.models import ApiKey, User
+from accounts.scopes import Principal
+from accounts.services import principal_for_key
+from billing.models import UsageRecord
+from evolution.engine.llm import Usage
+from evolution.models import EvolutionJob, Outcome
+from evolution.services import report_outcome, trigger_evolution
+from evolution.worker.claims import claim_job
+from evolution.worker.ledger import UsageLedger, key_behind
+from playbooks.models import Playbook
+from tests.factories import make_key
+
+
+def report(playbook: Playbook, by: Principal) -> Outcome:
+    made = report_outcome(playbook=playbook, by=by, task_description="x", outcome="success")
+    return made.outcome
+
+
+def agent(user: User) -> tuple[ApiKey, Principal]:
+    key, token = make_key(user)
+    return key, principal_for_key(token)
+
+
+def test_a_reflection_counts_for_the_key_that_reported(alice: User, playbook: Playbook) -> None:
+    key, by = agent(alice)
+    outcome = report(playbook, by)
+    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    assert key_behind(f"reflect:{outcome.pk}", job_id=job.pk) == key.pk
+    assert key_behind("curate", job_id=job.pk) is None
+
+
+def test_other_calls_count_for_the_key_that_triggered(alice: User, playbook: Playbook) -> None:
+    key, by = agent(alice)
+    report(playbook, Principal.of(alice))
+    job = trigger_evolution(playbook=playbook, by=by).job
+    assert (job.triggered_by, job.triggered_key) == (alice, key)
+    assert key_behind("curate", job_id=job.pk) == key.pk
+
+
+def test_the_report_that_makes_an_evolution_due_has_triggered_it(
+    alice: User, playbook: Playbook
+) -> None:
+    key, by = agent(alice)
+    for _ in range(5):
+        report(playbook, by)
+    assert EvolutionJob.objects.get().triggered_key == key
+
+
+def test_a_trainings_samples_count_for_no_key(db: None) -> None:
+    assert key_behind("reflect:17", job_id=uuid4()) is None
+    assert key_behind("generate:17", job_id=uuid4()) is None
+
+
+def test_the_ledger_writes_the_key_down(alice: User, playbook: Playbook) -> None:
+    key, by = agent(alice)
+    report(playbook, by)
+    job = trigger_evolution(playbook=playbook, by=by).job
+    claim = claim_job(str(job.pk))
+    assert claim is not None
+    UsageLedger(claim)._admit("curate", "curate", "gpt-4o-mini", Usage())
+    assert UsageRecord.objects.get().api_key_id == key.pk

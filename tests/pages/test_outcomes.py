@@ -1,0 +1,136 @@
+"""Outcomes at their pages: who reported, filters in the URL, and what was made of each."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from accounts.scopes import Principal
+from evolution.models import EvolutionJob, Outcome, Reflection
+from evolution.services import report_outcome
+from playbooks.models import Playbook
+from tests.factories import make_key, make_outcome
+from tests.pages.world import World
+from tests.rest import Rest
+
+
+def listed(client: Client, playbook: Playbook, query: str) -> int:
+    page = client.get(f"{playbook.get_absolute_url()}/outcomes?{query}").context["page"]
+    count: int = page.paginator.count
+    return count
+
+
+def report_by(client: str, playbook: Playbook, user: User, **fields: Any) -> Outcome:
+    by = Principal.of(user).with_client(client)
+    sent: dict[str, Any] = {"task_description": "Make it green", "outcome": "success"} | fields
+    return report_outcome(playbook=playbook, by=by, **sent).outcome
+
+
+def test_the_filters_of_the_url_join(owner: Client, alice: User, playbook: Playbook) -> None:
+    report_by("claude-code 2.1", playbook, alice, signal="test")
+    report_by("codex 0.9", playbook, alice, outcome="failure", signal="test")
+    make_outcome(playbook, alice)
+    counts = {
+        query: listed(owner, playbook, query)
+        for query in (
+            "client=codex+0.9",
+            "client=-",
+            "signal=test",
+            "signal=test&status=failure",
+            "version=1",
+            "version=2",
+        )
+    }
+    assert list(counts.values()) == [1, 1, 2, 1, 3, 0]
+
+
+@pytest.mark.parametrize("query", ["signal=x", "version=-1", "version=x", "client=x", "status=x"])
+def test_a_word_that_is_no_filter_filters_nothing(
+    owner: Client, alice: User, playbook: Playbook, query: str
+) -> None:
+    make_outcome(playbook, alice)
+    assert listed(owner, playbook, query) == 1
+
+
+def test_a_filter_that_fits_nothing_shows_the_way_back(owner: Client, playbook: Playbook) -> None:
+    page = owner.get(f"{playbook.get_absolute_url()}/outcomes?status=failure").content.decode()
+    assert "No outcome fits this filter" in page
+
+
+def test_links_to_states_keep_the_other_filters(owner: Client, playbook: Playbook) -> None:
+    page = owner.get(f"{playbook.get_absolute_url()}/outcomes?signal=test").content.decode()
+    assert 'href="?signal=test&amp;status=failure"' in page
+
+
+def test_pages_of_a_list_keep_the_filter(owner: Client, alice: User, playbook: Playbook) -> None:
+    made = make_outcome(playbook, alice)
+    Outcome.objects.bulk_create(
+        Outcome(playbook=playbook, version=made.version, status="failure", task_description="x")
+        for _ in range(60)
+    )
+    page = owner.get(f"{playbook.get_absolute_url()}/outcomes?status=failure").content.decode()
+    assert 'href="?status=failure&amp;page=2"' in page
+
+
+def test_the_program_that_reported_over_rest_is_shown(
+    owner: Client, alice: User, playbook: Playbook
+) -> None:
+    rest = Rest(make_key(alice)[1])
+    sent = {"task_description": "x", "outcome": "success"}
+    rest.post(f"/playbooks/{playbook.pk}/outcomes", sent, User_Agent="ci-bot/1.2 (x)")
+    outcome = Outcome.objects.get()
+    assert outcome.client == "ci-bot 1.2"
+    assert "ci-bot 1.2" in owner.get(outcome.get_absolute_url()).content.decode()
+
+
+def test_a_programs_name_is_text_and_short(owner: Client, alice: User, playbook: Playbook) -> None:
+    outcome = report_by(f"<b>\x00\n{'x' * 200}", playbook, alice)
+    assert len(outcome.client) == 100
+    page = owner.get(outcome.get_absolute_url()).content.decode()
+    assert "&lt;b&gt;" in page
+
+
+def test_the_trace_is_folded(owner: Client, world: World) -> None:
+    page = owner.get(world.outcome.get_absolute_url()).content.decode()
+    assert '<details class="fold"><summary>Show the trace' in page
+
+
+def test_what_was_made_of_an_outcome_is_on_its_page(owner: Client, world: World) -> None:
+    page = owner.get(world.outcome.get_absolute_url()).content.decode()
+    assert "Run the linter before the tests." in page.split('id="reflection"')[1]
+    assert "Edits based on it" in page
+    assert "str-00001" in page
+
+
+def test_a_reflection_is_shown_before_its_evolution_is_published(
+    owner: Client, alice: User, playbook: Playbook
+) -> None:
+    outcome = make_outcome(playbook, alice)
+    job = EvolutionJob.objects.create(playbook=playbook, trigger="manual", status="running")
+    Reflection.objects.create(job=job, outcome=outcome, content={"key_insight": "Ask first."})
+    page = owner.get(outcome.get_absolute_url()).content.decode()
+    assert "Ask first." in page
+    assert "not yet part of a version" in page
+
+
+def test_an_evolution_says_which_outcomes_gave_no_reflection(
+    owner: Client, alice: User, playbook: Playbook
+) -> None:
+    outcome = make_outcome(playbook, alice, task_description="A task that no model understood")
+    job = EvolutionJob.objects.create(
+        playbook=playbook,
+        trigger="manual",
+        status="completed",
+        left_out={str(outcome.pk): "The model's answer was no JSON."},
+    )
+    page = owner.get(job.get_absolute_url()).content.decode()
+    assert "A task that no model understood" in page
+    assert "answer was no JSON" in page
+
+
+def test_pages_and_rest_count_attempts_alike(owner: Client, alice: User, world: World) -> None:
+    EvolutionJob.objects.filter(pk=world.queued.pk).update(attempt=2)
+    page = " ".join(owner.get(world.queued.get_absolute_url()).content.decode().split())
+    assert "<dt>Failed attempts</dt><dd>2 <small>of 5</small></dd>" in page
+    assert Rest.of(alice).get(f"/evolutions/{world.queued.pk}").json()["attempt"] == 2
