@@ -13,6 +13,23 @@ if TYPE_CHECKING:
 
 STUCK_AFTER = timedelta(minutes=5)
 """A sweep every 10 s finds what a dead worker left: what is this late needs a person."""
+JOB_STATES = (
+    ("stuck", "stuck"),
+    ("queue", "in the queue"),
+    ("waiting", "waiting for a later try"),
+    ("running", "running"),
+    ("failed_today", "failed today"),
+    ("failed", "failed"),
+    ("poison", "poison: killed its workers"),
+    ("cancelled", "cancelled"),
+    ("completed", "completed"),
+)
+"""What staff asks for, and how it is called; see JobQuerySet.in_state."""
+
+
+def midnight(now: datetime) -> datetime:
+    """When today began, in UTC like every time here."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 class OutcomeQuerySet(OwnedQuerySet["Outcome"]):
@@ -68,6 +85,23 @@ class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
         silent = Q(lease_expires_at__lt=late) | Q(deadline_at__lt=late)
         unheard = Q(next_attempt_at__lt=late) | Q(next_attempt_at=None, updated_at__lt=late)
         return self.filter(Q(status="running") & silent | Q(status="queued") & unheard)
+
+    def in_state(self, state: str, now: datetime) -> Self:
+        """The rows of one of JOB_STATES; all of them for another word."""
+        match state:
+            case "stuck":
+                return self.stuck(now)
+            case "queue":
+                return self.due(now)
+            case "waiting":
+                return self.waiting(now)
+            case "failed_today":
+                return self.filter(status="failed", completed_at__gte=midnight(now))
+            case "poison":
+                return self.filter(status="failed", error_code="poison")
+            case "running" | "failed" | "cancelled" | "completed":
+                return self.filter(status=state)
+        return self
 
 
 class AdaptationQuerySet(OwnedQuerySet["AdaptationRun"]):

@@ -1,4 +1,4 @@
-"""Outcomes that no evolution would take up again by itself, or should not: staff decides."""
+"""What would wait, or stay set aside, until a person says otherwise: staff decides."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -9,12 +9,16 @@ from django.db.models import Q
 from accounts.audit import record
 from accounts.errors import Conflict
 from accounts.scopes import Principal
-from evolution.models import EvolutionJob, Outcome
+from evolution.clock import database_now
+from evolution.jobs import ring
+from evolution.models import EvolutionJob, Outcome, ProviderLine
 from evolution.services import lock_active, pending_count
 from evolution.triggers import trigger_if_due
 from playbooks.models import Playbook
 
 ENDED = Q(job=None) | Q(job__status__in=("completed", "failed", "cancelled"), job__training=None)
+NOTHING = "nothing_to_redrive"
+AT_ONCE = 200
 STRANDED = Q(processed_at=None) & (~Q(set_aside_reason="") | Q(job__isnull=False)) & ENDED
 
 
@@ -36,9 +40,6 @@ def redrive_outcomes(*, playbook: Playbook, by: Principal, outcome_ids: Collecti
         record(action="redrive_outcomes", by=by, subject=locked, owner=owner, outcomes=changed)
         trigger_if_due(locked, pending=pending_count(locked), by=by)
     return changed
-
-
-NOTHING = "nothing_to_redrive"
 
 
 def redrive_evolution(*, job: EvolutionJob, by: Principal) -> int:
@@ -66,3 +67,35 @@ def set_aside_outcome(*, outcome: Outcome, by: Principal) -> Outcome:
         record(action="set_aside_outcome", by=by, subject=outcome, owner=owner)
     outcome.refresh_from_db()
     return outcome
+
+
+def hasten_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
+    """The waiting job is due now. Raises Conflict (`not_waiting`) for one that does not wait."""
+    with transaction.atomic():
+        now = database_now()
+        rows = EvolutionJob.objects.waiting(now).filter(pk=job.pk, training=None)
+        if not rows.update(next_attempt_at=None):
+            raise Conflict("This evolution does not wait for a later try.", code="not_waiting")
+        ring(job.pk, now=now)
+        owner = job.playbook.owner_id
+        record(action="hasten_evolution", by=by, subject=job, owner=owner)
+    job.refresh_from_db()
+    return job
+
+
+def reopen_line(*, line: ProviderLine, by: Principal) -> int:
+    """The next call to this provider is made, and jobs that wait for it are due; how many.
+
+    For a provider, a key or a model that was mended: the breaker's own probe would come later.
+    """
+    with transaction.atomic():
+        now = database_now()
+        rows = ProviderLine.objects.filter(pk=line.pk)
+        rows.update(pause=0, open_until=None, probe_until=None, code="")
+        waiting = EvolutionJob.objects.waiting(now).filter(wait_line=line.pk, training=None)
+        ids = list(waiting.values_list("pk", flat=True)[:AT_ONCE])
+        EvolutionJob.objects.filter(pk__in=ids).update(next_attempt_at=None)
+        for job_id in ids:
+            ring(job_id, now=now)
+        record(action="reopen_line", by=by, subject=line, jobs=len(ids))
+    return len(ids)

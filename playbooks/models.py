@@ -57,6 +57,8 @@ class Playbook(Row):
     cloned_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="clones"
     )
+    starter_file = models.CharField(max_length=60, blank=True, help_text="that a starter follows")
+    starter_edited = models.BooleanField(default=False, help_text="by staff: follows no more")
 
     objects = PlaybookQuerySet.as_manager()
 

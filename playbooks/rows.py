@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from accounts.errors import Conflict, NotFound
+from accounts.scopes import Principal
 from playbooks.document import Document, Section, parse
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.models import Section as SectionRow
@@ -34,11 +35,11 @@ def lock_playbook(playbook: Playbook) -> None:
         raise NotFound("playbook", PlaybookQuerySet.missing_hint) from None
 
 
-def refuse_fixed(playbook: Playbook) -> None:
-    """Raise Conflict for a playbook that does not take edits: archived, or a starter."""
+def refuse_fixed(playbook: Playbook, by: Principal | None = None) -> None:
+    """Raise Conflict for a playbook that takes no edits: archived, or a starter unless of staff."""
     if playbook.is_archived:
         raise Conflict("This playbook is archived. Restore it to change it.", code="archived")
-    if playbook.is_starter:
+    if playbook.is_starter and not (by and by.user.is_staff):
         raise Conflict("A starter changes with its file. Clone it to edit.", code="starter")
 
 

@@ -19,6 +19,7 @@ FOLDER = Path(__file__).resolve().parent / "starters"
 
 @dataclass(frozen=True)
 class Starter:
+    file: str
     name: str
     description: str
     text: str
@@ -27,7 +28,8 @@ class Starter:
 def load_starters(folder: Path = FOLDER) -> int:
     """Every file is a starter playbook; a changed file is its next version. How many changed.
 
-    Raises DocumentError with the line for a file that is no playbook.
+    A starter that staff has edited stays as it is. Raises DocumentError with the line for a file
+    that is no playbook.
     """
     return sum(_load_once(read_starter(path)) for path in sorted(folder.glob("*.md")))
 
@@ -44,17 +46,20 @@ def read_starter(path: Path) -> Starter:
     """A file: `name:` and `description:` between two lines of `---`, then ACE text."""
     _, front, text = path.read_text(encoding="utf-8").split("---\n", 2)
     fields = dict(line.split(": ", 1) for line in front.strip().splitlines())
-    return Starter(clean_name(fields["name"]), clean_description(fields["description"]), text)
+    name, description = clean_name(fields["name"]), clean_description(fields["description"])
+    return Starter(path.stem, name, description, text)
 
 
 def _load(starter: Starter) -> bool:
     """True when a row was made or changed."""
     with transaction.atomic():
-        playbook = Playbook.objects.starters().filter(name=starter.name).first()
+        playbook = _found(starter)
         if playbook is None:
             _create(starter, parse(starter.text))
             return True
         lock_playbook(playbook)
+        if playbook.starter_edited:
+            return False
         sections = sections_of(playbook)
         document = parse(starter.text, sections=sections)
         if document.sections != sections:
@@ -66,12 +71,23 @@ def _load(starter: Starter) -> bool:
         return _follow(playbook, document) or renamed
 
 
+def _found(starter: Starter) -> Playbook | None:
+    """By its file, so that a new name is no new starter; by its name before files were kept."""
+    starters = Playbook.objects.starters()
+    known = starters.filter(starter_file=starter.file).first()
+    if known is not None:
+        return known
+    starters.filter(starter_file="", name=starter.name).update(starter_file=starter.file)
+    return starters.filter(starter_file=starter.file).first()
+
+
 def _create(starter: Starter, document: Document) -> None:
     start_playbook(
         owner=None,
         name=starter.name,
         description=starter.description,
         source=Playbook.Source.STARTER,
+        starter_file=starter.file,
         result=begin(document, reason="Starter."),
         reason=Version.Reason.IMPORT,
     )

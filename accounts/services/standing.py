@@ -1,5 +1,7 @@
 """What staff can do with people: let them in or not, and ask for a second factor."""
 
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.db import transaction
 from django.utils import timezone
 
@@ -20,7 +22,7 @@ def disable_user(*, user: User, by: Principal) -> User:
     _refuse_above(user, by)
     with transaction.atomic():
         _set(user, by, "disable_user", is_active=False)
-        RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+        _end(user)
     return user
 
 
@@ -39,6 +41,38 @@ def require_second_factor(*, user: User, by: Principal, required: bool = True) -
     with transaction.atomic():
         _set(user, by, action, second_factor_required=required)
     return user
+
+
+def remove_second_factors(*, user: User, by: Principal) -> int:
+    """The person logs in with the password alone, for a lost device; how many factors are gone.
+
+    Raises Forbidden.
+    """
+    _refuse_above(user, by)
+    with transaction.atomic():
+        gone, _ = Authenticator.objects.filter(user=user).delete()
+        record(action="remove_second_factors", by=by, subject=user, owner=user, factors=gone)
+    return gone
+
+
+def end_all_sessions(*, user: User, by: Principal) -> int:
+    """Every browser and program of this person has to log in again; API keys stay.
+
+    Returns how many browsers. Raises Forbidden.
+    """
+    _refuse_above(user, by)
+    with transaction.atomic():
+        ended = _end(user)
+        record(action="end_all_sessions", by=by, subject=user, owner=user, ended=ended)
+    return ended
+
+
+def _end(user: User) -> int:
+    sessions = list(UserSession.objects.filter(user=user))
+    for session in sessions:
+        session.end()
+    RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    return len(sessions)
 
 
 def _set(user: User, by: Principal, action: str, **fields: bool) -> None:

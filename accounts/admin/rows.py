@@ -1,0 +1,58 @@
+"""Rows that the platform writes: staff look, search, export, and act through actions only."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.contrib import messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from accounts.admin.export import CsvExport
+from accounts.errors import AceError
+from accounts.scopes import Principal
+
+M = TypeVar("M", bound=Model)
+
+
+class MachineRows(CsvExport):
+    show_full_result_count = False
+    list_per_page = 50
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        # Without a row it is what actions ask for; the form of a row is never writable.
+        return obj is None and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+def act_on(
+    request: HttpRequest, rows: QuerySet[M], act: Callable[[M], object], *, one: str, many: str
+) -> None:
+    """Call a service for each row; say how many changed, and why the others did not.
+
+    `one` and `many` say what became of them: "key revoked", "keys revoked".
+    """
+    changed = 0
+    for row in rows:
+        try:
+            act(row)
+            changed += 1
+        except AceError as error:
+            messages.warning(request, f"{row}: {error.message}")
+    level = messages.SUCCESS if changed else messages.WARNING
+    messages.add_message(request, level, f"{changed} {one if changed == 1 else many}.")
+
+
+def principal_of(request: HttpRequest) -> Principal:
+    """Who acts: the admin lets only users in."""
+    return Principal.of(request.user)  # type: ignore[arg-type]  # not anonymous, as said above
+
+
+def shortened(text: str) -> str:
+    """The first line's beginning, for a cell of a list."""
+    line = text.strip().splitlines()[0] if text.strip() else ""
+    return line if len(line) <= 70 else f"{line[:69]}…"

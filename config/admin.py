@@ -1,0 +1,89 @@
+"""What the apps that we build on bring into the admin: shown without secrets, or not at all.
+
+The last admin module that Django loads, so that it finds what it takes away.
+"""
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django_q.models import Failure, OrmQ, Schedule, Success
+
+from accounts.admin import MachineRows, act_on, principal_of
+from accounts.models import User
+from accounts.services import standing
+
+# Not used by us: an address is a field of the user, and the sweep needs no schedule.
+for unused in (EmailAddress, Schedule, Success, Failure, OrmQ, Authenticator, UserSession):
+    admin.site.unregister(unused)
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(MachineRows):
+    """That there is a second factor, and when it was used; never its secret."""
+
+    list_display = ("type", "user", "created_at", "last_used_at")
+    list_filter = ("type",)
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+    exclude = ("data",)
+    actions = ("remove",)
+
+    @admin.action(description="Remove all factors of these people (lost device)")
+    def remove(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        who = principal_of(request)
+        act_on(
+            request,
+            User.objects.filter(pk__in=rows.values("user_id")),
+            lambda user: standing.remove_second_factors(user=user, by=who),
+            one="person has no second factor any more",
+            many="people have no second factor any more",
+        )
+
+
+@admin.register(UserSession)
+class UserSessionAdmin(MachineRows):
+    """Where people are logged in; without the key that a browser could use."""
+
+    list_display = ("user", "ip", "program", "created_at", "last_seen_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email", "ip")
+    exclude = ("session_key", "data")
+    actions = ("end",)
+
+    @admin.display(description="browser")
+    def program(self, session: Any) -> str:
+        return str(session.user_agent)[:80]
+
+    @admin.action(description="Log these people out everywhere")
+    def end(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        who = principal_of(request)
+        act_on(
+            request,
+            User.objects.filter(pk__in=rows.values("user_id")),
+            lambda user: standing.end_all_sessions(user=user, by=who),
+            one="person is logged out",
+            many="people are logged out",
+        )
+
+
+@admin.register(OrmQ)
+class QueueAdmin(MachineRows):
+    """Messages that only wake a worker up: without their content, which is signed code to run."""
+
+    list_display = ("id", "lock")
+    exclude = ("payload",)
+    ordering = ("lock",)
+
+
+@admin.register(Failure)
+class FailureAdmin(MachineRows):
+    """Tasks that raised, which ours do not: a row here is a fault of ours. Content is left out."""
+
+    list_display = ("func", "started", "stopped", "attempt_count")
+    exclude = ("args", "kwargs", "result", "hook")
+    search_fields = ("func",)

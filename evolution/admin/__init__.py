@@ -1,0 +1,5 @@
+"""Staff's view of the loop: what is stuck, what failed and why; retry, cancel, redrive."""
+
+from evolution.admin import jobs, loop
+
+__all__ = ["jobs", "loop"]

@@ -1,0 +1,156 @@
+"""Staff's view of evolutions: what is wrong today, and what can be done about it."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, Max, Min, QuerySet, Sum
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.html import format_html_join
+
+from accounts.admin import MachineRows, act_on, principal_of
+from accounts.links import link_to, list_address
+from billing.models import UsageRecord
+from evolution import redriving, services
+from evolution.clock import database_now
+from evolution.models import EvolutionJob
+from evolution.querysets import JOB_STATES
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(JOB_STATES)
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.in_state(self.value() or "", database_now())
+
+
+@admin.register(EvolutionJob)
+class EvolutionJobAdmin(MachineRows):
+    list_display = ("status", "reason", "playbook", "phase", "tries", "next_attempt_at", "made")
+    list_display_links = ("status",)
+    list_filter = (StateFilter, "trigger", "engine")
+    list_select_related = ("playbook",)
+    date_hierarchy = "created_at"
+    search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")
+    actions = ("retry", "hasten", "cancel", "redrive")
+    readonly_fields = ("reason", "timeline", "see")
+    fieldsets = (
+        (None, {"fields": ("status", "reason", "playbook", "see", "timeline")}),
+        (
+            "Tries and waits",
+            {"fields": ("attempt", "rescues", "waits", "next_attempt_at", "wait_reason")},
+        ),
+        (
+            "Who works on it",
+            {"fields": ("phase", "fence", "lease_expires_at", "heartbeat_at", "deadline_at")},
+        ),
+        (
+            "How it began",
+            {"fields": ("trigger", "triggered_by", "training", "from_version", "rung_at")},
+        ),
+        (
+            "What came of it",
+            {"fields": ("to_version", "outcomes_processed", "left_out", "token_totals")},
+        ),
+        (
+            "With what",
+            {"fields": ("engine", "prompt_versions", "ace_core_version", "config_hash")},
+        ),
+    )
+    csv_columns = (
+        *("id", "status", "error_code", "wait_reason", "playbook_id", "playbook__owner__email"),
+        *("trigger", "phase", "attempt", "rescues", "outcomes_processed", "engine"),
+        *("created_at", "started_at", "completed_at"),
+    )
+
+    @admin.display(description="reason", ordering="error_code")
+    def reason(self, job: EvolutionJob) -> str:
+        """Why it waits or failed: the sentence that its owner reads as well."""
+        return job.wait_reason or f"{job.error_code} {job.error_message}".strip() or "–"
+
+    @admin.display(description="tries / rescues")
+    def tries(self, job: EvolutionJob) -> str:
+        return f"{job.attempt} / {job.rescues}"
+
+    @admin.display(ordering="created_at")
+    def made(self, job: EvolutionJob) -> datetime:
+        return job.created_at
+
+    @admin.display(description="go to")
+    def see(self, job: EvolutionJob) -> str:
+        found = [
+            (list_address("evolution_outcome", job__id__exact=job.pk), "outcomes bound to it"),
+            (list_address("evolution_reflection", q=job.pk), "reflections"),
+            (list_address("playbooks_delta", q=job.pk), "deltas"),
+            (list_address("billing_usagerecord", q=job.pk), "calls of models"),
+            (list_address("accounts_auditentry", q=job.pk), "audit log"),
+        ]
+        links = format_html_join(" · ", '<a href="{}">{}</a>', found)
+        version = link_to("playbooks_version", job.to_version_id, "its version")
+        return links + " · " + version if job.to_version_id else links
+
+    @admin.display(description="timeline")
+    def timeline(self, job: EvolutionJob) -> str:
+        calls = UsageRecord.objects.filter(job_id=job.pk).order_by().values("operation")
+        phases = calls.annotate(
+            calls=Count("pk"),
+            began=Min("created_at"),
+            ended=Max("updated_at"),
+            tokens=Sum("total_tokens"),
+            cost=Sum("cost_usd"),
+        ).order_by("began")
+        context = {"job": job, "phases": phases, "moments": moments(job)}
+        return render_to_string("admin/evolution/timeline.html", context)
+
+    @admin.action(description="Try again (failed or cancelled)", permissions=["change"])
+    def retry(self, request: HttpRequest, rows: QuerySet[EvolutionJob]) -> None:
+        one, many = "evolution queued again", "evolutions queued again"
+        self._each(request, rows, services.retry_evolution, one, many)
+
+    @admin.action(description="Try now (waiting for a later try)", permissions=["change"])
+    def hasten(self, request: HttpRequest, rows: QuerySet[EvolutionJob]) -> None:
+        one, many = "evolution is due now", "evolutions are due now"
+        self._each(request, rows, redriving.hasten_evolution, one, many)
+
+    @admin.action(description="Cancel (queued or running)", permissions=["change"])
+    def cancel(self, request: HttpRequest, rows: QuerySet[EvolutionJob]) -> None:
+        one, many = "evolution cancelled", "evolutions cancelled"
+        self._each(request, rows, services.cancel_evolution, one, many)
+
+    @admin.action(description="Redrive the outcomes it set aside", permissions=["change"])
+    def redrive(self, request: HttpRequest, rows: QuerySet[EvolutionJob]) -> None:
+        one = "evolution has its outcomes pending again"
+        many = "evolutions have their outcomes pending again"
+        self._each(request, rows, redriving.redrive_evolution, one, many)
+
+    def _each(
+        self,
+        request: HttpRequest,
+        rows: QuerySet[EvolutionJob],
+        service: Callable[..., object],
+        one: str,
+        many: str,
+    ) -> None:
+        who = principal_of(request)
+        act_on(request, rows, lambda row: service(job=row, by=who), one=one, many=many)
+
+
+def moments(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:
+    """What happened when, and how long after it was made."""
+    named = (
+        ("made", job.created_at),
+        ("queue told", job.rung_at),
+        ("first taken up", job.started_at),
+        ("last sign of life", job.heartbeat_at),
+        ("asked to stop", job.cancel_requested_at),
+        ("ended", job.completed_at),
+        ("next try", job.next_attempt_at),
+    )
+    found = [(name, at, at - job.created_at) for name, at in named if at is not None]
+    return sorted(found, key=lambda moment: moment[1])

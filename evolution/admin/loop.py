@@ -1,0 +1,153 @@
+"""Staff's view of what agents reported and what the worker made of it."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from accounts.admin import MachineRows, act_on, principal_of, shortened
+from accounts.errors import AceError
+from evolution import redriving
+from evolution.models import AdaptationRun, Outcome, ProviderLine, Reflection, WorkerBeat
+from playbooks.models import Playbook
+
+
+class OutcomeStateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("pending", "pending"),
+            ("set_aside", "set aside"),
+            ("taken", "taken up"),
+            ("processed", "processed"),
+        ]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "pending":
+                return rows & Outcome.objects.pending()
+            case "set_aside":
+                return rows.exclude(set_aside_reason="")
+            case "taken":
+                return rows.filter(processed_at=None).exclude(job=None)
+            case "processed":
+                return rows.exclude(processed_at=None)
+        return rows
+
+
+@admin.register(Outcome)
+class OutcomeAdmin(MachineRows):
+    list_display = ("state", "status", "task", "playbook", "signal", "version", "reported")
+    list_display_links = ("state", "task")
+    list_filter = (OutcomeStateFilter, "status", "signal")
+    list_select_related = ("playbook", "version")
+    date_hierarchy = "created_at"
+    search_fields = (
+        *("=id", "task_description", "playbook__name", "=playbook__id"),
+        *("playbook__owner__email", "=api_key__prefix"),
+    )
+    actions = ("redrive", "set_aside")
+    exclude = ("request_hash",)
+    csv_columns = (
+        *("id", "created_at", "playbook_id", "playbook__owner__email", "status", "signal"),
+        *("version__number", "version_assumed", "api_key__prefix", "failures"),
+        *("set_aside_reason", "job_id", "processed_at"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Outcome]:
+        # A page of a list of many rows: the long texts stay where they are.
+        return super().get_queryset(request).defer("reasoning_trace", "notes", "reflection_data")
+
+    @admin.display(ordering="processed_at")
+    def state(self, outcome: Outcome) -> str:
+        if outcome.processed_at:
+            return "processed"
+        if outcome.set_aside_reason:
+            return f"set aside: {outcome.set_aside_reason[:60]}"
+        return "taken up" if outcome.job_id else "pending"
+
+    @admin.display(ordering="task_description")
+    def task(self, outcome: Outcome) -> str:
+        return shortened(outcome.task_description)
+
+    @admin.display(ordering="created_at")
+    def reported(self, outcome: Outcome) -> Any:
+        return outcome.created_at
+
+    @admin.action(description="Redrive: pending again", permissions=["change"])
+    def redrive(self, request: HttpRequest, rows: QuerySet[Outcome]) -> None:
+        """One call for each playbook, which locks it once."""
+        found: dict[Any, list[Any]] = {}
+        for playbook_id, pk in rows.values_list("playbook_id", "pk"):
+            found.setdefault(playbook_id, []).append(pk)
+        changed, who = 0, principal_of(request)
+        for playbook in Playbook.objects.filter(pk__in=found):
+            try:
+                ids = found[playbook.pk]
+                changed += redriving.redrive_outcomes(playbook=playbook, by=who, outcome_ids=ids)
+            except AceError as error:
+                messages.warning(request, f"{playbook}: {error.message}")
+        word = "outcome is" if changed == 1 else "outcomes are"
+        messages.add_message(
+            request,
+            messages.SUCCESS if changed else messages.WARNING,
+            f"{changed} {word} pending again.",
+        )
+
+    @admin.action(description="Set aside: no evolution takes it up", permissions=["change"])
+    def set_aside(self, request: HttpRequest, rows: QuerySet[Outcome]) -> None:
+        who = principal_of(request)
+        act_on(
+            request,
+            rows.select_related("playbook"),
+            lambda row: redriving.set_aside_outcome(outcome=row, by=who),
+            one="outcome set aside",
+            many="outcomes set aside",
+        )
+
+
+@admin.register(Reflection)
+class ReflectionAdmin(MachineRows):
+    list_display = ("created_at", "job", "outcome", "attempt", "tokens")
+    list_select_related = ("job", "outcome")
+    date_hierarchy = "created_at"
+    search_fields = ("=job__id", "=outcome__id")
+
+
+@admin.register(AdaptationRun)
+class AdaptationRunAdmin(MachineRows):
+    list_display = ("status", "stop_reason", "playbook", "kind", "created_at", "completed_at")
+    list_filter = ("status", "kind")
+    list_select_related = ("playbook",)
+    date_hierarchy = "created_at"
+    search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")
+
+
+@admin.register(ProviderLine)
+class ProviderLineAdmin(MachineRows):
+    list_display = ("code", "label", "pause", "open_until", "probe_until", "updated_at")
+    list_display_links = ("label",)
+    ordering = ("-updated_at",)
+    exclude = ("key",)
+    search_fields = ("label", "code")
+    actions = ("reopen",)
+
+    @admin.action(description="Let the next call try, and its jobs", permissions=["change"])
+    def reopen(self, request: HttpRequest, rows: QuerySet[ProviderLine]) -> None:
+        who = principal_of(request)
+        act_on(
+            request,
+            rows,
+            lambda line: redriving.reopen_line(line=line, by=who),
+            one="line to a provider is open",
+            many="lines to providers are open",
+        )
+
+
+@admin.register(WorkerBeat)
+class WorkerBeatAdmin(MachineRows):
+    list_display = ("worker", "beat_at")
+    ordering = ("-beat_at",)

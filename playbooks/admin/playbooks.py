@@ -1,0 +1,114 @@
+"""Staff's view of playbooks, with a roll back that shows first what it would change."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+from django.utils.html import format_html_join
+from django.views.decorators.http import require_POST
+
+from accounts.admin import MachineRows, act_on, principal_of
+from accounts.links import list_address
+from playbooks import services
+from playbooks.admin.rolling_back import RollBackPage
+from playbooks.admin.starters import StarterPages
+from playbooks.models import Playbook
+
+
+@admin.register(Playbook)
+class PlaybookAdmin(RollBackPage, StarterPages, MachineRows):
+    list_display = ("status", "name", "owner", "version", "bullets", "pending", "evolved")
+    list_display_links = ("name",)
+    list_filter = ("status", "source")
+    list_select_related = ("owner", "current_version")
+    date_hierarchy = "created_at"
+    search_fields = ("name", "owner__email", "=id")
+    actions = ("archive", "restore")
+    readonly_fields = ("see",)
+    fieldsets = (
+        (None, {"fields": ("name", "description", "owner", "status", "current_version", "see")}),
+        (
+            "Settings",
+            {"fields": ("token_budget", "outcome_threshold", "time_threshold_hours")},
+        ),
+        (
+            "Where it comes from",
+            {"fields": ("source", "cloned_from", "starter_file", "starter_edited")},
+        ),
+    )
+    csv_columns = (
+        *("id", "name", "owner__email", "status", "source", "current_version__number"),
+        *("bullet_count", "outcome_count", "pending_outcomes", "created_at", "updated_at"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Playbook]:
+        rows = Playbook.objects.with_counts().with_last_evolution()
+        return rows.order_by(*self.get_ordering(request))
+
+    @admin.display(ordering="current_version__number")
+    def version(self, playbook: Playbook) -> Any:
+        return playbook.current_version.number if playbook.current_version else None
+
+    @admin.display(ordering="bullet_count")
+    def bullets(self, playbook: Any) -> int:
+        return int(playbook.bullet_count)
+
+    @admin.display(description="pending outcomes", ordering="pending_outcomes")
+    def pending(self, playbook: Any) -> int:
+        return int(playbook.pending_outcomes)
+
+    @admin.display(description="last evolution", ordering="last_evolution")
+    def evolved(self, playbook: Any) -> Any:
+        return playbook.last_evolution
+
+    @admin.display(description="its rows")
+    def see(self, playbook: Playbook) -> str:
+        lists = (
+            ("versions", "playbooks_version"),
+            ("deltas", "playbooks_delta"),
+            ("bullets", "playbooks_bullet"),
+            ("held texts", "playbooks_heldtext"),
+            ("outcomes", "evolution_outcome"),
+            ("evolutions", "evolution_evolutionjob"),
+            ("calls of models", "billing_usagerecord"),
+            ("audit log", "accounts_auditentry"),
+        )
+        found = ((list_address(model, q=playbook.pk), text) for text, model in lists)
+        return format_html_join(" · ", '<a href="{}">{}</a>', found)
+
+    @admin.action(description="Archive", permissions=["change"])
+    def archive(self, request: HttpRequest, rows: QuerySet[Playbook]) -> None:
+        who = principal_of(request)
+        act_on(
+            request,
+            rows.filter(status="active"),
+            lambda row: services.archive_playbook(playbook=row, by=who),
+            one="playbook archived",
+            many="playbooks archived",
+        )
+
+    @admin.action(description="Restore", permissions=["change"])
+    def restore(self, request: HttpRequest, rows: QuerySet[Playbook]) -> None:
+        who = principal_of(request)
+        act_on(
+            request,
+            rows.filter(status="archived"),
+            lambda row: services.restore_playbook(playbook=row, by=who),
+            one="playbook restored",
+            many="playbooks restored",
+        )
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_POST(self.load_starters))
+        return [path("load-starters/", view, name="load_starters"), *super().get_urls()]
+
+    def load_starters(self, request: HttpRequest) -> HttpResponse:
+        """Load what the release brings; doing it again changes nothing."""
+        if self.has_change_permission(request):
+            changed = services.load_starters()
+            word = "starter" if changed == 1 else "starters"
+            messages.success(request, f"{changed} {word} loaded or changed.")
+        return redirect("admin:playbooks_playbook_changelist")
