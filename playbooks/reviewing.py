@@ -46,7 +46,7 @@ def approve_held_text(*, held: HeldText, by: Principal, content: str = "") -> Ap
         held.decide(state=HeldText.State.APPROVED, by=by.user, now=timezone.now())
         held.version = publication.version
         held.save(update_fields=["state", "decided_by", "decided_at", "version", "updated_at"])
-        record(action="approve_held_text", by=by, subject=playbook, owner=playbook.owner)
+        record(action="approve_held_text", by=by, subject=playbook, owner=playbook.owner_id)
     assert publication.version is not None  # noqa: S101 - refused above
     return Approved(held, publication.version)
 
@@ -58,7 +58,7 @@ def decline_held_text(*, held: HeldText, by: Principal) -> HeldText:
         held.decide(state=HeldText.State.DECLINED, by=by.user, now=timezone.now())
         held.save(update_fields=["state", "decided_by", "decided_at", "updated_at"])
         playbook = held.playbook
-        record(action="decline_held_text", by=by, subject=playbook, owner=playbook.owner)
+        record(action="decline_held_text", by=by, subject=playbook, owner=playbook.owner_id)
     return held
 
 

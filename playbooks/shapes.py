@@ -4,14 +4,11 @@ from typing import Any
 
 from rest_framework import serializers
 
+from playbooks.held import ReviewPolicy
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.naming import DESCRIPTION_LIMIT, NAME_LIMIT
-from playbooks.services import (
-    MAX_OPERATIONS,
-    MAX_OUTCOME_THRESHOLD,
-    MAX_TIME_THRESHOLD_HOURS,
-    MAX_TOKEN_BUDGET,
-)
+from playbooks.services import MAX_OPERATIONS
+from playbooks.upkeep import MAX_OUTCOME_THRESHOLD, MAX_TIME_THRESHOLD_HOURS, MAX_TOKEN_BUDGET
 
 TOP = 2_147_483_647
 Text = serializers.CharField
@@ -56,6 +53,9 @@ class PlaybookPut(NamedIn):
         default=None,
         help_text="Hours after which a pending outcome starts one; 0: never; null: the server's.",
     )
+    review_policy = serializers.ChoiceField(
+        choices=ReviewPolicy.choices, default="risky", help_text="Which machine-made texts wait."
+    )
     status = serializers.ChoiceField(
         choices=Playbook.Status.choices, required=False, help_text="`active` restores."
     )
@@ -87,6 +87,7 @@ class FaceShape(serializers.Serializer[Any]):
     token_budget = serializers.IntegerField()
     outcome_threshold = serializers.IntegerField(allow_null=True)
     time_threshold_hours = serializers.IntegerField(allow_null=True)
+    review_policy = Text()
     cloned_from = serializers.UUIDField(source="cloned_from_id", allow_null=True)
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -151,6 +152,7 @@ class DeltaShape(serializers.Serializer[Any]):
     before = serializers.DictField(allow_null=True)
     after = serializers.DictField(allow_null=True)
     outcome_ids = serializers.ListField(child=Text())
+    provenance = serializers.DictField(help_text="Of a machine: model; sources: who reported.")
 
 
 class VersionDetailShape(VersionShape):

@@ -56,7 +56,7 @@ def withdraw_outcomes(
         past.read(map(record_of_job, _applied(playbook)))
         result = become(loaded.state, past.wanted(), reason="Its source was taken back.")
         made = publish(playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by.user)
-        record(action="withdraw_outcomes", by=by, subject=playbook, owner=playbook.owner)
+        record(action="withdraw_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
         if dry_run:
             transaction.set_rollback(True)
     changes = [r for r in result.applied if _face(r.before) != _face(r.after)]

@@ -1,0 +1,94 @@
+"""Settings of a whole playbook: its name, its limits, what waits for review, and its shelf."""
+
+from enum import Enum
+from typing import Any, Final
+
+from django.db import transaction
+
+from accounts.audit import record
+from accounts.errors import Invalid
+from accounts.scopes import Principal
+from playbooks.held import ReviewPolicy
+from playbooks.models import Playbook
+from playbooks.naming import check_number, clean_description, clean_name
+
+MAX_TOKEN_BUDGET = 1_000_000
+MAX_OUTCOME_THRESHOLD = 1_000
+MAX_TIME_THRESHOLD_HOURS = 24 * 365
+
+
+class Keep(Enum):
+    """Leave a setting as it is, where None already means that the operator's default applies."""
+
+    KEEP = "keep"
+
+
+KEEP: Final = Keep.KEEP
+
+
+def update_playbook(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    name: str | None = None,
+    description: str | None = None,
+    token_budget: int | None = None,
+    outcome_threshold: int | Keep | None = KEEP,
+    time_threshold_hours: int | Keep | None = KEEP,
+    review_policy: str | None = None,
+) -> Playbook:
+    """The given settings apply from now on; a threshold of None is the operator's default."""
+    given: dict[str, Any] = {}
+    if name is not None:
+        given["name"] = clean_name(name)
+    if description is not None:
+        given["description"] = clean_description(description)
+    if token_budget is not None:
+        check_number("token_budget", token_budget, least=1, most=MAX_TOKEN_BUDGET)
+        given["token_budget"] = token_budget
+    if outcome_threshold is not KEEP:
+        given["outcome_threshold"] = check_number(
+            "outcome_threshold", outcome_threshold, least=1, most=MAX_OUTCOME_THRESHOLD
+        )
+    if time_threshold_hours is not KEEP:
+        given["time_threshold_hours"] = check_number(
+            "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
+        )
+    if review_policy is not None:
+        given["review_policy"] = _clean_policy(review_policy)
+    for field, value in given.items():
+        setattr(playbook, field, value)
+    with transaction.atomic():
+        # Only what was given: the row in hand may be older than somebody's change of the rest.
+        playbook.save(update_fields=[*given, "updated_at"])
+        _record("update_playbook", by, playbook, fields=", ".join(given))
+    return playbook
+
+
+def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
+    """Hidden from lists and closed to edits; every row is kept. Twice is as good as once."""
+    playbook.archive()
+    with transaction.atomic():
+        playbook.save(update_fields=["status", "updated_at"])
+        _record("archive_playbook", by, playbook)
+    return playbook
+
+
+def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
+    """An archived playbook takes edits and reports again."""
+    playbook.restore()
+    with transaction.atomic():
+        playbook.save(update_fields=["status", "updated_at"])
+        _record("restore_playbook", by, playbook)
+    return playbook
+
+
+def _clean_policy(policy: str) -> str:
+    if policy not in ReviewPolicy.values:
+        known = ", ".join(ReviewPolicy.values)
+        raise Invalid.field("review_policy", f"Choose one of: {known}.")
+    return policy
+
+
+def _record(action: str, by: Principal, playbook: Playbook, **detail: str) -> None:
+    record(action=action, by=by, subject=playbook, owner=playbook.owner_id, **detail)
