@@ -21,6 +21,7 @@ def common_pages() -> list[str]:
         *("/playbooks", "/playbooks?status=archived", "/playbooks/new", "/playbooks/import"),
         *("/starters", "/keys", "/usage", "/usage?period=week", "/usage?period=month"),
         *("/connect", "/connect?client=claude-ai"),
+        *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
     ]
 
 
@@ -37,6 +38,7 @@ def own_pages(world: World) -> list[str]:
         f"{one}/sources/user:{world.owner.pk}",
         f"{one}/outcomes?status=failure",
         f"{one}/outcomes?status=set_aside",
+        f"{one}/outcomes?status=success&signal=self_report&version=1&client=-",
         f"{one}/outcomes/new",
         world.outcome.get_absolute_url(),
         f"{world.empty.get_absolute_url()}/outcomes",

@@ -52,7 +52,7 @@ def build_world(owner: User) -> World:
     make_held_text(playbook, f"Read https://helper.example/{LONG} first.")
     archived = make_playbook(owner, name="Put away")
     playbooks.archive_playbook(playbook=archived, by=by)
-    make_usage(owner)
+    make_usage(playbook, owner)
     make_revoked_key(owner)
     WorkerBeat.objects.create(worker="test", beat_at=timezone.now())
     make_outcome(playbook, owner, task_description=LONG, outcome="partial")
@@ -64,7 +64,7 @@ def build_world(owner: User) -> World:
         starter=Playbook.objects.starters().order_by("name")[0],
         key=make_key(owner, name="laptop", playbook_ids=[playbook.pk])[0],
         outcome=outcome,
-        done=EvolutionJob.objects.get(pk=done.pk),
+        done=leave_out(EvolutionJob.objects.get(pk=done.pk), outcome),
         queued=make_waiting_job(busy, owner),
         failed=make_failed_job(broken, owner),
     )
@@ -122,25 +122,35 @@ def make_failed_job(playbook: Playbook, owner: User) -> EvolutionJob:
     return job
 
 
-def make_usage(owner: User) -> None:
-    """Calls of three days; one with a model that has no price."""
+def leave_out(job: EvolutionJob, outcome: Outcome) -> EvolutionJob:
+    """As if the model had given no answer on this outcome."""
+    job.left_out = {str(outcome.pk): "The model gave no answer that fits, twice."}
+    job.save(update_fields=["left_out"])
+    return job
+
+
+def make_usage(playbook: Playbook, owner: User) -> None:
+    """Calls of some days, for a key and for none; one with a model that has no price."""
+    key, _ = make_key(owner, name="ci")
     calls = (("gpt-4o-mini", Decimal("0.0123")), ("own-model", None), ("gpt-4o", Decimal("0.5")))
-    for days, (model, cost) in enumerate(calls):
-        row = UsageRecord.objects.create(
+    for place, (model, cost) in enumerate(calls * 3):
+        tokens = 12_000 * (place + 1)
+        UsageRecord.objects.create(
             user=owner,
+            playbook_id=playbook.pk,
+            api_key_id=key.pk if place % 2 else None,
             job_id=uuid.uuid4(),
             step="curate",
             attempt=1,
             operation="curate",
             status="answered",
             model=model,
-            prompt_tokens=12_000 * (days + 1),
+            prompt_tokens=tokens,
             completion_tokens=800,
-            total_tokens=12_000 * (days + 1) + 800,
+            total_tokens=tokens + 800,
             cost_usd=cost,
+            created_at=timezone.now() - timedelta(days=3 * place),
         )
-        when = timezone.now() - timedelta(days=3 * days)
-        UsageRecord.objects.filter(pk=row.pk).update(created_at=when)
 
 
 def make_revoked_key(owner: User) -> None:
