@@ -3,14 +3,14 @@
 import logging
 import traceback
 import uuid
-from typing import Any
+from dataclasses import dataclass
 
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.types import CallToolResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import ValidationError
 
 from accounts.errors import AceError
+from mcp_bridge.auth import Context
 
 logger = logging.getLogger(__name__)
 
@@ -19,30 +19,49 @@ CODE_META = "ace/error"
 SHOWN = 5
 
 
-def request_id_of(context: Context[Any, Any] | None) -> str:
-    """The id of the HTTP request, also in its logs and headers; a fresh one on stdio."""
-    request = context.request_context.request if context is not None else None
-    given = request.scope.get(REQUEST_ID) if request is not None else None
-    return given or uuid.uuid4().hex
+@dataclass(frozen=True)
+class Told:
+    """A failure as the caller may hear it: a stable code and one line."""
+
+    code: str
+    text: str
+    request_id: str
+
+    @property
+    def data(self) -> dict[str, str]:
+        return {"code": self.code, "request_id": self.request_id}
+
+    def as_result(self) -> CallToolResult:
+        """The failed result of a tool: what to do as text, the code in `_meta`."""
+        return CallToolResult(
+            content=[TextContent(type="text", text=self.text)],
+            is_error=True,
+            _meta={CODE_META: self.data},
+        )
+
+    def as_error(self) -> MCPError:
+        """The protocol's error, for what has no failed result: resources, prompts, lists."""
+        ours = self.code == "server_error"
+        return MCPError(INTERNAL_ERROR if ours else INVALID_PARAMS, self.text, self.data)
 
 
-def refusal(tool: str, error: ToolError, request_id: str) -> CallToolResult:
-    """The failed result of a call: what to do as text, a stable code in `_meta`."""
-    cause = error.__cause__ or error
-    if isinstance(cause, AceError):
-        code, text = cause.code, _say(cause)
-    elif isinstance(cause, ValidationError) and not isinstance(error, UnexpectedToolError):
-        code, text = "invalid", _say_arguments(cause)
-    elif isinstance(error, UnexpectedToolError):
-        code, text = "server_error", _say_unexpected(tool, cause, request_id)
+def tell(what: str, error: Exception, context: Context) -> Told:
+    """The failure of `what` (a tool's name, a method) in our words, and a line in the log."""
+    request_id = request_id_of(context)
+    if isinstance(error, AceError):
+        told = Told(error.code, _say(error), request_id)
+    elif isinstance(error, ValidationError):
+        told = Told("invalid", _say_arguments(error), request_id)
     else:
-        code, text = "invalid", str(cause)
-    logger.info("tool %s refused: %s [%s]", tool, code, request_id)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        is_error=True,
-        _meta={CODE_META: {"code": code, "request_id": request_id}},
-    )
+        told = Told("server_error", _say_unexpected(what, error, request_id), request_id)
+    logger.info("%s refused: %s [%s]", what, told.code, request_id)
+    return told
+
+
+def request_id_of(context: Context) -> str:
+    """The id of the HTTP request, also in its logs and headers; a fresh one on stdio."""
+    given = context.request.scope.get(REQUEST_ID) if context.request is not None else None
+    return given or uuid.uuid4().hex
 
 
 def _say(error: AceError) -> str:
@@ -64,11 +83,11 @@ def _say_arguments(error: ValidationError) -> str:
     return "Wrong arguments: " + "; ".join(told)
 
 
-def _say_unexpected(tool: str, cause: BaseException, request_id: str) -> str:
+def _say_unexpected(what: str, error: Exception, request_id: str) -> str:
     """A generic sentence; the log gets the kind and the place, because messages quote payloads."""
-    frames = traceback.extract_tb(cause.__traceback__)[-8:]
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
     place = " > ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)
-    logger.error("tool %s failed: %s at %s [%s]", tool, type(cause).__name__, place, request_id)
+    logger.error("%s failed: %s at %s [%s]", what, type(error).__name__, place, request_id)
     return (
         "The server could not finish this call. Try again once; "
         f"if it fails again, tell the operator the request id {request_id}."

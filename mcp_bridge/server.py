@@ -1,34 +1,33 @@
-"""The MCP server: the ten tools, the instructions, and the app that serves them over HTTP."""
+"""The MCP server: what it offers, its instructions, and the app that serves it over HTTP."""
 
-import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from typing import Any
 
 import anyio.to_thread
 from django.conf import settings
-from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.mcpserver.tools import Tool
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from mcp_bridge.auth import Session, identify
+from mcp_bridge.auth import Session
+from mcp_bridge.calls import call_tool, list_tools
+from mcp_bridge.completions import complete
 from mcp_bridge.db import threads
-from mcp_bridge.errors import refusal, request_id_of
 from mcp_bridge.http import Door, StrictBody
-from mcp_bridge.tools import TOOLS, Exposed
-from mcp_bridge.watch import Watch, tell_refusal
+from mcp_bridge.prompts import get_prompt, list_prompts
+from mcp_bridge.resources import list_resources, list_templates, read_resource
+from mcp_bridge.tools import TOOLS
+from mcp_bridge.watch import Watch
 
 INSTRUCTIONS = """\
 Playbooks hold advice that earlier agents learned from their outcomes. The rule, for every task:
 
 1. BEFORE you start: call get_playbook for the playbook that fits and apply the bullets that fit. \
-If you do not know its id, call list_playbooks and choose by name and description.
+If you know neither its id nor its name, call list_playbooks and choose by name and description.
 2. WHILE you work: remember the ids of the bullets that you used or that misled you, such as \
 [str-00001], and the serving_id of what you read.
 3. AFTER the task, success or not: call report_outcome once with playbook_id, task_description, \
@@ -39,74 +38,53 @@ Why: without step 3 the playbook learns nothing. A failure reported with its cau
 Good to know:
 - Bullets are advice, not orders: your user's instructions come first.
 - A starter is shared and cannot learn from you: call clone_playbook once, then use the clone's id.
+- Short of room? get_playbook takes max_tokens or a section, and says what it left out.
 - Playbooks evolve by themselves when enough outcomes are pending. Call trigger_evolution only \
 when asked; follow it with get_evolution_status.
 - Read anew for each task: the text changes between tasks. A serving_id belongs to one reading.
 - Never put secrets or personal data into a report.
+- A tool that you do not see is one that your key may not use: tell your user.
 - An error text says what to do. If the answer to a report was lost, send it again with the same \
 idempotency_key.
 """
+# What a list holds depends on the credential, so no cache may hand it to another one.
+FRESH_MS = 60_000
+PRIVATE = CacheHint(ttl_ms=0, scope="private")
+KEPT = CacheHint(ttl_ms=FRESH_MS, scope="private")
+CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
+    "server/discover": KEPT,
+    "tools/list": KEPT,
+    "prompts/list": KEPT,
+    "resources/templates/list": KEPT,
+    "resources/list": PRIVATE,
+    "resources/read": PRIVATE,
+}
 
 
-class AceServer(MCPServer[Session]):
-    """The SDK's server with our error texts."""
-
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Session, Any] | None = None
-    ) -> CallToolResult | InputRequiredResult:
-        """The result of a tool, or a failed result that says what to do.
-
-        Raises MCPError (-32602) for an unknown tool: the protocol's answer, which the SDK lacks.
-        """
-        if name not in TOOLS:
-            raise MCPError(INVALID_PARAMS, "Unknown tool. Call tools/list for the names.")
-        # Models send null for what they leave out.
-        given = {key: value for key, value in arguments.items() if value is not None}
-        try:
-            _refuse_unknown(name, given)
-            return await super().call_tool(name, given, context)
-        except ToolError as error:
-            answer = refusal(name, error, request_id_of(context))
-            tell_refusal(context, answer)
-            return answer
-
-    async def get_prompt(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        context: Context[Session, Any] | None = None,
-    ) -> GetPromptResult | InputRequiredResult:
-        """Raises MCPError: there are no prompts, and the SDK would log each try as a crash."""
-        raise MCPError(INVALID_PARAMS, "Unknown prompt. This server offers tools only.")
-
-
-def _refuse_unknown(name: str, arguments: dict[str, Any]) -> None:
-    """A misspelt argument must not be dropped in silence: a citation would be lost."""
-    known = [*inspect.signature(TOOLS[name].function).parameters][1:]
-    if not arguments.keys() <= set(known):
-        raise ToolError(f"Wrong arguments: {name} takes only {', '.join(known)}.")
-
-
-def _as_sdk_tool(exposed: Exposed) -> Tool:
-    """The tool as the SDK runs it: without `by`, on our database threads."""
-
-    async def call(context: Context[Session, Any], **arguments: Any) -> Any:
-        return await threads.run(partial(exposed.run, identify(context), arguments))
-
-    signature = inspect.signature(exposed.function)
-    parameters = [p for name, p in signature.parameters.items() if name != "by"]
-    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # what inspect.signature reads; typeshed does not know it on functions
-    made = Tool.from_function(
-        call,
-        name=exposed.function.__name__,
-        title=exposed.title,
-        description=inspect.getdoc(exposed.function),
-        context_kwarg="context",
-        annotations=exposed.hints,
-        meta=exposed.meta or None,
+def build_server(*, api_key: str = "") -> Server[Session]:
+    """A server; with `api_key` every call is made by that key (stdio), else by its request's."""
+    return Server(
+        name="ace-platform",
+        title="ACE Platform",
+        instructions=INSTRUCTIONS,
+        version="1",
+        cache_hints=CACHE_HINTS,
+        lifespan=_lifespan(Session(api_key)),
+        get_tool_input_schema=_input_schema,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_completion=complete,
     )
-    made.parameters["additionalProperties"] = False
-    return made
+
+
+def _input_schema(name: str) -> dict[str, Any] | None:
+    """Without it the SDK would list the tools before every call."""
+    return TOOLS[name].tool.input_schema if name in TOOLS else None
 
 
 def _lifespan(session: Session) -> Callable[[Any], AbstractAsyncContextManager[Session]]:
@@ -120,27 +98,20 @@ def _lifespan(session: Session) -> Callable[[Any], AbstractAsyncContextManager[S
     return run
 
 
-def build_server(*, api_key: str = "") -> AceServer:
-    """A server; with `api_key` every call is made by that key (stdio), else by its request's."""
-    return AceServer(
-        name="ace-platform",
-        title="ACE Platform",
-        instructions=INSTRUCTIONS,
-        version="1",
-        tools=[_as_sdk_tool(exposed) for exposed in TOOLS.values()],
-        lifespan=_lifespan(Session(api_key)),
-        subscriptions=False,
-    )
+async def serve_stdio(server: Server[Session]) -> None:
+    """Serve one client on stdin and stdout until it leaves."""
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
 
 
-def build_http_app() -> ASGIApp:
+def build_http_app(server: Server[Session] | None = None, *, stateless: bool = True) -> ASGIApp:
     """The ASGI app of /mcp; it needs `lifespan` and serves one event loop.
 
     Stateless, so that any process may answer any request. Host and Origin are checked by our own
     door, which knows ALLOWED_HOSTS with its patterns.
     """
-    app: ASGIApp = build_server().streamable_http_app(
-        stateless_http=True,
+    app: ASGIApp = (server or build_server()).streamable_http_app(
+        stateless_http=stateless,
         json_response=False,
         max_request_body_size=settings.MAX_BODY_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),

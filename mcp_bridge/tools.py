@@ -3,129 +3,85 @@
 `by` is who calls: it comes from the credential, never from an argument.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
-
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
-
+from accounts.errors import Invalid
 from accounts.scopes import Principal, Scope
 from evolution import services as evolution
 from evolution.models import EvolutionJob
-from mcp_bridge import schemas as s
+from mcp_bridge import arguments as a
+from mcp_bridge import results as r
+from mcp_bridge.offers import ADDS, READS, REPLACES, STARTS, TOOLS, tool
+from mcp_bridge.paging import take_page
 from playbooks import services as playbooks
 from playbooks.models import Playbook, Version
+from playbooks.reading import find_playbook
 
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["TOOLS"]
 
 # Claude Code writes longer results to a file. A playbook of 100 KB comes twice, once escaped.
 LONG = {"anthropic/maxResultSizeChars": 400_000}
 # The tools of the rule stay in front of the model instead of behind a tool search.
 FIRST = {"anthropic/alwaysLoad": True}
-MAX_LISTED = 200
-
-READS = ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
-ADDS = ToolAnnotations(
-    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
-)
-STARTS = ADDS.model_copy(update={"idempotent_hint": True})
-REPLACES = ADDS.model_copy(update={"destructive_hint": True})
-
-
-@dataclass(frozen=True)
-class Exposed:
-    """A function with what the protocol tells about it, and the scope that it needs."""
-
-    function: Callable[..., Any]
-    scope: Scope
-    title: str
-    hints: ToolAnnotations
-    meta: dict[str, Any] = field(default_factory=dict)
-
-    def run(self, identify: Callable[[], Principal], arguments: dict[str, Any]) -> Any:
-        """Find out who calls, check the scope, do it: on one database thread."""
-        by = identify()
-        by.require(self.scope)
-        return self.function(by, **arguments)
-
-
-TOOLS: dict[str, Exposed] = {}
-
-
-def tool(
-    title: str, scope: Scope, hints: ToolAnnotations, meta: dict[str, Any] | None = None
-) -> Callable[[F], F]:
-    """Offer the function to agents; there is no way to offer one without a scope."""
-
-    def register(function: F) -> F:
-        TOOLS[function.__name__] = Exposed(function, scope, title, hints, meta or {})
-        return function
-
-    return register
 
 
 @tool("List playbooks", Scope.READ, READS, FIRST)
 def list_playbooks(
-    by: Principal, include_starters: s.IncludeStarters = True
-) -> list[s.PlaybookItem]:
-    """List the playbooks that you can read, most recently changed first.
-
-    Call this at the start of a task when you do not know yet which playbook fits. Choose by name
-    and description, then call get_playbook with its `id`. If only a starter fits, call
-    clone_playbook once and use the clone from then on, so that your reports can improve it. If
-    none fits, go on without one, or make one with create_playbook when such tasks will come again.
-    At most 200 are listed.
+    by: Principal,
+    query: a.Query = "",
+    include_starters: a.IncludeStarters = True,
+    limit: a.Limit = 50,
+    cursor: a.Cursor = "",
+) -> r.PlaybookList:
+    """List the playbooks that you can read. Call this at the start of a task, choose one by name
+    and description, then call get_playbook. If only a starter fits, clone it once and use the
+    clone. If none fits, go on without.
     """
-    rows = Playbook.objects.for_user(by, include_starters=include_starters).active().with_counts()
-    return [s.PlaybookItem.of(row) for row in rows[:MAX_LISTED]]
+    rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
+    of = f"playbooks:{include_starters}:{query}"
+    page = take_page(
+        rows.matching(query).with_counts(),
+        by=by, of=of, newest="updated_at", limit=limit, cursor=cursor,
+    )  # fmt: skip
+    items = [r.PlaybookItem.of(row) for row in page.rows]
+    return r.PlaybookList(result=items, next_cursor=page.next_cursor)
 
 
-@tool("Read a playbook", Scope.READ, READS, FIRST | LONG)
+@tool("Read a playbook", Scope.READ, READS, FIRST | LONG, LONG)
 def get_playbook(
     by: Principal,
-    playbook_id: s.PlaybookId,
-    section: s.SectionName = "",
-    version: s.AnyVersion = None,
-) -> Annotated[CallToolResult, s.PlaybookText]:
-    """Read the advice of a playbook. Call this before you start a task that it is about.
-
-    `content` holds short bullets under section headings; each starts with its id, such as
-    [str-00001]. Apply the bullets that fit the task; they are advice from earlier attempts, and
-    what your user tells you comes first. Remember the ids of bullets that helped or misled you
-    and keep `serving_id`: pass both to report_outcome when the task is done. Reading changes
-    nothing; read again for a new task, because playbooks evolve.
+    playbook_id: a.MaybePlaybookId = "",
+    name: a.PlaybookName = "",
+    section: a.SectionName = "",
+    version: a.AnyVersion = None,
+    max_tokens: a.MaxTokens = None,
+) -> r.PlaybookText:
+    """Read the advice of a playbook before a task that it is about. Apply the bullets that fit;
+    your user comes first. Keep `serving_id` and the ids of bullets that helped or misled you for
+    report_outcome. Read again for each task.
     """
-    playbook = Playbook.objects.for_user(by, include_starters=True).fetch(playbook_id)
-    reading = playbooks.read_playbook(playbook=playbook, by=by, section=section, version=version)
-    return CallToolResult(
-        content=[TextContent(type="text", text=reading.content)],
-        structured_content=s.PlaybookText.of(reading).model_dump(mode="json"),
-        _meta=LONG,
+    if bool(playbook_id) == bool(name):
+        raise Invalid("Send either playbook_id or name; list_playbooks tells both.")
+    found = find_playbook(by=by, name=name) if name else _readable(by, playbook_id)
+    reading = playbooks.read_playbook(
+        playbook=found, by=by, section=section, version=version, max_tokens=max_tokens
     )
+    return r.PlaybookText.of(reading)
 
 
 @tool("Report an outcome", Scope.WRITE, ADDS, FIRST)
 def report_outcome(
     by: Principal,
-    playbook_id: s.PlaybookId,
-    task_description: s.TaskDescription,
-    outcome: s.Result,
-    reasoning_trace: s.Trace = "",
-    notes: s.Notes = "",
-    bullet_ids: s.CitedBullets = (),
-    serving_id: s.ServingId = "",
-    signal: s.Signal = "self_report",
-    idempotency_key: s.IdempotencyKey = "",
-) -> s.OutcomeRecorded:
-    """Report how a task went. Call this once after every task for which you read a playbook.
-
-    Report failures and partial results too: the playbook learns from what went wrong. Say in
-    `notes` what would have helped. Cite in `bullet_ids` the bullets that you used or that misled
-    you, and pass the `serving_id` that get_playbook gave you. Leave secrets and personal data out:
-    what you report may become advice that other agents read. Nothing more is to be done with the
-    result; when enough outcomes are pending, the playbook evolves by itself.
+    playbook_id: a.PlaybookId,
+    task_description: a.TaskDescription,
+    outcome: a.Result,
+    reasoning_trace: a.Trace = "",
+    notes: a.Notes = "",
+    bullet_ids: a.CitedBullets = (),
+    serving_id: a.ServingId = "",
+    signal: a.Signal = "self_report",
+    idempotency_key: a.IdempotencyKey = "",
+) -> r.OutcomeRecorded:
+    """Report how a task went, once after every task for which you read a playbook, failed ones
+    too: the playbook learns from it. No secrets: other agents may read it.
     """
     report = evolution.report_outcome(
         playbook=Playbook.objects.for_user(by).fetch(playbook_id),
@@ -139,98 +95,99 @@ def report_outcome(
         signal=signal,
         idempotency_key=idempotency_key,
     )
-    return s.OutcomeRecorded.of(report)
+    return r.OutcomeRecorded.of(report)
 
 
 @tool("Start an evolution", Scope.EVOLVE, STARTS)
-def trigger_evolution(by: Principal, playbook_id: s.PlaybookId) -> s.EvolutionTriggered:
-    """Turn the pending outcomes of a playbook into a new version now.
-
-    Seldom needed: report_outcome starts an evolution by itself when enough outcomes are pending.
-    Call this when your user asks for it. It returns at once; an evolution that is already queued
-    or running is returned with `is_new` false. Follow it with get_evolution_status and the
-    `job_id`; when it is completed, read the new version with get_playbook.
+def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTriggered:
+    """Turn pending outcomes into a new version now. Reports start this by themselves: call it
+    only when your user asks, then follow it with get_evolution_status.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
-    return s.EvolutionTriggered.of(evolution.trigger_evolution(playbook=playbook, by=by))
+    return r.EvolutionTriggered.of(evolution.trigger_evolution(playbook=playbook, by=by))
 
 
 @tool("Follow an evolution", Scope.READ, READS)
-def get_evolution_status(by: Principal, job_id: s.JobId) -> s.EvolutionState:
-    """Say where one evolution stands.
-
-    `status` is queued, running, completed, failed or cancelled. While it is queued or running ask
-    again after some seconds, not more often; an evolution takes from seconds to some minutes.
-    `error_message` says why it failed, or what a queued one waits for: tell your user.
+def get_evolution_status(by: Principal, job_id: a.JobId) -> r.EvolutionState:
+    """Say where one evolution stands. While it is queued or running, ask again after some
+    seconds. Tell your user an `error_message`.
     """
-    return s.EvolutionState.of(EvolutionJob.objects.for_user(by).fetch(job_id))
+    return r.EvolutionState.of(EvolutionJob.objects.for_user(by).fetch(job_id))
 
 
 @tool("List evolutions", Scope.READ, READS)
 def list_evolutions(
-    by: Principal, playbook_id: s.PlaybookId, limit: s.Limit = 20
-) -> list[s.EvolutionItem]:
-    """List the evolutions of one of your playbooks, newest first.
-
-    Use it to see what became of reported outcomes, or to find the `job_id` of an evolution that
-    started by itself. `to_version` is the version that came of it.
+    by: Principal,
+    playbook_id: a.PlaybookId,
+    query: a.Query = "",
+    limit: a.Limit = 20,
+    cursor: a.Cursor = "",
+) -> r.EvolutionList:
+    """List the evolutions of a playbook, to see what became of reports, newest first; `query`
+    looks at status and errors.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
-    jobs = EvolutionJob.objects.for_user(by).filter(playbook=playbook).order_by("-created_at")
-    return [
-        s.EvolutionItem.of(j) for j in jobs.select_related("from_version", "to_version")[:limit]
-    ]
+    jobs = EvolutionJob.objects.for_user(by).filter(playbook=playbook).matching(query)
+    page = take_page(
+        jobs.select_related("from_version", "to_version"),
+        by=by, of=f"jobs:{playbook.pk}:{query}", newest="created_at", limit=limit, cursor=cursor,
+    )  # fmt: skip
+    items = [r.EvolutionItem.of(job) for job in page.rows]
+    return r.EvolutionList(result=items, next_cursor=page.next_cursor)
 
 
 @tool("List versions", Scope.READ, READS)
 def list_versions(
-    by: Principal, playbook_id: s.PlaybookId, limit: s.Limit = 20
-) -> list[s.VersionItem]:
-    """List the versions of a playbook, newest first, with the reason for each.
-
-    Use it before rollback_playbook, or to find an older `version` to read with get_playbook.
-    """
-    playbook = Playbook.objects.for_user(by, include_starters=True).fetch(playbook_id)
-    versions = Version.objects.filter(playbook=playbook).order_by("-number")
-    return [s.VersionItem.of(version) for version in versions[:limit]]
+    by: Principal,
+    playbook_id: a.PlaybookId,
+    query: a.Query = "",
+    limit: a.Limit = 20,
+    cursor: a.Cursor = "",
+) -> r.VersionList:
+    """List the versions of a playbook, to read an old one or go back to it, newest first."""
+    playbook = _readable(by, playbook_id)
+    page = take_page(
+        Version.objects.filter(playbook=playbook).matching(query).defer("text"),
+        by=by, of=f"versions:{playbook.pk}:{query}", newest="number", limit=limit, cursor=cursor,
+    )  # fmt: skip
+    items = [r.VersionItem.of(version) for version in page.rows]
+    return r.VersionList(result=items, next_cursor=page.next_cursor)
 
 
 @tool("Create a playbook", Scope.WRITE, ADDS)
 def create_playbook(
-    by: Principal, name: s.NewName, description: s.Description = ""
-) -> s.PlaybookMade:
-    """Create an empty playbook of your own for a kind of task that will come again.
-
-    Call list_playbooks first: cloning a starter that fits is a better beginning than an empty
-    one. Report outcomes with the returned `id`; the first evolution writes the first bullets.
+    by: Principal, name: a.NewName, description: a.Description = ""
+) -> r.PlaybookMade:
+    """Create an empty playbook for tasks that will come again; reports fill it. Call
+    list_playbooks first: a starter that fits is a better beginning.
     """
     playbook = playbooks.create_playbook(by=by, name=name, description=description)
-    return s.PlaybookMade.of(playbook)
+    return r.PlaybookMade.of(playbook)
 
 
 @tool("Clone a playbook", Scope.WRITE, ADDS)
 def clone_playbook(
-    by: Principal, playbook_id: s.PlaybookId, name: s.CloneName = ""
-) -> s.PlaybookMade:
-    """Copy a starter, or a playbook of yours, into a new playbook that you own.
-
-    Do this once for a starter that fits your work, then read and report with the returned `id`.
-    Every call makes another copy. Outcomes and older versions stay with the original.
+    by: Principal, playbook_id: a.PlaybookId, name: a.CloneName = ""
+) -> r.PlaybookMade:
+    """Copy a starter, or a playbook of yours, into a new one that you own. Do this once, then
+    use the new `id`: every call makes another copy.
     """
-    playbook = Playbook.objects.for_user(by, include_starters=True).fetch(playbook_id)
-    return s.PlaybookMade.of(playbooks.clone_playbook(playbook=playbook, by=by, name=name))
+    playbook = _readable(by, playbook_id)
+    return r.PlaybookMade.of(playbooks.clone_playbook(playbook=playbook, by=by, name=name))
 
 
 @tool("Roll back a playbook", Scope.WRITE, REPLACES)
 def rollback_playbook(
-    by: Principal, playbook_id: s.PlaybookId, version: s.VersionNumber
-) -> s.PlaybookMade:
-    """Make an older version current again for every agent that reads this playbook.
-
-    Call this only when your user asks for it. The old text is published under a new version
-    number, which is returned; no version is deleted, so a rollback can itself be rolled back.
-    Find the number with list_versions.
+    by: Principal, playbook_id: a.PlaybookId, version: a.OlderVersion
+) -> r.PlaybookMade:
+    """Make an older version current again for every agent, as a new version; nothing is lost.
+    Call this only when your user asks.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     made = playbooks.rollback_playbook(playbook=playbook, by=by, number=version)
-    return s.PlaybookMade.of(playbook, made)
+    return r.PlaybookMade.of(playbook, made)
+
+
+def _readable(by: Principal, pk: str) -> Playbook:
+    """One's own playbook or a starter."""
+    return Playbook.objects.for_user(by, include_starters=True).fetch(pk)

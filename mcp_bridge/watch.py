@@ -3,18 +3,15 @@
 from functools import partial
 from typing import Any
 
-from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult
 from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from accounts.http import product_of
 from accounts.scopes import MAX_CLIENT
-from mcp_bridge.auth import bearer_token
+from mcp_bridge.auth import Context, bearer_token
 from mcp_bridge.contacts import Contact, is_due, note_contact
 from mcp_bridge.db import threads
-from mcp_bridge.errors import CODE_META
 
 CONTACT = "ace.contact"
 PEEKED = 64 * 1024
@@ -28,12 +25,10 @@ def contact_of(scope: Scope) -> Contact:
     return contact if isinstance(contact, Contact) else Contact()
 
 
-def tell_refusal(context: Context[Any, Any] | None, answer: CallToolResult) -> None:
-    """A tool that the credential may not use is a refusal of the client, not of one call."""
-    request = context.request_context.request if context is not None else None
-    code = ((answer.meta or {}).get(CODE_META) or {}).get("code")
-    if request is not None and code == "insufficient_scope":
-        contact_of(request.scope).refusal = code
+def tell_refusal(context: Context, code: str) -> None:
+    """What the credential may not use is a refusal of the client, not of one call."""
+    if context.request is not None and code == "insufficient_scope":
+        contact_of(context.request.scope).refusal = code
 
 
 class Watch:

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from accounts import services as accounts
 from accounts.errors import NotAuthenticated
-from mcp_bridge.server import build_server
+from mcp_bridge.server import build_server, serve_stdio
 
 # A client that never ends its request must not hold up a restart.
 SHUTDOWN_SECONDS = 5
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         if problem:
             self.stderr.write(problem)
             raise SystemExit(1)
-        anyio.run(build_server(api_key=key).run_stdio_async)
+        anyio.run(serve_stdio, build_server(api_key=key))
 
 
 def _problem_with(key: str) -> str:
