@@ -7,8 +7,8 @@ from allauth.mfa.totp import views as app
 from allauth.mfa.webauthn import views as passkeys
 from django.urls import URLPattern, path
 
+from accounts import activity, key_views, letter_views, settings_views, views
 from accounts import api as rest
-from accounts import key_views, letter_views, settings_views, views
 
 pages: list[URLPattern] = [
     path("login", views.log_in, name="log_in"),
@@ -23,6 +23,12 @@ pages: list[URLPattern] = [
     path("settings/password", settings_views.change_password, name="change_password"),
     path("settings/sessions", settings_views.sessions, name="sessions"),
     path("settings/sessions/<int:pk>/end", settings_views.end_session, name="end_session"),
+    path("settings/llm-key", settings_views.llm_key, name="llm_key"),
+    path("settings/llm-key/test", settings_views.try_llm_key, name="try_llm_key"),
+    path("settings/llm-key/remove", settings_views.remove_llm_key, name="remove_llm_key"),
+    path("settings/export", settings_views.export_account, name="export_account"),
+    path("settings/delete", settings_views.delete_account, name="delete_account"),
+    path("activity", activity.activity, name="activity"),
     path("keys", key_views.keys, name="keys"),
     path("keys/<uuid:pk>/rotate", key_views.rotate_key, name="rotate_key"),
     path("keys/<uuid:pk>/revoke", key_views.revoke_key, name="revoke_key"),
@@ -66,6 +72,7 @@ api: list[URLPattern] = [
     path("auth/refresh", rest.RefreshDoor.as_view(), name="refresh"),
     path("auth/logout", rest.LogOutDoor.as_view(), name="log_out"),
     path("auth/me", rest.MeDoor.as_view(), name="me"),
+    path("auth/me/export", rest.ExportDoor.as_view(), name="export_account"),
     path("auth/api-keys", rest.ApiKeysDoor.as_view(), name="keys"),
     path("auth/api-keys/<uuid:pk>", rest.ApiKeyDoor.as_view(), name="key"),
     path("auth/api-keys/<uuid:pk>/rotate", rest.RotateApiKeyDoor.as_view(), name="rotate_key"),

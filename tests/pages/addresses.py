@@ -6,10 +6,13 @@ from tests.pages.world import World
 
 PUBLIC = ("/", "/login", "/register", "/no-such-page")
 ADMIN_MODELS = (
-    *("accounts/user", "accounts/apikey", "accounts/refreshtoken", "accounts/storedanswer"),
-    *("accounts/ratecounter", "billing/usagerecord", "playbooks/playbook", "playbooks/section"),
-    *("playbooks/bullet", "playbooks/vote", "playbooks/version", "playbooks/delta"),
-    *("evolution/evolutionjob", "evolution/outcome", "evolution/reflection"),
+    *("accounts/user", "accounts/apikey", "accounts/auditentry", "accounts/refreshtoken"),
+    *("accounts/storedanswer", "accounts/ratecounter", "mfa/authenticator"),
+    *("usersessions/usersession", "django_q/ormq", "django_q/failure", "billing/usagerecord"),
+    *("playbooks/playbook", "playbooks/section", "playbooks/bullet", "playbooks/vote"),
+    *("playbooks/version", "playbooks/delta", "playbooks/heldtext", "playbooks/pairdecision"),
+    *("playbooks/textvector", "evolution/evolutionjob", "evolution/outcome"),
+    *("evolution/reflection", "evolution/adaptationrun", "evolution/providerline"),
     "evolution/workerbeat",
 )
 ADMIN = ("/admin/", "/admin/accounts/user/add/", *(f"/admin/{name}/" for name in ADMIN_MODELS))
@@ -18,10 +21,40 @@ ADMIN = ("/admin/", "/admin/accounts/user/add/", *(f"/admin/{name}/" for name in
 def common_pages() -> list[str]:
     """What every logged-in person can open."""
     return [
-        *("/playbooks", "/playbooks?status=archived", "/playbooks/new", "/playbooks/import"),
+        *(
+            "/playbooks",
+            "/playbooks?status=archived",
+            "/playbooks?q=nothing",
+            "/go",
+            "/go?q=new",
+            "/playbooks/new",
+            "/playbooks/import",
+        ),
         *("/starters", "/keys", "/usage", "/usage?period=week", "/usage?period=month"),
         *("/connect", "/connect?client=claude-ai"),
+        *("/activity", "/activity?what=keys&who=me", "/activity?who=staff"),
         *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
+    ]
+
+
+def staff_pages(world: World) -> list[str]:
+    """The admin's pages of single rows, and those that ask before something changes."""
+    rows = {
+        "accounts/user": world.owner,
+        "accounts/apikey": world.key,
+        "playbooks/playbook": world.playbook,
+        "evolution/outcome": world.outcome,
+        "evolution/evolutionjob": world.done,
+    }
+    one, starter = (f"/admin/playbooks/playbook/{p.pk}" for p in (world.playbook, world.starter))
+    return [
+        *(f"/admin/{model}/{row.pk}/change/" for model, row in rows.items()),
+        f"/admin/evolution/evolutionjob/{world.failed.pk}/change/",
+        f"/admin/accounts/user/{world.owner.pk}/password/",
+        *(f"{one}/roll-back/", f"{one}/roll-back/?to=1", f"{starter}/change/", f"{starter}/edit/"),
+        "/admin/evolution/evolutionjob/?state=stuck",
+        "/admin/accounts/auditentry/?q=alice@example.org",
+        "/admin/operations/",
     ]
 
 
@@ -30,9 +63,16 @@ def own_pages(world: World) -> list[str]:
     one = world.playbook.get_absolute_url()
     return [
         *(page.get_absolute_url() for page in (world.playbook, world.empty, world.archived)),
-        f"{one}?edit=str-00001",
+        *(f"{one}?{rest}" for rest in ("show=retired", "q=test&sort=used", "q=nowhere")),
+        f"{one}?section=others",
+        f"{one}/bullets/str-00001",
+        f"{one}/bullets/mis-00003",
+        f"{one}/bullets/str-00001/edit",
         *(f"{one}/{tab}" for tab in ("versions", "outcomes", "evolutions", "settings", "export")),
-        *(f"{one}/versions/{rest}" for rest in ("1", "2", "3", "3/diff?against=1", "2/diff")),
+        *(
+            f"{one}/versions/{rest}"
+            for rest in ("1", "2", "3", "3/diff?against=1&view=side", "2/diff")
+        ),
         f"{one}/versions/1/rollback",
         *(f"{one}/{page}" for page in ("reviews", "reviews?state=declined", "sources")),
         f"{one}/sources/user:{world.owner.pk}",

@@ -6,7 +6,7 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
-from tests.pages.addresses import ADMIN, PUBLIC, common_pages, own_pages
+from tests.pages.addresses import ADMIN, PUBLIC, common_pages, own_pages, staff_pages
 from tests.pages.world import World
 
 INLINE = (
@@ -70,7 +70,7 @@ def test_a_missing_and_a_foreign_playbook_look_the_same(stranger: Client, world:
 
 
 def test_staff_sees_every_admin_page(admin_page: Client, world: World) -> None:
-    for address in ADMIN:
+    for address in [*ADMIN, *staff_pages(world)]:
         response = admin_page.get(address)
         assert response.status_code == 200, address
         assert faults(response, ADMIN_INLINE) == [], address
