@@ -25,7 +25,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     chosen = request.POST.get("theme", "")
     if chosen not in THEMES:
         raise Invalid("Choose system, light or dark.")
-    wanted = request.POST.get("next", "")
+    wanted = request.headers.get("Referer", "")
     hosts = {request.get_host()}
     safe = url_has_allowed_host_and_scheme(wanted, hosts, require_https=request.is_secure())
     response = redirect(wanted if safe else "home")

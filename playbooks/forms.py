@@ -11,6 +11,7 @@ from accounts.scopes import Principal
 from playbooks import services
 from playbooks.models import Delta, Playbook
 from playbooks.operations import Operation
+from playbooks.publishing import Publication
 from playbooks.reasons import reason_text
 
 DESCRIPTION = forms.Textarea(attrs={"rows": 2})
@@ -27,25 +28,40 @@ class PlaybookForm(PageForm):
 
 
 class ImportForm(PlaybookForm):
+    file = forms.FileField(
+        label="A file",
+        required=False,
+        help_text="ACE text or JSON, as exports write them; UTF-8, at most "
+        f"{settings.MAX_PLAYBOOK_BYTES // 1024} KB.",
+    )
     text = forms.CharField(
-        label="ACE text",
+        label="or its text",
         required=False,
         widget=forms.Textarea(attrs={"rows": 12, "class": "mono", "spellcheck": "false"}),
-        help_text="Headings as “## TITLE”, bullets as “[str-00001] helpful=0 harmful=0 :: advice”.",
+        help_text="Headings as “## TITLE”, bullets as “[str-00001] helpful=0 harmful=0 :: advice”; "
+        "or the JSON of an export.",
     )
-    file = forms.FileField(
-        label="or a file",
-        required=False,
-        help_text=f"UTF-8 text, at most {settings.MAX_PLAYBOOK_BYTES // 1024} KB.",
-    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.file_text = ""
+        # One of the two is needed, so neither is called optional.
+        for name in ("file", "text"):
+            self.fields[name].one_of = True  # type: ignore[attr-defined]  # for field.html
+
+    def with_text_of_file(self) -> "ImportForm":
+        """The form to show again: a refused file's text stands in the field, to be mended."""
+        if self.file_text:
+            self.data = {**self.data.dict(), "text": self.file_text}  # type: ignore[attr-defined]  # a QueryDict when bound
+        return self
 
     def clean(self) -> dict[str, Any]:
         data = dict(super().clean() or {})
         upload = data.pop("file", None)
         if upload is not None:
-            data["text"] = self._read(upload.read())
+            data["text"] = self.file_text = self._read(upload.read())
         if "file" not in self.errors and not data.get("text", "").strip():
-            self.add_error("text", "Paste the text, or choose a file.")
+            self.add_error("text", "Choose a file, or paste the text.")
         return data
 
     def _read(self, body: bytes) -> str:
@@ -79,6 +95,15 @@ class SettingsForm(PlaybookForm):
         "0 switches this rule off.",
     )
 
+    review_policy = forms.ChoiceField(
+        label="Machine-made texts that wait for your review",
+        choices=[
+            ("risky", "those with a link, a command, a password or an order"),
+            ("all", "all of them"),
+            ("none", "only those with a password"),
+        ],
+    )
+
     @classmethod
     def of(cls, playbook: Playbook, data: Any = None) -> "SettingsForm":
         """The form with what the playbook has now."""
@@ -109,8 +134,8 @@ class BulletForm(PageForm):
             revision=data["revision"],
         )
 
-    def publish(self, playbook: Playbook, by: Principal) -> Delta | None:
-        """The delta that made the change true; None with the reason on the form."""
+    def publish(self, playbook: Playbook, by: Principal) -> Publication | None:
+        """The version that made the change true; None with the reason on the form."""
         if not self.is_valid():
             return None
         try:
@@ -120,7 +145,7 @@ class BulletForm(PageForm):
             return None
         delta = made.deltas[0]
         if delta.status == Delta.Status.APPLIED:
-            return delta
+            return made
         if delta.reason_code == "conflict":
             self.refused_with = Conflict.status
         self.add_error(None, reason_text(delta.reason_code))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Self, Union
 
-from django.db.models import Count, F, OuterRef, Q, Subquery
+from django.db.models import Avg, Case, Count, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from accounts.querysets import OwnedQuerySet, words_in
@@ -66,6 +66,33 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
             last_evolution=Subquery(made.order_by("-number").values("created_at")[:1])
         )
 
+    def with_success_rate(self) -> Self:
+        """Each row with success_rate: of what agents reported, 0-1, or None without outcomes.
+
+        A training's own attempts at its samples are left out.
+        """
+        outcomes: Any = self.model._meta.get_field("outcomes").related_model
+        rows = outcomes.objects.filter(playbook=OuterRef("pk"), job__training=None).order_by()
+        won = Case(When(status="success", then=Value(1.0)), default=Value(0.0))
+        rate = rows.values("playbook").annotate(rate=Avg(won)).values("rate")
+        return self.annotate(success_rate=Subquery(rate))
+
+    def with_last_job(self) -> Self:
+        """Each row with job_status and job_id: of its newest evolution, or None."""
+        jobs: Any = self.model._meta.get_field("jobs").related_model
+        newest = jobs.objects.filter(playbook=OuterRef("pk")).order_by("-created_at")
+        return self.annotate(
+            job_status=Subquery(newest.values("status")[:1]),
+            job_id=Subquery(newest.values("pk")[:1]),
+        )
+
+    def counts_by_state(self) -> dict[str, int]:
+        """How many of these rows are active and archived; one query."""
+        return self.order_by().aggregate(
+            active=Count("pk", filter=Q(status="active")),
+            archived=Count("pk", filter=Q(status="archived")),
+        )
+
     def _count(self, relation: str, **conditions: Any) -> Coalesce:
         """How many rows of a reverse relation, whose model may live above this app."""
         related: Any = self.model._meta.get_field(relation).related_model
@@ -94,6 +121,14 @@ class BulletQuerySet(OwnedQuerySet["Bullet"]):
 
     def active(self) -> Self:
         return self.filter(status="active")
+
+    def counts_by_state(self) -> dict[str, int]:
+        """How many of these rows are active, pinned (and active) and retired; one query."""
+        return self.order_by().aggregate(
+            active=Count("pk", filter=Q(status="active")),
+            pinned=Count("pk", filter=Q(status="active", pinned=True)),
+            retired=Count("pk", filter=Q(status="retired")),
+        )
 
 
 class DeltaQuerySet(OwnedQuerySet["Delta"]):

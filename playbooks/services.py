@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import Enum
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -12,25 +11,19 @@ from django.db import transaction
 from accounts.audit import record
 from accounts.errors import Conflict, Forbidden, Invalid, TooLarge
 from accounts.scopes import Principal
-from playbooks.document import DEFAULT_SECTIONS, DocumentError, Section, parse
+from playbooks.document import DEFAULT_SECTIONS, DocumentError, Section
+from playbooks.formats import read_document
 from playbooks.history import bullet_history, playbook_history
 from playbooks.models import Playbook, Version
 from playbooks.naming import (
     NAME_LIMIT,
-    check_number,
     clean_description,
     clean_name,
     clean_sections,
 )
 from playbooks.operations import Operation, Result
 from playbooks.publishing import CollapseGuard, Publication, publish, publish_deltas
-from playbooks.reading import (
-    Reading,
-    diff_versions,
-    export_playbook,
-    find_playbook,
-    read_playbook,
-)
+from playbooks.reading import Reading, diff_versions, export_playbook, read_playbook
 from playbooks.rebuilding import Rebuilt, rebuild_playbook
 from playbooks.rows import (
     document_of,
@@ -45,6 +38,7 @@ from playbooks.starter_files import load_starters
 from playbooks.starting import start_playbook
 from playbooks.state import State
 from playbooks.transitions import become, begin, copied, restored
+from playbooks.upkeep import KEEP, Keep, archive_playbook, restore_playbook, update_playbook
 from playbooks.verification import verify_playbook
 
 __all__ = [
@@ -62,7 +56,6 @@ __all__ = [
     "document_of",
     "edit_playbook",
     "export_playbook",
-    "find_playbook",
     "import_playbook",
     "load_starters",
     "playbook_history",
@@ -79,18 +72,6 @@ __all__ = [
 
 MAX_OPERATIONS = 200
 MAX_OUTCOMES = 1_000
-MAX_TOKEN_BUDGET = 1_000_000
-MAX_OUTCOME_THRESHOLD = 1_000
-MAX_TIME_THRESHOLD_HOURS = 24 * 365
-
-
-class Keep(Enum):
-    """Leave a setting as it is, where None already means that the operator's default applies."""
-
-    KEEP = "keep"
-
-
-KEEP: Final = Keep.KEEP
 
 
 def create_playbook(
@@ -114,7 +95,7 @@ def create_playbook(
 
 
 def import_playbook(*, by: Principal, name: str, text: str, description: str = "") -> Playbook:
-    """A playbook of `by` with the bullets, ids and counters of an ACE text, at version 1.
+    """A playbook of `by` with the bullets, ids and counters of ACE text or JSON, at version 1.
 
     Numbers go on after the highest imported one. Raises TooLarge, and Invalid with the line.
     """
@@ -124,7 +105,7 @@ def import_playbook(*, by: Principal, name: str, text: str, description: str = "
         message = f"The text has {size:,} bytes; at most {settings.MAX_PLAYBOOK_BYTES:,} go in."
         raise TooLarge(message, fields={"text": [message]})
     try:
-        document = parse(text)
+        document = read_document(text)
     except DocumentError as error:
         raise Invalid.field("text", str(error)) from None
     return _start(
@@ -160,60 +141,6 @@ def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Play
     )
 
 
-def update_playbook(
-    *,
-    playbook: Playbook,
-    by: Principal,
-    name: str | None = None,
-    description: str | None = None,
-    token_budget: int | None = None,
-    outcome_threshold: int | Keep | None = KEEP,
-    time_threshold_hours: int | Keep | None = KEEP,
-) -> Playbook:
-    """The given settings apply from now on; a threshold of None is the operator's default."""
-    given: dict[str, Any] = {}
-    if name is not None:
-        given["name"] = clean_name(name)
-    if description is not None:
-        given["description"] = clean_description(description)
-    if token_budget is not None:
-        check_number("token_budget", token_budget, least=1, most=MAX_TOKEN_BUDGET)
-        given["token_budget"] = token_budget
-    if outcome_threshold is not KEEP:
-        given["outcome_threshold"] = check_number(
-            "outcome_threshold", outcome_threshold, least=1, most=MAX_OUTCOME_THRESHOLD
-        )
-    if time_threshold_hours is not KEEP:
-        given["time_threshold_hours"] = check_number(
-            "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
-        )
-    for field, value in given.items():
-        setattr(playbook, field, value)
-    with transaction.atomic():
-        # Only what was given: the row in hand may be older than somebody's change of the rest.
-        playbook.save(update_fields=[*given, "updated_at"])
-        _record("update_playbook", by, playbook, fields=", ".join(given))
-    return playbook
-
-
-def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
-    """Hidden from lists and closed to edits; every row is kept. Twice is as good as once."""
-    playbook.archive()
-    with transaction.atomic():
-        playbook.save(update_fields=["status", "updated_at"])
-        _record("archive_playbook", by, playbook)
-    return playbook
-
-
-def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
-    """An archived playbook takes edits and reports again."""
-    playbook.restore()
-    with transaction.atomic():
-        playbook.save(update_fields=["status", "updated_at"])
-        _record("restore_playbook", by, playbook)
-    return playbook
-
-
 def edit_playbook(
     *,
     playbook: Playbook,
@@ -230,7 +157,7 @@ def edit_playbook(
         raise Invalid.field("operations", f"Send 1 to {MAX_OPERATIONS} operations.")
     with transaction.atomic():
         lock_playbook(playbook)
-        refuse_fixed(playbook)
+        refuse_fixed(playbook, by)
         number = playbook.current_version.number if playbook.current_version else 0
         if expected_version not in {None, number}:
             raise Conflict(f"The playbook is at version {number} by now. Read it again.")
@@ -256,7 +183,7 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
     """
     with transaction.atomic():
         lock_playbook(playbook)
-        refuse_fixed(playbook)
+        refuse_fixed(playbook, by)
         version = version_of(playbook, number)
         loaded = load(playbook)
         then = restored(loaded.state, snapshots_at(playbook, version.number))

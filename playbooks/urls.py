@@ -5,28 +5,32 @@ from django.urls import URLPattern, path
 from playbooks.api import contents as inside
 from playbooks.api import held
 from playbooks.api import playbooks as whole
+from playbooks.views import bullets, files, palette, versions
 from playbooks.views import lists as views
-from playbooks.views import palette
 from playbooks.views import reviews as review_pages
 
 ONE = "playbooks/<uuid:pk>"
 pages: list[URLPattern] = [
     path("playbooks", views.list_playbooks, name="list"),
     path("playbooks/new", views.create, name="create"),
-    path("playbooks/import", views.import_text, name="import"),
+    path("playbooks/import", files.import_text, name="import"),
     path("starters", views.starters, name="starters"),
     path("go", palette.go, name="go"),
-    path(ONE, views.detail, name="detail"),
-    path(f"{ONE}/edit", views.edit, name="edit"),
+    path(ONE, bullets.detail, name="detail"),
+    path(f"{ONE}/edit", bullets.edit, name="edit"),
+    path(f"{ONE}/bullets/<str:bullet>", bullets.bullet, name="bullet"),
+    path(f"{ONE}/bullets/<str:bullet>/edit", bullets.editor, name="editor"),
     path(f"{ONE}/settings", views.settings, name="settings"),
     path(f"{ONE}/clone", views.clone, name="clone"),
     path(f"{ONE}/archive", views.archive, name="archive"),
     path(f"{ONE}/restore", views.restore, name="restore"),
-    path(f"{ONE}/export", views.export, name="export"),
-    path(f"{ONE}/versions", views.versions, name="versions"),
-    path(f"{ONE}/versions/<int:number>", views.version, name="version"),
-    path(f"{ONE}/versions/<int:number>/diff", views.diff, name="diff"),
-    path(f"{ONE}/versions/<int:number>/rollback", views.rollback, name="rollback"),
+    path(f"{ONE}/export", files.export, name="export"),
+    path(f"{ONE}/versions", versions.versions, name="versions"),
+    path(f"{ONE}/compare", versions.compare, name="compare"),
+    path(f"{ONE}/versions/<int:number>", versions.version, name="version"),
+    path(f"{ONE}/versions/<int:number>/diff", versions.diff, name="diff"),
+    path(f"{ONE}/versions/<int:number>/rollback", versions.rollback, name="rollback"),
+    path(f"{ONE}/versions/<int:number>/undo", versions.undo, name="undo"),
     path(f"{ONE}/reviews", review_pages.reviews, name="reviews"),
     path(f"{ONE}/reviews/<uuid:held>", review_pages.review, name="review"),
 ]

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from django import template
 
+from accounts.models import User
+from playbooks.history import Change
 from playbooks.models import Delta
 from playbooks.reasons import reason_text
 
@@ -30,6 +32,9 @@ WISHED = {
 }
 
 
+NAMES = {"tagged": "voted on", "removed": "retired", "updated": "changed", "merged": "merged away"}
+
+
 @register.filter
 def delta_text(delta: Delta) -> str:
     """What was done, or what was wished and refused."""
@@ -47,5 +52,50 @@ def status_text(delta: Delta) -> str:
 
 @register.filter
 def summary_text(summary: Mapping[str, int]) -> str:
-    """`{"added": 2, "tagged": 1}` as “2 added, 1 tagged”."""
-    return ", ".join(f"{count} {name}" for name, count in summary.items() if count)
+    """`{"added": 2, "tagged": 1}` as “2 added, 1 voted on”."""
+    return ", ".join(f"{count} {NAMES.get(name, name)}" for name, count in summary.items() if count)
+
+
+@register.filter
+def is_more_than_votes(summary: Mapping[str, int]) -> bool:
+    """True for a version that changed texts, sections or pins, and not counters alone."""
+    return any(count for name, count in summary.items() if name != "tagged")
+
+
+@register.filter
+def change_text(change: Change) -> str:
+    """What one applied change did, as `delta_text` says it."""
+    before, after = change.before or {}, change.after or {}
+    if change.type == Delta.Type.PIN and not after.get("pinned"):
+        return "Unpinned"
+    if change.type == Delta.Type.UPDATE and before.get("content") == after.get("content"):
+        return "Moved" if before.get("section") != after.get("section") else "Changed"
+    return DONE.get(change.type, change.type)
+
+
+@register.filter
+def source_text(source: str, user: User) -> str:
+    """Who cast a vote: `user:<id>` is a person, the rest are the engine's parts."""
+    if source == f"user:{user.pk}":
+        return "you"
+    return "a person" if source.startswith("user:") else source
+
+
+@register.filter
+def percent(rate: float) -> str:
+    """0.625 as “63 %”; a rate that is not quite none or all is never shown as 0 or 100."""
+    whole = round(100 * rate)
+    if 0 < rate < 1:
+        whole = min(99, max(1, whole))
+    return f"{whole} %"
+
+
+@register.filter
+def space_before(text: str) -> str:
+    """The space that a mark begins with: it stands before the mark, not in its colour."""
+    return text[: len(text) - len(text.lstrip())]
+
+
+@register.filter
+def space_off(text: str) -> str:
+    return text.lstrip()

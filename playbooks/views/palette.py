@@ -27,8 +27,11 @@ ACTIONS = (
     ("New playbook", "playbooks:create"),
     ("Import a playbook", "playbooks:import"),
 )
-THEMES = (("Use the light theme", "light"), ("Use the dark theme", "dark"))
-THEMES += (("Use the system’s theme", "system"),)
+THEMES = (
+    ("Use the light theme", "light"),
+    ("Use the dark theme", "dark"),
+    ("Use the system’s theme", "system"),
+)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ def test_a_duplicate_is_refused_with_the_reason(owner: Client, playbook: Playboo
 
 def test_settings_are_saved(owner: Client, playbook: Playbook) -> None:
     sent = {"name": "Better", "token_budget": "900", "outcome_threshold": "3"}
+    sent |= {"review_policy": "risky"}
     owner.post(f"{playbook.get_absolute_url()}/settings", sent)
     playbook.refresh_from_db()
     assert (playbook.name, playbook.token_budget, playbook.outcome_threshold) == ("Better", 900, 3)
@@ -121,7 +122,7 @@ def test_a_diff_marks_words(owner: Client, playbook: Playbook) -> None:
     text = "Prefer the smallest change that makes the tests pass."
     edit(owner, playbook, change="UPDATE", id="str-00002", content=text)
     page = owner.get(f"{playbook.get_absolute_url()}/versions/2/diff").content.decode()
-    assert "<del> test</del><ins> tests</ins>" in page
+    assert " <del>test</del> <ins>tests</ins>" in page
 
 
 def test_a_version_that_is_not_there_is_not_found(owner: Client, playbook: Playbook) -> None:

@@ -1,0 +1,149 @@
+"""What the page of one playbook shows: its bullets on their shelves, found and sorted."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.core.paginator import Page, Paginator
+from django.db.models import F, Q, QuerySet
+from django.http import QueryDict
+
+from playbooks.document import number_of
+from playbooks.models import Bullet, Playbook, Section
+from playbooks.undoing import is_undoable
+from playbooks.views.own import words_of
+
+ALL_AT_ONCE = 100
+"""So many bullets are shown at once; of more, the first of each section."""
+FIRST = 20
+PAGE = 100
+SHOWN = {"active": "Active", "pinned": "Pinned", "retired": "Retired"}
+SORTS = {
+    "number": "By number",
+    "used": "Most used",
+    "helpful": "Most helpful",
+    "harmful": "Most harmful",
+    "changed": "Last changed",
+}
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One section; `bullets` are those to show of `total`."""
+
+    section: Section
+    bullets: Sequence[Bullet]
+    total: int
+
+    @property
+    def hidden(self) -> int:
+        return self.total - len(self.bullets)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the query asks for."""
+
+    words: str
+    sort: str
+    show: str
+    section: str
+    page: str
+
+    @classmethod
+    def of(cls, query: QueryDict) -> "Wish":
+        sort, show = query.get("sort", ""), query.get("show", "")
+        return cls(
+            words=words_of(query),
+            sort=sort if sort in SORTS else "number",
+            show=show if show in SHOWN else "active",
+            section=query.get("section", "")[:60].replace("\x00", ""),
+            page=query.get("page", ""),
+        )
+
+
+def contents_of(playbook: Playbook, query: QueryDict) -> dict[str, Any]:
+    """The context of the bullets' part of the page; a fixed number of queries."""
+    wish = Wish.of(query)
+    sections = list(playbook.sections.all())
+    rows = list(sorted_rows(found_rows(playbook, wish), wish.sort))
+    known = [section for section in sections if section.key == wish.section]
+    page = Paginator(only_in(rows, known), PAGE).get_page(wish.page) if known else None
+    shelves = shelves_of(known or sections, rows, page)
+    return {
+        "wish": wish,
+        "sections": sections,
+        "shelves": [shelf for shelf in shelves if shelf.bullets],
+        "empty_sections": [shelf.section for shelf in shelves if not shelf.total],
+        "only": known[0] if known else None,
+        "page": page,
+        "found": len(rows),
+        "shown": SHOWN.items(),
+        "counts": counts_of(playbook),
+        "sorts": SORTS.items(),
+        "is_filtered": bool(wish.words) or wish.show != "active" or bool(known),
+        "latest": last_change(playbook),
+        "editable": not playbook.is_starter and not playbook.is_archived,
+    }
+
+
+def found_rows(playbook: Playbook, wish: Wish) -> QuerySet[Bullet]:
+    status = "retired" if wish.show == "retired" else "active"
+    rows = playbook.bullets.filter(status=status).defer("metadata", "content_hash")
+    if wish.show == "pinned":
+        rows = rows.filter(pinned=True)
+    for word in wish.words.split():
+        rows = rows.filter(Q(content__icontains=word) | Q(public_id__icontains=word))
+    return rows
+
+
+def sorted_rows(rows: QuerySet[Bullet], sort: str) -> Iterable[Bullet]:
+    """In the order that was asked for, then by number."""
+    used = F("helpful") + F("harmful") + F("neutral")
+    orders: dict[str, Any] = {
+        "used": used.desc(),
+        "helpful": F("helpful").desc(),
+        "harmful": F("harmful").desc(),
+        "changed": F("updated_at").desc(),
+    }
+    if sort in orders:
+        return rows.order_by(orders[sort], "public_id")
+    return sorted(rows, key=lambda row: number_of(row.public_id))
+
+
+def only_in(rows: Iterable[Bullet], sections: Sequence[Section]) -> list[Bullet]:
+    keys = {section.pk for section in sections}
+    return [row for row in rows if row.section_id in keys]
+
+
+def shelves_of(
+    sections: Sequence[Section], rows: Sequence[Bullet], page: "Page[Bullet] | None"
+) -> list[Shelf]:
+    """Each section with what is shown of it: the page of the only one, or its first bullets."""
+    groups: dict[UUID, list[Bullet]] = {section.pk: [] for section in sections}
+    for row in rows:
+        if row.section_id in groups:
+            groups[row.section_id].append(row)
+    most = len(rows) if len(rows) <= ALL_AT_ONCE else FIRST
+    return [
+        Shelf(
+            section,
+            list(page) if page is not None else groups[section.pk][:most],
+            len(groups[section.pk]),
+        )
+        for section in sections
+    ]
+
+
+def counts_of(playbook: Playbook) -> dict[str, int]:
+    """How many bullets each of SHOWN has."""
+    found: dict[str, int] = playbook.bullets.counts_by_state()
+    return found
+
+
+def last_change(playbook: Playbook) -> Any:
+    """The current version when it can be undone, with its author."""
+    if playbook.is_starter or playbook.is_archived or not is_undoable(playbook.current_version):
+        return None
+    return playbook.versions.select_related("author").defer("text").first()
