@@ -25,6 +25,8 @@ def record(
     """
     who = None if by is None else Principal.of(by)
     key = who.api_key if who else None
+    if who is not None and who.app is not None:
+        detail |= {"app": who.app.name}
     AuditEntry.objects.create(
         action=action,
         actor_id=who.user.pk if who else None,

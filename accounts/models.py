@@ -11,6 +11,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from accounts.audit_rows import AuditEntry as AuditEntry
+from accounts.connected_apps import ConnectedApp as ConnectedApp
 from accounts.querysets import OwnedQuerySet
 
 

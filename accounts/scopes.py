@@ -8,7 +8,7 @@ from uuid import UUID
 from accounts.errors import Forbidden
 
 if TYPE_CHECKING:
-    from accounts.models import ApiKey, User
+    from accounts.models import ApiKey, ConnectedApp, User
 
 
 class Scope(StrEnum):
@@ -30,6 +30,7 @@ class Principal:
 
     `playbook_ids` is None when every playbook of the user is in reach. `client` is the program
     that asks, as it calls itself ("claude-code 2.1"): to be shown, never to be trusted.
+    `app` is the connected app whose token was sent.
     """
 
     user: "User"
@@ -37,6 +38,7 @@ class Principal:
     api_key: Optional["ApiKey"] = None
     playbook_ids: frozenset[UUID] | None = None
     client: str = ""
+    app: Optional["ConnectedApp"] = None
 
     @classmethod
     def of(cls, who: Union["User", "Principal"]) -> "Principal":

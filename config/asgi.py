@@ -22,6 +22,7 @@ django_application = cast(ASGIApp, get_asgi_application())
 
 from accounts.correlation import request_id  # noqa: E402 - after the settings, like the rest
 from config.middleware import GIVEN_ID  # noqa: E402 - needs the settings
+from mcp_bridge.auth import ALONE  # noqa: E402 - needs the models
 from mcp_bridge.errors import REQUEST_ID  # noqa: E402 - needs the models
 from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
 
@@ -112,7 +113,8 @@ class RequestIds:
 class Application:
     """Sends /mcp to the agents' door and everything else to `people`."""
 
-    def __init__(self, people: ASGIApp) -> None:
+    def __init__(self, people: ASGIApp, *, alone: bool = False) -> None:
+        self.alone = alone
         self.mcp = build_http_app()
         self.agents = RequestIds(BodyLimit(self.mcp))
         self.people = BodyLimit(people)
@@ -121,7 +123,7 @@ class Application:
         if scope["type"] == "lifespan":
             await self.mcp(scope, receive, send)
         elif scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
-            await self.agents(scope, receive, send)
+            await self.agents({**scope, ALONE: self.alone}, receive, send)
         else:
             await self.people(scope, receive, send)
 
@@ -133,7 +135,9 @@ def build_application() -> Application:
 
 def build_mcp_application() -> Application:
     """/mcp alone, for `manage.py run_mcp --transport streamable-http`."""
-    return Application(PlainTextResponse("Only /mcp is served here.\n", status_code=404))
+    return Application(
+        PlainTextResponse("Only /mcp is served here.\n", status_code=404), alone=True
+    )
 
 
 application = build_application()

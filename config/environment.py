@@ -88,6 +88,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
 
         return str(self.get_value(var, check, default))
 
+    def origin(self, var: str) -> str:
+        """An address without a path, such as https://ace.example.org; "" when unset."""
+
+        def read(text: str) -> str:
+            if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", text.lower().rstrip("/")):
+                raise ValueError("an address without a path, such as https://ace.example.org")
+            return text.lower().rstrip("/")
+
+        return str(self.get_value(var, read, ""))
+
     def postgres(self, var: str) -> dict[str, Any]:
         """The database behind a postgres:// URL; the sentence never repeats its password."""
         sentence = f"Set {var} to postgres://USER:PASSWORD@HOST:PORT/NAME, or unset it for SQLite."

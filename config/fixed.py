@@ -23,6 +23,8 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.usersessions",
     "django_q",
+    # Before accounts, whose admin replaces its own.
+    "oauth2_provider",
     "accounts",
     "billing",
     "playbooks",
@@ -74,6 +76,36 @@ PASSWORD_RESET_TIMEOUT = 3 * 3600
 MFA_FORMS = {
     "authenticate": "accounts.adapters.CodeForm",
     "reauthenticate": "accounts.adapters.ConfirmCodeForm",
+}
+
+# --- apps that people let in (accounts/oauth) ----------------------------------------------------
+OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
+OAUTH2_PROVIDER: dict[str, Any] = {
+    "OAUTH2_BACKEND_CLASS": "accounts.oauth.grants.Core",
+    "OAUTH2_SERVER_CLASS": "oauthlib.oauth2.WebApplicationServer",
+    "OAUTH2_VALIDATOR_CLASS": "accounts.oauth.grants.Rules",
+    "ACCESS_TOKEN_GENERATOR": "accounts.oauth.wording.make_access_token",
+    "REFRESH_TOKEN_GENERATOR": "accounts.oauth.wording.make_refresh_token",
+    "SCOPES": {name: name for name in ("read", "write", "evolve")},
+    # What a client gets that asks for nothing in particular: nothing that costs money.
+    "DEFAULT_SCOPES": ["read", "write"],
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
+    "REFRESH_TOKEN_REUSE_PROTECTION": True,
+    # RFC 8252: a program on the person's machine listens on whatever port is free.
+    "ALLOW_LOCALHOST_LOOPBACK": True,
+    **{
+        f"COMPLIANT_BCP_RFC9700_{rule}": True
+        for rule in (
+            *("IMPLICIT_GRANT", "PASSWORD_GRANT", "PKCE_METHOD", "ACCESS_TOKEN_TRANSPORT"),
+            *("AUTHZ_RESPONSE_ISS", "TOKEN_STORAGE", "REFRESH_TOKEN", "REDIRECT_URI_MATCHING"),
+            "PKCE_REQUIRED",
+        )
+    },
+    "APPLICATION_ADMIN_CLASS": "accounts.oauth_admin.ClientAdmin",
+    "ACCESS_TOKEN_ADMIN_CLASS": "accounts.oauth_admin.AccessTokenAdmin",
+    "REFRESH_TOKEN_ADMIN_CLASS": "accounts.oauth_admin.RefreshTokenAdmin",
+    "GRANT_ADMIN_CLASS": "accounts.oauth_admin.Hidden",
+    "ID_TOKEN_ADMIN_CLASS": "accounts.oauth_admin.Hidden",
 }
 
 # --- REST --------------------------------------------------------------------------------------

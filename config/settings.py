@@ -10,6 +10,7 @@ from typing import Any
 from corsheaders.defaults import default_headers
 from django.core.exceptions import ImproperlyConfigured
 
+from config import fixed
 from config.environment import Environment, local_secret, sqlite_in
 from config.fixed import *  # noqa: F403 - a settings module is its names
 from config.logs import lines_on_stderr
@@ -110,6 +111,7 @@ RATE_LIMITS = {
     "trigger_evolution": env.rate("RATE_TRIGGERS", default="10/h"),  # per playbook
     "log_in": env.rate("RATE_LOGINS", default="5/m"),  # per address
     "register": env.rate("RATE_REGISTRATIONS", default="20/h"),  # per address
+    "register_client": env.rate("RATE_CLIENT_REGISTRATIONS", default="60/h"),  # per address
     "send_mail": env.rate("RATE_MAILS", default="20/h"),  # per address
 }
 # Texts that one key or person may teach one playbook in a day; what is over waits for review.
@@ -199,6 +201,19 @@ TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=180)
 BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)
 MCP_SERVER_HOST = env.str("MCP_SERVER_HOST", default="127.0.0.1")
 MCP_SERVER_PORT = env.port("MCP_SERVER_PORT", default=8001)
+
+# --- apps that log in by browser (OAuth) ---------------------------------------------------------
+# Offered where it works: over HTTPS, and on the machine itself.
+OAUTH_ENABLED = env.bool("OAUTH_ENABLED", default=True)
+PUBLIC_URL = env.origin("PUBLIC_URL")
+# Schemes of apps such as `cursor` that may be redirected to, beside https and loopback http.
+OAUTH_APP_SCHEMES = env.list("OAUTH_APP_SCHEMES", default=[])
+# Hosts of client id documents although their addresses are not public ones.
+OAUTH_PRIVATE_HOSTS = env.list("OAUTH_PRIVATE_HOSTS", default=[])
+OAUTH2_PROVIDER = fixed.OAUTH2_PROVIDER | {
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 60 * env.int("OAUTH_ACCESS_TOKEN_EXPIRE_MINUTES", default=15),
+    "REFRESH_TOKEN_EXPIRE_SECONDS": 86_400 * env.int("OAUTH_REFRESH_TOKEN_EXPIRE_DAYS", default=30),
+}
 
 # --- browsers ----------------------------------------------------------------------------------
 CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])

@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+import accounts.oauth.urls
 import accounts.urls
 import billing.urls
 import evolution.urls
@@ -29,6 +30,7 @@ pages = [
     path("theme", theme.choose, name="theme"),
     path("", include((accounts.urls.pages, "accounts"))),
     *accounts.urls.second_factor,
+    path("", include(accounts.oauth.urls)),
     path("", include((billing.urls.pages, "billing"))),
     path("", include((playbooks.urls.pages, "playbooks"))),
     path("", include((evolution.urls.pages, "evolution"))),

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from accounts.errors import Invalid, TooLarge
 from accounts.keys import KEY_PATTERN
+from accounts.oauth.wording import TOKEN_PATTERN
 from accounts.scopes import Principal
 from evolution.models import Outcome
 from playbooks import servings
@@ -72,7 +73,7 @@ def _text(name: str, text: str, limit: int) -> str:
     if size > limit:
         message = f"`{name}` has {size} bytes; at most {limit} are allowed. Shorten it."
         raise TooLarge(message, fields={name: [message]})
-    return KEY_PATTERN.sub("[API key removed]", text)
+    return TOKEN_PATTERN.sub("[token removed]", KEY_PATTERN.sub("[API key removed]", text))
 
 
 def _choice(name: str, value: str, known: Sequence[str]) -> None:

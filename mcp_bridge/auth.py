@@ -1,16 +1,28 @@
 """Who calls: a bearer token on every HTTP request, the key of the environment on stdio."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from mcp.server.context import ServerRequestContext
+from starlette.datastructures import Headers
+from starlette.types import Scope as Connection
 
 from accounts import services as accounts
+from accounts.errors import NotAuthenticated
 from accounts.http import product_of
+from accounts.oauth.connections import is_app_token, principal_for_app
+from accounts.oauth.offers import is_offered, origin_of, resource_metadata_url, resource_of
 from accounts.scopes import KEY_SCOPES, Principal
 
 PRINCIPAL = "ace.principal"
+# Set where /mcp is served without the pages: OAuth's documents are elsewhere, at PUBLIC_URL.
+ALONE = "ace.alone"
+DESCRIPTIONS = {
+    "invalid_token": "The credential is not valid.",
+    "insufficient_scope": "The credential lacks a scope.",
+}
 
 
 @dataclass(frozen=True)
@@ -32,12 +44,42 @@ def bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 
-def challenge(*, refused: bool) -> str:
-    """The `WWW-Authenticate` of RFC 6750; `refused` when a credential came and was not valid."""
-    parts = ['realm="ACE Platform"', f'scope="{" ".join(KEY_SCOPES)}"']
-    if refused:
-        parts += ['error="invalid_token"', 'error_description="The credential is not valid."']
+def verify(token: str, connection: Connection) -> Principal:
+    """Who sends this API key, access token of ours or token of a connected app; one query.
+
+    Raises NotAuthenticated. Only here does an app's token count: /mcp is what it was given for.
+    """
+    if not is_app_token(token):
+        return accounts.principal_for_bearer(token)
+    origin = _origin(connection)
+    if not is_offered(origin):
+        raise NotAuthenticated
+    return principal_for_app(token=token, resource=resource_of(origin))
+
+
+def challenge(
+    connection: Connection, *, error: str = "", scopes: Collection[str] = KEY_SCOPES
+) -> str:
+    """The `WWW-Authenticate` of RFC 6750, and of RFC 9728 where people can log in by browser.
+
+    `error` is for a credential that came and did not do; `scopes` what the request needs.
+    """
+    words = " ".join(scope for scope in KEY_SCOPES if scope in scopes)
+    parts = ['realm="ACE Platform"', f'scope="{words}"']
+    if error:
+        parts += [f'error="{error}"', f'error_description="{DESCRIPTIONS[error]}"']
+    origin = _origin(connection)
+    if is_offered(origin) and not (connection.get(ALONE) and not settings.PUBLIC_URL):
+        parts.append(f'resource_metadata="{resource_metadata_url(origin)}"')
     return "Bearer " + ", ".join(parts)
+
+
+def _origin(connection: Connection) -> str:
+    """The address that this request came to, as Django tells it for pages."""
+    headers = Headers(scope=connection)
+    proxied = settings.HTTPS and headers.get("x-forwarded-proto") == "https"
+    scheme = "https" if proxied else str(connection.get("scheme", "http"))
+    return origin_of(scheme, headers.get("host", ""))
 
 
 def identify(context: Context) -> Callable[[], Principal]:

@@ -13,10 +13,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from accounts import services as accounts
 from accounts.errors import AceError, NotAuthenticated
 from accounts.scopes import Principal
-from mcp_bridge.auth import PRINCIPAL, bearer_token, challenge
+from mcp_bridge.auth import PRINCIPAL, bearer_token, challenge, verify
 from mcp_bridge.db import threads
 from mcp_bridge.errors import REQUEST_ID
 from mcp_bridge.watch import contact_of
@@ -90,9 +89,9 @@ async def _authenticate(scope: Scope) -> Principal:
     try:
         if token is None:
             raise NotAuthenticated
-        return await threads.run(lambda: accounts.principal_for_bearer(token))
+        return await threads.run(lambda: verify(token, scope))
     except NotAuthenticated as error:
-        headers = {"WWW-Authenticate": challenge(refused=came)}
+        headers = {"WWW-Authenticate": challenge(scope, error="invalid_token" if came else "")}
         raise Refused(error.status, error.code, error.message, **headers) from None
     except AceError as error:
         raise Refused(error.status, error.code, error.message) from None
@@ -132,7 +131,7 @@ class StrictBody:
             answer = {"jsonrpc": "2.0", "id": None, "error": problem}
             await JSONResponse(answer, status_code=400)(scope, receive, send)
             return
-        await self.app(scope, _replay(body, receive), send)
+        await self.app(scope, replay(body, receive), send)
 
 
 def _problem_with(body: bytes) -> dict[str, Any] | None:
@@ -159,7 +158,7 @@ def _is_message(message: Any) -> bool:
     )
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay(body: bytes, receive: Receive) -> Receive:
     """The body again, then whatever still comes: that is how the SDK sees a client leave."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -20,6 +20,7 @@ from mcp_bridge.db import threads
 from mcp_bridge.http import Door, StrictBody
 from mcp_bridge.prompts import get_prompt, list_prompts
 from mcp_bridge.resources import list_resources, list_templates, read_resource
+from mcp_bridge.step_up import StepUp
 from mcp_bridge.tools import TOOLS
 from mcp_bridge.watch import Watch
 
@@ -117,7 +118,7 @@ def build_http_app(server: Server[Session] | None = None, *, stateless: bool = T
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return CORSMiddleware(
-        Watch(Door(StrictBody(app))),
+        Watch(Door(StrictBody(StepUp(app)))),
         allow_origins=settings.CORS_ALLOWED_ORIGINS,
         allow_methods=["POST"],
         allow_headers=["*"],

@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from accounts.limits import forget_used_up_rates
+from accounts.oauth.clearing import clear_oauth_if_due
 from billing.services import settle_abandoned_usage
 from evolution.clock import database_now
 from evolution.jobs import is_crowded, ring
@@ -33,6 +34,7 @@ def sweep() -> dict[str, int]:
     now = database_now()
     forget_old_beats()
     forget_used_up_rates()
+    clear_oauth_if_due()
     return {
         "settled": settle_abandoned_usage(longest_call=longest_call()),
         "rescued": sum(_rescue(job_id, now) for job_id in _expired(now))

@@ -32,7 +32,8 @@ def test_no_valid_credential_is_challenged(live_url: str, authorization: str) ->
     challenge = answer.headers["www-authenticate"]
     assert challenge.startswith('Bearer realm="ACE Platform", scope="read write evolve"')
     assert ('error="invalid_token"' in challenge) is bool(authorization)
-    assert "resource_metadata" not in challenge
+    documents = f"{live_url}/.well-known/oauth-protected-resource/mcp"
+    assert challenge.endswith(f'resource_metadata="{documents}"')
 
 
 def test_every_wrong_key_gets_the_same_body(live_url: str, alice: User) -> None:

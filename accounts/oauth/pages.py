@@ -1,0 +1,123 @@
+"""Pages: a person lets an app in, or ends that."""
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_http_methods
+
+from accounts.errors import Invalid
+from accounts.forms import NoForm, PageForm
+from accounts.http import UserRequest
+from accounts.models import ConnectedApp
+from accounts.oauth.authorization import Declined, Wanted, deny, grant, read_wanted
+from accounts.oauth.clients import is_document_id, learn_client
+from accounts.oauth.connections import connect_app, disconnect_app
+from accounts.oauth.doors import offered
+from accounts.oauth.redirects import form_action, is_loopback, place_of
+from accounts.scopes import Scope
+
+CONSENT_LABELS = {
+    Scope.READ: "Read your playbooks: list them, read their advice, follow their evolutions",
+    Scope.WRITE: "Write for you: report outcomes; create, change and roll back playbooks",
+    Scope.EVOLVE: "Start evolutions, which may cost money",
+}
+
+
+class ConsentForm(PageForm):
+    """Which of the wanted scopes the person agrees to."""
+
+    scopes = forms.MultipleChoiceField(
+        label="It may",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Leave at least one, or do not connect it."},
+    )
+
+    def __init__(self, wanted: Wanted, data: QueryDict | None) -> None:
+        super().__init__(data, initial={"scopes": wanted.scopes})
+        field = self.fields["scopes"]
+        assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101 - narrows the type
+        field.choices = [(scope, CONSENT_LABELS[Scope(scope)]) for scope in wanted.scopes]
+
+
+@never_cache
+@offered
+@csrf_protect
+@require_http_methods(["GET", "HEAD", "POST"])
+def authorize(request: HttpRequest) -> HttpResponseBase:
+    """Asks the person who came from an app; POST with the same address is the answer."""
+    client_id = request.GET.get("client_id", "")
+    if is_document_id(client_id):
+        # Nothing is fetched for somebody whom nobody knows.
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        learn_client(client_id=client_id, person=str(request.user.pk))
+    try:
+        wanted = read_wanted(request)
+    except Declined as declined:
+        return send_to(declined.location)
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    if request.POST.get("answer") == "deny":
+        return send_to(deny(request, wanted))
+    form = ConsentForm(wanted, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        return send_to(_let_in(request, wanted, form.cleaned_data["scopes"]))
+    return ask(request, wanted, form)
+
+
+def _let_in(request: HttpRequest, wanted: Wanted, scopes: list[str]) -> str:
+    user = request.user
+    if not user.is_authenticated:
+        raise Invalid("Log in first.")
+    place = place_of(wanted.redirect_uri)
+    connect_app(user=user, client=wanted.client, place=place, scopes=scopes)
+    return grant(request, wanted, scopes)
+
+
+def ask(request: HttpRequest, wanted: Wanted, form: ConsentForm) -> HttpResponse:
+    client_id = str(wanted.client.client_id)
+    context = {
+        "form": form,
+        "name": wanted.client.name,
+        "place": place_of(wanted.redirect_uri),
+        "is_local": is_loopback(wanted.redirect_uri),
+        "document_host": place_of(client_id) if is_document_id(client_id) else "",
+    }
+    response = render(request, "accounts/oauth_consent.html", context, status=form.status)
+    # Browsers apply form-action to the redirect after the form as well: this one, and no other.
+    allowed = {"form-action": [form_action(wanted.redirect_uri)]}
+    response._csp_update = allowed  # type: ignore[attr-defined]  # django-csp's documented hook
+    return response
+
+
+def send_to(location: str) -> HttpResponse:
+    """To an address that was checked: 303, so that nothing is posted there."""
+    response = HttpResponse(status=303)
+    response["Location"] = location
+    return response
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def disconnect(request: UserRequest, pk: str) -> HttpResponse:
+    app = ConnectedApp.objects.for_user(request.user).listed().fetch(pk)
+    form = NoForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        disconnect_app(app=app, by=request.user)
+        messages.success(request, f"“{app.name}” is disconnected.")
+        return redirect("accounts:keys")
+    context = {
+        "form": form,
+        "question": f"Disconnect “{app.name}”?",
+        "consequence": "It is refused from its next request on. It can ask you again.",
+        "verb": "Disconnect",
+        "back": reverse("accounts:keys"),
+        "back_label": "API keys",
+    }
+    return render(request, "components/confirm.html", context)

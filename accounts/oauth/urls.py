@@ -1,0 +1,19 @@
+"""The table of OAuth's addresses; the two documents also where clients look that know only /mcp."""
+
+from django.urls import URLPattern, path
+
+from accounts.oauth import endpoints, pages
+
+SERVER, RESOURCE = "oauth-authorization-server", "oauth-protected-resource"
+app_name = "oauth"
+urlpatterns: list[URLPattern] = [
+    path(f".well-known/{SERVER}", endpoints.server, name="server"),
+    path(f".well-known/{SERVER}/mcp", endpoints.server),
+    path(f".well-known/{RESOURCE}", endpoints.resource),
+    path(f".well-known/{RESOURCE}/mcp", endpoints.resource, name="resource"),
+    path("oauth/authorize", pages.authorize, name="authorize"),
+    path("oauth/token", endpoints.token, name="token"),
+    path("oauth/register", endpoints.register, name="register"),
+    path("oauth/revoke", endpoints.revoke, name="revoke"),
+    path("keys/apps/<uuid:pk>/disconnect", pages.disconnect, name="disconnect"),
+]

@@ -1,0 +1,67 @@
+"""A connected app without the scope that a call needs is told so in a way that it can act on."""
+
+from typing import Any
+
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as Connection
+
+from accounts.scopes import Principal, Scope
+from mcp_bridge.auth import PRINCIPAL, challenge
+from mcp_bridge.errors import REQUEST_ID
+from mcp_bridge.http import replay
+from mcp_bridge.tools import TOOLS
+from mcp_bridge.watch import contact_of
+
+READING = ("resources/", "prompts/", "completion/")
+
+
+class StepUp:
+    """403 with every scope that is needed, so that the app can ask its person for more.
+
+    An API key gets the tool's own refusal instead: nobody can widen it from where it is used.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+        principal = scope.get(PRINCIPAL)
+        if scope["type"] != "http" or not isinstance(principal, Principal) or not principal.app:
+            await self.app(scope, receive, send)
+            return
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
+        needed = _needed(from_json(body))
+        if needed is None or needed in principal.scopes:
+            await self.app(scope, replay(body, receive), send)
+            return
+        contact_of(scope).refusal = "insufficient_scope"
+        await _refuse(scope, principal, needed)(scope, receive, send)
+
+
+def _needed(message: Any) -> Scope | None:
+    """The scope that this message needs, which another has found to be well-formed."""
+    method, params = str(message.get("method", "")), message.get("params") or {}
+    if method.startswith(READING):
+        return Scope.READ
+    tool = TOOLS.get(str(params.get("name", ""))) if method == "tools/call" else None
+    return tool.scope if tool is not None else None
+
+
+def _refuse(scope: Connection, principal: Principal, needed: Scope) -> JSONResponse:
+    message = f"This needs the scope `{needed}`. Ask the person to connect the app again with it."
+    error = {"code": "insufficient_scope", "message": message}
+    wanted = principal.scopes | {needed}
+    return JSONResponse(
+        {"error": error, "request_id": scope.get(REQUEST_ID, "-")},
+        status_code=403,
+        headers={
+            "WWW-Authenticate": challenge(scope, error="insufficient_scope", scopes=wanted),
+            "Cache-Control": "no-store",
+        },
+    )

@@ -1,0 +1,14 @@
+"""Alice has an app; charlie is a stranger with one of his own."""
+
+import pytest
+
+from accounts.models import User
+from tests.live import live_url
+from tests.oauth.flow import App
+
+__all__ = ["live_url"]
+
+
+@pytest.fixture
+def app(alice: User) -> App:
+    return App(alice)
