@@ -6,6 +6,8 @@ from typing import ClassVar
 from uuid import UUID
 
 from django.conf import settings
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,6 +15,7 @@ from rest_framework.response import Response
 from accounts import services
 from accounts import shapes as s
 from accounts.idempotency import idempotent
+from accounts.lockout import Source
 from accounts.models import ApiKey
 from accounts.rest import Door, client_address, site_of
 from accounts.scopes import Scope
@@ -85,7 +88,7 @@ class LogOutDoor(Public):
 class MeDoor(Door):
     """GET /auth/me."""
 
-    scopes: ClassVar = {"GET": Scope.READ}
+    scopes: ClassVar = {"GET": Scope.READ, "DELETE": Scope.ACCOUNT}
 
     @extend_schema(operation_id="read_me", responses=s.MeShape)
     def get(self, request: Request) -> Response:
@@ -99,6 +102,31 @@ class MeDoor(Door):
             "api_key": key.name if key else None,
         }
         return Response(s.MeShape(body).data)
+
+    @extend_schema(operation_id="delete_me", request=s.DeleteMeIn, responses={204: None})
+    def delete(self, request: Request) -> Response:
+        """Delete the account and everything in it, for good. Needs the password again."""
+        user, source = self.who.user, Source(client_address(request))
+        sent = self.sent(s.DeleteMeIn)
+        services.recheck_person(user=user, source=source, **sent)
+        services.delete_account(user=user)
+        return Response(status=204)
+
+
+class ExportDoor(Door):
+    """GET /auth/me/export."""
+
+    scopes: ClassVar = {"GET": Scope.ACCOUNT}
+
+    @extend_schema(
+        operation_id="export_me",
+        responses={(200, "application/zip"): OpenApiTypes.BINARY},
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """Everything of the account as a ZIP of JSON files, one for each kind of row."""
+        file = services.export_account(user=self.who.user)
+        named = {"Content-Disposition": 'attachment; filename="ace-account.zip"'}
+        return HttpResponse(file, content_type="application/zip", headers=named)
 
 
 class ApiKeysDoor(Door):

@@ -68,7 +68,12 @@ def addresses_of(host: str, port: int, *, private_hosts: Collection[str] = ()) -
 
 
 def fetch(
-    url: str, *, max_bytes: int, seconds: float, private_hosts: Collection[str] = ()
+    url: str,
+    *,
+    max_bytes: int,
+    seconds: float,
+    private_hosts: Collection[str] = (),
+    headers: Mapping[str, str] | None = None,
 ) -> Fetched:
     """What an https address answers to a GET, redirects included as they are.
 
@@ -79,7 +84,9 @@ def fetch(
         raise Unreachable("The address does not begin with https://.")
     deadline = time.monotonic() + seconds
     backend = _Checked(deadline, private_hosts)
-    request = httpx2.Request("GET", url, headers={"Accept": "application/json"})
+    request = httpx2.Request(
+        "GET", url, headers={"Accept": "application/json"} | dict(headers or {})
+    )
     try:
         with httpcore2.ConnectionPool(
             ssl_context=httpx2.create_ssl_context(), network_backend=backend

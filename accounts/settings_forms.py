@@ -45,6 +45,23 @@ class VerifyForm(PageForm):
             del self.fields["password"]
 
 
+class DeleteForm(PageForm):
+    email = forms.EmailField(
+        label="Type your e-mail to say that you mean it",
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, wanted: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.wanted = wanted
+
+    def clean(self) -> dict[str, Any]:
+        typed = (super().clean() or {}).get("email", "")
+        if typed and typed.lower() != self.wanted:
+            self.add_error("email", "This is not the e-mail of this account.")
+        return {}
+
+
 class LlmKeyForm(PageForm):
     api_key = forms.CharField(
         label="The key",

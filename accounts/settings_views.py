@@ -1,23 +1,36 @@
 """Pages under /settings: one's own account."""
 
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from allauth.account.decorators import reauthentication_required
 from allauth.account.internal.flows.login import record_authentication
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts import services
+from accounts.errors import Invalid
 from accounts.factors import FACTORS
 from accounts.forms import NoForm
 from accounts.http import UserRequest, site_of, source_of
-from accounts.settings_forms import EmailForm, PasswordForm
+from accounts.models import LlmKey, User
+from accounts.settings_forms import DeleteForm, EmailForm, LlmKeyForm, PasswordForm
 
 FORM = ["GET", "HEAD", "POST"]
+V = TypeVar("V", bound=Callable[..., HttpResponseBase])
+
+
+def confirmed(view: V) -> V:
+    """Only for who logged in, or gave the password or a code, within the last minutes."""
+    return cast(V, reauthentication_required(app="accounts")(view))
 
 
 @login_required
@@ -25,7 +38,8 @@ FORM = ["GET", "HEAD", "POST"]
 def index(request: UserRequest) -> HttpResponse:
     factors = Authenticator.objects.filter(user_id=request.user.pk, type__in=FACTORS).count()
     sessions = UserSession.objects.filter(user_id=request.user.pk).count()
-    context = {"factors": factors, "sessions": max(sessions, 1)}
+    key = LlmKey.objects.filter(user=request.user).first()
+    context = {"factors": factors, "sessions": max(sessions, 1), "llm_key": key}
     return render(request, "accounts/settings.html", context)
 
 
@@ -86,3 +100,68 @@ def end_session(request: UserRequest, pk: int) -> HttpResponse:
     services.end_session(user=request.user, session_id=pk)
     messages.success(request, "That session has ended.")
     return redirect("accounts:sessions")
+
+
+@sensitive_post_parameters("api_key")
+@login_required
+@confirmed
+@require_http_methods(FORM)
+def llm_key(request: UserRequest) -> HttpResponse:
+    form = LlmKeyForm(request.POST or None)
+    if form.send(services.set_llm_key, user=request.user):
+        messages.success(request, "Your key is kept. Evolutions of your playbooks use it from now.")
+        return redirect("accounts:llm_key")
+    key = LlmKey.objects.filter(user=request.user).first()
+    context = {"form": form, "llm_key": key}
+    return render(request, "accounts/llm_key.html", context, status=form.status)
+
+
+@login_required
+@require_POST
+def try_llm_key(request: UserRequest) -> HttpResponse:
+    try:
+        services.try_llm_key(user=request.user)
+    except Invalid as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, "The endpoint takes the key.")
+    return redirect("accounts:llm_key")
+
+
+@login_required
+@require_POST
+def remove_llm_key(request: UserRequest) -> HttpResponse:
+    services.remove_llm_key(user=request.user)
+    messages.success(request, "The key is removed. The platform’s own pays again.")
+    return redirect("accounts:llm_key")
+
+
+@login_required
+@confirmed
+@require_http_methods(FORM)
+def export_account(request: UserRequest) -> HttpResponse:
+    """The question, then the file."""
+    if request.method != "POST":
+        return render(request, "accounts/export.html")
+    return zip_of(request.user)
+
+
+@login_required
+@confirmed
+@require_http_methods(FORM)
+def delete_account(request: UserRequest) -> HttpResponse:
+    form = DeleteForm(request.POST or None, wanted=request.user.email)
+    form.send(services.delete_account, user=request.user)
+    if form.is_valid():
+        logout(request)
+        messages.success(request, "Your account and everything in it are gone.")
+        return redirect("home")
+    return render(request, "accounts/delete.html", {"form": form}, status=form.status)
+
+
+def zip_of(user: User) -> HttpResponse:
+    """The export as a download."""
+    response = HttpResponse(services.export_account(user=user), content_type="application/zip")
+    response["Content-Disposition"] = 'attachment; filename="ace-account.zip"'
+    response["Cache-Control"] = "no-store"
+    return response

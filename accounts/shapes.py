@@ -63,6 +63,13 @@ class MeShape(serializers.Serializer[Any]):
     api_key = serializers.CharField(allow_null=True, help_text="Name of the key in use.")
 
 
+class DeleteMeIn(serializers.Serializer[Any]):
+    password = serializers.CharField(max_length=1000, trim_whitespace=False)
+    code = serializers.CharField(
+        max_length=20, required=False, help_text="For an account with a second factor."
+    )
+
+
 class ApiKeyShape(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()

@@ -36,7 +36,7 @@ def log_in(request: HttpRequest) -> HttpResponse:
         user = None
     if user is not None:
         going = Login(user=user, redirect_url=safe_next(request))
-        return perform_password_login(request, {"email": user.email}, going)  # type: ignore[no-any-return]  # allauth ships no types
+        return perform_password_login(request, {}, going)  # type: ignore[no-any-return]  # allauth ships no types
     return render(request, "accounts/log_in.html", {"form": form}, status=form.status)
 
 

@@ -1,5 +1,10 @@
 """What the doors can do with people, their sign-ins and their keys."""
 
+from accounts.services.account_data import (
+    delete_account,
+    export_account,
+    forget_what_is_over,
+)
 from accounts.services.api_keys import (
     create_api_key,
     revoke_api_key,
@@ -19,6 +24,7 @@ from accounts.services.people import (
     change_password,
     end_other_sessions,
     end_session,
+    recheck_person,
     request_email_change,
     request_password_reset,
     resend_verification,
@@ -37,8 +43,11 @@ __all__ = [
     "check_code",
     "check_password",
     "create_api_key",
+    "delete_account",
     "end_other_sessions",
     "end_session",
+    "export_account",
+    "forget_what_is_over",
     "issue_tokens",
     "leave_start",
     "llm_credential_for",
@@ -46,6 +55,7 @@ __all__ = [
     "principal_for_bearer",
     "principal_for_key",
     "read_verification",
+    "recheck_person",
     "refresh_tokens",
     "register_user",
     "remove_llm_key",

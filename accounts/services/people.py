@@ -8,13 +8,14 @@ from django.utils import timezone
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
 from accounts.audit import record
-from accounts.errors import Invalid, NotFound
+from accounts.errors import Invalid, NotFound, SecondFactorRequired
+from accounts.factors import has_second_factor
 from accounts.limits import take_rate
 from accounts.lockout import Source, forget_attempts, take_attempt
 from accounts.mail import send_letter
 from accounts.models import RefreshToken, User
 from accounts.services.letters import read_verification, send_verification
-from accounts.services.signing_in import check_new_password, clean_email
+from accounts.services.signing_in import check_code, check_new_password, clean_email
 
 tokens = PasswordResetTokenGenerator()
 
@@ -129,6 +130,18 @@ def recheck_password(*, user: User, password: str, source: Source, field: str = 
     if not user.check_password(password):
         raise Invalid.field(field, "This is not your password.")
     forget_attempts(account=user.email, source=source)
+
+
+def recheck_person(*, user: User, password: str, code: str = "", source: Source) -> None:
+    """The password, and the second factor of who has one, before something that cannot be undone.
+
+    Raises RateLimited, Invalid, SecondFactorRequired, WrongCode.
+    """
+    recheck_password(user=user, password=password, source=source)
+    if has_second_factor(user):
+        if not code:
+            raise SecondFactorRequired
+        check_code(user=user, code=code, source=source)
 
 
 def end_session(*, user: User, session_id: int) -> None:

@@ -50,6 +50,8 @@ ROUTES = [
     Route("POST", "/auth/refresh", None, {"refresh": "x"}),
     Route("POST", "/auth/logout", None, {"refresh": "x"}),
     Route("GET", "/auth/me", READ),
+    Route("DELETE", "/auth/me", ACCOUNT, {"password": PASSWORD}),
+    Route("GET", "/auth/me/export", ACCOUNT),
     Route("GET", "/auth/api-keys", ACCOUNT),
     Route("POST", "/auth/api-keys", ACCOUNT, {"name": "a", "scopes": ["read"]}),
     Route("GET", KEY, ACCOUNT),

@@ -1,0 +1,20 @@
+"""Seal everything under the first of FIELD_ENCRYPTION_KEYS, so that the others can be dropped."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.sealed import Unreadable, reseal_everything
+
+
+class Command(BaseCommand):
+    help = __doc__ or ""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            done = reseal_everything()
+        except Unreadable as error:
+            raise CommandError(
+                f"{error} Put the old key back into the list, behind the new."
+            ) from None
+        self.stdout.write(f"Sealed {done} rows under the first key; the others can be dropped now.")

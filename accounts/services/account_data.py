@@ -1,0 +1,91 @@
+"""All that a person has here: taken along as a file, or gone for good."""
+
+import json
+import zipfile
+from datetime import timedelta
+from io import BytesIO
+from typing import IO, Any
+
+from allauth.usersessions.models import UserSession
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.audit import record
+from accounts.belongings import as_json, rows_of
+from accounts.errors import Conflict
+from accounts.limits import forget_used_up_rates
+from accounts.lockout import forget_old_attempts
+from accounts.models import AuditEntry, RefreshToken, StoredAnswer, User
+
+ANSWERS_KEPT = timedelta(hours=24)
+README = """Everything that ACE Platform keeps of your account: one JSON file for each kind of row.
+Left out are secrets (digests of passwords and keys, sealed keys): only an attacker needs them.
+"""
+
+
+def export_account(*, user: User) -> bytes:
+    """A ZIP file of everything of the user: one JSON list for each table, secrets left out."""
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("README.txt", README)
+        for rows in rows_of(user):
+            with archive.open(f"{rows.model._meta.label_lower}.json", "w") as part:
+                _write_list(part, rows.iterator(chunk_size=500))
+    record(action="export_account", by=user, subject=user)
+    return file.getvalue()
+
+
+def delete_account(*, user: User) -> None:
+    """The user and every row of theirs are gone; the audit log keeps ids without the e-mail.
+
+    Raises Conflict for the last superuser: nobody could run the platform any more.
+    """
+    with transaction.atomic():
+        user = User.objects.select_for_update().get(pk=user.pk)
+        others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+        if user.is_superuser and not others.exists():
+            raise Conflict("The last superuser cannot be deleted.", code="last_superuser")
+        record(action="delete_account", by=user, subject=user)
+        gone = user.pk
+        keys = UserSession.objects.filter(user_id=user.pk).values_list("session_key", flat=True)
+        Session.objects.filter(session_key__in=list(keys)).delete()
+        _forget_names(user)
+        user.delete()
+        AuditEntry.objects.forget(gone)
+
+
+def forget_what_is_over() -> int:
+    """Answers, counters, delays, sign-ins and sessions that nothing follows from are gone."""
+    now = timezone.now()
+    gone: int = StoredAnswer.objects.filter(created_at__lt=now - ANSWERS_KEPT).delete()[0]
+    gone += RefreshToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
+    gone += Session.objects.filter(expire_date__lt=now).delete()[0]
+    alive = Session.objects.values("session_key")
+    gone += UserSession.objects.exclude(session_key__in=alive).delete()[0]
+    forget_used_up_rates()
+    return gone + forget_old_attempts()
+
+
+def _write_list(part: IO[bytes], rows: Any) -> None:
+    before = "["
+    for row in rows:
+        text = json.dumps(as_json(row), cls=DjangoJSONEncoder, ensure_ascii=False)
+        part.write(f"{before}\n{text}".encode())
+        before = ","
+    part.write(f"{before if before == '[' else ''}\n]\n".encode())
+
+
+def _forget_names(user: User) -> None:
+    """The admin's own history names rows by their text: the e-mail, titles of playbooks."""
+    for rows in rows_of(user):
+        kind = ContentType.objects.get_for_model(rows.model)
+        named = LogEntry.objects.filter(content_type=kind, object_id__in=_ids(rows))
+        named.update(object_repr="(deleted)", change_message="")
+
+
+def _ids(rows: Any) -> list[str]:
+    return [str(pk) for pk in rows.values_list("pk", flat=True)]

@@ -1,0 +1,185 @@
+"""A user's own key at a provider: sealed, never shown, and never sent inside."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from accounts import outbound, services
+from accounts.errors import Invalid, NotFound
+from accounts.models import AuditEntry, LlmKey, User
+from accounts.outbound import Unreachable, addresses_of, fetch, is_public
+from accounts.vault import Unreadable, reseal, seal, unseal
+
+KEY = "sk-canary-llm-key-0123456789"
+INNER = [
+    *("127.0.0.1", "127.1.2.3", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1"),  # noqa: S104 - nothing binds
+    *("169.254.169.254", "100.64.0.1", "192.0.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.1"),
+    *("203.0.113.1", "224.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255"),
+    *("::1", "::", "fe80::1", "fc00::1", "fd12:3456::1", "ff02::1", "2001:db8::1", "100::1"),
+    *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1"),
+    *("64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::", "2002:c0a8:101::", "2001:0:7f00:1::"),
+]
+# What people write so that a filter does not see the address.
+SPELLINGS = [
+    *("https://127.0.0.1", "https://127.1", "https://2130706433", "https://0x7f000001"),
+    *("https://0177.0.0.1", "https://0x7f.1", "https://127.0.0.1.", "https://localhost"),
+    *("https://localhost.", "https://[::1]", "https://[::]", "https://[::ffff:127.0.0.1]"),
+    *("https://[::ffff:7f00:1]", "https://[fe80::1%25lo]", "https://0", "https://0.0.0.0"),
+    *("https://169.254.169.254/latest/meta-data", "https://metadata.internal", "https://10.1"),
+    *("http://example.com", "ftp://example.com", "file:///etc/passwd", "gopher://example.com"),
+    *("//example.com", "example.com", "https://", "https:///v1", "https://@", "https://:443"),
+    *("https://user@example.com", "https://a:b@example.com", "https://example.com\\@127.0.0.1"),
+    *(
+        "https://example.com:99999",
+        "https://example.com:x",
+        "https://[",
+        "https://[::1",
+        "https://]",
+    ),
+    *("https://example.com?x=1", "https://example.com#x", "https://ex\u0430mple.com"),
+    *("javascript:alert(1)", "data:text/plain,x", "https://①②⑦.⓪.⓪.①", "https://1.1.1.1 @10.0.0.1"),
+]
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses to which a connection was opened: a guard on the socket itself."""
+    opened: list[str] = []
+
+    def connect(self: socket.socket, address: Any) -> None:
+        opened.append(str(address[0]))
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    return opened
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """What the name server says; numbers in every spelling go to the real library."""
+    known: dict[str, list[str]] = {"metadata.internal": ["169.254.169.254"]}
+    real = socket.getaddrinfo
+
+    def look_up(host: str, port: int, *args: Any, **kwargs: Any) -> list[Any]:
+        if host in known:
+            return [(0, 0, 0, "", (address, port)) for address in known[host]]
+        flags = kwargs.pop("flags", 0) | (
+            0 if host.strip(".") == "localhost" else socket.AI_NUMERICHOST
+        )
+        return real(host, port, *args, flags=flags, **kwargs)
+
+    monkeypatch.setattr(outbound.socket, "getaddrinfo", look_up)
+    return known
+
+
+@pytest.mark.parametrize("address", INNER)
+def test_no_inner_address_is_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1"])
+def test_a_public_address_is_public(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("address", INNER)
+def test_a_name_that_leads_inside_gets_no_packet(
+    address: str, names: dict[str, list[str]], sent: list[str]
+) -> None:
+    names["evil.example"] = ["1.1.1.1", address]
+    with pytest.raises(Unreachable):
+        fetch("https://evil.example/v1/models", max_bytes=10, seconds=1)
+    assert sent == []
+
+
+@pytest.mark.parametrize("url", SPELLINGS)
+def test_no_spelling_of_an_inner_address_is_taken(
+    alice: User, url: str, names: dict[str, list[str]], sent: list[str]
+) -> None:
+    with pytest.raises(Invalid):
+        services.set_llm_key(user=alice, api_key=KEY, base_url=url)
+    assert (sent, LlmKey.objects.exists()) == ([], False)
+
+
+def test_a_second_answer_of_the_name_server_is_never_asked_for(
+    names: dict[str, list[str]], sent: list[str]
+) -> None:
+    class Rebinding(list[str]):
+        def __iter__(self) -> Iterator[str]:
+            yield self.pop(0)
+
+    names["rebinding.example"] = Rebinding(["1.1.1.1", "127.0.0.1"])
+    with pytest.raises(Unreachable):
+        fetch("https://rebinding.example/", max_bytes=10, seconds=1)
+    assert sent == ["1.1.1.1"]
+
+
+def test_the_operator_may_allow_an_inner_host(
+    alice: User, names: dict[str, list[str]], settings: Settings
+) -> None:
+    names["models.internal"] = ["10.0.0.7"]
+    settings.LLM_PRIVATE_HOSTS = ["models.internal"]
+    key = services.set_llm_key(user=alice, api_key=KEY, base_url="https://models.internal/v1/")
+    assert key.base_url == "https://models.internal/v1"
+
+
+def test_a_key_is_sealed_and_only_its_end_is_shown(alice: User) -> None:
+    key = services.set_llm_key(user=alice, api_key=f" {KEY} ")
+    assert (key.last_four, KEY in key.sealed, unseal(key.sealed)) == (KEY[-4:], False, KEY)
+    assert KEY not in str(list(AuditEntry.objects.values_list()))
+
+
+def test_the_worker_gets_the_key_and_where_it_may_go(
+    alice: User, charlie: User, names: dict[str, list[str]]
+) -> None:
+    names["api.example.com"] = ["1.1.1.1"]
+    services.set_llm_key(user=alice, api_key=KEY, base_url="https://api.example.com/v1")
+    own = services.llm_credential_for(user_id=alice.pk)
+    assert own is not None
+    assert own.resolve is not None
+    assert (own.api_key, own.resolve("api.example.com", 443)) == (KEY, ["1.1.1.1"])
+    assert KEY not in repr(own)
+    assert services.llm_credential_for(user_id=charlie.pk) is None
+
+
+def test_the_platforms_own_endpoint_is_not_checked(alice: User) -> None:
+    services.set_llm_key(user=alice, api_key=KEY)
+    own = services.llm_credential_for(user_id=alice.pk)
+    assert own is not None
+    assert (own.base_url, own.resolve) == ("", None)
+
+
+def test_a_removed_key_is_gone(alice: User) -> None:
+    services.set_llm_key(user=alice, api_key=KEY)
+    services.remove_llm_key(user=alice)
+    assert not LlmKey.objects.exists()
+    with pytest.raises(NotFound):
+        services.remove_llm_key(user=alice)
+
+
+@pytest.mark.parametrize("api_key", ["", "short", "k" * 501, "sk-\x00-0123456789", "sk-ключ-0123"])
+def test_what_is_no_key_is_refused(alice: User, api_key: str) -> None:
+    with pytest.raises(Invalid):
+        services.set_llm_key(user=alice, api_key=api_key)
+
+
+def test_sealing_survives_a_change_of_keys(settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = ["old" * 20]
+    sealed = seal("secret")
+    settings.FIELD_ENCRYPTION_KEYS = ["new" * 20, "old" * 20]
+    fresh = reseal(sealed)
+    settings.FIELD_ENCRYPTION_KEYS = ["new" * 20]
+    assert unseal(fresh) == "secret"
+    with pytest.raises(Unreadable):
+        unseal(sealed)
+    with pytest.raises(Unreadable):
+        reseal(sealed)
+
+
+def test_one_inner_address_of_several_refuses_the_host(names: dict[str, list[str]]) -> None:
+    names["mixed.example"] = ["1.1.1.1", "127.0.0.1"]
+    with pytest.raises(Unreachable):
+        addresses_of("mixed.example", 443)
