@@ -30,6 +30,11 @@ class Chart:
     ticks: list[Decimal]
 
     @property
+    def labels(self) -> list[str]:
+        """The ticks without the noughts that say nothing: 200,000 and 0.5."""
+        return [f"{tick.normalize():,f}" for tick in self.ticks]
+
+    @property
     def dates(self) -> list[date]:
         """What stands below the bars: the first, the middle and the last bucket."""
         starts = [bar.start for bar in self.bars]

@@ -7,6 +7,8 @@ from django.db.models import Count, Q, Sum
 
 from billing.models import UsageRecord
 from evolution.models import EvolutionJob, Outcome
+from evolution.services import pending_count
+from evolution.worker.claims import MAX_OUTCOMES
 from playbooks.models import Delta
 
 PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
@@ -25,7 +27,7 @@ class LeftOut:
 
 def live(job: EvolutionJob) -> dict[str, Any]:
     """What the live part shows; `state` changes exactly when something visible does."""
-    bound = job.outcomes.count()
+    bound = bound_to(job)
     reflected = job.reflections.filter(outcome__job=job).count()
     usage = usage_of(job)
     deltas = list(Delta.objects.filter(job_id=job.pk).order_by("index"))
@@ -41,6 +43,13 @@ def live(job: EvolutionJob) -> dict[str, Any]:
         "left_out": left_out(job),
         "state": "-".join(str(part) for part in (*parts, *figures)),
     }
+
+
+def bound_to(job: EvolutionJob) -> int:
+    """How many outcomes it is about; before it is claimed, those that would be bound now."""
+    if job.status == EvolutionJob.Status.QUEUED and not job.outcome_set_hash:
+        return min(pending_count(job.playbook), MAX_OUTCOMES)
+    return job.outcomes.count()
 
 
 def usage_of(job: EvolutionJob) -> dict[str, Any]:
