@@ -88,6 +88,9 @@ class EvolutionJob(Row):
     config_hash = models.CharField(max_length=64, blank=True)
     curation = models.JSONField(null=True, help_text="the Curator's stored answer")
     curation_key = models.CharField(max_length=64, blank=True)
+    correlation_id = models.CharField(
+        max_length=64, blank=True, help_text="id of the request or call that asked for it"
+    )
     started_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
 
