@@ -1,0 +1,284 @@
+"""What every process shares about a key: breaker, free slots, limits on cost, open calls."""
+
+import uuid
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from accounts.models import User
+from billing.models import CostCap, UsageRecord
+from evolution import worker
+from evolution.clock import database_now
+from evolution.engine.llm import CredentialError, HeldBack, TransientError, Usage
+from evolution.models import EvolutionJob, ProviderLine
+from evolution.worker import run_evolution, sweep
+from evolution.worker.credentials import Credential
+from evolution.worker.ledger import UsageLedger
+from evolution.worker.lines import Admitted, Call, LineFull, admit, dismiss, reopen
+from tests.concurrency.threads import at_once
+from tests.evolution.stand_ins import raising
+
+USED = Usage(1000, 500, total_tokens=1500)
+
+
+@pytest.fixture
+def call(alice: User) -> Call:
+    return Call(
+        owner_id=alice.pk,
+        playbook_id=uuid.UUID(int=3),
+        job_id=uuid.UUID(int=7),
+        api_key_id=None,
+        credential=Credential("sk-1", "https://models.example/v1"),
+        step="curate",
+        operation="curate",
+        model="gpt-4o-mini",
+        most=Usage(1000, 5000),
+    )
+
+
+def end(admitted: Admitted, error: str = "") -> UsageRecord:
+    return dismiss(admitted, usage=USED, model="gpt-4o-mini", request_id="", error=error)
+
+
+def fail(call: Call, code: str, times: int = 1) -> None:
+    for _ in range(times):
+        end(admit(call), code)
+
+
+def pass_time(seconds: float) -> None:
+    """The line's pause, as if it had begun earlier."""
+    for line in ProviderLine.objects.exclude(open_until=None):
+        assert line.open_until is not None
+        line.open_until -= timedelta(seconds=seconds)
+        line.save()
+
+
+def test_five_failures_close_the_line_for_every_process(call: Call) -> None:
+    fail(call, "provider_fault", times=5)
+    with pytest.raises(HeldBack, match="not answered"):
+        admit(call)
+    assert UsageRecord.objects.count() == 5
+
+
+def test_another_key_or_address_is_another_line(call: Call) -> None:
+    fail(call, "timeout", times=5)
+    for other in (Credential("sk-2", call.credential.base_url), Credential("sk-1", "")):
+        assert admit(replace(call, credential=other))
+
+
+def test_a_rate_limit_or_an_unfit_answer_closes_nothing(call: Call) -> None:
+    fail(call, "rate_limited", times=10)
+    fail(call, "malformed", times=10)
+    assert admit(call)
+
+
+def test_while_most_calls_are_answered_the_line_stays_open(call: Call) -> None:
+    fail(call, "", times=6)
+    fail(call, "timeout", times=5)
+    assert admit(call)
+
+
+def test_failures_of_more_than_a_minute_ago_do_not_count(call: Call) -> None:
+    fail(call, "timeout", times=4)
+    UsageRecord.objects.update(ended_at=database_now() - timedelta(seconds=61))
+    fail(call, "timeout")
+    assert admit(call)
+
+
+def test_after_the_pause_one_probe_passes_and_its_answer_opens_the_line(call: Call) -> None:
+    fail(call, "timeout", times=5)
+    pass_time(30)
+    probe = admit(call)
+    with pytest.raises(HeldBack):
+        admit(call)
+    end(probe)
+    assert admit(call)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_parallel_calls_after_the_pause_one_is_the_probe(call: Call) -> None:
+    fail(call, "timeout", times=5)
+    pass_time(30)
+
+    def try_it(_: int) -> bool:
+        try:
+            return bool(admit(call))
+        except HeldBack:
+            return False
+
+    assert sum(at_once(6, try_it)) == 1
+
+
+def test_a_refused_key_stops_all_models_a_refused_model_only_itself(call: Call) -> None:
+    other = replace(call, model="gpt-4o")
+    fail(other, "not_found")
+    assert admit(call)
+    with pytest.raises(CredentialError, match="no such model"):
+        admit(other)
+    fail(call, "key_refused")
+    with pytest.raises(CredentialError, match="refused the API key"):
+        admit(call)
+
+
+def test_a_person_can_say_that_it_is_mended(call: Call) -> None:
+    fail(call, "key_refused")
+    reopen(call.credential, [call.model])
+    assert admit(call)
+
+
+def test_no_more_calls_run_than_a_key_has_slots(call: Call, settings: LazySettings) -> None:
+    settings.LLM_CALLS_PER_KEY = 2
+    first, _ = admit(call), admit(call)
+    with pytest.raises(LineFull):
+        admit(call)
+    end(first)
+    assert admit(call)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_twelve_parallel_calls_as_many_run_as_there_are_slots(
+    call: Call, settings: LazySettings
+) -> None:
+    settings.LLM_CALLS_PER_KEY = 5
+
+    def try_it(number: int) -> bool:
+        try:
+            return bool(admit(replace(call, step=f"reflect:{number}")))
+        except LineFull:
+            return False
+
+    assert sum(at_once(12, try_it)) == 5
+
+
+def test_a_slot_of_a_dead_process_is_free_again_after_the_longest_call(
+    call: Call, settings: LazySettings
+) -> None:
+    settings.LLM_CALLS_PER_KEY = 1
+    admit(call)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(seconds=131))
+    assert admit(call)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_line_lets_the_job_wait_without_an_attempt(
+    call: Call, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.LLM_CALLS_PER_KEY = 1
+    monkeypatch.setattr("evolution.worker.ledger.LONGEST_QUEUE", 0.0)
+    with UsageLedger(call) as ledger:
+        ledger.begin(step="curate", operation="curate", model="m", most=USED)
+        with pytest.raises(TransientError) as raised:
+            ledger.begin(step="curate", operation="curate", model="m", most=USED)
+    assert (raised.value.code, raised.value.costs_attempt) == ("line_full", False)
+
+
+# gpt-4o-mini costs 0.15 and 0.60 US$ a million tokens: a call may cost 0.00315, and costs 0.00045.
+@pytest.mark.parametrize(
+    "scope", ["COST_CAP_DAY_USD", "COST_CAP_USER_DAY_USD", "COST_CAP_PLAYBOOK_DAY_USD"]
+)
+def test_a_reached_limit_on_cost_pauses_until_midnight(
+    call: Call, settings: LazySettings, scope: str
+) -> None:
+    setattr(settings, scope, Decimal("0.01"))
+    held = [admit(call) for _ in range(3)]
+    with pytest.raises(HeldBack, match="0.01 US.*goes on at 00:00 UTC") as raised:
+        admit(call)
+    assert raised.value.retry_after is not None
+    assert 0 < raised.value.retry_after <= 86_400
+    for admitted in held:
+        end(admitted)
+    assert admit(call)
+
+
+def test_yesterdays_cost_does_not_count(call: Call, settings: LazySettings) -> None:
+    settings.COST_CAP_DAY_USD = Decimal("0.01")
+    for _ in range(3):
+        admit(call)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(days=1))
+    assert admit(call)
+
+
+def test_a_limit_of_ones_own_goes_before_the_servers(
+    call: Call, alice: User, settings: LazySettings
+) -> None:
+    settings.COST_CAP_USER_DAY_USD = Decimal("0.01")
+    settings.COST_CAP_PLAYBOOK_DAY_USD = Decimal("0.01")
+    CostCap.objects.create(user=alice, usd_per_day=Decimal("100"))
+    CostCap.objects.create(playbook_id=call.playbook_id, usd_per_day=Decimal("0"))
+    assert [admit(call) for _ in range(10)]
+
+
+def test_the_operators_limits_do_not_bind_an_owners_own_key(
+    call: Call, settings: LazySettings
+) -> None:
+    settings.COST_CAP_DAY_USD = settings.COST_CAP_USER_DAY_USD = Decimal("0.001")
+    with pytest.raises(HeldBack):
+        admit(call)
+    assert admit(replace(call, credential=replace(call.credential, own=True)))
+
+
+def test_a_job_over_its_limit_waits_with_the_reason_and_the_time(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = HeldBack("cost_cap", "Today's limit on cost of this playbook.", retry_after=7200)
+    monkeypatch.setattr(worker, "think", raising(error))
+    run_evolution(str(job.pk))
+    job.refresh_from_db()
+    assert (job.status, job.attempt, job.wait_reason) == ("queued", 0, error.message)
+    assert job.next_attempt_at is not None
+    wait = job.next_attempt_at - database_now()
+    assert timedelta(seconds=7190) < wait < timedelta(seconds=7210)
+
+
+def test_once_the_limit_has_room_again_the_sweep_wakes_the_job(
+    job: EvolutionJob, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.COST_CAP_DAY_USD = Decimal("0.05")
+    error = HeldBack("cost_cap", "Today's limit.", retry_after=7200)
+    monkeypatch.setattr(worker, "think", raising(error))
+    run_evolution(str(job.pk))
+    assert sweep()["woken"] == 0
+    settings.COST_CAP_DAY_USD = Decimal("5")
+    assert sweep()["woken"] == 1
+    job.refresh_from_db()
+    assert job.next_attempt_at is None
+
+
+def test_a_new_key_wakes_the_jobs_that_waited_for_one(
+    job: EvolutionJob, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "think", raising(CredentialError("key_refused", "Refused.")))
+    run_evolution(str(job.pk))
+    assert sweep()["woken"] == 0
+    settings.OPENAI_API_KEY = "sk-new"
+    assert sweep()["woken"] == 1
+
+
+def test_a_call_whose_process_died_is_metered_by_what_was_sent(call: Call) -> None:
+    admit(call)
+    assert sweep()["settled"] == 0
+    UsageRecord.objects.update(created_at=database_now() - timedelta(seconds=131))
+    assert sweep()["settled"] == 1
+    record = UsageRecord.objects.get()
+    assert (record.status, record.prompt_tokens, record.estimated) == ("failed", 1000, True)
+    assert (record.cost_usd, record.held_usd) == (Decimal("0.000150"), 0)
+    assert record.metadata["error"] == "abandoned"
+
+
+def test_a_paused_process_that_ends_its_call_late_corrects_the_estimate(call: Call) -> None:
+    late = admit(call)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(seconds=131))
+    sweep()
+    end(late)
+    record = UsageRecord.objects.get()
+    assert (record.status, record.total_tokens, record.estimated) == ("answered", 1500, False)
+
+
+def test_no_key_is_stored_or_shown(call: Call) -> None:
+    fail(call, "key_refused")
+    rows: list[Any] = [*ProviderLine.objects.values_list(), *UsageRecord.objects.values_list()]
+    assert "sk-1" not in f"{rows} {call}"
