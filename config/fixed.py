@@ -52,6 +52,9 @@ MIDDLEWARE = [
     "config.middleware.PageErrors",
 ]
 
+# --- language ----------------------------------------------------------------------------------
+FORMAT_MODULE_PATH = "config.formats"
+
 # --- people ------------------------------------------------------------------------------------
 AUTH_PASSWORD_VALIDATORS = [
     {
@@ -118,6 +121,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_SCHEMA_CLASS": "config.schema.AceSchema",
     "EXCEPTION_HANDLER": "config.api.handle_error",
     "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,  # `?format=` is an export's own parameter
 }
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "ACE Platform",

@@ -13,13 +13,17 @@ from config.panel import read_panel
 
 # What a model's page is about, and where it stands; what is not named comes last.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("The loop", ("EvolutionJob", "Outcome", "Reflection", "AdaptationRun", "WorkerBeat")),
+    (
+        "The loop",
+        ("EvolutionJob", "Outcome", "Reflection", "AdaptationRun", "ProviderLine", "WorkerBeat"),
+    ),
     (
         "Playbooks",
         ("Playbook", "HeldText", "Version", "Delta", "Bullet", "Vote", "Section"),
     ),
-    ("People and keys", ("User", "ApiKey", "AuditEntry")),
+    ("People and keys", ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry")),
     ("Cost", ("UsageRecord",)),
+    ("Signing in", ("UserSession", "Authenticator", "Application")),
 )
 LAST = "Machinery"
 
@@ -27,6 +31,8 @@ LAST = "Machinery"
 class StaffSite(AdminSite):
     site_header = site_title = "ACE Platform: staff"
     index_title = "What is wrong today?"
+    # The first page has every list, and lists need its width.
+    enable_nav_sidebar = False
 
     def get_urls(self) -> list[URLPattern | URLResolver]:  # type: ignore[override]  # a wider list than the stubs say
         ours = [path("operations/", self.operations, name="operations")]

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.views.decorators.http import require_safe
 
 from accounts.tables import safe_cell
@@ -27,6 +28,13 @@ class CsvExport(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
 
     csv_columns: ClassVar[tuple[str, ...]] = ()
     change_list_template = "admin/rows.html"
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        """Not "select one to change": nobody does that here."""
+        title = {"title": capfirst(str(self.opts.verbose_name_plural))}
+        return super().changelist_view(request, title | (extra_context or {}))
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(require_safe(self.export))

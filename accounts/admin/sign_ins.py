@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from accounts.admin.rows import MachineRows
-from accounts.models import RateCounter, RefreshToken, StoredAnswer
+from accounts.models import Attempts, LlmKey, RateCounter, RefreshToken, StoredAnswer
 
 
 @admin.register(RefreshToken)
@@ -28,3 +28,25 @@ class StoredAnswerAdmin(MachineRows):
 class RateCounterAdmin(MachineRows):
     list_display = ("key", "value", "expires_at")
     search_fields = ("key",)
+
+
+@admin.register(LlmKey)
+class LlmKeyAdmin(MachineRows):
+    """Whose evolutions are charged to a key of their own; never the key."""
+
+    list_display = ("user", "ends_in", "base_url", "updated_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email", "base_url")
+    exclude = ("sealed",)
+
+    @admin.display
+    def ends_in(self, key: LlmKey) -> str:
+        return f"…{key.last_four}"
+
+
+@admin.register(Attempts)
+class AttemptsAdmin(MachineRows):
+    """Delays after wrong passwords, by a digest that names nobody; the longest is 15 minutes."""
+
+    list_display = ("failures", "wait_until")
+    exclude = ("key",)

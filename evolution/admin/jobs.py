@@ -8,10 +8,11 @@ from django.contrib import admin
 from django.db.models import Count, Max, Min, QuerySet, Sum
 from django.http import HttpRequest
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.html import format_html_join
 
 from accounts.admin import MachineRows, act_on, principal_of
-from accounts.links import link_to, list_address
+from accounts.links import list_address
 from billing.models import UsageRecord
 from evolution import redriving, services
 from evolution.clock import database_now
@@ -91,9 +92,10 @@ class EvolutionJobAdmin(MachineRows):
             (list_address("billing_usagerecord", q=job.pk), "calls of models"),
             (list_address("accounts_auditentry", q=job.pk), "audit log"),
         ]
-        links = format_html_join(" · ", '<a href="{}">{}</a>', found)
-        version = link_to("playbooks_version", job.to_version_id, "its version")
-        return links + " · " + version if job.to_version_id else links
+        if job.to_version_id:
+            address = reverse("admin:playbooks_version_change", args=[job.to_version_id])
+            found.append((address, "its version"))
+        return format_html_join(" · ", '<a href="{}">{}</a>', found)
 
     @admin.display(description="timeline")
     def timeline(self, job: EvolutionJob) -> str:
@@ -152,5 +154,9 @@ def moments(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:
         ("ended", job.completed_at),
         ("next try", job.next_attempt_at),
     )
-    found = [(name, at, at - job.created_at) for name, at in named if at is not None]
+    found = [(name, at, whole(at - job.created_at)) for name, at in named if at is not None]
     return sorted(found, key=lambda moment: moment[1])
+
+
+def whole(span: timedelta) -> timedelta:
+    return timedelta(seconds=max(0, round(span.total_seconds())))
