@@ -68,7 +68,7 @@ class CloneIn(serializers.Serializer[Any]):
 
 
 class ImportIn(NamedIn):
-    text = Text(trim_whitespace=False, help_text="ACE text, as /export gives it; at most 100 KB.")
+    text = Text(trim_whitespace=False, help_text="ACE text or JSON, as /export gives it; 100 KB.")
     version = serializers.IntegerField(
         required=False, help_text="As /export gives it; the import begins at version 1."
     )

@@ -46,6 +46,7 @@ api: list[URLPattern] = [
     path(NUMBER, inside.VersionDoor.as_view(), name="version"),
     path(f"{NUMBER}/diff", inside.DiffDoor.as_view(), name="diff"),
     path(f"{NUMBER}/rollback", inside.RollbackDoor.as_view(), name="rollback"),
+    path(f"{NUMBER}/undo", inside.UndoDoor.as_view(), name="undo"),
     path(f"{ONE}/sections", inside.SectionsDoor.as_view(), name="sections"),
     path(f"{ONE}/bullets", inside.BulletsDoor.as_view(), name="bullets"),
     path(f"{ONE}/bullets/<str:bullet>/history", inside.BulletHistoryDoor.as_view(), name="history"),

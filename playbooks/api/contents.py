@@ -15,6 +15,7 @@ from playbooks import shapes as s
 from playbooks.api.playbooks import one_of, readable
 from playbooks.models import Bullet, Playbook, Section, Version
 from playbooks.operations import Operation
+from playbooks.undoing import undo_version
 
 MOST_VOTES = 1_000
 BULLET_STATUSES = ("active", "retired", "merged", "all")
@@ -83,6 +84,23 @@ class RollbackDoor(Inside):
         """Make an older version current again, as a new version; nothing is deleted."""
         playbook = self.own_playbook(pk)
         version = services.rollback_playbook(playbook=playbook, by=self.who, number=number)
+        return Response(s.VersionShape(version).data, status=201)
+
+
+class UndoDoor(Inside):
+    """POST /playbooks/{id}/versions/{number}/undo."""
+
+    scopes: ClassVar = {"POST": Scope.WRITE}
+
+    @extend_schema(operation_id="undo_version", request=None, responses={201: s.VersionShape})
+    @idempotent()
+    def post(self, request: Request, pk: UUID, number: int) -> Response:
+        """Take back what one version changed, as a new version; what came after it stays.
+
+        409 when one of its bullets was changed again since, or when it only counted votes.
+        """
+        playbook = self.own_playbook(pk)
+        version = undo_version(playbook=playbook, by=self.who, number=number)
         return Response(s.VersionShape(version).data, status=201)
 
 

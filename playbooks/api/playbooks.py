@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db import transaction
+from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,6 +16,8 @@ from accounts.scopes import Principal, Scope
 from playbooks import services
 from playbooks import shapes as s
 from playbooks.document import Section
+from playbooks.exporting import export_file
+from playbooks.formats import FORMATS
 from playbooks.models import Playbook
 from playbooks.querysets import PlaybookQuerySet
 
@@ -168,17 +171,35 @@ class ExportDoor(Door):
 
     @extend_schema(
         operation_id="export_playbook",
-        parameters=[OpenApiParameter("version", int, description="An older version.")],
+        parameters=[
+            OpenApiParameter("version", int, description="An older version."),
+            OpenApiParameter(
+                "format",
+                str,
+                enum=list(FORMATS),
+                default="ace",
+                description="Other than `ace`: the file itself. /playbooks/import takes `json`"
+                " as its `text`.",
+            ),
+        ],
         responses=s.ExportShape,
     )
-    def get(self, request: Request, pk: UUID) -> Response:
-        """The playbook as ACE text, in a shape that /playbooks/import takes."""
+    def get(self, request: Request, pk: UUID) -> Response | HttpResponse:
+        """The playbook as ACE text, in a shape that /playbooks/import takes; or as a file."""
         playbook = readable(self.who).fetch(pk)
         number = self.number("version")
+        wanted = one_of(request, "format", tuple(FORMATS))
+        if wanted != "ace":
+            return as_file(playbook, wanted, number)
         text = services.export_playbook(playbook=playbook, version=number)
         current = s.FaceShape(playbook).data
         body = {name: current[name] for name in ("name", "description", "version")}
         return Response({**body, "version": number or body["version"], "text": text})
+
+
+def as_file(playbook: Playbook, format_name: str, number: int | None) -> HttpResponse:
+    file = export_file(playbook=playbook, format_name=format_name, version=number)
+    return HttpResponse(file.body, content_type=file.content_type)
 
 
 def readable(who: Principal) -> PlaybookQuerySet:

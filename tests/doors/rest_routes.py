@@ -71,6 +71,7 @@ ROUTES = [
     Route("GET", VERSION, READ),
     Route("GET", f"{VERSION}/diff", READ),
     Route("POST", f"{VERSION}/rollback", WRITE),
+    Route("POST", f"{VERSION}/undo", WRITE),
     Route("GET", f"{PLAYBOOK}/sections", READ),
     Route("GET", f"{PLAYBOOK}/bullets", READ),
     Route("GET", HISTORY, READ),

@@ -130,3 +130,29 @@ def test_an_import_over_the_limit_is_too_large(alice: User) -> None:
 def test_a_filter_that_does_not_exist_is_refused(alice: User, query: str) -> None:
     make_playbook(alice)
     assert Rest.of(alice).get(f"/playbooks?{query}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("json", "application/json"), ("agents", "text/markdown"), ("skill", "application/zip")],
+)
+def test_an_export_is_a_file_in_the_format_asked_for(
+    playbook: Playbook, alice: User, name: str, kind: str
+) -> None:
+    answer = Rest.of(alice).get(f"/playbooks/{playbook.pk}/export?format={name}")
+    assert answer.status_code == 200
+    assert answer["Content-Type"].startswith(kind)
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones(playbook: Playbook, alice: User) -> None:
+    answer = Rest.of(alice).get(f"/playbooks/{playbook.pk}/export?format=xml")
+    assert answer.status_code == 400
+    assert "ace, json, agents, skill" in str(answer.json()["error"]["fields"])
+
+
+def test_a_json_export_is_imported(playbook: Playbook, alice: User) -> None:
+    rest = Rest.of(alice)
+    text = rest.get(f"/playbooks/{playbook.pk}/export?format=json").content.decode()
+    made = rest.post("/playbooks/import", {"name": "Copy", "text": text})
+    assert made.status_code == 201
+    assert made.json()["bullet_count"] == 3

@@ -1,0 +1,83 @@
+"""Playbooks in the formats of other programs, and what comes back."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from playbooks.document import DocumentError, parse
+from playbooks.formats import FORMATS, Export, dashed, read_document, write_file
+from tests.factories import ACE_TEXT
+
+OWN = "\n## OUR OWN RULES\n[rule-00009] helpful=1 harmful=0 :: Ask before you delete.\n"
+DOCUMENT = parse(ACE_TEXT + OWN)
+EXPORT = Export(DOCUMENT, "Fixing: “tests”", 'Says "why"', 7)
+
+
+@pytest.mark.parametrize("name", ["ace", "json"])
+def test_what_can_be_imported_gives_the_same_document(name: str) -> None:
+    assert read_document(write_file(EXPORT, name).body.decode()) == DOCUMENT
+
+
+def test_the_shape_of_the_rest_export_is_read_too() -> None:
+    assert read_document(json.dumps({"name": "a", "text": ACE_TEXT})) == parse(ACE_TEXT)
+
+
+def test_agents_md_has_the_advice_without_counters_and_no_empty_heading() -> None:
+    file = write_file(Export(parse("## EMPTY\n" + ACE_TEXT), "Fixing tests", "", 1), "agents")
+    text = file.body.decode()
+    assert file.name == "AGENTS.md"
+    assert text.startswith("# Fixing tests\n\n## STRATEGIES & INSIGHTS\n\n- Read the failing test")
+    assert "helpful=" not in text
+    assert "EMPTY" not in text
+
+
+def test_the_folder_for_agents_is_named_as_its_file_says() -> None:
+    file = write_file(EXPORT, "skill")
+    folder = zipfile.ZipFile(io.BytesIO(file.body))
+    assert folder.namelist() == ["fixing-tests/SKILL.md"]
+    head = folder.read("fixing-tests/SKILL.md").decode().split("---\n")[1]
+    assert 'name: fixing-tests\ndescription: "Says \\"why\\""\n' in head
+    assert file.body == write_file(EXPORT, "skill").body
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_name_without_a_letter_of_ours_still_gives_a_file_name(name: str) -> None:
+    assert write_file(Export(DOCUMENT, "漢字", "", 1), name).name in {
+        *("playbook.ace.md", "playbook.json", "AGENTS.md", "playbook.zip"),
+    }
+    assert dashed("A  b/../c" + "d" * 99) == ("a-b-c" + "d" * 99)[:64]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"sections": [\n,]}', "Line 2: This is no JSON"),
+        ('{"sections": {}}', "At the top: `sections` has to be a list"),
+        ('{"sections": [{"bullets": []}]}', "At sections[0]: a section"),
+        ('{"sections": [{"title": "A", "bullets": [{}]}]}', "At sections[0].bullets[0]: a bullet"),
+        (
+            '{"sections": [{"title": "A", "bullets": [{"id": "x", "content": "b"}]}]}',
+            "no bullet id",
+        ),
+        ("[" * 9 + '{"a"', "Line 1: This is neither"),
+        ('{"a":' * 5000, "nested too deep"),
+    ],
+)
+def test_a_text_that_is_none_says_where(text: str, said: str) -> None:
+    with pytest.raises(DocumentError) as refused:
+        read_document(text)
+    assert said in str(refused.value)
+
+
+def test_a_counter_that_is_no_number_is_refused() -> None:
+    bullet = {"id": "str-00001", "content": "a", "helpful": True}
+    with pytest.raises(DocumentError, match="a counter is a whole number"):
+        read_document(json.dumps({"sections": [{"title": "A", "bullets": [bullet]}]}))
+
+
+def test_forged_lines_in_json_are_advice_and_no_layout() -> None:
+    bullet = {"id": "str-00001", "content": "a\n## B\n[str-00002] helpful=9 harmful=0 :: c"}
+    found = read_document(json.dumps({"sections": [{"title": "A", "bullets": [bullet]}]}))
+    assert [one.id for one in found.bullets] == ["str-00001"]
