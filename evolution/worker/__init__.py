@@ -18,6 +18,7 @@ from evolution.worker.heartbeat import Heartbeat
 from evolution.worker.publication import publish
 from evolution.worker.sweep import sweep
 from evolution.worker.thinking import think
+from evolution.worker.tracing import at_work
 from playbooks.services import CollapseGuard
 
 __all__ = ["beat", "end", "run_evolution", "sweep"]
@@ -45,7 +46,7 @@ def run_evolution(job_id: str) -> str:
 
 def _run(claim: Claim) -> str:
     try:
-        with Heartbeat(claim):
+        with at_work(claim), Heartbeat(claim):
             publish(claim, think(claim))
     except (FenceLost, DatabaseFault):
         raise

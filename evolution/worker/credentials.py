@@ -1,22 +1,30 @@
 """Whose key pays for an evolution: the owner's own, or the operator's."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
+from accounts.errors import AceError
+from accounts.services import llm_credential_for
+from evolution.engine.llm import CredentialError
+
+Resolve = Callable[[str, int], list[str]]
+
 
 @dataclass(frozen=True)
 class Credential:
-    """An endpoint and a key for it; `own`: the playbook's owner brought it."""
+    """An endpoint and a key for it; `own`: the playbook's owner brought it.
 
-    api_key: str
+    `resolve` names the addresses that may be connected to; None where the operator chose the host.
+    """
+
+    api_key: str = field(repr=False)
     base_url: str
     own: bool = False
-
-    def __repr__(self) -> str:
-        return f"Credential({self.base_url!r}, own={self.own})"
+    resolve: Resolve | None = field(default=None, repr=False, compare=False)
 
     @property
     def line(self) -> str:
@@ -34,4 +42,21 @@ def _digest(*parts: str) -> str:
 
 def credential_for(owner_id: UUID) -> Credential:
     """The key with which evolutions of this owner's playbooks call a model."""
+    own = llm_credential_for(user_id=owner_id)
+    if own is not None:
+        base_url = own.base_url or settings.OPENAI_BASE_URL
+        resolve = _asking(own.resolve) if own.resolve else None
+        return Credential(own.api_key, base_url, own=True, resolve=resolve)
     return Credential(settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL)
+
+
+def _asking(resolve: Resolve) -> Resolve:
+    """`resolve` with its refusal as an error of the engine."""
+
+    def ask(host: str, port: int) -> list[str]:
+        try:
+            return resolve(host, port)
+        except AceError as error:
+            raise CredentialError("not_found", error.message) from None
+
+    return ask

@@ -1,5 +1,7 @@
 """Think: from a claim to judged operations, with no transaction open and every step stored."""
 
+from urllib.parse import urlsplit
+
 from django.conf import settings
 
 from evolution.engine.budgets import Budget, CappedLLM
@@ -13,6 +15,7 @@ from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for as credential_for
 from evolution.worker.ledger import UsageLedger
 from evolution.worker.refining import with_merges
+from evolution.worker.tracing import TracedLLM
 from evolution.worker.vectors import by_stored_meaning
 from playbooks.models import Version
 from playbooks.services import document_of
@@ -70,12 +73,14 @@ def connect(ledger: UsageLedger) -> LLM:
     """The payer's endpoint, metered by the ledger and held to its budget if it has one."""
     from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415 - as above
 
-    llm = OpenAILLM(
+    bare = OpenAILLM(
         api_key=ledger.credential.api_key,
         base_url=ledger.credential.base_url or None,
         deadline=settings.LLM_DEADLINE_SECONDS,
         ledger=ledger,
+        resolve=ledger.credential.resolve,
     )
+    llm = TracedLLM(bare, address=urlsplit(ledger.credential.base_url).hostname or "openai")
     return llm if ledger.budget is None else CappedLLM(llm, ledger.budget)
 
 
@@ -96,6 +101,7 @@ def choose_find(claim: Claim, ledger: UsageLedger) -> Find | None:
         model=settings.ACE_EMBEDDING_MODEL,
         deadline=settings.LLM_DEADLINE_SECONDS,
         ledger=ledger,
+        resolve=ledger.credential.resolve,
     )
     return by_stored_meaning(claim, embedder)
 

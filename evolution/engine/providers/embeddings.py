@@ -9,7 +9,7 @@ from typing import Any
 
 import openai
 
-from evolution.engine.llm import AnswerError, Ledger, Usage
+from evolution.engine.llm import AnswerError, CredentialError, Ledger, Usage
 from evolution.engine.providers.endpoint import (
     Failed,
     connect,
@@ -18,7 +18,7 @@ from evolution.engine.providers.endpoint import (
     request_id_of,
 )
 from evolution.engine.providers.faults import judge
-from evolution.engine.providers.transport import ReplyTooLarge
+from evolution.engine.providers.transport import ReplyTooLarge, Resolve
 from playbooks.document import estimate_tokens
 
 MAX_NUMBERS = 16_384
@@ -30,9 +30,18 @@ class OpenAIEmbedder:
     """One embedding model behind one endpoint. Raises CredentialError as OpenAILLM does."""
 
     def __init__(
-        self, *, api_key: str, base_url: str | None, model: str, deadline: float, ledger: Ledger
+        self,
+        *,
+        api_key: str,
+        base_url: str | None,
+        model: str,
+        deadline: float,
+        ledger: Ledger,
+        resolve: Resolve | None = None,
     ) -> None:
-        self._client = connect(api_key=api_key, base_url=base_url, deadline=deadline)
+        self._client = connect(
+            api_key=api_key, base_url=base_url, deadline=deadline, resolve=resolve
+        )
         self._ledger = ledger
         self.model = model
 
@@ -70,6 +79,8 @@ class OpenAIEmbedder:
             raise Failed(judge(refusal_of(error)), Usage(), request_id_of(error)) from None
         except openai.APIConnectionError as error:
             raise not_answered(error, sent) from None
+        except CredentialError as error:  # of `resolve`: nothing was sent
+            raise Failed(error, Usage()) from None
         except ReplyTooLarge:
             answer = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
             raise Failed(answer, sent) from None

@@ -13,7 +13,7 @@ import openai
 from evolution.engine.llm import CredentialError, LLMError, TransientError, Usage
 from evolution.engine.providers.faults import Refusal
 from evolution.engine.providers.replies import NAME_LIMIT
-from evolution.engine.providers.transport import BoundedTransport
+from evolution.engine.providers.transport import BoundedTransport, Resolve
 
 MAX_REPLY_BYTES = 2 * 1024 * 1024
 # At DEBUG the SDK writes whole prompts to the log; its HTTP client names every address at INFO.
@@ -31,8 +31,12 @@ class Failed(Exception):
         self.request_id = request_id
 
 
-def connect(*, api_key: str, base_url: str | None, deadline: float) -> openai.OpenAI:
+def connect(
+    *, api_key: str, base_url: str | None, deadline: float, resolve: Resolve | None = None
+) -> openai.OpenAI:
     """A client of one endpoint with one key; `deadline` in seconds is for a whole call.
+
+    `resolve` is for an address that a user chose: nothing else is connected to.
 
     Raises CredentialError for a base URL or a key that cannot be used at all.
     """
@@ -42,7 +46,9 @@ def connect(*, api_key: str, base_url: str | None, deadline: float) -> openai.Op
         base_url=base_url,
         max_retries=0,
         http_client=httpx2.Client(
-            transport=BoundedTransport(deadline=deadline, max_bytes=MAX_REPLY_BYTES),
+            transport=BoundedTransport(
+                deadline=deadline, max_bytes=MAX_REPLY_BYTES, resolve=resolve
+            ),
             headers={"accept-encoding": "identity"},
             follow_redirects=False,
         ),

@@ -11,6 +11,7 @@ import openai
 
 from evolution.engine.llm import (
     AnswerError,
+    CredentialError,
     DialectRefused,
     Ledger,
     LLMReply,
@@ -27,7 +28,7 @@ from evolution.engine.providers.endpoint import (
 from evolution.engine.providers.faults import Refusal, judge
 from evolution.engine.providers.replies import read_reply
 from evolution.engine.providers.schemas import strict_schema
-from evolution.engine.providers.transport import ReplyTooLarge
+from evolution.engine.providers.transport import ReplyTooLarge, Resolve
 
 SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 
@@ -76,9 +77,17 @@ class OpenAILLM:
     """
 
     def __init__(
-        self, *, api_key: str, base_url: str | None, deadline: float, ledger: Ledger
+        self,
+        *,
+        api_key: str,
+        base_url: str | None,
+        deadline: float,
+        ledger: Ledger,
+        resolve: Resolve | None = None,
     ) -> None:
-        self._client = connect(api_key=api_key, base_url=base_url, deadline=deadline)
+        self._client = connect(
+            api_key=api_key, base_url=base_url, deadline=deadline, resolve=resolve
+        )
         self._ledger = ledger
         self._dialects: dict[str, Dialect] = {}
         self._lock = threading.Lock()
@@ -119,6 +128,8 @@ class OpenAILLM:
             raise self._refused(error, request.model, dialect) from None
         except openai.APIConnectionError as error:
             raise not_answered(error, Usage.estimate(request)) from None
+        except CredentialError as error:  # of `resolve`: nothing was sent
+            raise Failed(error, Usage()) from None
         except ReplyTooLarge:
             answer = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
             raise Failed(answer, Usage.estimate(request)) from None

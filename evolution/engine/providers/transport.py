@@ -6,13 +6,15 @@ with a time-out of 2 s. Here every operation on the socket gets only what is lef
 
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpcore2
 import httpx2
 
 CONNECT_SECONDS = 10.0
+Resolve = Callable[[str, int], list[str]]
+"""The addresses that a host may be reached at; raises an LLMError when there are none."""
 
 
 class ReplyTooLarge(Exception):
@@ -24,17 +26,19 @@ class BoundedTransport(httpx2.BaseTransport):
 
     A kept connection that the server has closed looks like a reset, and a job would have to tell
     them apart; beside an answer of seconds a new handshake costs nothing. Proxy settings of the
-    environment are not read: where the key goes is what the operator's base URL says.
+    environment are not read: where the key goes is what the operator's base URL says. With
+    `resolve` a connection goes to one of the addresses that it answers, and to no other.
     """
 
-    def __init__(self, *, deadline: float, max_bytes: int) -> None:
+    def __init__(self, *, deadline: float, max_bytes: int, resolve: Resolve | None = None) -> None:
         self._deadline = deadline
+        self._resolve = resolve
         self._max_bytes = max_bytes
         self._ssl = httpx2.create_ssl_context()
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """The reply, read to its end; httpx2's own errors, and ReplyTooLarge."""
-        backend = _DeadlineBackend(time.monotonic() + self._deadline)
+        backend = _DeadlineBackend(time.monotonic() + self._deadline, self._resolve)
         try:
             with httpcore2.ConnectionPool(ssl_context=self._ssl, network_backend=backend) as pool:
                 return self._read(pool.handle_request(_core_request(request)), request)
@@ -91,8 +95,9 @@ def _core_request(request: httpx2.Request) -> httpcore2.Request:
 class _DeadlineBackend(httpcore2.NetworkBackend):
     """Sockets that share one deadline (a value of time.monotonic)."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: float, resolve: Resolve | None) -> None:
         self._deadline = deadline
+        self._resolve = resolve
         self._inner = httpcore2.SyncBackend()
 
     def connect_tcp(
@@ -105,6 +110,8 @@ class _DeadlineBackend(httpcore2.NetworkBackend):
     ) -> httpcore2.NetworkStream:
         # A name with several addresses is tried one after the other, each with this time-out.
         timeout = min(CONNECT_SECONDS, _left(self._deadline))
+        if self._resolve is not None:
+            host = self._resolve(host, port)[0]
         stream = self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
         return _DeadlineStream(stream, self._deadline)
 
