@@ -43,7 +43,10 @@ CODEX = Client(
     verify=f'codex exec "{ASK}"',
     shows="mcp: ace/list_playbooks (completed)",
     tested="0.169.0: a whole session lists, reads and reports",
-    notes=("`codex mcp list` reads the file only; it does not connect.",),
+    notes=(
+        "`codex mcp list` reads the file only; it does not connect.",
+        "The plugin in `examples/` reads and reports by itself.",
+    ),
 )
 
 GEMINI_CLI = Client(

@@ -13,8 +13,9 @@ import yaml
 from django.core.management import call_command
 
 from accounts.keys import KEY_PATTERN
-from mcp_bridge.clients import CLIENTS, Client, Snippet
+from mcp_bridge.clients import BY_SLUG, CLIENTS, Client, Snippet
 from tests.clients.mock_model import texts_in
+from tests.clients.programs import versions
 
 ADDRESSES = (
     "http://127.0.0.1:8000/mcp",
@@ -103,3 +104,10 @@ def test_old_docs_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit):
         call_command("client_docs", check=True, stderr=err)
     assert "manage.py client_docs" in err.getvalue()
+
+
+def test_what_is_called_tested_is_what_the_harness_installs() -> None:
+    for slug, version in versions().items():
+        by_name = BY_SLUG.get(slug)
+        tested = by_name.tested if by_name else BY_SLUG["zed"].tested
+        assert version in tested, slug

@@ -1,0 +1,200 @@
+"""What real programs have to do; each takes a fresh person, and says in a line what it saw."""
+
+import json
+import threading
+import time
+from pathlib import Path
+
+from mcp_bridge.clients import BY_SLUG
+from tests.clients.mock_model import (
+    Call,
+    Json,
+    MockModel,
+    Say,
+    Step,
+    serve_model,
+    structured,
+    texts_in,
+)
+from tests.clients.programs import Person, Ran
+from tests.clients.site import Site
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ADVICE = ["Read the failing test before the code.", "Run the linter before the tests."]
+TASK = "Make the build green"
+CONNECTED = {"claude-code": "✔ Connected", "gemini-cli": "Connected", "opencode": "connected"}
+
+
+def connects(site: Site, person: Person, slug: str) -> str:
+    """The documented snippet is enough, and leaves the key in no file of the program."""
+    person.follow_the_docs(slug, f"{site.url}/mcp")
+    ran = person.run(*BY_SLUG[slug].verify.split())
+    assert ran.code == 0, ran
+    assert CONNECTED[slug] in ran.out + ran.err, ran
+    assert not person.files_with(site.key), person.files_with(site.key)
+    return f"`{BY_SLUG[slug].verify}` says {CONNECTED[slug]!r}; the key is in no file"
+
+
+def bridge_connects(site: Site, person: Person) -> str:
+    """mcp-remote, as the docs start it for programs that take local servers only."""
+    asked: list[Json] = [
+        {"method": "initialize", "id": 1, "params": hello("claude-ai", "2025-06-18")},
+        {"method": "notifications/initialized"},
+        {"method": "tools/list", "id": 2},
+    ]
+    given = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in asked)
+    snippet = json.loads(BY_SLUG["claude-desktop"].snippets["key"].fill(f"{site.url}/mcp"))
+    _yes, package, *arguments = snippet["mcpServers"]["ace"]["args"]
+    ran = person.run("sh", "-c", '(cat; sleep 4) | "$@"', "-", package, *arguments, given=given)
+    assert '"report_outcome"' in ran.out, ran
+    return "initialize and tools/list through mcp-remote"
+
+
+def hello(name: str, revision: str) -> Json:
+    info = {"name": name, "version": "1"}
+    return {"protocolVersion": revision, "capabilities": {}, "clientInfo": info}
+
+
+def session(site: Site, person: Person, slug: str) -> str:
+    """list → get → report, then the same report again: one row, with its bullets and version."""
+    playbook = site.make_playbook(f"Session of {slug}", ADVICE)
+    person.follow_the_docs(slug, f"{site.url}/mcp")
+
+    def report(results: list[str]) -> Json:
+        return {
+            "playbook_id": playbook,
+            "task_description": TASK,
+            "outcome": "success",
+            "bullet_ids": ["str-00002"],
+            "serving_id": structured(results[1])["serving_id"],
+            "idempotency_key": f"session-{slug}",
+        }
+
+    script: list[Step] = [
+        Call("list_playbooks", {}),
+        Call("get_playbook", {"playbook_id": playbook}),
+        Call("report_outcome", report),
+        Call("report_outcome", report),
+        Say("Done."),
+    ]
+    model, ran = run_agent(person, slug, script)
+    assert ran.code == 0, ran
+    rows = site.outcomes(playbook)
+    assert len(rows) == 1, (rows, ran)
+    row = rows[0]
+    assert (row["bullet_ids"], row["version"], row["version_assumed"]) == (["str-00002"], 1, False)
+    assert ADVICE[1] in model.everything_read()
+    return f"one row by {row['client']}: cites str-00002, version 1, the repetition added none"
+
+
+def run_agent(person: Person, slug: str, script: list[Step]) -> tuple[MockModel, Ran]:
+    """A whole session with a model that plays the script."""
+    with serve_model(script) as model:
+        if slug == "claude-code":
+            person.variables |= {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "sk-mock"}
+            tools = "Bash,mcp__ace,mcp__plugin_ace-playbook_ace"
+            return model, person.run("claude", "-p", TASK, "--allowedTools", tools)
+        person.variables |= {"MOCK_KEY": "mock"}
+        provider = (
+            f'{{name="mock",base_url="{model.url}/v1",wire_api="responses",env_key="MOCK_KEY"}}'
+        )
+        settings = ['model="mock"', 'model_provider="mock"', f"model_providers.mock={provider}"]
+        options = [part for setting in settings for part in ("-c", setting)]
+        trust = ["--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust"]
+        trust += ["--skip-git-repo-check"]
+        return model, person.run("codex", "exec", *trust, *options, TASK)
+
+
+def long_playbook_arrives(site: Site, person: Person) -> str:
+    """60,000 characters of advice reach the model of Claude Code whole, not as a file."""
+    words = "Say what you measured, how, and against which baseline; keep the raw figures. "
+    advice = [f"Advice {number}: {words * 6}"[:480] for number in range(128)]
+    playbook = site.make_playbook("Long", advice)
+    size = len(site.ask("GET", f"/playbooks/{playbook}")["content"])
+    assert size >= 60_000, size
+    person.follow_the_docs("claude-code", f"{site.url}/mcp")
+    script: list[Step] = [Call("get_playbook", {"playbook_id": playbook}), Say("Read.")]
+    model, ran = run_agent(person, "claude-code", script)
+    assert ran.code == 0, ran
+    whole = model.everything_read()
+    missing = [line for line in advice if line.strip() not in whole]
+    assert not missing, (len(missing), ran)
+    return f"{size:,} characters in {len(advice)} bullets, every one in what the model got"
+
+
+def install_plugin(person: Person, slug: str) -> None:
+    """As examples/README.md says it."""
+    program = "claude" if slug == "claude-code" else "codex"
+    steps = [
+        ("plugin", "marketplace", "add", str(EXAMPLES)),
+        ("plugin", "install" if program == "claude" else "add", "ace-playbook@ace-examples"),
+    ]
+    if program == "claude":
+        steps.insert(0, ("plugin", "validate", "--strict", str(EXAMPLES / "ace-playbook")))
+    for step in steps:
+        ran = person.run(program, *step)
+        assert ran.code == 0, (step, ran)
+
+
+def plugin_reads_and_reports(site: Site, person: Person, slug: str) -> str:
+    """The model is told nothing of playbooks: the hooks read before it and report after it."""
+    playbook = site.make_playbook(f"Plugin of {slug}", ADVICE)
+    person.variables |= {"ACE_URL": site.url, "ACE_PLAYBOOK": f"plugin of {slug}"}
+    install_plugin(person, slug)
+    shell, name = ("Bash", "command") if slug == "claude-code" else ("exec_command", "cmd")
+    script: list[Step] = [Call(shell, {name: "echo building; false"}), Say("I used [str-00001].")]
+    model, ran = run_agent(person, slug, script)
+    assert ran.code == 0, ran
+    assert ADVICE[0] in "\n".join(texts_in(model.seen[0])), model.seen[0]
+    rows = site.outcomes(playbook)
+    assert len(rows) == 1, (rows, ran)
+    row = rows[0]
+    seen = (row["task_description"], row["outcome"], row["bullet_ids"], row["version_assumed"])
+    assert seen == (TASK, "failure", ["str-00001"], False), row
+    assert "echo building; false" in row["reasoning_trace"], row
+    return "advice before the first word of the model; one report, judged by the last command"
+
+
+def plugin_survives_a_dead_server(site: Site, person: Person, slug: str) -> str:
+    """Nothing listens at ACE_URL: the session ends as it would without the plugin."""
+    person.variables |= {"ACE_URL": "http://127.0.0.1:9", "ACE_PLAYBOOK": "Any"}
+    install_plugin(person, slug)
+    started = time.monotonic()
+    _, ran = run_agent(person, slug, [Say("All done.")])
+    assert ran.code == 0, ran
+    assert "All done." in ran.out, ran
+    return f"exit code 0 after {time.monotonic() - started:.1f} s, the answer is there"
+
+
+def page_flips(site: Site, person: Person) -> str:
+    """A revoked key, then a good one: the page of the owner says both, within 3 s of the call."""
+    site.log_in()
+    person.follow_the_docs("claude-code", f"{site.url}/mcp")
+    bad, good = site.make_key("lost"), site.make_key("laptop")
+    site.revoke_key(bad)
+    said = f"with the key “{bad.name}”. This key is revoked"
+    late = [round(watched(site, person, bad.token, said), 2)]
+    said = f"with the key “{good.name}”"
+    late.append(round(watched(site, person, good.token, said), 2))
+    return f"refused and why, then connected: {late} s after the program had ended"
+
+
+def watched(site: Site, person: Person, token: str, expected: str) -> float:
+    """Seconds from the end of a program's first call (its own end) to the page that says so."""
+    person.variables["ACE_API_KEY"] = token
+    assert expected not in site.arrivals()
+    ended: list[float] = []
+
+    def list_servers() -> None:
+        person.run("claude", "mcp", "list")
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=list_servers)
+    thread.start()
+    limit = time.monotonic() + 30
+    while expected not in (said := site.arrivals()):
+        assert time.monotonic() < limit, said
+    flipped = time.monotonic()
+    thread.join()
+    assert flipped - ended[0] < 1, said  # the page itself asks every 2 s
+    return max(0.0, flipped - ended[0])

@@ -1,0 +1,270 @@
+"""The hooks of the example plugin, run as the agent programs run them."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from evolution.models import Outcome
+from playbooks.models import Playbook
+from tests.factories import make_key, make_playbook
+
+PLUGIN = Path(__file__).parents[2] / "examples" / "ace-playbook"
+SESSION = "0b1c-session"
+
+
+def load(name: str) -> Any:
+    """A module of the plugin, which is no part of this project's packages."""
+    spec = spec_from_file_location(name, PLUGIN / "hooks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+transcripts = load("ace_transcript")
+
+
+class Hooks:
+    """One user's plugin: where it keeps its notes, and how it is called."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.folder, self.variables = folder, variables
+        self.transcript = folder / "transcript.jsonl"
+        self.transcript.touch()
+
+    def run(self, event: str, session: str = SESSION, **given: Any) -> tuple[Any, str]:
+        """What the hook says to the program, and what it says on stderr; it never fails."""
+        given |= {"session_id": session, "transcript_path": str(self.transcript)}
+        done = subprocess.run(
+            [sys.executable, str(PLUGIN / "hooks" / "ace_hook.py"), event],
+            env={"PATH": os.environ["PATH"], "CLAUDE_PLUGIN_DATA": str(self.folder)}
+            | self.variables,
+            input=json.dumps(given),
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout or "null"), done.stderr
+
+    def whole_session(self, prompt: str = "Make it green", session: str = SESSION) -> str:
+        """Start, one prompt, end; what was said on stderr."""
+        said = self.run("start", session)[1]
+        said += self.run("prompt", session, prompt=prompt)[1]
+        return said + self.run("end", session)[1]
+
+    def wrote(self, *entries: Any) -> None:
+        """What the agent program has written down of the session."""
+        with self.transcript.open("a") as file:
+            file.writelines(json.dumps(entry) + "\n" for entry in entries)
+
+
+@pytest.fixture
+def hooks(live_url: str, alice: User, playbook: Playbook, tmp_path: Path) -> Hooks:
+    token = make_key(alice, scopes=["read", "write"])[1]
+    return Hooks(tmp_path, ACE_URL=live_url, ACE_API_KEY=token, ACE_PLAYBOOK=playbook.name)
+
+
+def claude(command: str, *, failed: bool, said: str = "") -> list[dict[str, Any]]:
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": command}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "is_error": failed, "content": said}
+    return [
+        {"type": "user", "message": {"role": "user", "content": "Make it green"}},
+        {"type": "assistant", "message": {"role": "assistant", "content": [call]}},
+        {"type": "user", "message": {"role": "user", "content": [result]}},
+    ]
+
+
+def says(text: str) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": [{"type": "text", "text": text}]}}
+
+
+def codex(command: str, code: int) -> list[dict[str, Any]]:
+    call = {"type": "function_call", "call_id": "c", "name": "exec_command"}
+    output = {"type": "function_call_output", "call_id": "c"}
+    payloads = [
+        call | {"arguments": json.dumps({"cmd": command})},
+        output | {"output": f"Process exited with code {code}\nOutput:\n3 failed"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]},
+    ]
+    return [{"type": "response_item", "payload": payload} for payload in payloads]
+
+
+def test_the_advice_is_put_before_the_model(hooks: Hooks, playbook: Playbook) -> None:
+    answer, said = hooks.run("start")
+    context = answer["hookSpecificOutput"]["additionalContext"]
+    assert "[str-00001]" in context
+    assert str(playbook.pk) in context
+    assert (answer["hookSpecificOutput"]["hookEventName"], said) == ("SessionStart", "")
+
+
+def test_a_long_playbook_is_cut_to_what_the_programs_take(hooks: Hooks, alice: User) -> None:
+    text = "## STRATEGIES & INSIGHTS\n" + "".join(
+        f"[str-{n:05d}] helpful=0 harmful=0 :: Advice {n}: {'measure it ' * 30}\n"
+        for n in range(1, 101)
+    )
+    hooks.variables["ACE_PLAYBOOK"] = str(make_playbook(alice, name="Long", text=text).pk)
+    context = hooks.run("start")[0]["hookSpecificOutput"]["additionalContext"]
+    assert 8_000 < len(context) < 10_000
+    assert "more bullets did not fit" in context
+
+
+def test_the_end_reports_what_the_session_did(hooks: Hooks) -> None:
+    hooks.wrote(*claude("make test", failed=True, said="collecting\n3 failed"))
+    hooks.wrote(says("I used [str-00001] and [zzz-99999]."))
+    assert hooks.whole_session() == ""
+    outcome = Outcome.objects.get()
+    assert (outcome.status, outcome.task_description) == ("failure", "Make it green")
+    assert (outcome.cited_bullets, outcome.version_assumed) == (["str-00001"], False)
+    assert outcome.reasoning_trace == "$ make test\n  failed: 3 failed"
+    assert "its last command failed" in outcome.notes
+    (notes,) = (hooks.folder / "sessions").iterdir()
+    assert (notes.stat().st_mode & 0o777, notes.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert hooks.variables["ACE_API_KEY"] not in notes.read_text()
+
+
+def facts(tmp_path: Path, *entries: Any) -> Any:
+    """What the plugin makes of a transcript with these lines."""
+    path = tmp_path / "transcript.jsonl"
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    return transcripts.facts_of(str(path))
+
+
+def test_the_transcript_of_codex_is_understood_too(tmp_path: Path) -> None:
+    found = facts(tmp_path, *codex("make lint", 0), *codex("make test", 1))
+    assert (found.client, found.outcome) == ("Codex", "failure")
+    assert found.trace == "$ make lint\n$ make test\n  failed: 3 failed"
+
+
+def test_an_unknown_transcript_makes_a_thin_report(tmp_path: Path) -> None:
+    path = tmp_path / "transcript.jsonl"
+    path.write_text('{"a": 1}\nnot json\n[]\n')
+    for given in (str(path), str(tmp_path / "missing"), None):
+        found = transcripts.facts_of(given)
+        assert (found.outcome, found.trace, found.cited) == ("partial", "", [])
+
+
+def test_the_last_command_is_the_judge(tmp_path: Path) -> None:
+    bad, good = claude("make test", failed=True), claude("make test", failed=False)
+    assert facts(tmp_path, *bad, *good).outcome == "success"
+    assert facts(tmp_path, *good, *bad).outcome == "failure"
+    assert facts(tmp_path, *good, {"isApiErrorMessage": True}).outcome == "failure"
+
+
+def test_only_what_is_new_counts_in_a_continued_session(tmp_path: Path) -> None:
+    facts(tmp_path, *claude("make a", failed=True), *claude("make b", failed=False))
+    found = transcripts.facts_of(str(tmp_path / "transcript.jsonl"), since=1)
+    assert found.trace == "$ make b"
+
+
+def test_a_report_by_the_model_itself_is_seen(tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "r", "name": "mcp__ace__report_outcome", "input": {}}
+    done = {"type": "tool_result", "tool_use_id": "r", "content": "recorded"}
+    entries = [{"message": {"content": [part]}} for part in (call, done)]
+    assert facts(tmp_path, *entries).reported_by_model
+    refused = {"message": {"content": [done | {"is_error": True}]}}
+    assert not facts(tmp_path, entries[0], refused).reported_by_model
+
+
+def test_credentials_are_left_out(tmp_path: Path) -> None:
+    secrets = ["sk-ant-0123456789abcdef", "ghp_0123456789abcdefghij", "hunter2hunter2"]
+    commands = [
+        f"curl -H 'Authorization: Bearer {secrets[0]}' x",
+        f"git push https://{secrets[1]}@host",
+        f"DB_PASSWORD={secrets[2]} make",
+    ]
+    trace = facts(tmp_path, *(e for c in commands for e in claude(c, failed=True, said=c))).trace
+    assert not [secret for secret in secrets if secret in trace], trace
+    assert "make" in trace
+
+
+def test_one_session_is_one_row_and_its_continuation_another(hooks: Hooks) -> None:
+    hooks.whole_session()
+    hooks.run("end")
+    assert Outcome.objects.count() == 1
+    hooks.whole_session("Now the docs")
+    assert {row.task_description for row in Outcome.objects.all()} == {
+        "Make it green",
+        "Now the docs",
+    }
+
+
+def test_a_report_that_could_not_be_sent_is_sent_later(hooks: Hooks) -> None:
+    hooks.run("start")
+    hooks.run("prompt", prompt="Make it green")
+    there = hooks.variables["ACE_URL"]
+    hooks.variables["ACE_URL"] = "http://127.0.0.1:9"
+    assert hooks.run("end")[1].count("\n") == 1
+    hooks.variables["ACE_URL"] = there
+    hooks.run("start", session="next")
+    assert Outcome.objects.get().task_description == "Make it green"
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """It takes connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_server_that_never_answers_costs_seconds(tmp_path: Path, silent_server: str) -> None:
+    hooks = Hooks(tmp_path, ACE_URL=silent_server, ACE_API_KEY="k" * 30, ACE_PLAYBOOK="x")
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    state = {"playbook": "x", "prompts": ["x"], "serving_id": "", "bullets": []}
+    (folder / f"{SESSION}.json").write_text(json.dumps(state))
+    started = time.monotonic()
+    _, said = hooks.run("end")
+    assert time.monotonic() - started < 6
+    assert said == "ace-playbook: no answer in time\n"
+
+
+WRONG = [
+    ({"ACE_API_KEY": ""}, "set ACE_API_KEY"),
+    ({"ACE_PLAYBOOK": ""}, "set ACE_PLAYBOOK"),
+    ({"ACE_PLAYBOOK": "Nobody’s"}, "no playbook of yours is called"),
+    ({"ACE_API_KEY": "k" * 40}, "Send a valid API key"),
+    ({"ACE_URL": "file:///etc/passwd"}, "must begin with https://"),
+]
+
+
+def test_what_is_wrong_is_one_line_and_no_failure(hooks: Hooks) -> None:
+    right = hooks.variables
+    for variables, says_what in WRONG:
+        hooks.variables = right | variables
+        answer, said = hooks.run("start")
+        assert (answer, said.count("\n")) == (None, 1)
+        assert says_what in said
+        assert "k" * 40 not in said
+
+
+def test_the_manifests_agree() -> None:
+    read = {
+        path.parent.name: json.loads(path.read_text()) for path in PLUGIN.glob(".*/plugin.json")
+    }
+    one, other = read[".claude-plugin"], read[".codex-plugin"]
+    assert {one[name] == other[name] for name in ("name", "version", "description")} == {True}
+    catalogues = (PLUGIN.parent / ".claude-plugin", PLUGIN.parent / ".agents" / "plugins")
+    for folder in catalogues:
+        catalogue = json.loads((folder / "marketplace.json").read_text())
+        assert (catalogue["name"], catalogue["plugins"][0]["name"]) == ("ace-examples", one["name"])
+    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+    assert list(hooks) == ["SessionStart", "UserPromptSubmit", "SessionEnd"]
+    # Codex allows the end of a session 3 s.
+    assert all(h["timeout"] <= 8 for groups in hooks.values() for g in groups for h in g["hooks"])
+    assert hooks["SessionEnd"][0]["hooks"][0]["timeout"] <= 3
