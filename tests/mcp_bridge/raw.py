@@ -1,6 +1,7 @@
 """HTTP without the SDK's client: what a broken or hostile one would send."""
 
 import json
+import re
 from typing import Any
 
 import httpx2
@@ -8,6 +9,7 @@ import httpx2
 ACCEPT = "application/json, text/event-stream"
 MODERN = "2026-07-28"
 REVISIONS = (MODERN, "2025-11-25", "2025-06-18")
+REQUEST_IDS = re.compile(r'"request_id": "[0-9a-f]+"')
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
@@ -29,7 +31,8 @@ def ask(url: str, key: str, revision: str, method: str, params: Any) -> httpx2.R
     headers = {"MCP_Protocol_Version": revision}
     if revision == MODERN:
         params = {**params, "_meta": ENVELOPE}
-        headers |= {"Mcp_Method": method, "Mcp_Name": str(params.get("name", ""))}
+        named = str(params.get("name") or params.get("uri") or "")
+        headers |= {"Mcp_Method": method, "Mcp_Name": named}
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return post(url, key, json.dumps(message).encode(), **headers)
 
@@ -41,3 +44,13 @@ def message_of(answer: httpx2.Response) -> dict[str, Any]:
         text = text.split("data: ", 1)[1].splitlines()[0]
     message: dict[str, Any] = json.loads(text)
     return message
+
+
+def say(url: str, key: str, method: str, params: Any, revision: str = MODERN) -> dict[str, Any]:
+    """The message that answers one request."""
+    return message_of(ask(url, key, revision, method, params))
+
+
+def told(message: dict[str, Any]) -> str:
+    """All of an answer that may be compared with another: without the ids of one request."""
+    return REQUEST_IDS.sub("", json.dumps(message, sort_keys=True))

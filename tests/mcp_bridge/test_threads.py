@@ -17,7 +17,7 @@ from config.asgi import build_application
 from mcp_bridge.db import THREADS, DatabaseThreads, threads
 from playbooks.models import Playbook
 from tests.factories import make_key
-from tests.live import Agent, serving
+from tests.live import Agent, live_mcp, serving
 
 color: ContextVar[str] = ContextVar("color")
 
@@ -82,3 +82,29 @@ def test_an_open_request_does_not_hold_up_the_shutdown(transactional_db: None, a
             wire.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
             started = time.monotonic()
         assert time.monotonic() - started < 15
+
+
+def test_a_call_that_hangs_does_not_hold_up_the_shutdown(
+    transactional_db: None, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, begun, over = make_key(alice)[1], threading.Event(), threading.Event()
+
+    def hang(**fields: object) -> None:
+        begun.set()
+        over.wait(30)
+
+    monkeypatch.setattr("playbooks.services.create_playbook", hang)
+    with serving(build_application()) as url:
+        agent = live_mcp(url, token)
+        caller = threading.Thread(target=_lose, args=(agent,))
+        caller.start()
+        assert begun.wait(20)
+        started = time.monotonic()
+    assert time.monotonic() - started < 10
+    over.set()
+    caller.join(20)
+
+
+def _lose(agent: Agent) -> None:
+    with contextlib.suppress(Exception):
+        agent.call("create_playbook", name="Slow")

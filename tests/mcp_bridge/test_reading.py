@@ -1,0 +1,192 @@
+"""Reading at the agents' door: by name, in part, within tokens, as a resource and in a prompt."""
+
+import pytest
+
+from accounts.models import User
+from accounts.scopes import Principal
+from playbooks.models import Playbook
+from playbooks.operations import Operation
+from playbooks.services import edit_playbook, load_starters
+from tests.factories import make_key, make_playbook
+from tests.live import Agent, text_of
+from tests.mcp_bridge.raw import REVISIONS, say
+from tests.mcp_bridge.references import completion, in_prompt, in_template, prompt
+
+
+@pytest.fixture
+def key(alice: User) -> str:
+    return make_key(alice)[1]
+
+
+def values(
+    url: str, key: str, ref: dict[str, str], name: str, typed: str, **chosen: str
+) -> list[str]:
+    answer = say(url, key, *completion(ref, name, typed, **chosen))
+    found: list[str] = answer["result"]["completion"]["values"]
+    return found
+
+
+def message_of(url: str, key: str, name: str, **arguments: str) -> str:
+    answer = say(url, key, *prompt(name, **arguments))["result"]
+    text: str = answer["messages"][0]["content"]["text"]
+    return text
+
+
+def test_a_playbook_is_read_by_its_name(agent: Agent, playbook: Playbook) -> None:
+    assert agent.ask("get_playbook", name="fixing TESTS")["id"] == str(playbook.pk)
+
+
+def test_a_name_of_two_playbooks_is_answered_with_both_ids(
+    agent: Agent, playbook: Playbook, alice: User
+) -> None:
+    other = make_playbook(alice)
+    code, text = agent.refused("get_playbook", name=playbook.name)
+    assert code == "ambiguous_name"
+    assert all(str(one.pk) in text for one in (playbook, other))
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_either_an_id_or_a_name_is_wanted(agent: Agent, playbook: Playbook, both: bool) -> None:
+    given = {"playbook_id": str(playbook.pk), "name": playbook.name} if both else {}
+    code, text = agent.refused("get_playbook", **given)
+    assert (code, "either playbook_id or name" in text) == ("invalid", True)
+
+
+def test_within_a_number_of_tokens_the_useful_bullets_come_and_the_rest_is_said(
+    agent: Agent, playbook: Playbook
+) -> None:
+    answer = agent.call("get_playbook", playbook_id=str(playbook.pk), max_tokens=30)
+    content = answer.structured_content or {}
+    assert "[str-00001]" in content["content"]
+    assert content["left_out"] == [
+        "1 bullet of STRATEGIES & INSIGHTS", "1 bullet of COMMON MISTAKES TO AVOID"
+    ]  # fmt: skip
+    assert "Left out to stay within max_tokens: 1 bullet of STRATEGIES" in text_of(answer)
+    assert agent.refused("get_playbook", name=playbook.name, max_tokens=0)[0] == "invalid"
+
+
+def test_a_playbook_of_sixty_thousand_characters_arrives_whole(agent: Agent, alice: User) -> None:
+    lines = [f"[str-{n:05}] helpful=0 harmful=0 :: {'advice ' * 50}{n}" for n in range(1, 171)]
+    long = make_playbook(alice, name="Long", text="\n".join(["## STRATEGIES & INSIGHTS", *lines]))
+    answer = agent.call("get_playbook", playbook_id=str(long.pk))
+    content = (answer.structured_content or {})["content"]
+    assert len(content) > 60_000
+    assert content.count("\n[str-") == 170
+    assert content in text_of(answer)
+    limit = (agent.tools()["get_playbook"].meta or {})["anthropic/maxResultSizeChars"]
+    assert limit > len(content) + len(text_of(answer))
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_ones_own_playbooks_are_resources(
+    live_url: str, key: str, playbook: Playbook, revision: str
+) -> None:
+    load_starters()
+    (listed,) = say(live_url, key, "resources/list", {}, revision)["result"]["resources"]
+    assert (listed["uri"], listed["title"]) == (f"playbook://{playbook.pk}", playbook.name)
+    result = say(live_url, key, "resources/read", {"uri": listed["uri"]}, revision)["result"]
+    (content,) = result["contents"]
+    assert content["mimeType"] == "text/markdown"
+    assert content["text"].startswith("## STRATEGIES & INSIGHTS\n[str-00001]")
+    assert content["_meta"]["ace/serving_id"] in content["text"]
+
+
+def test_an_old_version_and_a_starter_are_resources_too(
+    live_url: str, key: str, playbook: Playbook, alice: User
+) -> None:
+    load_starters()
+    edit_playbook(
+        playbook=playbook, by=Principal.of(alice), operations=[Operation("REMOVE", id="str-00001")]
+    )
+    starter = f"playbook://{Playbook.objects.starters()[0].pk}"
+    for uri, kept in ((f"playbook://{playbook.pk}/versions/1", 86_400_000), (starter, 0)):
+        result = say(live_url, key, "resources/read", {"uri": uri})["result"]
+        assert "[str-00001]" in result["contents"][0]["text"]
+        assert (result["ttlMs"], result["cacheScope"]) == (kept, "private")
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_is_no_resource_is_the_protocols_error(
+    live_url: str, key: str, playbook: Playbook, revision: str
+) -> None:
+    for uri in (
+        "file:///etc/passwd", "playbook://", "playbook://nothing", "playbook://a/b/c",
+        f"playbook://{playbook.pk}/versions/0", f"playbook://{playbook.pk}/versions/99",
+        f"playbook://{playbook.pk}/versions/99999999999",
+    ):  # fmt: skip
+        error = say(live_url, key, "resources/read", {"uri": uri}, revision)["error"]
+        assert error["code"] == -32602
+        assert error["message"].startswith(("No ", "Unknown resource. Read playbook://{id}"))
+
+
+def test_a_task_starts_with_the_advice_and_ends_with_a_report(
+    live_url: str, key: str, playbook: Playbook
+) -> None:
+    begun = message_of(live_url, key, "start_task", playbook="Fixing tests", task="Mend CI")
+    ended = message_of(live_url, key, "finish_task", playbook=str(playbook.pk), outcome="failure")
+    reviewed = message_of(live_url, key, "review_playbook", playbook="fixing tests")
+    assert all(part in begun for part in ("[str-00001]", "serving_id", "Mend CI"))
+    assert all(part in ended for part in (str(playbook.pk), "report_outcome", "failure"))
+    assert "helpful=2 harmful=0" in reviewed
+
+
+def test_a_starter_is_told_to_be_cloned_before_a_report(live_url: str, key: str) -> None:
+    load_starters()
+    starter = Playbook.objects.starters()[0]
+    error = say(live_url, key, *prompt("finish_task", playbook=starter.name))["error"]
+    assert (error["code"], "must be cloned first" in error["message"]) == (-32602, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("no_such", {}),
+        ("start_task", {}),
+        ("start_task", {"playbook": "x", "extra": "y"}),
+        ("start_task", {"playbook": "nothing"}),
+        ("start_task", {"playbook": "a\0b"}),
+    ],
+)
+def test_a_wrong_prompt_is_the_protocols_error_in_one_line(
+    live_url: str, key: str, name: str, arguments: dict[str, str]
+) -> None:
+    error = say(live_url, key, *prompt(name, **arguments))["error"]
+    assert error["code"] == -32602
+    assert "\n" not in error["message"]
+    assert "extra" not in error["message"]
+
+
+def test_names_ids_and_versions_are_completed(
+    live_url: str, key: str, playbook: Playbook, charlie: User
+) -> None:
+    make_playbook(charlie, name="Fixing secrets")
+    pk, one = str(playbook.pk), in_template("playbook://{id}")
+    assert values(live_url, key, in_prompt("start_task"), "playbook", "fix") == [playbook.name]
+    assert values(live_url, key, one, "id", "") == [pk]
+    assert values(live_url, key, one, "id", pk[:4]) == [pk]
+    numbered = in_template("playbook://{id}/versions/{n}")
+    assert values(live_url, key, numbered, "n", "", id=pk) == ["1"]
+    assert values(live_url, key, in_prompt("finish_task"), "outcome", "f") == ["failure"]
+
+
+def test_starters_are_completed_where_they_can_be_used(live_url: str, key: str) -> None:
+    load_starters()
+    names = set(Playbook.objects.starters().values_list("name", flat=True))
+    assert set(values(live_url, key, in_prompt("start_task"), "playbook", "")) == names
+    assert values(live_url, key, in_prompt("finish_task"), "playbook", "") == []
+
+
+@pytest.mark.parametrize(
+    ("ref", "argument"),
+    [
+        (in_prompt("no_such"), "playbook"),
+        (in_prompt("start_task"), "no_such"),
+        (in_template("file:///{id}"), "id"),
+        (in_template("playbook://{id}"), "n"),
+    ],
+)
+def test_what_takes_no_completion_is_the_protocols_error(
+    live_url: str, key: str, ref: dict[str, str], argument: str
+) -> None:
+    answer = say(live_url, key, *completion(ref, argument, ""))
+    assert answer["error"]["code"] == -32602
