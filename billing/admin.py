@@ -1,5 +1,7 @@
 """Staff's view of what models used and cost."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import QuerySet
 
@@ -12,26 +14,34 @@ class PriceFilter(admin.SimpleListFilter):
     parameter_name = "price"
 
     def lookups(self, request: object, model_admin: object) -> list[tuple[str, str]]:
-        return [("unknown", "unknown")]
+        return [("unknown", "unknown"), ("known", "known")]
 
     def queryset(self, request: object, rows: QuerySet[UsageRecord]) -> QuerySet[UsageRecord]:
-        return rows.filter(cost_usd=None) if self.value() == "unknown" else rows
+        match self.value():
+            case "unknown":
+                return rows.filter(cost_usd=None).exclude(status="started")
+            case "known":
+                return rows.exclude(cost_usd=None)
+        return rows
 
 
 @admin.register(UsageRecord)
 class UsageRecordAdmin(MachineRows):
-    list_display = (
-        "created_at",
-        "user",
-        "operation",
-        "status",
-        "model",
-        "total_tokens",
-        "estimated",
-        "cost_usd",
-        "attempt",
-    )
-    list_filter = ("status", "operation", PriceFilter, "estimated", "model")
+    list_display = ("status", "operation", "model", "user", "total_tokens", "cost", "made")
+    list_filter = ("status", "operation", PriceFilter, "estimated")
     list_select_related = ("user",)
     date_hierarchy = "created_at"
     search_fields = ("user__email", "model", "request_id", "=job_id", "=playbook_id")
+    csv_columns = (
+        *("created_at", "user__email", "playbook_id", "job_id", "operation", "step", "attempt"),
+        *("status", "model", "prompt_tokens", "completion_tokens", "cached_tokens"),
+        *("total_tokens", "estimated", "cost_usd", "price_source", "request_id"),
+    )
+
+    @admin.display(ordering="cost_usd")
+    def cost(self, record: UsageRecord) -> str:
+        return "not known" if record.cost_usd is None else f"${record.cost_usd:.4f}"
+
+    @admin.display(ordering="created_at")
+    def made(self, record: UsageRecord) -> Any:
+        return record.created_at

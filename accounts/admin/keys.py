@@ -49,6 +49,10 @@ class ApiKeyAdmin(MachineRows):
     search_fields = ("name", "prefix", "user__email", "=id")
     exclude = ("digest",)
     actions = ("revoke",)
+    csv_columns = (
+        *("user__email", "name", "prefix", "created_at", "expires_at", "last_used_at"),
+        *("revoked_at", "revoked_reason"),
+    )
 
     @admin.display
     def state(self, key: ApiKey) -> str:

@@ -73,7 +73,8 @@ class EvolutionJobAdmin(MachineRows):
     @admin.display(description="reason", ordering="error_code")
     def reason(self, job: EvolutionJob) -> str:
         """Why it waits or failed: the sentence that its owner reads as well."""
-        return job.wait_reason or f"{job.error_code} {job.error_message}".strip() or "–"
+        failed = ": ".join(filter(None, (job.error_code, job.error_message)))
+        return job.wait_reason or failed or "–"
 
     @admin.display(description="tries / rescues")
     def tries(self, job: EvolutionJob) -> str:

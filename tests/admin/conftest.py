@@ -1,0 +1,25 @@
+"""Staff at the admin, and people who are not staff."""
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from tests.admin.desk import Desk
+from tests.pages.conftest import client_of, world
+
+__all__ = ["world"]
+
+
+@pytest.fixture
+def desk(staff: User) -> Desk:
+    return Desk(client_of(staff))
+
+
+@pytest.fixture
+def owner(alice: User) -> Client:
+    return client_of(alice)
+
+
+@pytest.fixture
+def stranger(charlie: User) -> Client:
+    return client_of(charlie)

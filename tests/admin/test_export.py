@@ -1,0 +1,64 @@
+"""Lists as CSV: the rows of the list, streamed, bounded, and no formula in them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient
+from pytest import MonkeyPatch
+
+from accounts.admin import export
+from accounts.models import User
+from tests.admin.desk import Desk, World
+from tests.factories import make_playbook
+
+EXPORTED = (
+    *("accounts_user", "accounts_apikey", "accounts_auditentry", "billing_usagerecord"),
+    *("playbooks_playbook", "evolution_evolutionjob", "evolution_outcome"),
+)
+
+
+def test_a_name_that_looks_like_a_formula_is_text(desk: Desk, alice: User) -> None:
+    for name in ("=1+1", "+1", "-1", "@x"):
+        make_playbook(alice, name=name)
+    lines = desk.export("playbooks_playbook")
+    assert sorted(line.split(",")[1] for line in lines[1:]) == ["'+1", "'-1", "'=1+1", "'@x"]
+
+
+@pytest.mark.parametrize("model", EXPORTED)
+def test_each_big_list_can_be_taken_along(model: str, desk: Desk, world: World) -> None:
+    lines = desk.export(model)
+    assert len(lines) > 1
+    assert world.key.digest not in "\n".join(lines)
+
+
+def test_the_lists_filter_holds_for_the_file(desk: Desk, world: World) -> None:
+    assert len(desk.export("evolution_evolutionjob", state="failed")) == 2
+    assert len(desk.export("evolution_evolutionjob", q="nonsense")) == 1
+    assert desk.client.get("/admin/evolution/evolutionjob/export/?no=such").status_code == 400
+
+
+def test_it_ends_at_a_bound_and_says_so(desk: Desk, world: World, monkeypatch: MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "MOST_ROWS", 2)
+    lines = desk.export("evolution_outcome")
+    assert len(lines) == 4
+    assert "Stopped after 2 rows" in lines[-1]
+
+
+def test_outcome_texts_stay_where_they_are(desk: Desk, world: World) -> None:
+    text = "\n".join(desk.export("evolution_outcome"))
+    assert "Make the build green" not in text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_under_asgi_it_is_streamed_too(staff: User, alice: User) -> None:
+    make_playbook(alice)
+    assert "Fixing tests" in asyncio.run(fetch(staff))
+
+
+async def fetch(staff: User) -> str:
+    client = AsyncClient()
+    await sync_to_async(client.force_login)(staff)
+    answer: Any = await client.get("/admin/playbooks/playbook/export/")
+    return "".join([part.decode() async for part in answer.streaming_content])

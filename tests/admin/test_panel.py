@@ -1,0 +1,97 @@
+"""The operations panel: its figures, where they lead, and what it costs."""
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import User
+from billing.models import UsageRecord
+from config.panel import read_panel
+from evolution.models import EvolutionJob, Outcome, WorkerBeat
+from tests.admin.desk import Desk, World
+from tests.factories import make_outcome, make_playbook
+
+QUERIES = 8
+"""One for the database's clock, and one for each source of figures."""
+
+
+def figures() -> dict[str, str]:
+    return {figure.label: figure.value for figure in read_panel().figures}
+
+
+def test_the_figures_are_those_of_the_rows(world: World) -> None:
+    found = figures()
+    assert found["Failed today"] == "1"
+    assert found["Waiting for a later try"] == "1"
+    assert (found["In the queue"], found["Running"], found["Stuck"]) == ("0", "0", "0")
+    assert found["Worker"] == "alive"
+    assert found["Outcomes this hour"] == str(Outcome.objects.count())
+
+
+def test_unknown_costs_are_said(world: World) -> None:
+    found = UsageRecord.objects.all()
+    found.update(created_at=timezone.now(), cost_usd="0.5")
+    found.filter(pk=found.first().pk).update(cost_usd=None)
+    figure = next(figure for figure in read_panel().figures if figure.label == "Spent today")
+    calls = found.count()
+    assert figure.value == f"${(calls - 1) * 0.5:.2f}"
+    assert figure.note == f"{calls} calls, 1 of unknown price"
+    assert "price=unknown" in figure.href
+
+
+def test_a_silent_worker_and_a_stuck_job_need_a_look(world: World) -> None:
+    WorkerBeat.objects.update(beat_at=timezone.now() - timedelta(minutes=5))
+    late = timezone.now() - timedelta(hours=1)
+    EvolutionJob.objects.filter(pk=world.queued.pk).update(next_attempt_at=late)
+    bad = {figure.label for figure in read_panel().figures if figure.tone == "bad"}
+    assert bad == {"Worker", "Stuck", "Failed today"}
+
+
+def test_every_figure_leads_to_its_list(desk: Desk, world: World) -> None:
+    page = desk.client.get("/admin/operations/").content.decode()
+    addresses = [unescape(found) for found in re.findall(r'href="([^"]+)"', page)]
+    assert len(addresses) == len(read_panel().figures)
+    assert {desk.client.get(address).status_code for address in addresses} == {200}
+
+
+def test_the_lists_behind_the_figures_hold_as_many_rows(desk: Desk, world: World) -> None:
+    assert "1 evolution<" in squeezed(desk.rows("evolution_evolutionjob", state="failed_today"))
+    assert "1 evolution<" in squeezed(desk.rows("evolution_evolutionjob", state="waiting"))
+    assert "0 evolutions<" in squeezed(desk.rows("evolution_evolutionjob", state="stuck"))
+
+
+def squeezed(page: str) -> str:
+    return re.sub(r"\s+(?=<)", "", page)
+
+
+def test_more_rows_cost_no_more_queries(world: World, alice: User) -> None:
+    with CaptureQueriesContext(
+        connection,
+    ) as before:
+        read_panel()
+    for name in "abc":
+        make_outcome(make_playbook(alice, name=name), alice)
+    with CaptureQueriesContext(connection) as after:
+        read_panel()
+    assert (len(before), len(after)) == (QUERIES, QUERIES)
+
+
+def test_it_asks_for_itself_again_without_a_script_of_its_own(desk: Desk, world: World) -> None:
+    page = desk.client.get("/admin/").content.decode()
+    assert 'hx-get="/admin/operations/" hx-trigger="every 15s"' in page
+
+
+@pytest.mark.parametrize("who", ["owner", "client"])
+def test_a_session_that_ended_is_sent_to_the_login(
+    who: str, request: pytest.FixtureRequest, db: None
+) -> None:
+    client: Client = request.getfixturevalue(who)
+    answer = client.get("/admin/operations/", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer["HX-Redirect"] == "/login?next=%2Fadmin%2F"

@@ -1,0 +1,80 @@
+"""Staff's powers over people, and their limits."""
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import Permission
+
+from accounts.errors import Conflict, Forbidden
+from accounts.models import AuditEntry, User
+from accounts.scopes import Principal
+from accounts.services import standing
+from billing.models import UsageRecord
+from tests.admin.desk import Desk, World, refresh
+from tests.factories import make_user
+from tests.pages.conftest import client_of
+
+
+@pytest.fixture
+def helper(db: None) -> User:
+    """Staff with every permission, and no superuser."""
+    user = make_user("helper@example.org", is_staff=True)
+    user.user_permissions.set(Permission.objects.all())
+    return user
+
+
+def test_the_list_says_what_people_have_and_spend(desk: Desk, world: World) -> None:
+    page = desk.rows("accounts_user")
+    assert '<td class="field-playbooks">5</td>' in page
+    known = sum(record.cost_usd or 0 for record in UsageRecord.objects.all())
+    unknown = UsageRecord.objects.filter(cost_usd=None).count()
+    assert f"${known:.2f} + {unknown} of unknown price" in page
+
+
+def test_a_second_factor_can_be_asked_for(desk: Desk, alice: User) -> None:
+    assert "1 person asked for a second factor." in desk.act("require_second_factor", alice)
+    assert refresh(alice).second_factor_required
+    desk.act("stop_requiring_second_factor", alice)
+    assert not refresh(alice).second_factor_required
+
+
+def test_a_lost_device_is_forgotten(desk: Desk, alice: User) -> None:
+    row = Authenticator.objects.create(user=alice, type="totp", data={"secret": "canary"})
+    assert "canary" not in desk.row(row)
+    assert "1 person has no second factor any more." in desk.act("remove", row)
+    assert not Authenticator.objects.exists()
+
+
+def test_nobody_disables_their_own_account(staff: User) -> None:
+    with pytest.raises(Conflict):
+        standing.disable_user(user=staff, by=Principal.of(staff))
+
+
+def test_only_a_superuser_touches_a_superuser(helper: User, staff: User) -> None:
+    by = Principal.of(helper)
+    for service in (
+        standing.disable_user,
+        standing.enable_user,
+        standing.require_second_factor,
+        standing.remove_second_factors,
+        standing.end_all_sessions,
+    ):
+        with pytest.raises(Forbidden):
+            service(user=staff, by=by)
+    answer = client_of(helper).get(f"/admin/accounts/user/{staff.pk}/password/")
+    assert answer.status_code == 403
+
+
+def test_staff_cannot_make_a_superuser_of_themselves(helper: User) -> None:
+    client = client_of(helper)
+    sent = {"email": helper.email, "is_staff": "on", "is_superuser": "on"}
+    client.post(f"/admin/accounts/user/{helper.pk}/change/", sent)
+    assert not refresh(helper).is_superuser
+
+
+def test_a_change_in_the_form_is_in_the_audit_log(desk: Desk, alice: User) -> None:
+    sent = {"email": "new@example.org", "email_verified": "on"}
+    desk.client.post(f"/admin/accounts/user/{alice.pk}/change/", sent)
+    entry = AuditEntry.objects.get(action="update_user")
+    assert entry.owner_id == alice.pk
+    assert "e-mail" in entry.detail["fields"].lower()
+    assert "new@example.org" not in str(entry.detail)
