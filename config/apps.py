@@ -1,7 +1,12 @@
 from django.apps import AppConfig
 
+from config.telemetry import start_telemetry
+
 
 class ConfigConfig(AppConfig):
-    """Installed for its management commands: run, bootstrap."""
+    """Installed for its management commands, and to start what operators watch with."""
 
     name = "config"
+
+    def ready(self) -> None:
+        start_telemetry()

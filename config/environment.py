@@ -1,5 +1,6 @@
 """How settings read the environment: empty is unset, and a wrong value stops the start."""
 
+import os
 import re
 import secrets
 from collections.abc import Callable
@@ -135,6 +136,18 @@ def local_secret(name: str, data_dir: Path) -> str:
         finally:
             fresh.unlink()
     return path.read_text().strip()
+
+
+def share_figures(folder: str) -> None:
+    """Let every process of this host count its requests in files of `folder`.
+
+    prometheus_client reads the variable when it is imported, so this comes first.
+    """
+    try:
+        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"Set METRICS_DIR to a directory of yours: {error}.") from None
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
 
 
 def sqlite_in(data_dir: Path) -> dict[str, Any]:

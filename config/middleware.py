@@ -1,8 +1,8 @@
 """What every request passes: an id, a body limit, and one place where page errors become pages."""
 
-import logging
 import re
 import uuid
+from time import perf_counter
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
@@ -11,30 +11,29 @@ from django.utils.deprecation import MiddlewareMixin
 
 from accounts.correlation import request_id
 from accounts.errors import AceError, RateLimited, TooLarge
+from config.metrics import note_request
 
 GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
-class RequestIdFilter(logging.Filter):
-    """Puts the id of the request in hand into every log line."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_id.get()
-        return True
-
-
 class RequestId(MiddlewareMixin):
-    """Takes a well-formed `X-Request-ID`, else makes one; answers with it."""
+    """Takes a well-formed `X-Request-ID`, else makes one; answers with it, and takes the time."""
 
     def process_request(self, request: HttpRequest) -> None:
         given = request.headers.get("X-Request-ID", "")
         request.request_id = given if GIVEN_ID.fullmatch(given) else uuid.uuid4().hex  # type: ignore[attr-defined]  # Django's documented way to extend a request
         request_id.set(request.request_id)  # type: ignore[attr-defined]
+        request.started_at = perf_counter()  # type: ignore[attr-defined]
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
         response["X-Request-ID"] = getattr(request, "request_id", "-")
+        match = request.resolver_match
+        seconds = perf_counter() - getattr(request, "started_at", perf_counter())
+        note_request(
+            request.method or "", match.route if match else "-", response.status_code, seconds
+        )
         return response
 
 

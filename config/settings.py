@@ -11,9 +11,9 @@ from corsheaders.defaults import default_headers
 from django.core.exceptions import ImproperlyConfigured
 
 from config import fixed
-from config.environment import Environment, local_secret, sqlite_in
+from config.environment import Environment, local_secret, share_figures, sqlite_in
 from config.fixed import *  # noqa: F403 - a settings module is its names
-from config.logs import lines_on_stderr
+from config.logs import logging_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment()
@@ -255,4 +255,13 @@ STORAGES = {
 LOG_LEVEL = env.choice(
     "LOG_LEVEL", {"debug", "info", "warning", "error", "critical"}, default="info"
 ).upper()
-LOGGING = lines_on_stderr(LOG_LEVEL)
+LOG_FORMAT = env.choice("LOG_FORMAT", {"json", "lines"}, default="lines" if LOCAL else "json")
+LOGGING = logging_of(LOG_LEVEL, LOG_FORMAT, texts=DEBUG)
+# Who may read /metrics; without it nothing is timed, and the address does not exist.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+METRICS_DIR = env.str("METRICS_DIR", default=str(DATA_DIR / "metrics") if LOCAL else "")
+if METRICS_TOKEN and METRICS_DIR:
+    share_figures(METRICS_DIR)
+SENTRY_DSN = env.str("SENTRY_DSN", default="")
+OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
+OTEL_CAPTURE_CONTENT = env.bool("OTEL_CAPTURE_CONTENT", default=False)

@@ -25,6 +25,7 @@ pages = [
     path("favicon.ico", views.favicon, name="favicon"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
+    path("metrics", views.metrics, name="metrics"),
     path("start", views.start, name="start"),
     path("start/dismiss", views.dismiss_start, name="dismiss_start"),
     path("theme", theme.choose, name="theme"),

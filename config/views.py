@@ -1,10 +1,12 @@
 """Home, health, and the pages that say what went wrong."""
 
+from hmac import compare_digest
 from http import HTTPStatus
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
@@ -16,6 +18,7 @@ from accounts.errors import AceError, Forbidden
 from accounts.http import UserRequest
 from accounts.services import leave_start
 from config.api import error_body
+from config.metrics import exposition
 from config.readiness import checks
 from config.start import is_wanted, page_of, steps_of
 
@@ -72,6 +75,25 @@ def readyz(request: HttpRequest) -> HttpResponse:
     down = any(check["status"] == "failed" for check in found.values())
     body = {"status": "failed" if down else "ok", "checks": found}
     return JsonResponse(body, status=HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK)
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """For Prometheus, with METRICS_TOKEN as its bearer token; staff may look as well."""
+    sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    wanted = settings.METRICS_TOKEN
+    if not wanted:
+        raise Http404
+    if not (compare_digest(sent.encode(), wanted.encode()) or is_staff(request)):
+        answer = HttpResponse("Send METRICS_TOKEN as a bearer token.\n", status=401)
+        answer["WWW-Authenticate"] = "Bearer"
+        return answer
+    return HttpResponse(exposition(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def is_staff(request: HttpRequest) -> bool:
+    return request.user.is_active and request.user.is_staff
 
 
 def admin_log_in(request: HttpRequest) -> HttpResponse:

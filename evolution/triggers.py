@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Min
 
+from accounts.correlation import request_id
 from accounts.scopes import Principal
 from evolution.clock import database_now
 from evolution.jobs import ring
@@ -29,7 +30,10 @@ def ensure_job(
     existing = active.first()
     if existing is not None:
         return existing, False
-    job = EvolutionJob(playbook=playbook, trigger=trigger)
+    known = request_id.get()
+    job = EvolutionJob(
+        playbook=playbook, trigger=trigger, correlation_id="" if known == "-" else known
+    )
     if by is not None:
         job.triggered_by, job.triggered_key = by.user, by.api_key
     try:

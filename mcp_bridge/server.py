@@ -21,6 +21,7 @@ from mcp_bridge.http import Door, StrictBody
 from mcp_bridge.prompts import get_prompt, list_prompts
 from mcp_bridge.resources import list_resources, list_templates, read_resource
 from mcp_bridge.step_up import StepUp
+from mcp_bridge.timing import Timed
 from mcp_bridge.tools import TOOLS
 from mcp_bridge.watch import Watch
 
@@ -64,7 +65,7 @@ CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 
 def build_server(*, api_key: str = "") -> Server[Session]:
     """A server; with `api_key` every call is made by that key (stdio), else by its request's."""
-    return Server(
+    server = Server(
         name="ace-platform",
         title="ACE Platform",
         instructions=INSTRUCTIONS,
@@ -81,6 +82,8 @@ def build_server(*, api_key: str = "") -> Server[Session]:
         on_get_prompt=get_prompt,
         on_completion=complete,
     )
+    server.middleware.append(Timed())
+    return server
 
 
 def _input_schema(name: str) -> dict[str, Any] | None:

@@ -1,0 +1,102 @@
+"""Spans and errors leave the process without anybody's text."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pytest_django import Settings
+
+from config.telemetry import scrub
+from evolution.models import EvolutionJob
+from evolution.worker import run_evolution, tracing
+from tests.fake_llm import FakeLLM
+from tests.observability.conftest import CANARY
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """What would go to the collector: the exporter is the network's edge."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "tracer", provider.get_tracer("test"))
+    yield exporter
+    provider.shutdown()
+
+
+def told(spans: InMemorySpanExporter) -> dict[str, list[ReadableSpan]]:
+    found: dict[str, list[ReadableSpan]] = {}
+    for span in spans.get_finished_spans():
+        found.setdefault(span.name, []).append(span)
+    return found
+
+
+def test_each_call_is_a_span_of_its_job(
+    asked: EvolutionJob, model: FakeLLM, spans: InMemorySpanExporter
+) -> None:
+    run_evolution(str(asked.pk))
+    found = told(spans)
+    (job,), calls = found["evolution"], found["chat gpt-4o-mini"]
+    assert len(calls) == model.count() == 2
+    assert job.context is not None
+    assert {call.parent and call.parent.span_id for call in calls} == {job.context.span_id}
+    attributes = dict(calls[0].attributes or {})
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert int(str(attributes["gen_ai.usage.input_tokens"])) > 0
+
+
+def test_content_stays_at_home_unless_asked(
+    asked: EvolutionJob, model: FakeLLM, spans: InMemorySpanExporter
+) -> None:
+    run_evolution(str(asked.pk))
+    assert CANARY not in json.dumps([span.to_json() for span in spans.get_finished_spans()])
+
+
+def test_content_goes_along_when_asked(
+    asked: EvolutionJob, model: FakeLLM, spans: InMemorySpanExporter, settings: Settings
+) -> None:
+    settings.OTEL_CAPTURE_CONTENT = True
+    run_evolution(str(asked.pk))
+    assert CANARY in json.dumps([span.to_json() for span in spans.get_finished_spans()])
+
+
+def test_a_failed_call_says_its_code(
+    asked: EvolutionJob, model: FakeLLM, spans: InMemorySpanExporter
+) -> None:
+    model.fail("reflector", status=500)
+    run_evolution(str(asked.pk))
+    failed = [s for s in told(spans)["chat gpt-4o-mini"] if s.status.status_code.name == "ERROR"]
+    assert dict(failed[0].attributes or {})["error.type"] == "provider_fault"
+
+
+def test_an_event_for_sentry_keeps_types_places_and_ids_only() -> None:
+    event: dict[str, Any] = {
+        "exception": {
+            "values": [
+                {
+                    "type": "DataError",
+                    "value": CANARY,
+                    "stacktrace": {"frames": [{"lineno": 3, "vars": {"x": CANARY}}]},
+                }
+            ]
+        },
+        "request": {"method": "POST", "url": CANARY, "headers": {"Authorization": CANARY}},
+        "breadcrumbs": {"values": [CANARY]},
+        "extra": {"x": CANARY},
+        "user": {"email": CANARY},
+        "logentry": {"message": "tool %s failed", "params": [CANARY], "formatted": CANARY},
+    }
+    kept = scrub(event, {})
+    assert CANARY not in json.dumps(kept)
+    assert kept["exception"]["values"][0]["type"] == "DataError"
+    assert kept["request"] == {"method": "POST"}
+
+
+def test_nothing_is_sent_where_no_address_is_set() -> None:
+    assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
