@@ -8,8 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from accounts.errors import Invalid, TooLarge
-from accounts.keys import KEY_PATTERN
-from accounts.oauth.wording import TOKEN_PATTERN
+from accounts.redaction import redact
 from accounts.scopes import Principal
 from evolution.models import Outcome
 from playbooks import servings
@@ -63,7 +62,7 @@ def clean_report(
 
 
 def _text(name: str, text: str, limit: int) -> str:
-    """The text with our own API keys blanked out (an agent's trace may carry its environment)."""
+    """The text with credentials blanked out (an agent's trace may carry its environment)."""
     if "\x00" in text:
         raise Invalid.field(name, "Remove the NUL characters.")
     try:
@@ -73,7 +72,7 @@ def _text(name: str, text: str, limit: int) -> str:
     if size > limit:
         message = f"`{name}` has {size} bytes; at most {limit} are allowed. Shorten it."
         raise TooLarge(message, fields={name: [message]})
-    return TOKEN_PATTERN.sub("[token removed]", KEY_PATTERN.sub("[API key removed]", text))
+    return redact(text)
 
 
 def _choice(name: str, value: str, known: Sequence[str]) -> None:

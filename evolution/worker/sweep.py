@@ -8,12 +8,12 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from accounts.limits import forget_used_up_rates
 from accounts.oauth.clearing import clear_oauth_if_due
 from billing.services import settle_abandoned_usage
 from evolution.clock import database_now
 from evolution.jobs import is_crowded, ring
 from evolution.models import EvolutionJob, Outcome
+from evolution.retention import purge_if_due
 from evolution.services import pending_count
 from evolution.triggers import trigger_if_time_is_up
 from evolution.worker.beats import forget_old_beats
@@ -33,8 +33,8 @@ def sweep() -> dict[str, int]:
     """One round, harmless when several hosts run it at once; returns what it did."""
     now = database_now()
     forget_old_beats()
-    forget_used_up_rates()
     clear_oauth_if_due()
+    purge_if_due()
     return {
         "settled": settle_abandoned_usage(longest_call=longest_call()),
         "rescued": sum(_rescue(job_id, now) for job_id in _expired(now))

@@ -4,7 +4,7 @@ from django.urls import reverse
 
 from tests.pages.world import World
 
-PUBLIC = ("/", "/login", "/register", "/no-such-page")
+PUBLIC = ("/", "/login", "/login/reset", "/register", "/no-such-page")
 ADMIN_MODELS = (
     *("accounts/user", "accounts/apikey", "accounts/auditentry", "accounts/refreshtoken"),
     *("accounts/storedanswer", "accounts/ratecounter", "mfa/authenticator"),
@@ -34,6 +34,8 @@ def common_pages() -> list[str]:
         *("/connect", "/connect?client=claude-ai"),
         *("/activity", "/activity?what=keys&who=me", "/activity?who=staff"),
         *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
+        *("/settings", "/settings/email", "/settings/password", "/settings/sessions"),
+        *("/settings/second-factor", "/settings/second-factor/passkeys", "/settings/confirm"),
     ]
 
 

@@ -1,0 +1,45 @@
+"""Credentials in texts that agents send: a trace may carry its environment. Pure.
+
+Patterns of a fixed beginning and a bounded tail: a key is blanked, prose is left alone, and no
+text makes the search slow.
+"""
+
+import re
+
+from accounts.keys import KEY_PATTERN
+
+OURS = "[API key removed]"
+THEIRS = "[credential removed]"
+BLOCK = re.compile(
+    r"-----BEGIN (?:[A-Z]{1,20} ){0,3}PRIVATE KEY-----[^-]{0,8000}"
+    r"(?:-----END (?:[A-Z]{1,20} ){0,3}PRIVATE KEY-----)?"
+)
+KNOWN = re.compile(
+    "|".join(
+        (
+            r"\bace_o[ar]t_[0-9A-Za-z_-]{43}",  # our own tokens of connected apps
+            r"\bsk-ant-[0-9A-Za-z_-]{20,200}",  # Anthropic
+            r"\bsk-(?:proj-|svcacct-|or-v1-)?[0-9A-Za-z_-]{20,200}",  # OpenAI, OpenRouter
+            r"\b[sr]k_(?:live|test)_[0-9A-Za-z]{16,200}",  # Stripe
+            r"\bwhsec_[0-9A-Za-z]{16,200}",
+            r"\bgh[pousr]_[0-9A-Za-z]{36,255}",  # GitHub
+            r"\bgithub_pat_[0-9A-Za-z_]{22,255}",
+            r"\bglpat-[0-9A-Za-z_-]{20,60}",  # GitLab
+            r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",  # AWS
+            r"\bAIza[0-9A-Za-z_-]{35}",  # Google
+            r"\bya29\.[0-9A-Za-z_-]{20,500}",
+            r"\bxox[abeoprs]-[0-9A-Za-z-]{10,200}",  # Slack
+            r"\bhf_[0-9A-Za-z]{30,60}",  # Hugging Face
+            r"\bnpm_[0-9A-Za-z]{36}\b",
+            r"\bpypi-[0-9A-Za-z_-]{50,300}",
+            # JSON web tokens
+            r"\beyJ[0-9A-Za-z_-]{10,2000}\.eyJ[0-9A-Za-z_-]{10,4000}\.[0-9A-Za-z_-]{20,1000}",
+        )
+    )
+)
+
+
+def redact(text: str) -> str:
+    """The text with our keys and tokens, and the well-known forms of others', blanked out."""
+    text = KEY_PATTERN.sub(OURS, text)
+    return KNOWN.sub(THEIRS, BLOCK.sub(THEIRS, text))

@@ -1,0 +1,73 @@
+"""Credentials are blanked out of what agents send; prose is left alone."""
+
+import time
+
+import pytest
+
+from accounts.keys import mint
+from accounts.models import User
+from accounts.redaction import redact
+from evolution.models import Outcome
+from playbooks.models import Playbook
+from tests.accounts.random_tokens import accepted
+from tests.doors.three import open_doors
+from tests.live import live_url
+
+__all__ = ["live_url"]
+
+FORMS = [
+    *("ace_oat_" + "A" * 43, "ace_ort_" + "b" * 43, "sk-" + "a" * 48, "sk-proj-" + "a1_-" * 20),
+    *("sk-ant-api03-" + "a" * 80, "sk_live_" + "a" * 24, "whsec_" + "a" * 32, "ghp_" + "a" * 36),
+    *("github_pat_" + "a" * 60, "glpat-" + "a" * 20, "AKIA" + "A" * 16, "AIza" + "a" * 35),
+    *("xoxb-1234567890-abcdef", "hf_" + "a" * 34, "npm_" + "a" * 36, "pypi-" + "a" * 60),
+    "eyJ" + "a" * 20 + ".eyJ" + "b" * 40 + "." + "c" * 43,
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+]
+
+
+@pytest.mark.parametrize("form", [*FORMS, mint().token])
+def test_a_credential_is_blanked_wherever_it_stands(form: str) -> None:
+    for text in (form, f"KEY={form}", f'{{"key": "{form}"}}', f"a\n{form}\nb"):
+        assert form not in redact(text), text
+        assert "removed]" in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "Ask for the sk-learn docs.",
+            "task-force-one-is-here",
+            "risk-based, ask-me",
+            "ghp_short",
+        ),
+        *("The AKIA prefix is AWS's.", "ace_live_ keys are long", "-----BEGIN CERTIFICATE-----"),
+    ],
+)
+def test_prose_is_left_alone(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_no_text_makes_it_slow() -> None:
+    hard = [part * 3000 for part in ("sk-", "eyJ", "-----BEGIN ", "eyJa.", "AKIA", "xoxb-")]
+    began = time.perf_counter()
+    for text in hard:
+        redact(text)
+    assert time.perf_counter() - began < 2
+
+
+def test_no_door_lets_a_credential_through(live_url: str, alice: User, playbook: Playbook) -> None:
+    ours, theirs = mint().token, FORMS[2]
+    for door in open_doors(live_url, alice).values():
+        trace = f"export OPENAI_API_KEY={theirs}"
+        fields = {"task_description": f"Use {ours}", "reasoning_trace": trace, "signal": "test"}
+        fields["outcome"] = "success"
+        assert door.report_outcome(playbook, **fields, notes=f"{ours} {theirs}").kind == "ok"
+    kept = str(list(Outcome.objects.values_list("task_description", "reasoning_trace", "notes")))
+    assert Outcome.objects.count() == 3
+    assert ours not in kept
+    assert theirs not in kept
+
+
+def test_no_random_token_is_a_key() -> None:
+    assert accepted(20_000) == 0

@@ -1,0 +1,89 @@
+"""A second factor in a real browser: an app without scripts, a passkey with them."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import User
+from tests.accounts.factors import code_of, set_up_app
+from tests.browser.watch import Watch
+from tests.factories import PASSWORD
+
+
+def enter(watch: Watch, user: User) -> None:
+    watch.page.goto(watch.base + "/login")
+    watch.page.get_by_label("E-mail").fill(user.email)
+    watch.page.get_by_label("Password").fill(PASSWORD)
+    watch.page.get_by_role("button", name="Log in").click()
+
+
+def leave(page: Page) -> None:
+    page.context.clear_cookies()
+
+
+def test_an_app_from_setting_it_up_to_logging_in(watch: Watch, alice: User) -> None:
+    enter(watch, alice)
+    watch.open("/settings/second-factor")
+    watch.page.get_by_role("link", name="Set up an app").click()
+    watch.look("set up an app")
+    secret = watch.page.locator("code.secret").inner_text()
+    watch.page.get_by_label("Authenticator code").fill(code_of(secret))
+    watch.page.get_by_role("button", name="Turn it on").click()
+    # Not by axe: the toast that says so is still fading in.
+    watch.look("recovery codes", axe=False)
+    codes = watch.page.locator("#codes").inner_text().split()
+    assert len(codes) == 10
+    for rest in ("codes/new", "app/remove", "passkeys/new"):
+        watch.open(f"/settings/second-factor/{rest}")
+    leave(watch.page)
+    enter(watch, alice)
+    watch.look("the code page")
+    watch.page.get_by_label("Code").fill(codes[0])
+    watch.page.get_by_role("button", name="Log in").click()
+    watch.page.wait_for_url(re.compile(r"/(start|playbooks)?$"))
+
+
+def test_a_passkey_from_adding_it_to_logging_in(
+    watch: Watch, alice: User, live_server: LiveServer
+) -> None:
+    # A passkey belongs to a name: an address such as 127.0.0.1 cannot have one.
+    watch.base = watch.base.replace("127.0.0.1", "localhost")
+    debugger = watch.page.context.new_cdp_session(watch.page)
+    debugger.send("WebAuthn.enable")
+    key = {
+        "protocol": "ctap2",
+        "transport": "internal",
+        "hasResidentKey": True,
+        "hasUserVerification": True,
+        "isUserVerified": True,
+        "automaticPresenceSimulation": True,
+    }
+    debugger.send("WebAuthn.addVirtualAuthenticator", {"options": key})
+    enter(watch, alice)
+    watch.open("/settings/second-factor/passkeys/new")
+    watch.page.get_by_role("button", name="Add the passkey").click()
+    watch.page.wait_for_url("**/settings/second-factor/codes")
+    watch.open("/settings/second-factor/passkeys")
+    leave(watch.page)
+    enter(watch, alice)
+    watch.look("the passkey page")
+    watch.page.get_by_role("button", name="Use a passkey").click()
+    watch.page.wait_for_url(re.compile(r"/(start|playbooks)?$"))
+
+
+def test_the_pages_of_ones_account(watch: Watch, alice: User) -> None:
+    enter(watch, alice)
+    for page in ("llm-key", "export", "delete"):
+        watch.open(f"/settings/{page}")
+
+
+@pytest.mark.browser_context_args(java_script_enabled=False)
+def test_the_app_works_without_scripts(watch: Watch, alice: User, settings: Settings) -> None:
+    secret = set_up_app(alice)
+    enter(watch, alice)
+    watch.page.get_by_label("Code").fill(code_of(secret))
+    watch.page.get_by_role("button", name="Log in").click()
+    watch.page.wait_for_url(re.compile(r"/(start|playbooks)?$"))

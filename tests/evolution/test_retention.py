@@ -1,0 +1,77 @@
+"""Traces go after their time; what they taught stays."""
+
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts import services
+from accounts.models import RefreshToken, StoredAnswer, User
+from evolution.models import Outcome
+from evolution.retention import blank_old_traces, purge_if_due
+from playbooks.models import Playbook
+from tests.factories import make_outcome
+
+LONG_AGO = timezone.now() - timedelta(days=181)
+
+
+@pytest.fixture
+def outcomes(playbook: Playbook, alice: User) -> dict[str, Outcome]:
+    """One of each kind, all of them with a trace and a note."""
+    texts = {"reasoning_trace": "the trace", "notes": "the note"}
+    kinds = ("used long ago", "used today", "waiting", "set aside long ago")
+    made = {kind: make_outcome(playbook, alice, **texts) for kind in kinds}
+    change = {
+        "used long ago": {"processed_at": LONG_AGO},
+        "used today": {"processed_at": timezone.now()},
+        "waiting": {"created_at": LONG_AGO},
+        "set aside long ago": {"set_aside_reason": "no answer", "updated_at": LONG_AGO},
+    }
+    for kind, fields in change.items():
+        Outcome.objects.filter(pk=made[kind].pk).update(**fields)
+    return made
+
+
+def kept(outcomes: dict[str, Outcome]) -> list[str]:
+    """The kinds whose trace and note are still there."""
+    rows = {kind: Outcome.objects.get(pk=row.pk) for kind, row in outcomes.items()}
+    return [kind for kind, row in rows.items() if row.reasoning_trace and row.notes]
+
+
+def test_only_what_was_used_long_ago_is_blanked(outcomes: dict[str, Outcome]) -> None:
+    assert blank_old_traces() == 2
+    assert kept(outcomes) == ["used today", "waiting"]
+    assert Outcome.objects.count() == 4
+
+
+def test_nothing_is_blanked_where_the_operator_keeps_all(
+    outcomes: dict[str, Outcome], settings: Settings
+) -> None:
+    settings.TRACE_RETENTION_DAYS = 0
+    assert blank_old_traces() == 0
+    assert len(kept(outcomes)) == 4
+
+
+def test_the_command_says_what_it_did(
+    outcomes: dict[str, Outcome], capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("purge")
+    assert capsys.readouterr().out == "Blanked 2 traces, dropped 0 rows.\n"
+
+
+def test_the_worker_purges_once_an_hour(outcomes: dict[str, Outcome]) -> None:
+    purge_if_due()
+    Outcome.objects.update(reasoning_trace="again", processed_at=LONG_AGO)
+    purge_if_due()
+    assert Outcome.objects.filter(reasoning_trace="again").count() == 4
+
+
+def test_answers_and_sign_ins_that_are_over_go(alice: User) -> None:
+    services.issue_tokens(user=alice)
+    StoredAnswer.objects.create(user=alice, key="k", request_hash="h")
+    assert services.forget_what_is_over() == 0
+    RefreshToken.objects.update(expires_at=LONG_AGO)
+    StoredAnswer.objects.update(created_at=LONG_AGO)
+    assert services.forget_what_is_over() == 2
