@@ -70,6 +70,10 @@ class EvolutionJobAdmin(MachineRows):
         *("created_at", "started_at", "completed_at"),
     )
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EvolutionJob]:
+        # The Curator's whole answer: not for a list.
+        return super().get_queryset(request).defer("curation")
+
     @admin.display(description="reason", ordering="error_code")
     def reason(self, job: EvolutionJob) -> str:
         """Why it waits or failed: the sentence that its owner reads as well."""

@@ -12,6 +12,8 @@ from evolution import redriving
 from evolution.models import AdaptationRun, Outcome, ProviderLine, Reflection, WorkerBeat
 from playbooks.models import Playbook
 
+LONG = ("reasoning_trace", "notes", "reflection_data")
+
 
 class OutcomeStateFilter(admin.SimpleListFilter):
     title = "state"
@@ -59,7 +61,7 @@ class OutcomeAdmin(MachineRows):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Outcome]:
         # A page of a list of many rows: the long texts stay where they are.
-        return super().get_queryset(request).defer("reasoning_trace", "notes", "reflection_data")
+        return super().get_queryset(request).defer(*LONG, "version__text")
 
     @admin.display(ordering="processed_at")
     def state(self, outcome: Outcome) -> str:
@@ -115,6 +117,10 @@ class ReflectionAdmin(MachineRows):
     list_select_related = ("job", "outcome")
     date_hierarchy = "created_at"
     search_fields = ("=job__id", "=outcome__id")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Reflection]:
+        long = (f"outcome__{name}" for name in LONG)
+        return super().get_queryset(request).defer("content", "job__curation", *long)
 
 
 @admin.register(AdaptationRun)

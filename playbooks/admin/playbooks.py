@@ -46,6 +46,7 @@ class PlaybookAdmin(RollBackPage, StarterPages, MachineRows):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Playbook]:
         rows = Playbook.objects.with_counts().with_last_evolution()
+        rows = rows.defer("current_version__text")
         return rows.order_by(*self.get_ordering(request))
 
     @admin.display(ordering="current_version__number")

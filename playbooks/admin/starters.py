@@ -44,6 +44,8 @@ class BulletRow(forms.Form):
     def operation(self) -> Operation | None:
         """What this row changes, or None."""
         row, before = self.cleaned_data, self.initial
+        if not row:
+            return None
         content = row["content"].strip()
         if not row["id"]:
             return Operation("ADD", section=row["section"], content=content) if content else None

@@ -1,0 +1,79 @@
+"""A person reads what was done to their account: all of it, and nobody else's."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts import audit
+from accounts.models import User
+from accounts.scopes import Principal
+from playbooks import services as playbooks
+from playbooks.models import Playbook
+from tests.factories import make_key
+
+PAGE = "/activity"
+
+
+def text(client: Client, **query: str) -> str:
+    answer = client.get(PAGE, query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_owner_reads_what_was_done(owner: Client, playbook: Playbook, alice: User) -> None:
+    key, _ = make_key(alice)
+    page = text(owner)
+    assert "Import playbook" in page
+    assert playbook.get_absolute_url() in page
+    assert "Create API key" in page
+    assert f"prefix: {key.prefix}" in page
+
+
+def test_what_staff_did_is_said_without_their_name(
+    owner: Client, playbook: Playbook, staff: User
+) -> None:
+    playbooks.archive_playbook(playbook=playbook, by=Principal.of(staff))
+    page = text(owner, who="staff")
+    assert "Archive playbook" in page
+    assert "Import playbook" not in page
+    assert staff.email not in page
+
+
+def test_strangers_and_staff_read_their_own_only(
+    stranger: Client, desk_client: Client, playbook: Playbook
+) -> None:
+    for client in (stranger, desk_client):
+        assert str(playbook.pk) not in text(client)
+
+
+@pytest.fixture
+def desk_client(staff: User) -> Client:
+    client = Client()
+    client.force_login(staff)
+    return client
+
+
+def test_nobody_reads_it_without_logging_in(client: Client, db: None) -> None:
+    assert client.get(PAGE).status_code == 302
+
+
+def test_filters_and_pages_leave_what_fits(owner: Client, alice: User) -> None:
+    for _ in range(60):
+        audit.record(action="log_in", by=alice, subject=alice)
+    make_key(alice)
+    assert "Create API key" not in text(owner, what="account")
+    assert "Log in" not in text(owner, what="keys", who="me")
+    assert "Page 2 of 2" in text(owner, page="2")
+    assert "Nothing fits this filter" in text(owner, who="key")
+
+
+def test_the_number_of_queries_is_that_of_one_entry(owner: Client, alice: User) -> None:
+    counts = []
+    for entries in (1, 40):
+        for _ in range(entries):
+            audit.record(action="log_in", by=alice, subject=alice)
+        with CaptureQueriesContext(connection) as found:
+            text(owner)
+        counts.append(len(found))
+    assert counts[0] == counts[1] <= 6

@@ -1,0 +1,141 @@
+"""Every change that a person or a key makes is in the audit log; no text and no secret is."""
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts import audit
+from accounts import services as accounts
+from accounts.errors import NotFound
+from accounts.models import AuditEntry, User
+from accounts.scopes import KEY_SCOPES, Principal
+from accounts.services import standing
+from evolution import redriving
+from evolution import services as evolution
+from playbooks import services as playbooks
+from playbooks.models import Playbook
+from playbooks.operations import Operation
+from tests.factories import PASSWORD, make_key, make_outcome, make_playbook
+
+CANARY = "canary-7f3a"
+ROOT = Path(__file__).resolve().parents[2]
+OWN_RECORD = {
+    "report_outcome": "the outcome's row says who reported what and when",
+    **dict.fromkeys(("clean_report", "read_playbook", "find_playbook"), "reads only"),
+    "ensure_job": "its callers record what a person asked for; rules trigger by themselves",
+    "trigger_if_due": "a rule does it, not the person whose report made it due",
+    "refuse_fixed": "reads only",
+}
+
+
+def edit(playbook: Playbook, by: Principal) -> Any:
+    add = Operation("ADD", section="others", content=f"Mind the {CANARY}.")
+    return playbooks.edit_playbook(playbook=playbook, by=by, operations=[add])
+
+
+def cancelled(playbook: Playbook, by: Principal) -> Any:
+    job = evolution.trigger_evolution(playbook=playbook, by=by).job
+    return evolution.cancel_evolution(job=job, by=by)
+
+
+def set_aside(playbook: Playbook, by: Principal) -> Any:
+    outcome = make_outcome(playbook, by.user, task_description=CANARY, notes=CANARY)
+    return redriving.set_aside_outcome(outcome=outcome, by=by)
+
+
+def redriven(playbook: Playbook, by: Principal) -> Any:
+    ids = [set_aside(playbook, by).pk]
+    return redriving.redrive_outcomes(playbook=playbook, by=by, outcome_ids=ids)
+
+
+VERBS: dict[str, Callable[[Playbook, Principal], Any]] = {
+    "create_playbook": lambda p, by: playbooks.create_playbook(by=by, name=CANARY),
+    "import_playbook": lambda p, by: make_playbook(by.user, name=CANARY),
+    "clone_playbook": lambda p, by: playbooks.clone_playbook(playbook=p, by=by, name=CANARY),
+    "update_playbook": lambda p, by: playbooks.update_playbook(playbook=p, by=by, name=CANARY),
+    "archive_playbook": lambda p, by: playbooks.archive_playbook(playbook=p, by=by),
+    "restore_playbook": lambda p, by: playbooks.restore_playbook(playbook=p, by=by),
+    "edit_playbook": edit,
+    "rollback_playbook": lambda p, by: playbooks.rollback_playbook(playbook=p, by=by, number=1),
+    "trigger_evolution": lambda p, by: evolution.trigger_evolution(playbook=p, by=by),
+    "cancel_evolution": cancelled,
+    "retry_evolution": lambda p, by: evolution.retry_evolution(job=cancelled(p, by), by=by),
+    "set_aside_outcome": set_aside,
+    "redrive_outcomes": redriven,
+    "create_api_key": lambda p, by: make_key(by.user, name=CANARY),
+    "update_api_key": lambda p, by: accounts.update_api_key(key=make_key(by.user)[0], name=CANARY),
+    "rotate_api_key": lambda p, by: accounts.rotate_api_key(key=make_key(by.user)[0]),
+    "revoke_api_key": lambda p, by: accounts.revoke_api_key(
+        key=make_key(by.user)[0], reason=CANARY
+    ),
+    "log_in": lambda p, by: accounts.log_in(
+        email=by.user.email, password=PASSWORD, address="192.0.2.1", site="https://a.example"
+    ),
+    "require_second_factor": lambda p, by: standing.require_second_factor(user=by.user, by=by),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_leaves_one_entry_and_no_text(verb: str, playbook: Playbook, alice: User) -> None:
+    before = set(AuditEntry.objects.values_list("pk", flat=True))
+    VERBS[verb](playbook, Principal.of(alice))
+    entries = AuditEntry.objects.exclude(pk__in=before)
+    entry = entries.get(action=verb)
+    assert (entry.actor_id, entry.owner_id, entry.actor) == (alice.pk, alice.pk, alice.email)
+    assert CANARY not in str(list(entries.values()))
+
+
+def test_an_entry_names_the_key_that_acted(playbook: Playbook, alice: User) -> None:
+    key, token = make_key(alice, scopes=KEY_SCOPES)
+    playbooks.archive_playbook(playbook=playbook, by=accounts.principal_for_key(token))
+    entry = AuditEntry.objects.get(action="archive_playbook")
+    assert (entry.key_prefix, entry.subject_id) == (key.prefix, str(playbook.pk))
+    assert token not in str(list(AuditEntry.objects.values()))
+
+
+def test_a_change_that_failed_leaves_none(playbook: Playbook, alice: User) -> None:
+    by = Principal.of(alice)
+    with pytest.raises(NotFound):
+        playbooks.rollback_playbook(playbook=playbook, by=by, number=99)
+    assert not AuditEntry.objects.filter(action="rollback_playbook").exists()
+
+
+def test_what_staff_does_belongs_to_the_owner(playbook: Playbook, alice: User, staff: User) -> None:
+    playbooks.archive_playbook(playbook=playbook, by=Principal.of(staff))
+    entry = AuditEntry.objects.for_user(alice).get(action="archive_playbook")
+    assert entry.actor == staff.email
+
+
+def test_the_platform_acts_under_no_name(playbook: Playbook) -> None:
+    audit.record(action="sweep", by=None, subject=playbook)
+    entry = AuditEntry.objects.get(action="sweep")
+    assert (entry.actor, entry.actor_id, entry.owner_id) == ("", None, None)
+
+
+def test_a_service_that_is_told_who_acts_records_it() -> None:
+    functions = dict(services())
+    recording = {"record"}
+    while more := {name for name, calls in functions.items() if calls & recording} - recording:
+        recording |= more
+    told = {name for name, calls in functions.items() if "by=" in calls}
+    forgotten = {name for name in told - recording if not name.startswith("_")}
+    assert forgotten <= OWN_RECORD.keys()
+
+
+def services() -> Iterator[tuple[str, set[str]]]:
+    """Each function below the doors, and what it calls; `by=` when it is told who acts."""
+    for folder in ("accounts/services", "playbooks", "evolution"):
+        for file in sorted((ROOT / folder).glob("*.py")):
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.FunctionDef):
+                    yield node.name, names_in(node)
+
+
+def names_in(function: ast.FunctionDef) -> set[str]:
+    calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+    names = {getattr(call, "id", getattr(call, "attr", "")) for call in calls}
+    told = any(argument.arg == "by" for argument in function.args.kwonlyargs)
+    return names | ({"by="} if told else set())

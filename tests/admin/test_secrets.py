@@ -1,0 +1,85 @@
+"""No page of the admin shows what a thief could use."""
+
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from django.contrib import admin
+from django.db import models
+from django.test import Client
+
+from accounts.admin import MachineRows
+from accounts.models import ApiKey, RefreshToken, User
+from accounts.oauth_admin import Hidden
+from accounts.services import issue_tokens
+from tests.admin.desk import Desk
+from tests.factories import make_key
+from tests.pages.conftest import client_of
+
+SECRET = ("token", "digest", "secret", "password", "sealed", "payload", "session_key", "code")
+SAFE = {"code", "error_code", "wait_code", "reason_code", "token_count", "token_budget"} | {
+    *("token_totals", "prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
+    *("tokens", "expected_tokens", "token_family"),
+}
+
+
+def test_a_keys_page_has_no_digest_and_no_secret(desk: Desk, alice: User) -> None:
+    key, token = make_key(alice)
+    pages = desk.row(key) + desk.rows("accounts_apikey")
+    assert key.digest not in pages
+    assert token[20:] not in pages
+
+
+def test_a_sign_ins_page_has_no_digest(desk: Desk, alice: User) -> None:
+    pair = issue_tokens(user=alice)
+    row = RefreshToken.objects.get()
+    assert row.digest not in desk.row(row)
+    assert pair.refresh not in desk.row(row)
+
+
+def test_every_list_of_rows_leaves_out_fields_that_sound_secret() -> None:
+    shown = [
+        f"{model._meta.label}.{field.name}"
+        for model, page in admin.site._registry.items()
+        for field in model._meta.fields
+        if sounds_secret(field) and field.name not in hidden(page)
+        if not isinstance(page, Hidden)
+    ]
+    assert shown == []
+
+
+def sounds_secret(field: "models.Field[Any, Any]") -> bool:
+    return any(word in field.name for word in SECRET) and field.name not in SAFE
+
+
+def hidden(page: "admin.ModelAdmin[Any]") -> set[str]:
+    """What the page leaves out; the password of a user is shown by Django as a scheme only."""
+    model = page.model
+    left = set(page.exclude or ()) | ({"password"} if model is User else set())
+    if page.fields is None and page.fieldsets is None:
+        return left
+    shown = {name for _, part in page.get_fieldsets(None) for name in part["fields"]}  # type: ignore[arg-type]  # no request is needed
+    return left | {field.name for field in model._meta.fields} - shown
+
+
+def test_what_machines_write_nobody_writes() -> None:
+    people = {User}
+    others = {type(page) for model, page in admin.site._registry.items() if model not in people}
+    assert [page for page in others if not issubclass(page, MachineRows)] == []
+
+
+def test_the_secret_of_a_second_factor_stays_hidden(desk: Desk, alice: User) -> None:
+    row = Authenticator.objects.create(user=alice, type="totp", data={"secret": "canary"})
+    assert "canary" not in desk.row(row) + desk.rows("mfa_authenticator")
+
+
+def test_a_key_of_somebody_disabled_is_shown_as_such(desk: Desk, alice: User) -> None:
+    make_key(alice)
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    assert "user disabled" in desk.rows("accounts_apikey")
+    assert ApiKey.objects.usable().count() == 0
+
+
+def test_a_disabled_member_of_staff_is_out(staff: User) -> None:
+    client: Client = client_of(staff)
+    User.objects.filter(pk=staff.pk).update(is_active=False)
+    assert client.get("/admin/").status_code == 302
