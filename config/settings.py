@@ -206,6 +206,8 @@ MCP_SERVER_PORT = env.port("MCP_SERVER_PORT", default=8001)
 # Offered where it works: over HTTPS, and on the machine itself.
 OAUTH_ENABLED = env.bool("OAUTH_ENABLED", default=True)
 PUBLIC_URL = env.origin("PUBLIC_URL")
+# Clients may be known by an https address of theirs: needs a way out to the internet.
+OAUTH_CLIENT_DOCUMENTS = env.bool("OAUTH_CLIENT_DOCUMENTS", default=True)
 # Schemes of apps such as `cursor` that may be redirected to, beside https and loopback http.
 OAUTH_APP_SCHEMES = env.list("OAUTH_APP_SCHEMES", default=[])
 # Hosts of client id documents although their addresses are not public ones.

@@ -65,6 +65,8 @@ def learn_client(*, client_id: str, person: str) -> None:
     `person` is who is asked to let it in, for the limit. Raises RateLimited, and Invalid unless an
     earlier reading of the document stands in for one that cannot be had.
     """
+    if not settings.OAUTH_CLIENT_DOCUMENTS:
+        return
     known = Application.objects.filter(client_id=client_id).first()
     if known is not None and not _is_stale(known):
         return
@@ -72,9 +74,9 @@ def learn_client(*, client_id: str, person: str) -> None:
     try:
         document, fresh = _read_document(client_id)
         fields = _fields(document)
-    except Invalid:
+    except Invalid as error:
         if known is None:
-            raise
+            raise _unknown(client_id, error) from None
         return
     fields |= {
         "registration_source": Application.RegistrationSource.CIMD,
@@ -87,6 +89,13 @@ def learn_client(*, client_id: str, person: str) -> None:
 
 def is_document_id(client_id: str) -> bool:
     return client_id.startswith("https://")
+
+
+def _unknown(client_id: str, error: Invalid) -> Invalid:
+    host = urlsplit(client_id).hostname or "its address"
+    message = f"We could not learn from {host} which app sent you. {error.message}"
+    hint = "Without a way out to the internet, the operator sets OAUTH_CLIENT_DOCUMENTS=false."
+    return Invalid(f"{message} {hint}", code="unknown_app")
 
 
 def _store(client_id: str, fields: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ def server_metadata(origin: str) -> dict[str, Any]:
         "token_endpoint_auth_methods_supported": list(AUTH_METHODS),
         "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS),
         "authorization_response_iss_parameter_supported": True,
-        "client_id_metadata_document_supported": True,
+        "client_id_metadata_document_supported": bool(settings.OAUTH_CLIENT_DOCUMENTS),
     }
 
 
