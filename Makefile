@@ -3,7 +3,7 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run test nightly clients lint types lock fmt base dev
+.PHONY: run test nightly page-speed clients lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
@@ -17,6 +17,9 @@ nightly: dev ## The random walks over deltas and versions, 200,000 steps: some 1
 
 clients: dev ## Real agent programs from npm, whole sessions against a mock model: some 2 minutes.
 	@exec $(BIN)/python -m tests.clients
+
+page-speed: dev ## How long every page of a large account takes; see tests/page_speed.py.
+	@exec $(BIN)/python -m tests.page_speed
 
 lint: dev ## The quick checks of `make test`.
 	@exec $(BIN)/python -m tests.run lint

@@ -1,7 +1,7 @@
 """What was used, cut by day, week or month, playbook, model and key: one query for a whole page."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
@@ -18,14 +18,18 @@ from billing.models import UsageRecord
 K = TypeVar("K", bound=Hashable)
 
 NO_KEY = "-"
+EVERY_WAY = ("day", "playbook_id", "api_key_id")
 _ENDED = ~Q(status=UsageRecord.Status.STARTED)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The calls of one model in one bucket, for one playbook, caused by one key (or by none)."""
+    """The calls of one model in one bucket, for one playbook, caused by one key (or by none).
 
-    start: date
+    What the calls were not cut by is None.
+    """
+
+    start: date | None
     playbook_id: UUID | None
     model: str
     api_key_id: UUID | None
@@ -82,13 +86,16 @@ def usage_cells(
     who: User | Principal,
     period: str,
     since: date,
+    by: Collection[str] = EVERY_WAY,
     playbook: UUID | None = None,
     model: str = "",
     key: str = "",
 ) -> list[Cell]:
     """What the user's playbooks used since that day (UTC), newest bucket first; one query.
 
-    `key` is an id, or NO_KEY for what no key has caused; empty filters are off.
+    Cut by the model and by what `by` names: the whole cross product is for the CSV only, a month
+    of it may have thousands of cells. `key` is an id, or NO_KEY for what no key has caused; empty
+    filters are off.
     """
     rows = UsageRecord.objects.for_user(who).filter(created_at__gte=f"{since}T00:00:00Z")
     wanted: dict[str, Any] = {"playbook_id": playbook, "model": model or None}
@@ -97,7 +104,7 @@ def usage_cells(
         rows = rows.filter(api_key_id=None if key == NO_KEY else key)
     # The day as text and not Trunc(): on SQLite that calls Python for every row.
     day = Substr(Cast("created_at", CharField()), 1, 10)
-    parts = rows.annotate(day=day).values("day", "playbook_id", "model", "api_key_id")
+    parts = rows.annotate(day=day).values("model", *by)
     summed = parts.annotate(
         ended=Count("id", filter=_ENDED),
         failed=Count("id", filter=Q(status=UsageRecord.Status.FAILED)),
@@ -109,7 +116,8 @@ def usage_cells(
         cost=Sum("cost_usd"),
         unpriced=Count("id", filter=_ENDED & Q(cost_usd=None)),
     )
-    return [_cell(part, period) for part in summed.order_by("-day", "model")]
+    order = [name for name in ("-day", "model") if name != "-day" or "day" in by]
+    return [_cell(part, period) for part in summed.order_by(*order)]
 
 
 def total_by(cells: Iterable[Cell], part: Callable[[Cell], K]) -> dict[K, Total]:
@@ -129,10 +137,10 @@ def bucket_of(day: date, period: str) -> date:
 
 def _cell(part: Mapping[str, Any], period: str) -> Cell:
     return Cell(
-        start=bucket_of(date.fromisoformat(part["day"]), period),
-        playbook_id=part["playbook_id"],
+        start=bucket_of(date.fromisoformat(part["day"]), period) if "day" in part else None,
+        playbook_id=part.get("playbook_id"),
         model=part["model"],
-        api_key_id=part["api_key_id"],
+        api_key_id=part.get("api_key_id"),
         calls=part["ended"],
         failed_calls=part["failed"],
         unfinished_calls=part["unfinished"],

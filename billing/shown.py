@@ -71,12 +71,15 @@ def charts_of(by_start: dict[date, Total], *, period: str, today: date) -> dict[
     }
 
 
-def breakdowns_of(cells: list[Cell], names: Names) -> list[Breakdown]:
+def breakdowns_of(by_playbook: list[Cell], by_key: list[Cell], names: Names) -> list[Breakdown]:
     """The same calls by playbook, by model and by key."""
+    playbooks = total_by(by_playbook, lambda c: c.playbook_id)
+    models = total_by(by_playbook, lambda c: c.model)
+    keys = total_by(by_key, lambda c: c.api_key_id or NO_KEY)
     return [
-        _cut("playbook", "Playbook", total_by(cells, lambda c: c.playbook_id), names.playbook),
-        _cut("model", "Model", total_by(cells, lambda c: c.model), str),
-        _cut("key", "Key", total_by(cells, lambda c: c.api_key_id or NO_KEY), names_key(names)),
+        _cut("playbook", "Playbook", playbooks, names.playbook),
+        _cut("model", "Model", models, str),
+        _cut("key", "Key", keys, names_key(names)),
     ]
 
 

@@ -1,5 +1,8 @@
 """Pages: what the models used and cost, as charts and tables, and the same as CSV."""
 
+from collections.abc import Collection
+from datetime import date
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -8,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.http import UserRequest
 from accounts.tables import write_csv
-from billing.breakdowns import Cell, Total, total_by, usage_cells
+from billing.breakdowns import EVERY_WAY, Cell, Total, total_by, usage_cells
 from billing.chart import SPANS, buckets
 from billing.forms import UsageFilter, period_of
 from billing.shown import HEADS, Names, breakdowns_of, charts_of, narrowed_to, table_of
@@ -20,18 +23,20 @@ PERIODS = {"day": "By day", "week": "By week", "month": "By month"}
 @require_safe
 def usage(request: UserRequest) -> HttpResponse:
     period, chosen = period_of(request.GET), UsageFilter(request.GET).chosen
-    cells = cells_of(request, period)
-    names = Names.of(request.user, cells)
-    by_start = total_by(cells, lambda cell: cell.start)
+    by_day, by_playbook, by_key = (
+        cells_of(request, period, by=[part]) for part in ("day", "playbook_id", "api_key_id")
+    )
+    names = Names.of(request.user, by_playbook + by_key)
+    by_start = {start: total for start, total in total_by(by_day, start_of).items() if start}
     context = {
         "period": period,
         "periods": PERIODS,
         "span": f"{SPANS[period]} {period}s",
         "narrowed": narrowed_to(chosen, names),
         "rows": by_start.items(),
-        "total": total_by(cells, lambda _cell: "").get("", Total()),
+        "total": total_by(by_day, lambda _cell: "").get("", Total()),
         "charts": charts_of(by_start, period=period, today=timezone.now().date()),
-        "breakdowns": breakdowns_of(cells, names),
+        "breakdowns": breakdowns_of(by_playbook, by_key, names),
     }
     return render(request, "billing/usage.html", context)
 
@@ -47,8 +52,12 @@ def usage_csv(request: UserRequest) -> HttpResponse:
     return response
 
 
-def cells_of(request: UserRequest, period: str) -> list[Cell]:
+def start_of(cell: Cell) -> date | None:
+    return cell.start
+
+
+def cells_of(request: UserRequest, period: str, *, by: Collection[str] = EVERY_WAY) -> list[Cell]:
     """What was used in the buckets that the chart shows, narrowed as the URL says."""
     since = buckets(period, timezone.now().date())[0]
     chosen = UsageFilter(request.GET).chosen
-    return usage_cells(who=request.user, period=period, since=since, **chosen)
+    return usage_cells(who=request.user, period=period, since=since, by=by, **chosen)

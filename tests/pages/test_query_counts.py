@@ -1,0 +1,39 @@
+"""What every page costs in queries: pinned in a file, and the same in an account grown large."""
+
+import pytest
+from django.db import connection
+
+from tests.pages.big_world import BULLETS, OUTCOMES, VERSIONS
+from tests.pages.speed import measure_all, read_pins, world_of
+from tests.pages.world import World
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes the count"),
+]
+# Shows what taking a source back would do, by doing it in a transaction that is undone.
+DOES_THE_WORK = "/sources/user:"
+PIN = "If that is meant: `python -m tests.page_speed --pin`, and look at the difference."
+
+
+def faults(world: World) -> list[str]:
+    """The pages that do not make as many queries as their pin says."""
+    pins = read_pins()
+    return [
+        f"{one.page}: {one.queries} queries, pinned {pins.get(one.page)}"
+        for one in measure_all(world, without=DOES_THE_WORK)
+        if one.queries != pins.get(one.page)
+    ]
+
+
+def test_every_page_costs_what_is_pinned() -> None:
+    with world_of("small@example.org", big=False) as small:
+        assert faults(small) == [], PIN
+
+
+def test_more_rows_cost_no_more_queries() -> None:
+    with world_of("big@example.org", big=True) as big:
+        assert big.playbook.bullets.count() > BULLETS
+        assert big.playbook.versions.count() > VERSIONS
+        assert big.playbook.outcomes.count() > OUTCOMES
+        assert faults(big) == [], PIN

@@ -1,0 +1,50 @@
+"""A key's secret is in one answer, no-store, and then on no page, in no log and in no row."""
+
+import logging
+
+import pytest
+from django.apps import apps
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import ApiKey
+from tests.pages.addresses import ADMIN, common_pages, own_pages
+from tests.pages.world import World
+
+NEW_KEY = {"name": "canary", "scopes": ["read", "write"], "days": "90", "once": "canary-form"}
+
+
+def make_and_rotate(owner: Client) -> list[str]:
+    """Two secrets, each from the one answer that shows it."""
+    made = owner.post("/keys", NEW_KEY)
+    key = ApiKey.objects.get(name="canary")
+    again = owner.post(reverse("accounts:rotate_key", args=[key.pk]), {"overlap": "24"})
+    for response in (made, again):
+        assert response["Cache-Control"] == "no-store"
+        assert response.content.decode().count(response.context["token"]) == 1
+        assert response.context["token"] not in str(response.headers)
+    return [made.context["token"], again.context["token"]]
+
+
+def rows() -> str:
+    """Every row of every table, as text."""
+    return "\n".join(str(list(model._base_manager.values())) for model in apps.get_models())
+
+
+def test_a_secret_is_shown_once_and_kept_nowhere(
+    owner: Client, admin_page: Client, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    secrets = make_and_rotate(owner)
+    pages = [*common_pages(), *own_pages(world), "/usage.csv"]
+    seen = [owner.get(address).getvalue().decode() for address in pages]
+    seen += [admin_page.get(address).getvalue().decode() for address in ADMIN]
+    seen += [owner.post("/keys", NEW_KEY, follow=True).content.decode(), rows(), caplog.text]
+    for secret in secrets:
+        assert not any(secret in text or secret[-20:] in text for text in seen)
+
+
+def test_the_browser_is_told_to_keep_no_secret(owner: Client) -> None:
+    made = owner.post("/keys", NEW_KEY)
+    assert made.context["token"] not in str(owner.cookies)
+    assert made.context["token"] not in str(dict(owner.session))
