@@ -31,9 +31,9 @@ def activity(request: UserRequest) -> HttpResponse:
     what, who = what if what in WHAT else "", who if who in WHO else ""
     rows = chosen(AuditEntry.objects.for_user(request.user), what, who)
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    page.object_list = [line_of(entry, request.user) for entry in page.object_list]
     context = {
         "page": page,
+        "lines": [line_of(entry, request.user) for entry in page],
         "what": what,
         "who": who,
         "whats": [(value, label) for value, (label, _) in WHAT.items()],

@@ -7,4 +7,6 @@ from django.utils.http import urlencode
 def list_address(model: str, **query: object) -> str:
     """The address of a list, filtered: `list_address("evolution_outcome", state="pending")`."""
     address = reverse(f"admin:{model}_changelist")
-    return f"{address}?{urlencode(query)}" if query else address
+    if not query:
+        return address
+    return f"{address}?{urlencode({name: str(value) for name, value in query.items()})}"

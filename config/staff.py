@@ -34,7 +34,7 @@ class StaffSite(AdminSite):
     # The first page has every list, and lists need its width.
     enable_nav_sidebar = False
 
-    def get_urls(self) -> list[URLPattern | URLResolver]:  # type: ignore[override]  # a wider list than the stubs say
+    def get_urls(self) -> list[URLPattern | URLResolver]:
         ours = [path("operations/", self.operations, name="operations")]
         return [*ours, *super().get_urls()]
 
@@ -47,11 +47,9 @@ class StaffSite(AdminSite):
         if not self.has_permission(request):
             # A fragment must not be swapped for the page that asks for a password.
             back = f"{reverse('accounts:log_in')}?{urlencode({'next': reverse('admin:index')})}"
-            answer = redirect(back)
-            if request.headers.get("HX-Request"):
-                answer = HttpResponse(status=204)
-                answer["HX-Redirect"] = back
-            return answer
+            if not request.headers.get("HX-Request"):
+                return redirect(back)
+            return HttpResponse(status=204, headers={"HX-Redirect": back})
         return never_cache(self._panel)(request)
 
     def _panel(self, request: HttpRequest) -> HttpResponse:
@@ -59,7 +57,7 @@ class StaffSite(AdminSite):
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    ) -> Any:
         """One place to change a password, with its checks and its letter: the settings."""
         return redirect("accounts:settings")
 

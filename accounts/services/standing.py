@@ -50,7 +50,7 @@ def remove_second_factors(*, user: User, by: Principal) -> int:
     """
     _refuse_above(user, by)
     with transaction.atomic():
-        gone, _ = Authenticator.objects.filter(user=user).delete()
+        gone: int = Authenticator.objects.filter(user=user).delete()[0]
         record(action="remove_second_factors", by=by, subject=user, owner=user, factors=gone)
     return gone
 

@@ -27,7 +27,7 @@ class StateFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return list(JOB_STATES)
 
-    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+    def queryset(self, request: HttpRequest, rows: Any) -> Any:
         return rows.in_state(self.value() or "", database_now())
 
 

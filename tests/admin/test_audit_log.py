@@ -44,6 +44,6 @@ def test_a_person_who_leaves_is_named_by_id_alone(entry: AuditEntry, alice: User
     assert (entry.actor, entry.actor_id) == ("", alice.pk)
 
 
-def execute(statement: str, *values: object) -> None:
+def execute(statement: str, *values: str | None) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)

@@ -1,5 +1,6 @@
 """Every page in both themes and at both widths: nothing goes wrong on any of them."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from accounts.models import User
 from tests.browser.watch import Watch
 from tests.factories import make_user
-from tests.pages.addresses import ADMIN, common_pages, own_pages
+from tests.pages.addresses import ADMIN, common_pages, own_pages, staff_pages
 from tests.pages.world import build_world
 
 LOOKS = [("light", 1280), ("light", 800), ("light", 360), ("dark", 1280), ("dark", 360)]
@@ -60,7 +61,23 @@ def test_staffs_pages(
         watch.page.goto(watch.base + address)
 
 
+@pytest.mark.timeout(300)
+def test_what_we_added_to_the_admin(
+    watch: Watch, alice: User, log_in: Callable[[User], None]
+) -> None:
+    """The operations panel, and the pages that ask before something changes, in every look."""
+    world = build_world(alice)
+    log_in(make_user("staff@example.org", is_staff=True, is_superuser=True))
+    watch.preload = False
+    for address in ["/admin/", *(page for page in staff_pages(world) if OURS.search(page))]:
+        watch.open(address, axe=judged(watch))
+
+
+OURS = re.compile("roll-back|edit|evolutionjob/.*change")
+
+
 @pytest.fixture
 def looks_once(browser_context_args: dict[str, Any]) -> None:
-    if browser_context_args["color_scheme"] == "dark":
+    scheme, width = browser_context_args["color_scheme"], browser_context_args["viewport"]["width"]
+    if (scheme, width) != LOOKS[0]:
         pytest.skip("once is enough for pages that Django made")

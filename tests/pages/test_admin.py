@@ -14,7 +14,7 @@ from tests.pages.world import World
 def run(admin_page: Client, model: str, action: str, *rows: object, **fields: str) -> str:
     """Do the action on the rows; the page that comes after."""
     sent = {"action": action, "_selected_action": [str(row.pk) for row in rows]}  # type: ignore[attr-defined]  # every row has a pk
-    sent |= fields  # type: ignore[arg-type]  # lists and texts
+    sent |= fields
     answer = admin_page.post(reverse(f"admin:{model}_changelist"), sent, follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
