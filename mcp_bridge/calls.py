@@ -23,15 +23,18 @@ from mcp_bridge.watch import tell_refusal
 T = TypeVar("T")
 
 
-async def ask(context: Context, work: Callable[[Principal], T]) -> T:
-    """What `work` says for the caller, on a database thread; its failures as protocol errors."""
+async def ask(context: Context, work: Callable[[Principal], T], **about: str) -> T:
+    """What `work` says for the caller, on a database thread; its failures as protocol errors.
+
+    Their data tells `about` too: what the protocol wants to hear again.
+    """
     who = identify(context)
     try:
         return await threads.run(lambda: work(who()))
     except MCPError:
         raise
     except Exception as error:  # the last wall: whatever it is, the caller hears one sentence
-        raise _tell(context.method, error, context).as_error() from None
+        raise _tell(context.method, error, context).as_error(**about) from None
 
 
 async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:

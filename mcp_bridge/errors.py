@@ -39,10 +39,10 @@ class Told:
             _meta={CODE_META: self.data},
         )
 
-    def as_error(self) -> MCPError:
+    def as_error(self, **more: str) -> MCPError:
         """The protocol's error, for what has no failed result: resources, prompts, lists."""
         ours = self.code == "server_error"
-        return MCPError(INTERNAL_ERROR if ours else INVALID_PARAMS, self.text, self.data)
+        return MCPError(INTERNAL_ERROR if ours else INVALID_PARAMS, self.text, self.data | more)
 
 
 def tell(what: str, error: Exception, context: Context) -> Told:

@@ -94,7 +94,7 @@ async def list_templates(
 async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
     """A playbook's text; -32602 for whatever cannot be read, with the text of the tools."""
     number = _parts(params.uri)[1]
-    reading = await ask(context, lambda by: _read(by, params.uri))
+    reading = await ask(context, lambda by: _read(by, params.uri), uri=params.uri)
     contents = TextResourceContents(
         uri=params.uri,
         mime_type=MARKDOWN,

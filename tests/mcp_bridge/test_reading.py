@@ -115,7 +115,7 @@ def test_what_is_no_resource_is_the_protocols_error(
         f"playbook://{playbook.pk}/versions/99999999999",
     ):  # fmt: skip
         error = say(live_url, key, "resources/read", {"uri": uri}, revision)["error"]
-        assert error["code"] == -32602
+        assert (error["code"], error["data"]["uri"]) == (-32602, uri)
         assert error["message"].startswith(("No ", "Unknown resource. Read playbook://{id}"))
 
 

@@ -1,0 +1,58 @@
+"""The whole application on a database of its own, as the suite's client reaches it.
+
+The suite cannot send a credential, so it is put into each request here, before anything of ours
+sees it: our checks of Host, Origin, key, scope and body all run.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.core.management import call_command
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from accounts.models import User
+from accounts.scopes import KEY_SCOPES, Principal
+from accounts.services import create_api_key
+from config.asgi import Application, BodyLimit, RequestIds, build_application
+from mcp_bridge.server import build_http_app
+from playbooks.services import import_playbook
+from tests.conformance.merged import build_fixtures_server
+from tests.factories import ACE_TEXT
+from tests.live import serving
+
+
+class WithKey:
+    """Adds the credential that the suite has no option for."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app, self.header = app, (b"authorization", f"Bearer {token}".encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "headers": [*scope["headers"], self.header]}
+        await self.app(scope, receive, send)
+
+
+def prepare() -> str:
+    """The tables, a person with a playbook, and the token of their key."""
+    call_command("migrate", verbosity=0)
+    user = User.objects.create_user("conformance@example.org", "a long enough password")
+    import_playbook(by=Principal.of(user), name="Fixing tests", text=ACE_TEXT)
+    return create_api_key(user=user, name="suite", scopes=KEY_SCOPES)[1]
+
+
+@contextmanager
+def served(token: str, *, fixtures: bool) -> Iterator[str]:
+    """The address of /mcp: as it is in production, or with what the suite wants to find."""
+    app = build_application()
+    if fixtures:
+        _add_fixtures(app)
+    with serving(WithKey(app, token)) as url:
+        yield f"{url}/mcp"
+
+
+def _add_fixtures(app: Application) -> None:
+    # Two things of older revisions need a session: a request of the server's to the client, and
+    # its answer in a request of its own. We keep none, so only here are they turned on.
+    app.mcp = build_http_app(build_fixtures_server(), stateless=False)
+    app.agents = RequestIds(BodyLimit(app.mcp))
