@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.http import UserRequest
 from accounts.models import ApiKey
+from accounts.oauth.offers import is_offered, origin_of_request, resource_of
 from mcp_bridge import contacts
 from mcp_bridge.clients import BY_SLUG, CLIENTS, Client
 
@@ -32,14 +33,16 @@ REFUSALS = {
 @require_safe
 def connect(request: UserRequest) -> HttpResponse:
     client = BY_SLUG.get(request.GET.get("client", ""), CLIENTS[0])
-    address = request.build_absolute_uri("/mcp")
+    origin = origin_of_request(request)
+    address, login = resource_of(origin), is_offered(origin)
     keys = ApiKey.objects.for_user(request.user).usable().order_by("-created_at")
     context = {
         "clients": CLIENTS,
         "client": client,
         "address": address,
-        "ways": _ways(client, address),
-        "unreachable": client.from_the_cloud and not request.is_secure(),
+        "ways": _ways(client, address, login=login),
+        "login_missing": not login,
+        "unreachable": client.from_the_cloud and not address.startswith("https://"),
         "keys": [key for key in keys if {"read", "write"} <= set(key.scopes)],
         "weak_keys": [key for key in keys if not {"read", "write"} <= set(key.scopes)],
     }
@@ -55,10 +58,12 @@ def check(request: UserRequest) -> HttpResponse:
     return render(request, "mcp_bridge/connect.html#arrivals", context)
 
 
-def _ways(client: Client, address: str) -> list[dict[str, str]]:
+def _ways(client: Client, address: str, *, login: bool) -> list[dict[str, str]]:
+    """What to copy; a login is shown only where this server offers one."""
     return [
         {"way": way, "title": WAYS[way], "place": snippet.place, "text": snippet.fill(address)}
         for way, snippet in client.snippets.items()
+        if login or way == "key"
     ]
 
 

@@ -6,6 +6,7 @@ import time
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounts.models import User
 from accounts.scopes import Principal
@@ -50,6 +51,25 @@ def test_no_page_carries_a_key(owner: Client, alice: User) -> None:
     pages = [owner.get(f"/connect?client={client.slug}").content.decode() for client in CLIENTS]
     assert not any(token in page for page in pages)
     assert not any(re.search(r"ace_live_[0-9A-Za-z]{12}_", page) for page in pages)
+
+
+def test_a_login_is_shown_only_where_the_server_offers_one(
+    owner: Client, settings: Settings
+) -> None:
+    way = "With a login in the browser"
+    address = "/connect?client=claude-ai"
+    assert way in owner.get(address, headers={"host": "localhost:8000"}).content.decode()
+    settings.OAUTH_ENABLED = False
+    page = owner.get(address, headers={"host": "localhost:8000"}).content.decode()
+    assert way not in page
+    assert "claude.ai has no other way to connect" in page
+
+
+def test_the_public_address_is_the_one_to_copy(owner: Client, settings: Settings) -> None:
+    settings.PUBLIC_URL = "https://ace.example.org"
+    page = owner.get("/connect?client=claude-ai").content.decode()
+    assert "https://ace.example.org/mcp" in page
+    assert "cannot reach" not in page
 
 
 def test_an_unknown_client_is_the_first_one(owner: Client) -> None:
