@@ -104,13 +104,6 @@ NASTY = [
     *("9223372036854775807", '"%00"', '"\\n\\r\\t"', '"{{7*7}}"', '"\' OR 1=1 --"', '"../.."'),
 ]
 BYTES = [b"\x00", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b'"', b"\\", b"{", b"}"]
-    b"\x00",
-    b"\xff",
-    b"\xc3",
-    b"\xed\xa0\x80",
-    b"\xef\xbb\xbf",
-    *(b'"', b"\\", b"{", b"}", b",", b"e"),
-]
 
 
 def mutants(body: dict[str, Any], chance: random.Random) -> Iterator[bytes]:
