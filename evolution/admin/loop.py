@@ -1,16 +1,19 @@
 """Staff's view of what agents reported and what the worker made of it."""
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 
 from accounts.admin import MachineRows, act_on, principal_of, shortened
 from accounts.errors import AceError
 from evolution import redriving
 from evolution.models import AdaptationRun, Outcome, ProviderLine, Reflection, WorkerBeat
 from playbooks.models import Playbook
+from playbooks.withdrawing import Withdrawal, withdraw_outcomes
 
 LONG = ("reasoning_trace", "notes", "reflection_data")
 
@@ -51,7 +54,7 @@ class OutcomeAdmin(MachineRows):
         *("=id", "task_description", "playbook__name", "=playbook__id"),
         *("playbook__owner__email", "=api_key__prefix"),
     )
-    actions = ("redrive", "set_aside")
+    actions = ("redrive", "set_aside", "take_back")
     exclude = ("request_hash",)
     csv_columns = (
         *("id", "created_at", "playbook_id", "playbook__owner__email", "status", "signal"),
@@ -81,14 +84,9 @@ class OutcomeAdmin(MachineRows):
 
     @admin.action(description="Redrive: pending again", permissions=["change"])
     def redrive(self, request: HttpRequest, rows: QuerySet[Outcome]) -> None:
-        """One call for each playbook, which locks it once."""
-        found: dict[Any, list[Any]] = {}
-        for playbook_id, pk in rows.values_list("playbook_id", "pk"):
-            found.setdefault(playbook_id, []).append(pk)
         changed, who = 0, principal_of(request)
-        for playbook in Playbook.objects.filter(pk__in=found):
+        for playbook, ids in by_playbook(rows):
             try:
-                ids = found[playbook.pk]
                 changed += redriving.redrive_outcomes(playbook=playbook, by=who, outcome_ids=ids)
             except AceError as error:
                 messages.warning(request, f"{playbook}: {error.message}")
@@ -109,6 +107,53 @@ class OutcomeAdmin(MachineRows):
             one="outcome set aside",
             many="outcomes set aside",
         )
+
+    @admin.action(description="Take back what they taught…", permissions=["change"])
+    def take_back(self, request: HttpRequest, rows: QuerySet[Outcome]) -> HttpResponse | None:
+        """A look first: what each playbook would lose, and what stays."""
+        who, sure = principal_of(request), "apply" in request.POST
+        found = []
+        for playbook, ids in by_playbook(rows):
+            outcome_ids = [str(pk) for pk in ids]
+            try:
+                done = withdraw_outcomes(
+                    playbook=playbook, by=who, outcome_ids=outcome_ids, dry_run=not sure
+                )
+                found.append(f"{playbook}: {change_said(done)}")
+            except AceError as error:
+                messages.warning(request, f"{playbook}: {error.message}")
+        if not sure:
+            return self._ask(request, rows, found)
+        for line in found:
+            messages.success(request, line)
+        return None
+
+    def _ask(self, request: HttpRequest, rows: QuerySet[Outcome], found: list[str]) -> HttpResponse:
+        context = self.admin_site.each_context(request) | {
+            "title": "Take back what outcomes taught",
+            "opts": self.opts,
+            "rows": rows,
+            "lines": found,
+            "action": "take_back",
+            "verb": "Take it back",
+            "consequence": "Each playbook gets a new version, which can be rolled back.",
+        }
+        return render(request, "admin/ask.html", context)
+
+
+def by_playbook(rows: QuerySet[Outcome]) -> list[tuple[Playbook, list[UUID]]]:
+    """The ids of the outcomes of each playbook, so that each is locked once."""
+    found: dict[UUID, list[UUID]] = {}
+    for playbook_id, pk in rows.values_list("playbook_id", "pk"):
+        found.setdefault(playbook_id, []).append(pk)
+    playbooks = Playbook.objects.filter(pk__in=found).select_related("current_version")
+    return [(playbook, found[playbook.pk]) for playbook in playbooks]
+
+
+def change_said(done: Withdrawal) -> str:
+    retired, changed = ", ".join(done.retired) or "none", ", ".join(done.changed) or "none"
+    kept = f"; others taught too, and stay: {', '.join(done.kept)}" if done.kept else ""
+    return f"retired {retired}; changed {changed}; votes gone: {done.votes}{kept}"
 
 
 @admin.register(Reflection)

@@ -77,6 +77,16 @@ def test_an_outcome_that_failed_too_often_is_redriven(desk: Desk, world: World) 
     assert refresh(outcome).set_aside_reason == ""
 
 
+def test_what_a_bad_outcome_taught_is_taken_back_after_a_look(desk: Desk, world: World) -> None:
+    version = refresh(world.playbook).current_version.number
+    preview = desk.act("take_back", world.outcome)
+    assert "votes gone: 1" in preview
+    assert refresh(world.playbook).current_version.number == version
+    done = desk.act("take_back", world.outcome, apply="Take it back")
+    assert "retired " in done
+    assert refresh(world.playbook).current_version.number == version + 1
+
+
 def test_a_job_that_waits_can_be_tried_now(desk: Desk, world: World) -> None:
     assert "1 evolution is due now." in desk.act("hasten", world.queued)
     assert "does not wait" in desk.act("hasten", world.queued)
