@@ -12,10 +12,10 @@ from accounts.scopes import Principal, Scope
 from mcp_bridge.auth import PRINCIPAL, challenge
 from mcp_bridge.errors import REQUEST_ID
 from mcp_bridge.http import replay
+from mcp_bridge.prompts import PROMPTS
+from mcp_bridge.resources import SCOPE as RESOURCES
 from mcp_bridge.tools import TOOLS
 from mcp_bridge.watch import contact_of
-
-READING = ("resources/", "prompts/", "completion/")
 
 
 class StepUp:
@@ -45,12 +45,15 @@ class StepUp:
 
 
 def _needed(message: Any) -> Scope | None:
-    """The scope that this message needs, which another has found to be well-formed."""
-    method, params = str(message.get("method", "")), message.get("params") or {}
-    if method.startswith(READING):
-        return Scope.READ
-    tool = TOOLS.get(str(params.get("name", ""))) if method == "tools/call" else None
-    return tool.scope if tool is not None else None
+    """The scope that this message needs, which another has found to be well-formed.
+
+    None for a list: it holds what the app may use.
+    """
+    if message.get("method") == "resources/read":
+        return RESOURCES
+    offered: Any = {"tools/call": TOOLS, "prompts/get": PROMPTS}.get(message.get("method"), {})
+    named = offered.get(str((message.get("params") or {}).get("name")))
+    return named.scope if named is not None else None
 
 
 def _refuse(scope: Connection, principal: Principal, needed: Scope) -> JSONResponse:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.types import CallToolResult
+from mcp.types.methods import SPEC_CLIENT_METHODS
 from prometheus_client import Histogram
 
 from mcp_bridge.tools import TOOLS
@@ -23,17 +23,18 @@ class Timed:
     """Counts each request; what a client made up does not become a label."""
 
     async def __call__(
-        self, context: ServerRequestContext[Any, Any], call_next: CallNext
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
         begun, status = perf_counter(), "error"
         try:
-            result = await call_next(context)
-            failed = isinstance(result, CallToolResult) and bool(result.is_error)
+            result = await call_next(ctx)
+            # What a tool returned is in its form for the wire by now.
+            failed = isinstance(result, dict) and bool(result.get("isError"))
             status = "refused" if failed else "ok"
             return result
         finally:
             if settings.METRICS_TOKEN:
-                name = (context.params or {}).get("name")
-                tool = name if context.method == "tools/call" and name in TOOLS else ""
-                seconds = perf_counter() - begun
-                MCP_SECONDS.labels(context.method, tool, status).observe(seconds)
+                name = (ctx.params or {}).get("name")
+                tool = str(name) if ctx.method == "tools/call" and name in TOOLS else ""
+                method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "unknown"
+                MCP_SECONDS.labels(method, tool, status).observe(perf_counter() - begun)
