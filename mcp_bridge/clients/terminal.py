@@ -22,7 +22,7 @@ CLAUDE_CODE = Client(
     ),
     verify="claude mcp list",
     shows="ace: … (HTTP) - ✔ Connected",
-    tested="2.1.197: connects, and a whole session lists, reads and reports",
+    tested="2.1.197: connects, logs in; a whole session lists, reads and reports",
     notes=("The plugin in `examples/` reads and reports by itself.",),
 )
 
@@ -42,7 +42,7 @@ CODEX = Client(
     ),
     verify=f'codex exec "{ASK}"',
     shows="mcp: ace/list_playbooks (completed)",
-    tested="0.169.0: a whole session lists, reads and reports",
+    tested="0.169.0: connects, logs in; a whole session lists, reads and reports",
     notes=(
         "`codex mcp list` reads the file only; it does not connect.",
         "The plugin in `examples/` reads and reports by itself.",
