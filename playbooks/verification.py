@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from django.db import transaction
-from django.db.models import F
 
 from playbooks.deltas import ReplayError, replay
 from playbooks.document import (
@@ -18,7 +17,7 @@ from playbooks.document import (
     render_for_agents,
     text_hash,
 )
-from playbooks.models import Playbook, Version
+from playbooks.models import Delta, Playbook, Version
 from playbooks.operations import Record
 from playbooks.rows import load, lock_playbook, record_of, sections_of
 from playbooks.state import State, merged_ids, recounted
@@ -63,10 +62,14 @@ def check_versions(playbook: Playbook) -> tuple[list[str], Document]:
 
 def _records(playbook: Playbook) -> Iterator[tuple[int, list[Record]]]:
     """The applied deltas of each version, versions in order; those of one in memory at a time."""
-    rows = playbook.deltas.applied().exclude(version=None).annotate(number=F("version__number"))
-    ordered = rows.order_by("number", "index").iterator()
-    for number, deltas in groupby(ordered, key=lambda delta: delta.number):
+    rows = playbook.deltas.applied().exclude(version=None).select_related("version")
+    ordered = rows.defer("version__text").order_by("version__number", "index").iterator()
+    for number, deltas in groupby(ordered, key=_number):
         yield number, [record_of(delta) for delta in deltas]
+
+
+def _number(delta: Delta) -> int:
+    return delta.version.number if delta.version else 0
 
 
 def _check_version(

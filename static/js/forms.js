@@ -39,11 +39,13 @@ document.addEventListener("keydown", (event) => {
 
 /* The server says what to focus after it replaced a part of the page. */
 document.addEventListener("ace:focus", (event) => {
-  const row = document.getElementById(event.detail.value);
-  const target = row?.querySelector("[data-edit]") || row;
+  /* A row that is gone leaves the focus at the list that it was in. */
+  const row = document.getElementById(event.detail.value) || document.getElementById("bullets-list");
+  const target = row?.querySelector(":scope > .tools > [data-edit]") || row;
   if (!target) return;
   if (target === row) row.tabIndex = -1;
   target.focus({ preventScroll: true });
+  if (!row.matches(".bullet")) return;
   row.scrollIntoView({ block: "nearest" });
   row.classList.add("fresh");
 });

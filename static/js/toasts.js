@@ -21,12 +21,11 @@ function take(toast) {
 }
 
 if (list) {
-  list.querySelectorAll(".toast").forEach((toast) => {
-    take(toast);
-    /* What was there before the page was read out is said once more. */
-    document.getElementById("announcer").textContent = toast.firstElementChild.textContent;
-  });
   new MutationObserver(() => list.querySelectorAll(".toast").forEach(take)).observe(list, { childList: true });
+  /* A live region says what comes into it, not what it began with: put it in again. */
+  const first = [...list.children];
+  list.replaceChildren();
+  setTimeout(() => list.append(...first), 100);
   list.addEventListener("click", (event) => {
     const button = event.target.closest("[data-dismiss]");
     if (!button) return;

@@ -13,7 +13,6 @@ from accounts.scopes import Principal
 from evolution.models import EvolutionJob
 from evolution.services import trigger_evolution
 from evolution.worker import run_evolution
-from playbooks.models import Playbook
 from playbooks.services import load_starters
 from tests.browser.watch import Watch
 from tests.factories import PASSWORD, make_outcome, make_playbook
@@ -28,17 +27,18 @@ def register(page: Page, base: str) -> None:
     page.get_by_label("E-mail").fill("dora@example.org")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Your first playbook")).to_be_visible()
+    expect(page.get_by_role("heading", name="First steps")).to_be_visible()
 
 
 def clone_starter(page: Page) -> None:
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Playbooks").click()
     page.get_by_role("link", name="See the starters").click()
     page.get_by_role("button", name="Clone Coding agent").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Coding agent")
 
 
 def change_bullets(page: Page) -> None:
-    page.get_by_role("link", name="Change str-00001").click()
+    page.get_by_role("link", name="Edit str-00001").click()
     page.get_by_label("Text of str-00001").fill("Say what you will do, then do it.")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#str-00001")).to_contain_text("Say what you will do, then do it.")
@@ -137,26 +137,6 @@ def test_a_finished_job_is_not_asked_about_again(
     expect(watch.page.get_by_text("completed", exact=True)).to_be_visible(timeout=15_000)
     assert watch.page.locator("#live").get_attribute("hx-get") is None
     assert polls
-
-
-def test_an_edit_keeps_what_was_typed_when_somebody_was_faster(
-    watch: Watch, alice: User, log_in: Callable[[User], None]
-) -> None:
-    playbook = make_playbook(alice)
-    log_in(alice)
-    watch.open(f"{playbook.get_absolute_url()}?edit=str-00002")
-    other(playbook)
-    watch.expected = 409
-    watch.page.get_by_label("Text of str-00002").fill("Mine.")
-    watch.page.get_by_role("button", name="Save").click()
-    expect(watch.page.get_by_text("Somebody changed this bullet")).to_be_visible()
-    watch.look("conflict")
-    watch.page.get_by_role("button", name="Send it again").click()
-    expect(watch.page.locator("#str-00002")).to_contain_text("Mine.")
-
-
-def other(playbook: Playbook) -> None:
-    playbook.bullets.filter(public_id="str-00002").update(revision=2)
 
 
 def test_forms_that_are_refused(watch: Watch, alice: User, log_in: Callable[[User], None]) -> None:

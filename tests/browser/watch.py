@@ -61,6 +61,17 @@ class Watch:
             ]
         self.picture(name)
 
+    def look_each(self, name: str) -> None:
+        """The same state in both themes and at both widths; ends as it began."""
+        before = self.page.viewport_size
+        for scheme, width in (("dark", 360), ("light", 360), ("dark", 1280), ("light", 1280)):
+            # Without motion: a colour half-way to the other theme is nobody's contrast.
+            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its words
+            self.page.set_viewport_size({"width": width, "height": 800})
+            self.look(name)
+        if before:
+            self.page.set_viewport_size(before)
+
     def picture(self, name: str) -> None:
         if not PICTURES:
             return
