@@ -20,7 +20,8 @@ from django.db.models import (
     Value,
 )
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.utils.html import format_html_join
 
@@ -91,7 +92,13 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
         ("Times", {"fields": ("last_login", "created_at")}),
     )
     add_fieldsets = ((None, {"fields": ("email", "usable_password", "password1", "password2")}),)
-    actions = ("disable", "enable", "require_second_factor", "stop_requiring_second_factor")
+    actions = (
+        "disable",
+        "enable",
+        "require_second_factor",
+        "stop_requiring_second_factor",
+        "erase",
+    )
     csv_columns = (
         *("id", "email", "is_active", "is_staff", "second_factor_required", "playbook_count"),
         *("key_count", "spent", "unpriced", "last_login", "created_at"),
@@ -180,6 +187,29 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
             one="person enabled",
             many="people enabled",
         )
+
+    @admin.action(description="Delete for good, at their wish…")
+    def erase(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
+        if "apply" not in request.POST:
+            context = self.admin_site.each_context(request) | {
+                "title": "Delete accounts for good",
+                "opts": self.opts,
+                "rows": rows,
+                "action": "erase",
+                "verb": "Delete for good",
+                "consequence": "Playbooks, outcomes, keys, usage: everything of theirs is gone. "
+                "Nothing brings it back. To shut somebody out, disable them instead.",
+            }
+            return render(request, "admin/ask.html", context)
+        who = principal_of(request)
+        act_on(
+            request,
+            rows,
+            lambda user: standing.delete_person(user=user, by=who),
+            one="account deleted",
+            many="accounts deleted",
+        )
+        return None
 
     @admin.action(description="Require a second factor")
     def require_second_factor(self, request: HttpRequest, rows: QuerySet[User]) -> None:

@@ -20,6 +20,7 @@ from accounts.errors import Conflict
 from accounts.limits import forget_used_up_rates
 from accounts.lockout import forget_old_attempts
 from accounts.models import AuditEntry, RefreshToken, StoredAnswer, User
+from accounts.scopes import Principal
 
 ANSWERS_KEPT = timedelta(hours=24)
 README = """Everything that ACE Platform keeps of your account: one JSON file for each kind of row.
@@ -39,17 +40,18 @@ def export_account(*, user: User) -> bytes:
     return file.getvalue()
 
 
-def delete_account(*, user: User) -> None:
+def delete_account(*, user: User, by: Principal | None = None) -> None:
     """The user and every row of theirs are gone; the audit log keeps ids without the e-mail.
 
-    Raises Conflict for the last superuser: nobody could run the platform any more.
+    `by` is the user unless staff does it for them. Raises Conflict for the last superuser: nobody
+    could run the platform any more.
     """
     with transaction.atomic():
         user = User.objects.select_for_update().get(pk=user.pk)
         others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
         if user.is_superuser and not others.exists():
             raise Conflict("The last superuser cannot be deleted.", code="last_superuser")
-        record(action="delete_account", by=user, subject=user)
+        record(action="delete_account", by=by or user, subject=user, owner=user)
         gone = user.pk
         keys = UserSession.objects.filter(user_id=user.pk).values_list("session_key", flat=True)
         Session.objects.filter(session_key__in=list(keys)).delete()

@@ -9,6 +9,7 @@ from accounts.audit import record
 from accounts.errors import Conflict, Forbidden
 from accounts.models import RefreshToken, User
 from accounts.scopes import Principal
+from accounts.services.account_data import delete_account
 
 
 def disable_user(*, user: User, by: Principal) -> User:
@@ -41,6 +42,17 @@ def require_second_factor(*, user: User, by: Principal, required: bool = True) -
     with transaction.atomic():
         _set(user, by, action, second_factor_required=required)
     return user
+
+
+def delete_person(*, user: User, by: Principal) -> None:
+    """Staff deletes the account for its owner, who cannot: all of it is gone for good.
+
+    Raises Conflict for oneself and for the last superuser, Forbidden as above.
+    """
+    if user.pk == by.user.pk:
+        raise Conflict("Delete your own account in your settings.", code="own_account")
+    _refuse_above(user, by)
+    delete_account(user=user, by=by)
 
 
 def remove_second_factors(*, user: User, by: Principal) -> int:

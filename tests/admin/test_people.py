@@ -44,6 +44,15 @@ def test_a_lost_device_is_forgotten(desk: Desk, alice: User) -> None:
     assert not Authenticator.objects.exists()
 
 
+def test_an_account_is_deleted_at_its_owners_wish(desk: Desk, world: World) -> None:
+    assert "Nothing brings it back" in desk.act("erase", world.owner)
+    assert "1 account deleted." in desk.act("erase", world.owner, apply="Delete for good")
+    assert not User.objects.filter(pk=world.owner.pk).exists()
+    entry = AuditEntry.objects.get(action="delete_account")
+    assert (entry.actor, entry.owner_id) == ("staff@example.org", world.owner.pk)
+    assert "alice" not in str(list(AuditEntry.objects.values()))
+
+
 def test_nobody_disables_their_own_account(staff: User) -> None:
     with pytest.raises(Conflict):
         standing.disable_user(user=staff, by=Principal.of(staff))
