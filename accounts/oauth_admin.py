@@ -91,5 +91,8 @@ class Hidden(MachineRows):
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
     def has_module_permission(self, request: HttpRequest) -> bool:
         return False

@@ -4,7 +4,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    JsonResponse,
+    QueryDict,
+)
 from django.views.decorators.csrf import csrf_exempt
 
 from accounts.oauth.offers import is_offered, origin_of_request
@@ -50,6 +57,11 @@ def endpoint(method: str) -> Callable[[View], View]:
         return opened
 
     return wrap
+
+
+def has_nul(sent: QueryDict) -> bool:
+    """PostgreSQL has no word for it, and nobody means it."""
+    return any("\x00" in value for _, values in sent.lists() for value in values)
 
 
 def problem(code: str, description: str, *, status: int = 400) -> JsonResponse:

@@ -9,7 +9,7 @@ from accounts.errors import AceError, RateLimited
 from accounts.http import client_address
 from accounts.oauth.authorization import core
 from accounts.oauth.clients import MAX_DOCUMENT_BYTES, Registered, read_metadata, register_client
-from accounts.oauth.doors import endpoint, problem
+from accounts.oauth.doors import endpoint, has_nul, problem
 from accounts.oauth.offers import origin_of_request, resource_metadata, server_metadata
 
 
@@ -46,7 +46,7 @@ def register(request: HttpRequest) -> HttpResponseBase:
 @endpoint("POST")
 def token(request: HttpRequest) -> HttpResponseBase:
     """A code or a refresh token for a pair of tokens; see grants.py for why in one transaction."""
-    if _has_nul(request):
+    if has_nul(request.POST):
         return problem("invalid_request", "Remove the NUL characters.")
     with transaction.atomic():
         _, headers, body, status = core().create_token_response(request)
@@ -56,7 +56,7 @@ def token(request: HttpRequest) -> HttpResponseBase:
 @endpoint("POST")
 def revoke(request: HttpRequest) -> HttpResponseBase:
     """RFC 7009: with either token of a pair both are gone; an unknown one is no error."""
-    if _has_nul(request):
+    if has_nul(request.POST):
         return problem("invalid_request", "Remove the NUL characters.")
     with transaction.atomic():
         _, headers, body, status = core().create_revocation_response(request)
@@ -76,10 +76,6 @@ def _registered(made: Registered) -> dict[str, Any]:
         "token_endpoint_auth_method": made.auth_method,
         **secret,
     }
-
-
-def _has_nul(request: HttpRequest) -> bool:
-    return any("\x00" in value for name in request.POST for value in request.POST.getlist(name))
 
 
 def _answer(body: str, status: int, headers: dict[str, str]) -> HttpResponse:

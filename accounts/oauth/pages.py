@@ -18,7 +18,7 @@ from accounts.models import ConnectedApp
 from accounts.oauth.authorization import Declined, Wanted, deny, grant, read_wanted
 from accounts.oauth.clients import is_document_id, learn_client
 from accounts.oauth.connections import connect_app, disconnect_app
-from accounts.oauth.doors import offered
+from accounts.oauth.doors import has_nul, offered
 from accounts.oauth.redirects import form_action, is_loopback, place_of
 from accounts.scopes import Scope
 
@@ -51,6 +51,8 @@ class ConsentForm(PageForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def authorize(request: HttpRequest) -> HttpResponseBase:
     """Asks the person who came from an app; POST with the same address is the answer."""
+    if has_nul(request.GET):
+        raise Invalid("The address that you came by cannot be read.", code="bad_app_request")
     client_id = request.GET.get("client_id", "")
     if is_document_id(client_id):
         # Nothing is fetched for somebody whom nobody knows.
@@ -107,8 +109,8 @@ def send_to(location: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def disconnect(request: UserRequest, pk: str) -> HttpResponse:
     app = ConnectedApp.objects.for_user(request.user).listed().fetch(pk)
-    form = NoForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
+    form = NoForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
         disconnect_app(app=app, by=request.user)
         messages.success(request, f"“{app.name}” is disconnected.")
         return redirect("accounts:keys")
