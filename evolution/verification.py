@@ -54,9 +54,10 @@ def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
     while True:
         rows = Playbook.objects.filter(pk__gt=last).order_by("pk")
         found = (rows.filter(pk__in=wanted) if wanted else rows).values_list("pk", flat=True)
-        last = found.first()
-        if last is None:
+        first = found.first()
+        if first is None:
             return
+        last = first
         with one_moment():
             playbook = Playbook.objects.filter(pk=last).first()
             if playbook is not None:

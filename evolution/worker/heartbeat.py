@@ -25,7 +25,7 @@ class Heartbeat:
         self.claim = claim
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
-        self._beats = max(1, settings.JOB_DEADLINE_SECONDS // settings.JOB_HEARTBEAT_SECONDS)
+        self._beats = max(1, int(settings.JOB_DEADLINE_SECONDS / settings.JOB_HEARTBEAT_SECONDS))
 
     def __enter__(self) -> "Heartbeat":
         self._thread.start()

@@ -265,7 +265,7 @@ def test_a_call_whose_process_died_is_metered_by_what_was_sent(call: Call) -> No
     assert sweep()["settled"] == 1
     record = UsageRecord.objects.get()
     assert (record.status, record.prompt_tokens, record.estimated) == ("failed", 1000, True)
-    assert (record.cost_usd, record.held_usd) == (Decimal("0.000150"), 0)
+    assert (record.cost_usd, record.held_usd) == (Decimal("0.000150"), Decimal(0))
     assert record.metadata["error"] == "abandoned"
 
 

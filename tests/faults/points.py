@@ -1,0 +1,211 @@
+"""The crash points of RELIABILITY.md R1, and how a test's child is made to stop at one.
+
+Nothing in the product knows of them: a child replaces a function by one that stops the process
+before or after the call. `kind` says what the child has to do to come there.
+"""
+
+import importlib
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Condition = Callable[..., bool]
+
+
+@dataclass(frozen=True)
+class Point:
+    """`target` is `module:function` or `module:Class.method`; `when` is before or after it.
+
+    `in_transaction`: a paused child holds locks, which the database ends after 5 s.
+    """
+
+    name: str
+    kind: str
+    target: str
+    when: str = "after"
+    condition: Condition | None = None
+    in_transaction: bool = False
+
+    def find(self) -> tuple[Any, str]:
+        """What holds the function, and its name."""
+        module, _, path = self.target.partition(":")
+        owner: Any = importlib.import_module(module)
+        *classes, name = path.split(".")
+        for each in classes:
+            owner = getattr(owner, each)
+        return owner, name
+
+
+def _operation(name: str) -> Condition:
+    """Of a call that carries an operation, in its first or second argument."""
+
+    def holds(*args: Any, **kwargs: Any) -> bool:
+        for each in args:
+            each = getattr(each, "call", each)
+            if getattr(each, "operation", "") == name:
+                return True
+        return False
+
+    return holds
+
+
+def _pointer(playbook: Any, *args: Any, update_fields: Any = (), **kwargs: Any) -> bool:
+    return "current_version" in (update_fields or ())
+
+
+def _points(kind: str, in_transaction: bool, rows: dict[str, tuple[str, str]]) -> list[Point]:
+    return [
+        Point(f"{kind}: {name}", kind.split(" ")[0], target, when, None, in_transaction)
+        for name, (target, when) in rows.items()
+    ]
+
+
+def _calls(operation: str) -> list[Point]:
+    """Around one call of a model."""
+    said, ledger = _operation(operation), "evolution.worker.ledger"
+    wire = "evolution.engine.providers.openai:OpenAILLM._call"
+    rows = {
+        "before its row in the ledger": (f"{ledger}:admit", "before"),
+        "reserved, before the request": (f"{ledger}:admit", "after"),
+        "at the request": (wire, "before"),
+        "after the response": (wire, "after"),
+        "before it is settled": (f"{ledger}:dismiss", "before"),
+        "settled": (f"{ledger}:dismiss", "after"),
+    }
+    return [
+        Point(f"{operation}: {name}", "work", target, when, said)
+        for name, (target, when) in rows.items()
+    ]
+
+
+SAVED = "playbooks.models:Playbook.save"
+WORKER, PUBLISH = "evolution.worker", "evolution.worker.publication"
+CLAIMS, KEPT = "evolution.worker.claims", "evolution.worker.checkpoints"
+POINTS: list[Point] = [
+    *_points("report", False, {
+        "before insert": ("evolution.services:_store_report", "before"),
+        "after commit": ("evolution.services:_store_report", "after"),
+    }),
+    *_points("report", True, {
+        "after insert": ("evolution.services:trigger_if_due", "before"),
+        "job made, before commit": ("evolution.services:trigger_if_due", "after"),
+        "rung": ("evolution.triggers:ring", "after"),
+    }),
+    *_points("work", False, {
+        "before the claim": (f"{WORKER}:claim_job", "before"),
+        "claimed": (f"{WORKER}:_run", "before"),
+        "before the first reflection": (f"{WORKER}.thinking:evolve", "before"),
+        "before a reflection's checkpoint": (f"{KEPT}:StoredCheckpoints.save_reflection", "before"),
+        "after a reflection's checkpoint": (f"{KEPT}:StoredCheckpoints.save_reflection", "after"),
+        "before the curation's checkpoint": (f"{KEPT}:StoredCheckpoints.save_curation", "before"),
+        "after the curation's checkpoint": (f"{KEPT}:StoredCheckpoints.save_curation", "after"),
+        "before publish": (f"{WORKER}:publish", "before"),
+        "after commit of publish": (f"{WORKER}:publish", "after"),
+        "after ack": (f"{WORKER}:_run", "after"),
+    }),
+    *_points("work", True, {
+        "in the claim": (f"{CLAIMS}:_due", "after"),
+        "before bind": (f"{CLAIMS}:_bind", "before"),
+        "in bind": (f"{CLAIMS}:set_hash", "before"),
+        "after bind": (f"{CLAIMS}:_bind", "after"),
+        "claim written": (f"{CLAIMS}:_take", "after"),
+        "in a reflection's checkpoint": ("evolution.models:Reflection.save", "after"),
+        "publish locked": (f"{PUBLISH}:publish_deltas", "before"),
+        "after the version row": ("playbooks.models:Version.save", "after"),
+        "deltas written": (f"{PUBLISH}:publish_deltas", "after"),
+        "outcomes settled": (f"{PUBLISH}:settle_outcomes", "after"),
+        "before commit of publish": (f"{PUBLISH}:trigger_if_due", "after"),
+    }),
+    Point("work: after the pointer", "work", SAVED, "after", _pointer, True),
+    *_calls("reflect"),
+    *_calls("curate"),
+    *_points("wait", True, {"job put back": ("evolution.models:EvolutionJob.wait", "after")}),
+    *_points("wait", False, {"after commit": (f"{WORKER}:put_back_for", "after")}),
+    *_points("fail", True, {
+        "outcomes released": ("evolution.models:EvolutionJob.release_outcomes", "after"),
+    }),
+    *_points("fail", False, {"after commit": (f"{WORKER}:fail_job", "after")}),
+    *_points("sweep", True, {
+        "in a rescue": (f"{WORKER}.sweep:rescue", "before"),
+        "job put back": (f"{WORKER}.sweep:rescue", "after"),
+        "rung": (f"{WORKER}.sweep:ring", "after"),
+    }),
+    *_points("sweep", False, {"after a rescue": (f"{WORKER}.sweep:_rescue", "after")}),
+    *_points("cancel", True, {
+        "fence raised": ("evolution.models:EvolutionJob.cancel", "after"),
+        "outcomes released": ("evolution.models:EvolutionJob.release_outcomes", "after"),
+    }),
+    *_points("cancel", False, {"after commit": ("evolution.services:cancel_evolution", "after")}),
+    *_points("redrive", True, {
+        "queued again": ("evolution.models:EvolutionJob.requeue", "after"),
+        "rung": ("evolution.services:ring", "after"),
+    }),
+    *_points("rollback", True, {
+        "after the version row": ("playbooks.models:Version.save", "after"),
+    }),
+    Point("rollback: after the pointer", "rollback", SAVED, "after", _pointer, True),
+    *_points("rollback", False, {
+        "after commit": ("playbooks.services:rollback_playbook", "after"),
+    }),
+]  # fmt: skip
+
+
+class UnderWay:
+    """Calls of this process that were made and are not in a checkpoint yet, by step."""
+
+    def __init__(self) -> None:
+        self._steps: set[str] = set()
+        self._lock = threading.Lock()
+
+    def count(self) -> int:
+        return len(self._steps)
+
+    def watch(self) -> None:
+        """Follow the ledger and the checkpoints of this process."""
+        ledger: Any = importlib.import_module("evolution.worker.ledger")
+        kept = importlib.import_module("evolution.worker.checkpoints").StoredCheckpoints
+        admit = ledger.admit
+
+        def admitted(call: Any) -> Any:
+            with self._lock:
+                self._steps.add(call.step)
+            return admit(call)
+
+        ledger.admit = admitted
+        for name in ("save_reflection", "save_curation"):
+            setattr(kept, name, self._forgetting(getattr(kept, name), name))
+
+    def _forgetting(self, save: Any, name: str) -> Any:
+        def saved(this: Any, *args: Any) -> Any:
+            found = save(this, *args)
+            with self._lock:
+                self._steps.discard(f"reflect:{args[0]}" if name == "save_reflection" else "curate")
+            return found
+
+        return saved
+
+
+def arm(point: Point, stop: Callable[[], None]) -> None:
+    """`stop` is called the first time that this process comes to the point."""
+    owner, name = point.find()
+    inner, once = getattr(owner, name), threading.Lock()
+
+    def stopping(*args: Any, **kwargs: Any) -> Any:
+        here = point.condition is None or point.condition(*args, **kwargs)
+        if here and point.when == "before" and once.acquire(blocking=False):
+            stop()
+        found = inner(*args, **kwargs)
+        if here and point.when == "after" and once.acquire(blocking=False):
+            stop()
+        return found
+
+    setattr(owner, name, stopping)
+
+
+def note(line: str) -> None:
+    """A line in the campaign's log; one write, so that no kill splits it."""
+    log = os.open(os.environ["ACE_FAULTS_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(log, f"{line}\n".encode())
+    os.close(log)

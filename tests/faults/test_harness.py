@@ -1,0 +1,50 @@
+"""The short form of the fault harness: every crash point of R1 once, on the suite's database."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from tests.faults.points import POINTS
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    name = str(connection.settings_dict["NAME"])
+    connection.close()
+    database = "sqlite" if connection.vendor == "sqlite" else "postgres"
+    command = [sys.executable, "-m", "tests.faults", *arguments, "--existing", name]
+    done = subprocess.run(
+        [*command, "--database", database, "--seconds", "120", "--lanes", "4"],
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    verdict: dict[str, Any] = json.loads(done.stdout)
+    return verdict
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name)
+def test_each_crash_point_names_a_function_that_exists(point: Any) -> None:
+    owner, name = point.find()
+    assert callable(getattr(owner, name))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_killed_once_at_every_point_nothing_is_lost_and_nothing_happens_twice() -> None:
+    verdict = run("kills", "--count", str(len(POINTS)))
+    assert verdict["wrong"] == []
+    assert verdict["points reached"] == len(POINTS)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_seeded_fault_is_found() -> None:
+    """The others are `python -m tests.faults mutants`."""
+    assert run("kills", "--count", "12", "--mutant", "meter_afterwards")["wrong"]

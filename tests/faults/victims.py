@@ -1,0 +1,155 @@
+"""Children that go to one crash point and stop there."""
+
+import os
+import random
+import signal
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import connection
+
+from accounts.errors import AceError
+from evolution import services, worker
+from evolution.clock import database_now
+from evolution.engine.llm import AnswerError, TransientError
+from evolution.models import EvolutionJob
+from evolution.worker.claims import claim_job
+from playbooks import services as playbooks
+from playbooks.models import Playbook
+from tests.factories import make_playbook
+from tests.faults.points import Point, UnderWay, arm, note
+from tests.faults.world import acknowledged, owner, report
+
+
+class Victim:
+    """A child that goes to one point and stops there: for good, or until it is woken."""
+
+    def __init__(self, point: Point, lanes: list[UUID], *, pause: bool) -> None:
+        self.point, self.lanes, self.pause = point, lanes, pause
+        self.under_way = UnderWay()
+        self.fence = 0
+
+    def __call__(self) -> None:
+        getattr(self, f"_{self.point.kind}")()
+        # It did not come to the point: somebody else had the job, or nothing was to do.
+        note(f"missed {self.point.name}")
+
+    def _stop(self) -> None:
+        if self.pause:
+            note(f"pause {self.point.name}")
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            note(f"kill {self.under_way.count()} {self.point.name}")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _arm(self) -> None:
+        arm(self.point, self._stop)
+
+    def _report(self) -> None:
+        # A playbook of its own: elsewhere a job is active, or automatic ones pause after a failure.
+        key, lane = str(uuid4()), make_playbook(owner().user, name="Reported to").pk
+        note(f"report {key} {lane}")
+        self._arm()
+        for _ in range(4):
+            report(lane, key)
+            key = str(uuid4())
+
+    def _work(self) -> None:
+        job = self._due_job()
+        if job is not None:
+            self._run(job)
+
+    def _run(self, job: EvolutionJob) -> None:
+        self.under_way.watch()
+        taken = worker._run
+
+        def run(claim: Any) -> str:
+            self.fence = claim.fence
+            return taken(claim)
+
+        worker._run = run
+        self._arm()
+        result = worker.run_evolution(str(job.pk))
+        if not self.pause:
+            return
+        connection.close()
+        job.refresh_from_db()
+        stale = result == "completed" and self.fence and job.fence != self.fence
+        note(f"resumed {'STALE' if stale else result}")
+
+    def _wait(self) -> None:
+        self._failing(TransientError("provider_fault", "Made to fail.", retry_after=0.1))
+
+    def _fail(self) -> None:
+        self._failing(AnswerError("malformed", "Made to fail."))
+
+    def _failing(self, error: Exception) -> None:
+        def think(_: Any) -> None:
+            raise error
+
+        job = self._due_job()
+        if job is not None:
+            vars(worker)["think"] = think
+            self._run(job)
+
+    def _sweep(self) -> None:
+        job = self._due_job()
+        if job is None or claim_job(str(job.pk)) is None:
+            return
+        past = database_now()
+        EvolutionJob.objects.filter(pk=job.pk).update(lease_expires_at=past)
+        self._arm()
+        worker.sweep()
+
+    def _cancel(self) -> None:
+        job = self._due_job()
+        if job is not None:
+            self._arm()
+            self._refused(lambda: services.cancel_evolution(job=job, by=owner()))
+
+    def _redrive(self) -> None:
+        job = self._due_job()
+        if job is None:
+            return
+        self._refused(lambda: services.cancel_evolution(job=job, by=owner()))
+        self._arm()
+        self._refused(lambda: services.retry_evolution(job=job, by=owner()))
+
+    def _rollback(self) -> None:
+        for lane in random.sample(self.lanes, len(self.lanes)):
+            playbook = Playbook.objects.select_related("current_version").get(pk=lane)
+            if playbook.current_version is not None and playbook.current_version.number > 1:
+                self._arm()
+                by, number = owner(), random.randint(1, playbook.current_version.number)
+                self._refused(
+                    lambda: playbooks.rollback_playbook(playbook=playbook, by=by, number=number)  # noqa: B023 - called at once
+                )
+                return
+
+    def _refused(self, call: Callable[[], object]) -> None:
+        """Somebody else was quicker: that is no fault."""
+        try:
+            call()
+        except AceError:
+            return
+
+    def _needed(self) -> dict[str, Any]:
+        """Of which jobs the point can be reached: what has a checkpoint is not asked for again."""
+        name = self.point.name
+        if "bind" in name or "reflect" in name:
+            return {"curation": None, "outcome_set_hash": ""}
+        return {"curation": None} if "curat" in name else {}
+
+    def _due_job(self) -> EvolutionJob | None:
+        """A job that can be claimed now, made by a report where there is none."""
+        for lane in random.sample(self.lanes, len(self.lanes)):
+            playbook = Playbook.objects.get(pk=lane)
+            jobs = EvolutionJob.objects.filter(playbook=playbook)
+            due = jobs.due(database_now()).filter(**self._needed()).first()
+            if due is not None:
+                return due
+            if not jobs.active().exists():
+                acknowledged(lane, str(uuid4()))
+                return services.trigger_evolution(playbook=playbook, by=owner()).job
+        return None
