@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from jsonschema import Draft202012Validator
 from mcp.types import Tool
 from rs_bpe.bpe import openai
@@ -16,6 +17,8 @@ from accounts.scopes import KEY_SCOPES, Scope
 from mcp_bridge.prompts import PROMPTS
 from mcp_bridge.server import INSTRUCTIONS
 from mcp_bridge.tools import TOOLS
+
+pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 
 SCOPES = {
     "list_playbooks": Scope.READ,

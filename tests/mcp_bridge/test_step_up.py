@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db import connection
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
@@ -16,6 +17,8 @@ from mcp_bridge.auth import PRINCIPAL
 from mcp_bridge.step_up import StepUp
 from tests.mcp_bridge.references import Request as Message
 from tests.mcp_bridge.references import prompt, tool
+
+pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 
 
 async def echo(scope: Connection, receive: Receive, send: Send) -> None:
