@@ -50,7 +50,7 @@ def call_all(urls: list[str], key: str, playbook: Playbook, times: int) -> int:
         except httpx2.HTTPError:
             return False
         result = answer.get("result", {})
-        return result.get("structuredContent", {}).get("id") == str(playbook.pk)
+        return bool(result.get("structuredContent", {}).get("id") == str(playbook.pk))
 
     with ThreadPoolExecutor(8) as pool:
         return sum(pool.map(succeeds, islice(cycle(urls), times)))
