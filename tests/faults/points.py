@@ -146,6 +146,10 @@ POINTS: list[Point] = [
         "after the version row": ("playbooks.models:Version.save", "after"),
     }),
     Point("rollback: after the pointer", "rollback", SAVED, "after", _pointer, True),
+    *_points("purge", False, {
+        "traces blanked": ("evolution.retention:blank_old_traces", "after"),
+        "rows gone": ("evolution.retention:forget_what_is_over", "after"),
+    }),
     *_points("rollback", False, {
         "after commit": ("playbooks.services:rollback_playbook", "after"),
     }),

@@ -4,16 +4,18 @@ import os
 import random
 import signal
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db import connection
 
 from accounts.errors import AceError
-from evolution import services, worker
+from evolution import retention, services, worker
 from evolution.clock import database_now
 from evolution.engine.llm import AnswerError, TransientError
-from evolution.models import EvolutionJob
+from evolution.models import EvolutionJob, Outcome
 from evolution.worker.claims import claim_job
 from playbooks import services as playbooks
 from playbooks.models import Playbook
@@ -115,6 +117,13 @@ class Victim:
         self._refused(lambda: services.cancel_evolution(job=job, by=owner()))
         self._arm()
         self._refused(lambda: services.retry_evolution(job=job, by=owner()))
+
+    def _purge(self) -> None:
+        old = Outcome.objects.exclude(processed_at=None).values_list("pk", flat=True)[:5]
+        long_ago = database_now() - timedelta(days=settings.TRACE_RETENTION_DAYS + 1)
+        Outcome.objects.filter(pk__in=list(old)).update(processed_at=long_ago)
+        self._arm()
+        retention.purge()
 
     def _rollback(self) -> None:
         for lane in random.sample(self.lanes, len(self.lanes)):
