@@ -18,7 +18,7 @@ from mcp_bridge.auth import Context, identify
 from mcp_bridge.db import threads
 from mcp_bridge.errors import Told, tell
 from mcp_bridge.tools import TOOLS
-from mcp_bridge.watch import tell_refusal
+from mcp_bridge.watch import note_local, tell_refusal
 
 T = TypeVar("T")
 
@@ -56,9 +56,11 @@ async def call_tool(context: Context, params: CallToolRequestParams) -> CallTool
         raise MCPError(INVALID_PARAMS, "Unknown tool. Call tools/list for the names.")
     work = partial(exposed.call, identify(context), params.arguments or {})
     try:
-        return await threads.run(work)
+        result = await threads.run(work)
     except Exception as error:  # the last wall: whatever it is, the model hears one sentence
-        return _tell(exposed.name, error, context).as_result()
+        result = _tell(exposed.name, error, context).as_result()
+    await note_local(context, exposed.name)
+    return result
 
 
 def _tell(what: str, error: Exception, context: Context) -> Told:

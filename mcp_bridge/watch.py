@@ -3,13 +3,15 @@
 from functools import partial
 from typing import Any
 
+from django.db import DatabaseError
 from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from accounts.errors import NotAuthenticated
 from accounts.http import product_of
 from accounts.scopes import MAX_CLIENT
-from mcp_bridge.auth import Context, bearer_token
+from mcp_bridge.auth import Context, bearer_token, identify
 from mcp_bridge.contacts import Contact, is_due, note_contact
 from mcp_bridge.db import threads
 
@@ -29,6 +31,22 @@ def tell_refusal(context: Context, code: str) -> None:
     """What the credential may not use is a refusal of the client, not of one call."""
     if context.request is not None and code == "insufficient_scope":
         contact_of(context.request.scope).refusal = code
+
+
+async def note_local(context: Context, tool: str) -> None:
+    """A call on stdio says by itself that it came: there is no door to watch."""
+    if context.request is None:
+        await threads.run(partial(_note_local, context, tool))
+
+
+def _note_local(context: Context, tool: str) -> None:
+    try:
+        by = identify(context)()
+    except (NotAuthenticated, DatabaseError):
+        return  # the call itself has told its caller
+    contact = Contact(principal=by, client=by.client, tool=tool)
+    if is_due(contact):
+        note_contact(contact)
 
 
 class Watch:

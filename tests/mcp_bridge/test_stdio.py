@@ -19,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 from accounts.models import ApiKey, User
 from accounts.services import revoke_api_key
 from mcp_bridge.errors import CODE_META
+from mcp_bridge.models import AgentContact
 from playbooks.models import Playbook
 from tests.factories import make_key
 from tests.journeys.platform import free_port
@@ -76,6 +77,8 @@ def test_an_agent_reads_and_reports_over_stdio(key: tuple[ApiKey, str], playbook
     answer = over_stdio(key[1], work)
     assert isinstance(answer, dict)
     assert (answer["status"], answer["pending_outcomes"]) == ("recorded", 1)
+    tools = AgentContact.objects.filter(api_key=key[0]).values_list("tool", flat=True)
+    assert list(tools) == ["report_outcome"]
 
 
 def test_a_key_revoked_in_between_stops_at_the_next_call(key: tuple[ApiKey, str]) -> None:
