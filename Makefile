@@ -3,7 +3,7 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run test nightly conformance fuzz page-speed clients lint types lock fmt base dev
+.PHONY: run test nightly conformance fuzz page-speed lighthouse screenshots clients lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
@@ -27,6 +27,12 @@ page-speed: dev ## How long every page of a large account takes; see tests/page_
 
 conformance: dev ## The official MCP suite against our server, both revisions (npm brings it).
 	@exec $(BIN)/python -m tests.conformance
+
+lighthouse: dev ## Scores, weight and steadiness of the main pages; needs npx and Chromium.
+	@exec $(BIN)/python -m tests.lighthouse
+
+screenshots: dev ## The pictures of the README.
+	@exec $(BIN)/python -m tests.screenshots
 
 lint: dev ## The quick checks of `make test`.
 	@exec $(BIN)/python -m tests.run lint

@@ -59,7 +59,7 @@ def _done(user: User) -> dict[str, bool]:
         outcome=Exists(outcomes),
         evolution=Exists(EvolutionJob.objects.filter(playbook__owner=user, status="completed")),
     )
-    return dict(found[0])
+    return {name: bool(is_so) for name, is_so in found[0].items()}
 
 
 def is_wanted(request: HttpRequest) -> bool:

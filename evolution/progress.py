@@ -31,13 +31,15 @@ def live(job: EvolutionJob) -> dict[str, Any]:
     reflected = job.reflections.filter(outcome__job=job).count()
     usage = usage_of(job)
     deltas = list(Delta.objects.filter(job_id=job.pk).order_by("index"))
+    applied = [delta for delta in deltas if delta.status == Delta.Status.APPLIED]
     parts = (job.status, job.phase, bound, reflected, job.attempt, job.wait_reason)
     figures = (usage["calls"], usage["tokens"], usage["cost"])
     return {
         "bound": bound,
         "reflected": reflected,
         "usage": usage,
-        "applied": [delta for delta in deltas if delta.status == Delta.Status.APPLIED],
+        "edits": [delta for delta in applied if delta.type != Delta.Type.TAG],
+        "votes": [delta for delta in applied if delta.type == Delta.Type.TAG],
         "phases": phases_of(job),
         "refused": [delta for delta in deltas if delta.status != Delta.Status.APPLIED],
         "left_out": left_out(job),

@@ -1,0 +1,105 @@
+"""Lighthouse on the main pages: `python -m tests.lighthouse` (`make lighthouse`).
+
+The desktop preset, the median of three runs each, logged in by cookie, static files as in
+production. Lighthouse comes by npx, with the Chromium of this machine. Run it where nothing else
+runs: the score for performance is a measurement of time.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.demo import Demo, demo_site
+from tests.run import find_browser
+
+LIGHTHOUSE = "lighthouse@12"
+RUNS = 3
+LEAST = {"performance": 95, "accessibility": 100, "best-practices": 100}
+MOST_KIB, MOST_SHIFT = 100.0, 0.1
+FLAGS = "--headless=new --no-sandbox --disable-gpu"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One page: the median scores, its weight, how far its layout moved, what is to be mended."""
+
+    page: str
+    scores: dict[str, int]
+    kib: float
+    shift: float
+    failed: list[str]
+
+    @property
+    def is_good(self) -> bool:
+        enough = all(self.scores[name] >= least for name, least in LEAST.items())
+        return enough and self.kib <= MOST_KIB and self.shift < MOST_SHIFT
+
+
+def look(demo: Demo, page: str, folder: Path) -> Result:
+    reports = [_run(demo, page, folder / f"{page}-{number}.json") for number in range(RUNS)]
+    return Result(
+        page,
+        {
+            name: round(_median(100 * r["categories"][name]["score"] for r in reports))
+            for name in LEAST
+        },
+        _median(_value(report, "total-byte-weight") / 1024 for report in reports),
+        _median(_value(report, "cumulative-layout-shift") for report in reports),
+        sorted({name for report in reports for name in _failed(report)}),
+    )
+
+
+def _run(demo: Demo, page: str, file: Path) -> dict[str, Any]:
+    headers = json.dumps({"Cookie": f"sessionid={demo.cookie}"})
+    command = ["npx", "--yes", LIGHTHOUSE, demo.url + demo.pages[page], "--preset=desktop"]
+    command += [f"--only-categories={','.join(LEAST)}", "--output=json", f"--output-path={file}"]
+    command += ["--quiet", f"--chrome-flags={FLAGS}", f"--extra-headers={headers}"]
+    environment = {"PUPPETEER_SKIP_DOWNLOAD": "1", "CHROME_PATH": find_browser() or ""}
+    subprocess.run(command, env=os.environ | environment, check=True, timeout=300)
+    report: dict[str, Any] = json.loads(file.read_text())
+    return report
+
+
+def _median(values: Any) -> float:
+    return float(statistics.median(values))
+
+
+def _value(report: dict[str, Any], audit: str) -> float:
+    return float(report["audits"][audit]["numericValue"])
+
+
+def _failed(report: dict[str, Any]) -> list[str]:
+    """The audits that cost points in accessibility and best practices."""
+    names = [
+        part["id"]
+        for category in ("accessibility", "best-practices")
+        for part in report["categories"][category]["auditRefs"]
+        if part["weight"]
+    ]
+    return [name for name in names if report["audits"][name]["score"] == 0]
+
+
+def main() -> int:
+    if find_browser() is None:
+        print("There is no Chromium on this machine.")
+        return 1
+    good = True
+    with tempfile.TemporaryDirectory() as folder, demo_site() as demo:
+        for page in sys.argv[1:] or demo.pages:
+            result = look(demo, page, Path(folder))
+            good = good and result.is_good
+            scores = "  ".join(f"{name} {score}" for name, score in result.scores.items())
+            print(f"{page:10} {scores}  {result.kib:.1f} KiB  CLS {result.shift:.3f}", flush=True)
+            if result.failed:
+                print(f"{'':10} failed: {', '.join(result.failed)}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
