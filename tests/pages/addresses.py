@@ -9,11 +9,12 @@ ADMIN_MODELS = (
     *("accounts/user", "accounts/apikey", "accounts/auditentry", "accounts/refreshtoken"),
     *("accounts/storedanswer", "accounts/ratecounter", "mfa/authenticator"),
     *("usersessions/usersession", "django_q/ormq", "django_q/failure", "billing/usagerecord"),
+    *("billing/costcap", "accounts/llmkey", "accounts/attempts", "accounts/connectedapp"),
     *("playbooks/playbook", "playbooks/section", "playbooks/bullet", "playbooks/vote"),
     *("playbooks/version", "playbooks/delta", "playbooks/heldtext", "playbooks/pairdecision"),
     *("playbooks/textvector", "evolution/evolutionjob", "evolution/outcome"),
     *("evolution/reflection", "evolution/adaptationrun", "evolution/providerline"),
-    "evolution/workerbeat",
+    *("evolution/workerbeat", "mcp_bridge/agentcontact"),
 )
 ADMIN = ("/admin/", "/admin/accounts/user/add/", *(f"/admin/{name}/" for name in ADMIN_MODELS))
 
