@@ -9,7 +9,8 @@ def action_said(action: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def detail_said(entry: AuditEntry) -> str:
-    """The entry's figures in one line; what has none is left out."""
-    kept = {name: value for name, value in entry.detail.items() if value not in {"", None}}
+def detail_said(entry: AuditEntry, *, but: str = "") -> str:
+    """The entry's figures in one line, without the one called `but`."""
+    named = entry.detail.items()
+    kept = {name: value for name, value in named if value not in {"", None} and name != but}
     return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in kept.items())

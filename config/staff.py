@@ -22,7 +22,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("Playbook", "HeldText", "Version", "Delta", "Bullet", "Vote", "Section"),
     ),
     ("People and keys", ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry")),
-    ("Cost", ("UsageRecord",)),
+    ("Cost", ("UsageRecord", "CostCap")),
     ("Signing in", ("UserSession", "Authenticator", "Application")),
 )
 LAST = "Machinery"

@@ -113,6 +113,7 @@ class DeltaAdmin(MachineRows):
     list_filter = ("status", "type")
     list_select_related = ("playbook", "version", "author")
     search_fields = ("bullet_public_id", "playbook__name", "=playbook__id", "=job_id")
+    ordering = ("-created_at",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delta]:
         return super().get_queryset(request).defer("version__text")

@@ -20,6 +20,7 @@ from playbooks.models import Playbook
 
 @admin.register(Playbook)
 class PlaybookAdmin(RollBackPage, StarterPages, MachineRows):
+    change_list_template = "admin/playbooks/playbook/change_list.html"
     list_display = ("status", "name", "owner", "version", "bullets", "pending", "evolved")
     list_display_links = ("name",)
     list_filter = ("status", "source")

@@ -51,6 +51,7 @@ def test_staff_archives_and_restores(admin_page: Client, world: World) -> None:
 
 
 def test_staff_loads_the_starters(admin_page: Client) -> None:
+    assert "Load starters" in admin_page.get("/admin/playbooks/playbook/").content.decode()
     page = admin_page.post(reverse("admin:load_starters"), follow=True).content.decode()
     assert "3 starters loaded or changed" in page
     assert Playbook.objects.starters().count() == 3
