@@ -4,9 +4,11 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
+from django.http import HttpRequest
 
-from accounts.admin import MachineRows
-from billing.models import UsageRecord
+from accounts.admin import CsvExport, MachineRows, principal_of
+from accounts.audit import record
+from billing.models import CostCap, UsageRecord
 
 
 class PriceFilter(admin.SimpleListFilter):
@@ -45,3 +47,29 @@ class UsageRecordAdmin(MachineRows):
     @admin.display(ordering="created_at")
     def made(self, record: UsageRecord) -> Any:
         return record.created_at
+
+
+@admin.register(CostCap)
+class CostCapAdmin(CsvExport):
+    """A limit of its own for a user or a playbook, in the place of the settings'; 0: none."""
+
+    list_display = ("usd_per_day", "user", "playbook_id", "updated_at")
+    list_select_related = ("user",)
+    autocomplete_fields = ("user",)
+    search_fields = ("user__email", "=playbook_id")
+    date_hierarchy = "updated_at"
+    csv_columns = ("updated_at", "user__email", "playbook_id", "usd_per_day")
+
+    def save_model(self, request: HttpRequest, obj: CostCap, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        who, usd = principal_of(request), str(obj.usd_per_day)
+        record(action="set_cost_cap", by=who, subject=obj, owner=obj.user_id, usd=usd)
+
+    def delete_model(self, request: HttpRequest, obj: CostCap) -> None:
+        who = principal_of(request)
+        record(action="remove_cost_cap", by=who, subject=obj, owner=obj.user_id)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[CostCap]) -> None:
+        for cap in queryset:
+            self.delete_model(request, cap)
