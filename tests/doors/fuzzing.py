@@ -49,7 +49,8 @@ def walk(world: World, token: str, *, cases: int, first: int = 0) -> int:
 
 def _walk(world: World, token: str, cases: int, first: int) -> int:
     schema = schemathesis.openapi.from_wsgi("/api/schema?format=json", application)
-    operations = [found.ok() for found in schema.get_all_operations()]
+    found: list[Any] = list(schema.get_all_operations())
+    operations = [one.ok() for one in found]
     each = max(1, cases // len(operations))
     done = 0
     for number, operation in enumerate(operations):
@@ -97,7 +98,7 @@ def _known(path: str, world: World) -> dict[str, Any]:
     return known if len(known) == path.count("{") else {}
 
 
-NASTY = [
+NASTY: list[str] = [
     *('"\\u0000"', '"\\ud800"', '"\\udfff\\ud800"', "NaN", "-Infinity", "1e999", "9" * 400),
     *("-0", "0.1e-400", "[" * 60 + "]" * 60, '{"a":' * 40 + "1" + "}" * 40, "null", "true"),
     *('""', '"\\u202e\\u200b"', '"' + "a" * 70_000 + '"', "{}", "[]", "[[]]", "2147483648"),
@@ -117,7 +118,7 @@ def mutants(body: dict[str, Any], chance: random.Random) -> Iterator[bytes]:
 
 
 def _with_nasty_values(body: dict[str, Any], chance: random.Random) -> str:
-    pairs = [[json.dumps(name), json.dumps(value)] for name, value in body.items()]
+    pairs: list[list[str]] = [[json.dumps(name), json.dumps(value)] for name, value in body.items()]
     for pair in pairs:
         if chance.random() < 0.5:
             pair[1] = chance.choice(NASTY)
