@@ -15,6 +15,8 @@ ADMIN_MODELS = (
     *("playbooks/textvector", "evolution/evolutionjob", "evolution/outcome"),
     *("evolution/reflection", "evolution/adaptationrun", "evolution/providerline"),
     *("evolution/workerbeat", "mcp_bridge/agentcontact"),
+    *("oauth2_provider/application", "oauth2_provider/accesstoken"),
+    "oauth2_provider/refreshtoken",
 )
 ADMIN = ("/admin/", "/admin/accounts/user/add/", *(f"/admin/{name}/" for name in ADMIN_MODELS))
 
@@ -89,4 +91,5 @@ def own_pages(world: World) -> list[str]:
         *(job.get_absolute_url() for job in (world.done, world.queued, world.failed)),
         reverse("accounts:rotate_key", args=[world.key.pk]),
         reverse("accounts:revoke_key", args=[world.key.pk]),
+        reverse("oauth:disconnect", args=[world.app.pk]),
     ]

@@ -11,9 +11,7 @@ from tests.factories import make_playbook
 
 LIMIT = 100 * 1024
 FILE = re.compile(r'(?:src|href)="(/static/[^"]+)"')
-LINE = (
-    "[str-{0:05d}] helpful={0} harmful=0 :: Case {0}: read what test {1} expects, then change."
-)
+LINE = "[str-{0:05d}] helpful={0} harmful=0 :: Case {0}: read what test {1} expects, then change."
 BIG = "## OTHERS\n" + "\n".join(LINE.format(n, n * 31 % 97) for n in range(1, 501))
 
 

@@ -8,7 +8,9 @@ from decimal import Decimal
 from django.utils import timezone
 
 from accounts import services as accounts
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey, ConnectedApp, User
+from accounts.oauth.clients import register_client
+from accounts.oauth.connections import connect_app
 from accounts.scopes import Principal
 from billing.models import UsageRecord
 from evolution import services as evolution
@@ -35,6 +37,7 @@ class World:
     archived: Playbook
     starter: Playbook
     key: ApiKey
+    app: ConnectedApp
     outcome: Outcome
     done: EvolutionJob
     queued: EvolutionJob
@@ -63,6 +66,7 @@ def build_world(owner: User) -> World:
         archived=archived,
         starter=Playbook.objects.starters().order_by("name")[0],
         key=make_key(owner, name="laptop", playbook_ids=[playbook.pk])[0],
+        app=make_app(owner),
         outcome=outcome,
         done=leave_out(EvolutionJob.objects.get(pk=done.pk), outcome),
         queued=make_waiting_job(busy, owner),
@@ -151,6 +155,14 @@ def make_usage(playbook: Playbook, owner: User) -> None:
             cost_usd=cost,
             created_at=timezone.now() - timedelta(days=3 * place),
         )
+
+
+def make_app(owner: User) -> ConnectedApp:
+    """An app with a hostile name that the owner has let in."""
+    name = f"<script>alert(1)</script> {LONG}"
+    metadata = {"client_name": name, "redirect_uris": ["https://agent.example/callback"]}
+    client = register_client(metadata=metadata, address="test").client
+    return connect_app(user=owner, client=client, place="agent.example", scopes=["read", "write"])
 
 
 def make_revoked_key(owner: User) -> None:

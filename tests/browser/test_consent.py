@@ -1,0 +1,98 @@
+"""A person lets an app in, in a real browser under our policy: to the app's own address."""
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import User
+from tests.browser.watch import Watch
+from tests.factories import PASSWORD
+from tests.oauth.flow import App
+
+
+class Callback(BaseHTTPRequestHandler):
+    """The page of a program that listens on this machine."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<title>App</title><h1>Back in the app</h1>")
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def callback() -> Iterator[str]:
+    """Where such a program waits; by another name than the platform's, so another origin."""
+    server = HTTPServer(("127.0.0.1", 0), Callback)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/callback"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def app(alice: User, live_server: LiveServer, callback: str) -> App:
+    made = App(alice)
+    made.asked = {"redirect_uri": callback, "resource": f"{live_server.url}/mcp"}
+    return made
+
+
+def faults_of(page: Page) -> list[str]:
+    found: list[str] = []
+    page.on("console", lambda said: found.append(said.text) if said.type == "error" else None)
+    return found
+
+
+@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize(
+    ("button", "said"), [("Connect it", "code="), ("Do not connect it", "error=")]
+)
+def test_the_answer_reaches_the_app(
+    browser: Browser, live_server: LiveServer, app: App, script: bool, button: str, said: str
+) -> None:
+    page = browser.new_context(java_script_enabled=script).new_page()
+    faults = faults_of(page)
+    page.goto(live_server.url + app.address())
+    page.get_by_label("E-mail").fill(app.user.email)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name=button, exact=True).click()
+    expect(page.get_by_role("heading", name="Back in the app")).to_be_visible()
+    assert said in page.url and faults == []
+    page.context.close()
+
+
+def test_the_page_leads_to_that_one_address_only(
+    context: BrowserContext, live_server: LiveServer, app: App, log_in: Callable[[User], None]
+) -> None:
+    log_in(app.user)
+    page = context.new_page()
+    answer = page.goto(live_server.url + app.address())
+    assert answer is not None
+    origin = app.asked["redirect_uri"].removesuffix("/callback")
+    assert f"form-action 'self' {origin};" in answer.headers["content-security-policy"] + ";"
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_can_be_read_by_everybody(
+    watch: Watch, app: App, log_in: Callable[[User], None], width: int, scheme: Any
+) -> None:
+    log_in(app.user)
+    watch.page.set_viewport_size({"width": width, "height": 800})
+    watch.page.emulate_media(color_scheme=scheme)
+    watch.page.goto(watch.base + app.address())
+    watch.look("consent")
+    expect(watch.page.get_by_role("heading", level=1)).to_have_text("Connect “Test agent”?")
+    expect(watch.page.get_by_label("Read your playbooks")).to_be_checked()
+    watch.page.get_by_label("Start evolutions").uncheck()
