@@ -47,7 +47,9 @@ def squeeze(request: HttpRequest, response: StreamingHttpResponse) -> HttpRespon
     if packed or not whole or "gzip" not in request.headers.get("Accept-Encoding", ""):
         return response
     body = gzip.compress(b"".join(response), 6, mtime=0)
-    response.close()
+    # Not close(): that would say to Django that the request is over.
+    if file := getattr(response, "file_to_stream", None):
+        file.close()
     # Without the ETag, which is that of the plain file: Last-Modified is enough for a 304.
     headers = {k: v for k, v in response.headers.items() if k not in {"Content-Length", "ETag"}}
     sizes = {"Content-Encoding": "gzip", "Content-Length": str(len(body))}

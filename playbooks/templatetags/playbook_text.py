@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from django import template
 
 from accounts.models import User
+from playbooks.diff import Diff
 from playbooks.history import Change
 from playbooks.models import Delta
 from playbooks.reasons import reason_text
@@ -54,6 +55,16 @@ def status_text(delta: Delta) -> str:
 def summary_text(summary: Mapping[str, int]) -> str:
     """`{"added": 2, "tagged": 1}` as “2 added, 1 voted on”."""
     return ", ".join(f"{count} {NAMES.get(name, name)}" for name, count in summary.items() if count)
+
+
+@register.filter
+def diff_text(diff: Diff) -> str:
+    """“2 added, 1 voted on.”; what there is none of is left out."""
+    names = {"added": "added", "removed": "removed", "changed": "changed", "moved": "moved"}
+    counts = {label: len(getattr(diff, name)) for name, label in names.items()}
+    counts["voted on"] = len(diff.counted)
+    parts = [f"{count:,} {label}" for label, count in counts.items() if count]
+    return f"{', '.join(parts)}." if parts else "Nothing differs."
 
 
 @register.filter

@@ -47,4 +47,4 @@ def test_a_browser_that_cannot_unpack_gets_plain_text(owner: Client) -> None:
     assert not response.has_header("Content-Encoding")
     file = owner.get(f"/{settings.STATIC_URL.strip('/')}/css/base.css")
     assert not file.has_header("Content-Encoding")
-    file.close()
+    assert b"".join(file)

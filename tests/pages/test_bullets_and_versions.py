@@ -1,0 +1,182 @@
+"""Pages of bullets and versions: found, changed, taken back; no more work for many rows."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.models import User
+from accounts.scopes import Principal
+from playbooks import services
+from playbooks.models import Playbook
+from playbooks.operations import Operation
+from tests.factories import make_outcome, make_playbook
+
+LINE = "[str-{0:05d}] helpful={0} harmful=0 :: Case {0}: read what test {1} expects, then change."
+
+
+def text_of(count: int) -> str:
+    lines = (LINE.format(n, n * 31 % 97) for n in range(1, count + 1))
+    return "## STRATEGIES & INSIGHTS\n" + "\n".join(lines)
+
+
+def change(playbook: Playbook, by: User, text: str) -> None:
+    operation = Operation("UPDATE", id="str-00001", content=text)
+    services.edit_playbook(playbook=playbook, by=Principal.of(by), operations=[operation])
+
+
+def page(client: Client, address: str) -> str:
+    return client.get(address).content.decode()
+
+
+def test_a_search_finds_every_word_in_text_or_id(owner: Client, playbook: Playbook) -> None:
+    one = playbook.get_absolute_url()
+    assert 'id="str-00002"' in page(owner, f"{one}?q=change+smallest")
+    assert 'id="str-00001"' not in page(owner, f"{one}?q=change+smallest")
+    assert 'id="mis-00003"' in page(owner, f"{one}?q=mis-00003")
+
+
+def test_the_most_used_come_first_when_asked_for(owner: Client, alice: User) -> None:
+    one = make_playbook(alice, text=text_of(9)).get_absolute_url()
+    used = page(owner, f"{one}?sort=used")
+    assert used.index('id="str-00009"') < used.index('id="str-00001"')
+    assert page(owner, one).index('id="str-00001"') < page(owner, one).index('id="str-00009"')
+
+
+def test_a_long_section_is_cut_and_shown_whole_on_pages_of_its_own(
+    owner: Client, alice: User
+) -> None:
+    one = make_playbook(alice, text=text_of(130)).get_absolute_url()
+    assert page(owner, one).count('class="bullet"') == 20
+    section = f"{one}?section=strategies_and_insights"
+    assert page(owner, section).count('class="bullet"') == 100
+    assert page(owner, f"{section}&page=2").count('class="bullet"') == 30
+
+
+@pytest.mark.parametrize("rest", ["", "/bullets/str-00001", "/versions", "/versions/2/diff"])
+def test_a_page_asks_as_much_for_many_rows_as_for_few(
+    owner: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries, rest: str
+) -> None:
+    asked = {"": 7, "/bullets/str-00001": 9, "/versions": 5, "/versions/2/diff": 6}
+    for count in (3, 150):
+        playbook = make_playbook(alice, text=text_of(count))
+        for number in range(count // 20 + 2):
+            change(playbook, alice, f"Case 1, told for the {number}. time.")
+        with django_assert_num_queries(asked[rest]):
+            owner.get(f"{playbook.get_absolute_url()}{rest}")
+
+
+def test_an_edit_in_place_answers_with_the_list_and_a_toast(
+    owner: Client, playbook: Playbook
+) -> None:
+    sent = {"change": "UPDATE", "id": "str-00001", "revision": "1", "content": "Mine."}
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/?q=mine"}
+    response = owner.post(f"{playbook.get_absolute_url()}/edit", sent, headers=headers)
+    html = response.content.decode()
+    assert html.lstrip().startswith('<div id="bullets"')
+    assert 'hx-swap-oob="beforeend:#toasts"' in html
+    assert f'action="{playbook.get_absolute_url()}/versions/2/undo"' in html
+    assert 'id="str-00002"' not in html  # the search that was on the page still holds
+
+
+def test_a_version_is_undone_with_a_way_back(owner: Client, alice: User) -> None:
+    playbook = make_playbook(alice)
+    change(playbook, alice, "Mine.")
+    response = owner.post(f"{playbook.get_absolute_url()}/versions/2/undo", follow=True)
+    html = response.content.decode()
+    assert "Undone: version 3 takes back what version 2 changed." in html
+    assert "/versions/3/undo" in html
+
+
+def test_what_cannot_be_undone_is_said(owner: Client, playbook: Playbook) -> None:
+    response = owner.post(f"{playbook.get_absolute_url()}/versions/1/undo")
+    assert response.status_code == 409
+    assert "changed no bullet that could be put back" in response.content.decode()
+
+
+@pytest.mark.parametrize("rest", ["edit", "versions/1/undo", "versions/1/rollback"])
+def test_neither_a_stranger_nor_staff_changes_anything(
+    stranger: Client, admin_page: Client, playbook: Playbook, rest: str
+) -> None:
+    for client in (stranger, admin_page):
+        sent = {"change": "REMOVE", "id": "str-00001"}
+        assert client.post(f"{playbook.get_absolute_url()}/{rest}", sent).status_code == 404
+    assert playbook.versions.count() == 1
+
+
+def test_two_picked_versions_lead_to_their_difference(owner: Client, alice: User) -> None:
+    playbook = make_playbook(alice)
+    change(playbook, alice, "Mine.")
+    one = playbook.get_absolute_url()
+    response = owner.get(f"{one}/compare?from=2&to=1")
+    assert response["Location"] == f"{one}/versions/2/diff?against=1"
+    same = owner.get(f"{one}/compare?from=2&to=2")
+    assert same.status_code == 400
+    assert "Pick two different versions" in same.content.decode()
+
+
+@pytest.mark.parametrize(("against", "status"), [("abc", 400), ("-1", 400), ("99", 404)])
+def test_a_wrong_version_to_compare_with_is_refused_and_not_ignored(
+    owner: Client, playbook: Playbook, against: str, status: int
+) -> None:
+    address = f"{playbook.get_absolute_url()}/versions/1/diff?against={against}"
+    assert owner.get(address).status_code == status
+
+
+def test_a_conflict_without_javascript_shows_both_texts(owner: Client, alice: User) -> None:
+    playbook = make_playbook(alice)
+    change(playbook, alice, "Theirs.")
+    sent = {"change": "UPDATE", "id": "str-00001", "revision": "1", "content": "Mine."}
+    response = owner.post(f"{playbook.get_absolute_url()}/edit", sent)
+    html = response.content.decode()
+    assert response.status_code == 409
+    assert "Theirs." in html
+    assert ">Mine.</textarea>" in html
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("json", "fixing-tests.json"), ("agents", "AGENTS.md"), ("skill", "fixing-tests.zip")],
+)
+def test_an_export_is_a_file(owner: Client, playbook: Playbook, name: str, file: str) -> None:
+    response = owner.get(f"{playbook.get_absolute_url()}/export?format={name}")
+    assert response["Content-Disposition"] == f'attachment; filename="{file}"'
+    assert owner.get(f"{playbook.get_absolute_url()}/export?format=xml").status_code == 400
+
+
+def test_evolving_is_the_next_step_only_when_something_is_pending(
+    owner: Client, playbook: Playbook, alice: User
+) -> None:
+    plain = "<button>Evolve now</button>"
+    assert plain in page(owner, playbook.get_absolute_url())
+    make_outcome(playbook, alice)
+    for rest in ("", "/versions", "/settings"):
+        assert plain not in page(owner, f"{playbook.get_absolute_url()}{rest}")
+
+
+def listed(client: Client, query: str) -> list[Any]:
+    return list(client.get(f"/playbooks?{query}").context["page"])
+
+
+def test_the_list_is_searched_filtered_and_sorted_by_its_address(
+    owner: Client, alice: User
+) -> None:
+    first, second = make_playbook(alice, name="Alpha"), make_playbook(alice, name="Beta")
+    make_outcome(first, alice, outcome="failure")
+    make_outcome(second, alice)
+    make_outcome(second, alice)
+    assert listed(owner, "q=alp") == [first]
+    assert listed(owner, "sort=name") == [first, second]
+    assert listed(owner, "sort=success") == [second, first]
+    assert listed(owner, "status=pending&sort=pending") == [second, first]
+    assert listed(owner, "status=evolving") == []
+    assert [row.success_rate for row in listed(owner, "sort=name")] == [0.0, 1.0]
+
+
+def test_only_archived_playbooks_are_not_called_the_first_one(owner: Client, alice: User) -> None:
+    assert "Your first playbook" in page(owner, "/playbooks")
+    services.archive_playbook(playbook=make_playbook(alice), by=Principal.of(alice))
+    html = page(owner, "/playbooks")
+    assert "Your first playbook" not in html
+    assert "You have 1 archived playbook." in html

@@ -1,0 +1,56 @@
+"""What every page shares: the theme, times in words, the palette."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import User
+from config.templatetags.site import ago
+from tests.factories import make_playbook
+
+
+def test_a_chosen_theme_is_kept_and_rendered_by_the_server(client: Client, db: None) -> None:
+    response = client.post(
+        "/theme", {"theme": "dark"}, headers={"Referer": "http://testserver/login"}
+    )
+    assert response["Location"] == "http://testserver/login"
+    assert '<html lang="en" data-theme="dark">' in client.get("/login").content.decode()
+    client.post("/theme", {"theme": "system"})
+    assert '<html lang="en">' in client.get("/login").content.decode()
+
+
+def test_a_theme_leads_to_no_other_site_and_has_to_be_known(client: Client, db: None) -> None:
+    sent = {"theme": "dark"}
+    response = client.post("/theme", sent, headers={"Referer": "https://elsewhere.example/"})
+    assert response["Location"] == "/"
+    assert client.post("/theme", {"theme": '"><b>'}).status_code == 400
+    assert client.get("/theme").status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        (timedelta(seconds=5), "just now"),
+        (timedelta(seconds=61), "1 minute ago"),
+        (timedelta(hours=5, minutes=1), "5 hours ago"),
+        (timedelta(days=20), "2 weeks ago"),
+        (timedelta(days=800), "2 years ago"),
+        (-timedelta(seconds=5), "in a moment"),
+        (-timedelta(days=90, hours=1), "in 3 months"),
+    ],
+)
+def test_times_are_said_in_words(before: timedelta, words: str) -> None:
+    assert ago(timezone.now() - before) == words
+
+
+def test_the_palette_knows_ones_own_playbooks_only(
+    owner: Client, stranger: Client, alice: User
+) -> None:
+    make_playbook(alice, name="Fixing tests")
+    assert "Fixing tests" in owner.get("/go?q=fixing").content.decode()
+    assert "Fixing tests" not in stranger.get("/go?q=fixing").content.decode()
+    fragment = owner.get("/go?q=fixing", headers={"HX-Request": "true"}).content.decode()
+    assert 'role="option"' in fragment
+    assert "<html" not in fragment
