@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter
 from typing import Any
 
+import httpx2
 from pytest_django import Settings
 
 from accounts.models import User
@@ -23,7 +24,7 @@ from tests.fake_llm import FakeLLM
 from tests.fake_llm_answers import role_of
 from tests.journeys.poison import attacks
 from tests.live import live_url
-from tests.mcp_bridge.raw import MODERN, ask, message_of
+from tests.mcp_bridge.raw import ACCEPT, message_of
 
 __all__ = ["live_url"]
 
@@ -32,17 +33,21 @@ LESSON = re.compile(r"(?:lesson|avoid|always): *(.+)", re.IGNORECASE)
 
 def report_all(live_url: str, token: str, playbook: Playbook) -> None:
     """Every attack as one report_outcome, as an agent sends it."""
-    for attack in attacks():
-        arguments = {
-            "playbook_id": str(playbook.pk),
-            "task_description": f"Fix stage {attack.family}",
-            "outcome": "failure",
-            "notes": attack.notes,
-            "reasoning_trace": attack.trace,
-        }
-        sent = {"name": "report_outcome", "arguments": arguments}
-        answer = ask(live_url, token, MODERN, "tools/call", sent)
-        assert not message_of(answer)["result"].get("isError"), answer.text
+    headers = {"Authorization": f"Bearer {token}", "Accept": ACCEPT}
+    headers |= {"MCP-Protocol-Version": "2025-06-18"}
+    with httpx2.Client(headers=headers, trust_env=False, timeout=30) as client:
+        for attack in attacks():
+            arguments = {
+                "playbook_id": str(playbook.pk),
+                "task_description": f"Fix stage {attack.family}",
+                "outcome": "failure",
+                "notes": attack.notes,
+                "reasoning_trace": attack.trace,
+            }
+            params = {"name": "report_outcome", "arguments": arguments}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            answer = client.post(f"{live_url}/mcp", json=call)
+            assert not message_of(answer)["result"].get("isError"), answer.text
 
 
 def evolve_all(playbook: Playbook, owner: User) -> None:
