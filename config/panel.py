@@ -13,7 +13,7 @@ from accounts.links import list_address
 from billing.models import UsageRecord
 from config.readiness import SILENT_AFTER
 from evolution.clock import database_now
-from evolution.models import EvolutionJob, Outcome, WorkerBeat
+from evolution.models import EvolutionJob, Outcome, ProviderLine, WorkerBeat
 from evolution.querysets import midnight
 from playbooks.models import HeldText
 
@@ -61,7 +61,10 @@ def read_panel() -> Panel:
     """All figures, in a number of queries that no row changes."""
     now = database_now()
     hours = outcomes_by_hour(now)
-    figures = [*jobs(now), failed(now), spend(now), worker(now), held(), arrived(hours, now)]
+    figures = [
+        *(*jobs(now), failed(now), providers(now), worker(now)),
+        *(spend(now), held(), arrived(hours, now)),
+    ]
     return Panel(now, figures, hours)
 
 
@@ -113,6 +116,14 @@ def spend(now: datetime) -> Figure:
     query: dict[str, Any] = {"price": "unknown"} if unknown else {}
     href = list_address("billing_usagerecord", created_at__gte=midnight(now).isoformat(), **query)
     return Figure("Spent today", f"${calls['cost'] or Decimal(0):.2f}", href, note)
+
+
+def providers(now: datetime) -> Figure:
+    """Lines on which no call passes: a provider is down, or refuses a key or a model."""
+    count = ProviderLine.objects.filter(open_until__gt=now).count()
+    href = list_address("evolution_providerline", state="closed")
+    note = "jobs wait for them" if count else ""
+    return Figure("Providers held back", str(count), href, note, BAD if count else OK)
 
 
 def worker(now: datetime) -> Figure:

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from accounts.admin import MachineRows, act_on, principal_of, shortened
 from accounts.errors import AceError
 from evolution import redriving
+from evolution.clock import database_now
 from evolution.models import AdaptationRun, Outcome, ProviderLine, Reflection, WorkerBeat
 from playbooks.models import Playbook
 from playbooks.withdrawing import Withdrawal, withdraw_outcomes
@@ -177,10 +178,22 @@ class AdaptationRunAdmin(MachineRows):
     search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")
 
 
+class LineFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("closed", "no call passes")]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(open_until__gt=database_now()) if self.value() == "closed" else rows
+
+
 @admin.register(ProviderLine)
 class ProviderLineAdmin(MachineRows):
     list_display = ("code", "label", "pause", "open_until", "probe_until", "updated_at")
     list_display_links = ("label",)
+    list_filter = (LineFilter,)
     ordering = ("-updated_at",)
     exclude = ("key",)
     search_fields = ("label", "code")

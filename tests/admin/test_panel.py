@@ -17,7 +17,7 @@ from evolution.models import EvolutionJob, Outcome, WorkerBeat
 from tests.admin.desk import Desk, World
 from tests.factories import make_outcome, make_playbook
 
-QUERIES = 8
+QUERIES = 9
 """One for the database's clock, and one for each source of figures."""
 
 

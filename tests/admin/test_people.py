@@ -8,7 +8,7 @@ from accounts.errors import Conflict, Forbidden
 from accounts.models import AuditEntry, User
 from accounts.scopes import Principal
 from accounts.services import standing
-from billing.models import UsageRecord
+from billing.models import CostCap, UsageRecord
 from tests.admin.desk import Desk, World, refresh
 from tests.factories import make_user
 from tests.pages.conftest import client_of
@@ -87,3 +87,12 @@ def test_a_change_in_the_form_is_in_the_audit_log(desk: Desk, alice: User) -> No
     assert entry.owner_id == alice.pk
     assert "e-mail" in entry.detail["fields"].lower()
     assert "new@example.org" not in str(entry.detail)
+
+
+def test_a_limit_on_cost_is_set_and_taken_away_on_the_record(desk: Desk, alice: User) -> None:
+    sent = {"user": str(alice.pk), "playbook_id": "", "usd_per_day": "2.50"}
+    desk.client.post("/admin/billing/costcap/add/", sent)
+    desk.act("delete_selected", CostCap.objects.get(), post="yes")
+    entries = AuditEntry.objects.filter(subject="costcap").order_by("id")
+    assert [entry.action for entry in entries] == ["set_cost_cap", "remove_cost_cap"]
+    assert {entry.owner_id for entry in entries} == {alice.pk}
