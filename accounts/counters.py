@@ -38,11 +38,15 @@ class DatabaseCounters(BaseCache):
         return None if row is None else row[0]
 
     def add(
-        self, key: str, value: int, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+        self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
     ) -> bool:
-        """Store `value` unless a live counter is there; True when it was stored."""
+        """Store `value` unless a live counter is there; True when it was stored.
+
+        What is no number counts as 1: allauth marks a used code with a letter.
+        """
         name = self.make_and_validate_key(key, version)
-        row = self._one(UPSERT, [name, value, self._expiry(timeout), time.time()])
+        number = value if isinstance(value, int) else 1
+        row = self._one(UPSERT, [name, number, self._expiry(timeout), time.time()])
         return row is not None
 
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
