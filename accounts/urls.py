@@ -9,6 +9,7 @@ from django.urls import URLPattern, path
 
 from accounts import activity, key_views, letter_views, settings_views, views
 from accounts import api as rest
+from accounts.oauth import api as apps
 
 pages: list[URLPattern] = [
     path("login", views.log_in, name="log_in"),
@@ -76,4 +77,6 @@ api: list[URLPattern] = [
     path("auth/api-keys", rest.ApiKeysDoor.as_view(), name="keys"),
     path("auth/api-keys/<uuid:pk>", rest.ApiKeyDoor.as_view(), name="key"),
     path("auth/api-keys/<uuid:pk>/rotate", rest.RotateApiKeyDoor.as_view(), name="rotate_key"),
+    path("auth/apps", apps.ConnectedAppsDoor.as_view(), name="apps"),
+    path("auth/apps/<uuid:pk>", apps.ConnectedAppDoor.as_view(), name="app"),
 ]

@@ -93,6 +93,8 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     # What a client gets that asks for nothing in particular: nothing that costs money.
     "DEFAULT_SCOPES": ["read", "write"],
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
+    # Read by its deploy check only; accounts/oauth/redirects.py decides, and allows loopback http.
+    "ALLOWED_REDIRECT_URI_SCHEMES": ["https"],
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
     # RFC 8252: a program on the person's machine listens on whatever port is free.
     "ALLOW_LOCALHOST_LOOPBACK": True,
@@ -101,7 +103,7 @@ OAUTH2_PROVIDER: dict[str, Any] = {
         for rule in (
             *("IMPLICIT_GRANT", "PASSWORD_GRANT", "PKCE_METHOD", "ACCESS_TOKEN_TRANSPORT"),
             *("AUTHZ_RESPONSE_ISS", "TOKEN_STORAGE", "REFRESH_TOKEN", "REDIRECT_URI_MATCHING"),
-            "PKCE_REQUIRED",
+            *("PKCE_REQUIRED", "REDIRECT_URI_SCHEME"),
         )
     },
     "APPLICATION_ADMIN_CLASS": "accounts.oauth_admin.ClientAdmin",

@@ -5,7 +5,9 @@ from typing import Any
 from django.db import transaction
 
 from accounts import services as accounts
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey, ConnectedApp, User
+from accounts.oauth.clients import register_client
+from accounts.oauth.connections import connect_app
 from accounts.scopes import KEY_SCOPES, Principal
 from evolution import services as evolution
 from evolution.models import Outcome
@@ -33,6 +35,13 @@ def make_key(user: User, **fields: Any) -> tuple[ApiKey, str]:
     fields.setdefault("name", "test key")
     fields.setdefault("scopes", KEY_SCOPES)
     return accounts.create_api_key(user=user, **fields)
+
+
+def make_app(user: User, *, name: str = "Test agent") -> ConnectedApp:
+    """An app that the user has let in, without a token."""
+    metadata = {"client_name": name, "redirect_uris": ["https://agent.example/callback"]}
+    client = register_client(metadata=metadata, address="test").client
+    return connect_app(user=user, client=client, place="agent.example", scopes=["read", "write"])
 
 
 def make_playbook(owner: User, *, name: str = "Fixing tests", text: str = ACE_TEXT) -> Playbook:

@@ -11,7 +11,14 @@ from accounts.models import User
 from accounts.scopes import Principal, Scope
 from evolution.services import trigger_evolution
 from playbooks.services import read_playbook
-from tests.factories import PASSWORD, make_held_text, make_key, make_outcome, make_playbook
+from tests.factories import (
+    PASSWORD,
+    make_app,
+    make_held_text,
+    make_key,
+    make_outcome,
+    make_playbook,
+)
 
 READ, WRITE, EVOLVE, ACCOUNT = Scope.READ, Scope.WRITE, Scope.EVOLVE, Scope.ACCOUNT
 CANARY = "canary-7f3a"
@@ -58,6 +65,9 @@ ROUTES = [
     Route("PATCH", KEY, ACCOUNT, {"name": "b"}),
     Route("DELETE", KEY, ACCOUNT),
     Route("POST", f"{KEY}/rotate", ACCOUNT, {"overlap_hours": 1}),
+    Route("GET", "/auth/apps", ACCOUNT),
+    Route("GET", "/auth/apps/{app}", ACCOUNT),
+    Route("DELETE", "/auth/apps/{app}", ACCOUNT),
     Route("GET", "/playbooks", READ),
     Route("POST", "/playbooks", WRITE, {"name": "New", "sections": [{"title": "FIRST"}]}),
     Route("POST", "/playbooks/import", WRITE, {"name": "New", "text": "## OTHERS\n"}),
@@ -125,6 +135,7 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     key, token = make_key(owner, name=f"key {canary}")
     held = make_held_text(playbook, f"Read https://{canary}.example/a first.")
     ids = {"playbook": str(playbook.pk), "job": str(job.pk), "key": str(key.pk)}
+    ids["app"] = str(make_app(owner, name=f"app {canary}").pk)
     ids |= {"held": str(held.pk), "owner": str(owner.pk)}
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)
 

@@ -11,7 +11,7 @@ from tests.doors.rest_routes import PROTECTED, ROUTES, Route, World, served
 from tests.rest import Rest
 
 METHODS = ("get", "post", "put", "patch", "delete")
-NAMES = {name: "<uuid:pk>" for name in ("playbook", "key", "job")} | {"held": "<uuid:held>"}
+NAMES = dict.fromkeys(("playbook", "key", "job", "app"), "<uuid:pk>") | {"held": "<uuid:held>"}
 
 
 def declared() -> dict[tuple[str, str], Scope | None]:

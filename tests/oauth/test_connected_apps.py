@@ -12,6 +12,7 @@ from accounts.errors import NotAuthenticated
 from accounts.models import AuditEntry, ConnectedApp, User
 from playbooks import services as playbooks
 from tests.oauth.flow import App, browser, who
+from tests.rest import Rest
 
 
 def address_of(app: App) -> str:
@@ -96,6 +97,18 @@ def test_the_last_use_is_known_to_the_minute(app: App, django_assert_num_queries
     used = app.user.apps.get().last_used_at
     assert used is not None and used <= timezone.now()
     with django_assert_num_queries(1):
+        who(token)
+
+
+def test_over_rest_its_person_lists_and_disconnects_it(app: App, charlie: User) -> None:
+    token = app.tokens()["access_token"]
+    mine, his = Rest.of(app.user), Rest.of(charlie)
+    (listed,) = mine.get("/auth/apps").json()["results"]
+    assert (listed["name"], listed["scopes"]) == ("Test agent", ["read", "write", "evolve"])
+    assert his.get("/auth/apps").json()["results"] == []
+    assert his.delete(f"/auth/apps/{listed['id']}").status_code == 404
+    assert mine.delete(f"/auth/apps/{listed['id']}").status_code == 204
+    with pytest.raises(NotAuthenticated):
         who(token)
 
 

@@ -9,8 +9,6 @@ from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.models import ApiKey, ConnectedApp, User
-from accounts.oauth.clients import register_client
-from accounts.oauth.connections import connect_app
 from accounts.scopes import Principal
 from billing.models import UsageRecord
 from evolution import services as evolution
@@ -21,7 +19,7 @@ from evolution.worker.thinking import think
 from playbooks import services as playbooks
 from playbooks.models import Playbook
 from playbooks.operations import Operation
-from tests.factories import make_held_text, make_key, make_outcome, make_playbook
+from tests.factories import make_app, make_held_text, make_key, make_outcome, make_playbook
 
 HOSTILE = '<script>alert("trace")</script><img src=x onerror=alert(1)>'
 LONG = "unbroken" * 40
@@ -66,7 +64,7 @@ def build_world(owner: User) -> World:
         archived=archived,
         starter=Playbook.objects.starters().order_by("name")[0],
         key=make_key(owner, name="laptop", playbook_ids=[playbook.pk])[0],
-        app=make_app(owner),
+        app=make_app(owner, name=f"<script>alert(1)</script> {LONG}"),
         outcome=outcome,
         done=leave_out(EvolutionJob.objects.get(pk=done.pk), outcome),
         queued=make_waiting_job(busy, owner),
@@ -155,14 +153,6 @@ def make_usage(playbook: Playbook, owner: User) -> None:
             cost_usd=cost,
             created_at=timezone.now() - timedelta(days=3 * place),
         )
-
-
-def make_app(owner: User) -> ConnectedApp:
-    """An app with a hostile name that the owner has let in."""
-    name = f"<script>alert(1)</script> {LONG}"
-    metadata = {"client_name": name, "redirect_uris": ["https://agent.example/callback"]}
-    client = register_client(metadata=metadata, address="test").client
-    return connect_app(user=owner, client=client, place="agent.example", scopes=["read", "write"])
 
 
 def make_revoked_key(owner: User) -> None:

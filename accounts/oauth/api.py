@@ -1,0 +1,56 @@
+"""Connected apps at the REST door: for people, not for keys and not for apps."""
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.models import ConnectedApp
+from accounts.oauth.connections import disconnect_app
+from accounts.rest import Door
+from accounts.scopes import KEY_SCOPES, Scope
+
+
+class ConnectedAppShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField(help_text="What the app calls itself.")
+    place = serializers.CharField(help_text="The host that the browser was sent back to.")
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=[scope.value for scope in KEY_SCOPES])
+    )
+    created_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute.")
+
+
+class ConnectedAppsDoor(Door):
+    """GET /auth/apps."""
+
+    scopes: ClassVar = {"GET": Scope.ACCOUNT}
+
+    @extend_schema(operation_id="list_connected_apps", responses=ConnectedAppShape(many=True))
+    def get(self, request: Request) -> Response:
+        """Apps that you have let in by logging in, newest first."""
+        return self.page(ConnectedApp.objects.for_user(self.who).listed(), ConnectedAppShape)
+
+
+class ConnectedAppDoor(Door):
+    """GET, DELETE /auth/apps/{id}."""
+
+    scopes: ClassVar = {"GET": Scope.ACCOUNT, "DELETE": Scope.ACCOUNT}
+
+    @extend_schema(operation_id="read_connected_app", responses=ConnectedAppShape)
+    def get(self, request: Request, pk: UUID) -> Response:
+        """One connected app."""
+        return Response(ConnectedAppShape(self.app(pk)).data)
+
+    @extend_schema(operation_id="disconnect_app", responses={204: None})
+    def delete(self, request: Request, pk: UUID) -> Response:
+        """Disconnect the app: its tokens are refused from the next request on."""
+        disconnect_app(app=self.app(pk), by=self.who)
+        return Response(status=204)
+
+    def app(self, pk: UUID) -> ConnectedApp:
+        return ConnectedApp.objects.for_user(self.who).listed().fetch(pk)
