@@ -55,13 +55,17 @@ def withdraw_outcomes(
         past = Past(loaded.state, frozenset(outcome_ids), include_mixed)
         past.read(map(record_of_job, _applied(playbook)))
         result = become(loaded.state, past.wanted(), reason="Its source was taken back.")
-        made = publish(playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by.user)
-        record(action="withdraw_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
+        version = None
         if dry_run:
+            # Nothing is written: for hundreds of bullets that alone would take seconds.
             transaction.set_rollback(True)
+        else:
+            made = publish(playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by.user)
+            version = made.version
+            record(action="withdraw_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
     changes = [r for r in result.applied if _face(r.before) != _face(r.after)]
     return Withdrawal(
-        version=None if dry_run else made.version,
+        version=version,
         retired=[r.bullet_id for r in changes if _status(r.after) == RETIRED],
         changed=[r.bullet_id for r in changes if _status(r.after) != RETIRED],
         kept=sorted(past.kept, key=number_of),
