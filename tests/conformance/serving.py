@@ -42,6 +42,13 @@ def prepare() -> str:
 
 
 @contextmanager
+def served_plain() -> Iterator[str]:
+    """The address of the whole application, for programs that send a credential themselves."""
+    with serving(build_application()) as url:
+        yield f"{url}/mcp"
+
+
+@contextmanager
 def served(token: str, *, fixtures: bool) -> Iterator[str]:
     """The address of /mcp: as it is in production, or with what the suite wants to find."""
     app = build_application()

@@ -22,6 +22,11 @@ def serve(listener: socket.socket) -> None:
     uvicorn.Server(config).run([listener])
 
 
+def stop(children: list[int]) -> None:
+    for child in children:
+        os.kill(child, signal.SIGTERM)
+
+
 def main(count: int) -> None:
     database = settings.DATABASES["default"]
     database["NAME"] = os.environ["ACE_TEST_DATABASE"]
@@ -39,7 +44,7 @@ def main(count: int) -> None:
             serve(listener)
             os._exit(0)
         children.append(child)
-    signal.signal(signal.SIGTERM, lambda *_: [os.kill(child, signal.SIGTERM) for child in children])
+    signal.signal(signal.SIGTERM, lambda *_: stop(children))
     ports = [listener.getsockname()[1] for listener in listeners]
     print(*(f"http://127.0.0.1:{port}" for port in ports), flush=True)
     for child in children:

@@ -1,0 +1,105 @@
+"""The MCP Inspector's command line against us: both eras, HTTP and stdio, every tool, exit codes.
+
+Its exit codes: 0 for a result, 5 where a tool refuses or is not there, 1 for the protocol's errors.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+PACKAGES = ("--package=node@24", "--package=@modelcontextprotocol/inspector@2.12.0")
+NOTHING = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass
+class Inspector:
+    """One way to reach the server; it remembers what went otherwise than it should."""
+
+    era: str
+    target: list[str]
+    options: list[str]
+    problems: list[str] = field(default_factory=list)
+
+    def run(self, expected: int, method: str, *arguments: str) -> Any:
+        """The result, or {} where none was expected."""
+        npx = shutil.which("npx") or "npx"
+        command = [npx, "--yes", *PACKAGES, "--", "mcp-inspector", "--cli", "--quiet"]
+        # A busy machine takes its time to start a server on stdio.
+        command += ["--connect-timeout", "90000", "--protocol-era", self.era, *self.options]
+        command += ["--method", method, *arguments]
+        command += self.target
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+        print(f"  {method} {' '.join(arguments[:4])[:70]}: exit {done.returncode}", flush=True)
+        if done.returncode != expected:
+            told = done.stderr.strip().splitlines()[-1:]
+            self.problems.append(f"{method} {arguments}: exit {done.returncode}, {told}")
+        return json.loads(done.stdout) if expected == done.returncode == 0 else {}
+
+    def call(self, tool: str, *, expected: int = 0, **arguments: Any) -> Any:
+        given = ("--tool-name", tool, "--tool-args-json", json.dumps(arguments))
+        return self.run(expected, "tools/call", *given).get("structuredContent", {})
+
+
+def ways(url: str, token: str, database: str) -> Iterator[Inspector]:
+    """Each era over HTTP and over stdio."""
+    python = [sys.executable, "-m", "tests.mcp_bridge.child", "run_mcp"]
+    inside = {
+        "ACE_TEST_DATABASE": database, "ACE_API_KEY": token, "PYTHONPATH": str(settings.BASE_DIR),
+        "DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"],
+    }  # fmt: skip
+    given = [part for name, value in inside.items() for part in ("-e", f"{name}={value}")]
+    header = ["--server-url", url, "--transport", "http"]
+    header += ["--header", f"Authorization: Bearer {token}"]
+    for era in ("modern", "legacy"):
+        yield Inspector(era, [], header)
+        yield Inspector(era, ["--", *python], given)
+
+
+def inspect_everything(inspector: Inspector) -> None:
+    """List all there is and call each tool once; then what must fail."""
+    listed = inspector.run(0, "tools/list", "--strict").get("tools", [])
+    for what in ("resources", "resources/templates", "prompts"):
+        inspector.run(0, f"{what}/list")
+    made = inspector.call("create_playbook", name=f"Inspected by {inspector.era}")
+    pk = made.get("id", NOTHING)
+    inspector.call("list_playbooks", limit=1)
+    read = inspector.call("get_playbook", playbook_id=pk)
+    serving = read.get("serving_id", "")
+    report: dict[str, Any] = {"task_description": "Inspect", "outcome": "success"}
+    inspector.call("report_outcome", playbook_id=pk, serving_id=serving, **report)
+    job = inspector.call("trigger_evolution", playbook_id=pk).get("job_id", NOTHING)
+    inspector.call("get_evolution_status", job_id=job)
+    inspector.call("list_evolutions", playbook_id=pk)
+    inspector.call("list_versions", playbook_id=pk)
+    inspector.call("clone_playbook", playbook_id=pk)
+    inspector.call("rollback_playbook", playbook_id=pk, version=1)
+    inspector.run(0, "resources/read", "--uri", f"playbook://{pk}")
+    prompted = ("--prompt-name", "start_task", "--prompt-args", f"playbook={pk}")
+    inspector.run(0, "prompts/get", *prompted)
+    if len(listed) != 10:
+        inspector.problems.append(f"{len(listed)} tools are listed")
+    refuse_everything(inspector)
+
+
+def refuse_everything(inspector: Inspector) -> None:
+    inspector.call("get_playbook", playbook_id=NOTHING, expected=5)
+    inspector.call("no_such_tool", expected=5)
+    inspector.run(1, "resources/read", "--uri", f"playbook://{NOTHING}")
+    inspector.run(1, "prompts/get", "--prompt-name", "no_such_prompt")
+
+
+def inspect_all(url: str, token: str, database: str) -> list[str]:
+    """What went wrong, over all ways."""
+    problems = []
+    for inspector in ways(url, token, database):
+        print(f"\n===== Inspector, {inspector.era}, {'stdio' if inspector.target else 'HTTP'}")
+        inspect_everything(inspector)
+        problems += inspector.problems
+    return problems

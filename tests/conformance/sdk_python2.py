@@ -1,0 +1,39 @@
+"""The SDK's second generation, which the server uses as well."""
+
+import asyncio
+import json
+import os
+from typing import Any
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+
+async def work(client: Client) -> dict[str, Any]:
+    tools = (await client.list_tools()).tools
+    answer = await client.call_tool("get_playbook", {"name": "Fixing tests"})
+    read = answer.structured_content or {}
+    report = {"playbook_id": read["id"], "task_description": "Try 2.x", "outcome": "success"}
+    report |= {"serving_id": read["serving_id"], "bullet_ids": ["str-00001"]}
+    told = (await client.call_tool("report_outcome", report)).structured_content or {}
+    resource = await client.read_resource(f"playbook://{read['id']}")
+    text = getattr(resource.contents[0], "text", "")
+    return {
+        "revision": client.protocol_version,
+        "tools": len(tools),
+        "status": told["status"],
+        "advice": "[str-00001]" in read["content"] and "[str-00001]" in text,
+    }
+
+
+async def main() -> None:
+    headers = {"Authorization": f"Bearer {os.environ['ACE_API_KEY']}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http,
+        Client(streamable_http_client(os.environ["ACE_URL"], http_client=http)) as client,
+    ):
+        print(json.dumps(await work(client)))
+
+
+asyncio.run(main())
