@@ -80,7 +80,12 @@ class Watch:
         folder = Path(PICTURES) / f"{self.width}-{'dark' if self.is_dark else 'light'}"
         folder.mkdir(parents=True, exist_ok=True)
         self.pictures += 1
-        self.page.screenshot(path=folder / f"{self.pictures:02}-{file}.png", full_page=True)
+        self.page.screenshot(
+            # The caret is hidden by an inline style, which the policy of our pages refuses.
+            path=folder / f"{self.pictures:02}-{file}.png",
+            full_page=True,
+            caret="initial",
+        )
 
     def _note(self, text: str) -> None:
         self.faults.append(text)
