@@ -78,7 +78,8 @@ HELPERS: list[int] = []
 @contextmanager
 def _platform(plan: Plan) -> Iterator[list[UUID]]:
     lanes = world.make_world(plan.lanes)
-    HELPERS.append(world.fork(lambda: world.keep_working(0.05, plan.sweep_seconds)))
+    HELPERS.append(world.fork(lambda: world.keep_working(0.05)))
+    HELPERS.append(world.fork(lambda: world.keep_sweeping(plan.sweep_seconds)))
     HELPERS.append(world.fork(lambda: world.keep_reporting(lanes, plan.report_every)))
     try:
         yield lanes

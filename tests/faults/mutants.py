@@ -106,12 +106,14 @@ def _hunt(name: str) -> list[str]:
     with CLONING:
         _clone(str(connection.settings_dict["NAME"]), f"m_{name}")
     with tempfile.TemporaryFile("w+") as output:
-        subprocess.run(command, stdout=output, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(command, stdout=output, check=False)
         output.seek(0)
         try:
-            return [str(line)[:300] for line in json.load(output)["wrong"]]
+            wrong = json.load(output)["wrong"]
         except ValueError:
             return []
+    # A busy machine is late by itself.
+    return [str(line)[:300] for line in wrong if "takeover" not in line]
 
 
 def _clone(base: str, name: str) -> None:

@@ -104,6 +104,8 @@ def split_publish() -> None:
     """The version and what becomes of its outcomes are two transactions."""
 
     def publish_in_two(claim: Claim, evolved: Any) -> None:
+        # As it is now: a child that is to die in it has replaced it.
+        settle = vars(publication)["settle_outcomes"]
         _patch(publication, "settle_outcomes", lambda *_, **__: 0)
         try:
             inner(claim, evolved)
@@ -116,7 +118,7 @@ def split_publish() -> None:
             )
             job.save()
 
-    inner, settle = publication.publish, settling.settle_outcomes
+    inner = publication.publish
     _patch(worker, "publish", publish_in_two)
 
 

@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from decimal import Decimal
@@ -136,16 +135,20 @@ def keep_reporting(lanes: list[UUID], pause: float) -> None:
         acknowledged(random.choice(lanes), str(uuid4()))
 
 
-def keep_working(pause: float, sweep_seconds: float) -> None:
-    """The body of the healthy rest of the platform: it sweeps, runs what is due, and retries.
+def keep_sweeping(pause: float) -> None:
+    """The body of the process that stands for the watchdog."""
+    ending = ended_by_signal()
+    while not ending.wait(pause):
+        note_takeovers()
+
+
+def keep_working(pause: float) -> None:
+    """The body of the healthy worker: it runs what is due, and retries what ended badly.
 
     Jobs are left alone for a moment first, so that the children which are to die get some.
     """
-    ending, swept = ended_by_signal(), 0.0
+    ending = ended_by_signal()
     while not ending.wait(pause):
-        if time.monotonic() - swept > sweep_seconds:
-            note_takeovers()
-            swept = time.monotonic()
         now = database_now()
         for job in EvolutionJob.objects.due(now).order_by("updated_at")[:3]:
             age = (now - job.updated_at).total_seconds()

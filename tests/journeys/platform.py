@@ -18,6 +18,7 @@ from django.conf import settings
 
 EMAIL = "first@example.org"
 PASSWORD = "a long first password"
+START_SECONDS = 90.0
 KEEP = ("PATH", "HOME", "LANG", "VIRTUAL_ENV")
 
 
@@ -49,9 +50,9 @@ class Platform:
                 self._ready.set()
         self._ready.set()
 
-    def wait(self, seconds: float = 90) -> None:
+    def wait(self) -> None:
         """Until it serves; the printed lines are the message when it does not."""
-        self._ready.wait(seconds)
+        self._ready.wait(START_SECONDS)
         assert self.url, "".join(self.lines)
 
     def stop(self) -> int:

@@ -1,0 +1,20 @@
+"""`manage.py migrate`, without the time-outs that hold for everything else."""
+
+from typing import Any
+
+from django.core.management.commands import migrate
+from django.db import connections
+
+TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
+
+
+class Command(migrate.Command):
+    """Django's own; an index on a large table takes longer than a request's statement may."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        connection = connections[options["database"]]
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                for name in TIMEOUTS:
+                    cursor.execute(f"SET {name} = 0")
+        super().handle(*args, **options)
