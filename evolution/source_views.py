@@ -10,7 +10,7 @@ from accounts.errors import Conflict, Invalid
 from accounts.http import UserRequest
 from accounts.scopes import Principal
 from evolution.sources import list_sources, rollback_source
-from playbooks.models import Playbook
+from playbooks.views.own import fetch_own
 
 
 @login_required
@@ -50,7 +50,3 @@ def rollback(request: UserRequest, pk: str, source: str) -> HttpResponse:
         return redirect("evolution:sources", playbook.pk)
     messages.success(request, f"Taken back in version {made.version.number}.")
     return redirect(made.version)
-
-
-def fetch_own(request: UserRequest, pk: str) -> Playbook:
-    return Playbook.objects.for_user(request.user).select_related("current_version").fetch(pk)

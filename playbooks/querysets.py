@@ -46,7 +46,7 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         return self.filter(words_in(query, "name", "description"))
 
     def with_counts(self) -> Self:
-        """Each row with bullet_count, outcome_count and pending_outcomes.
+        """Each row with bullet_count, outcome_count, pending_outcomes and held_count.
 
         Subqueries instead of joins: counted for the rows of one page, not for every outcome.
         """
@@ -56,6 +56,7 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
             pending_outcomes=self._count(
                 "outcomes", processed_at=None, set_aside_reason="", job=None
             ),
+            held_count=self._count("held_texts", state="pending"),
         )
 
     def with_last_evolution(self) -> Self:

@@ -13,6 +13,7 @@ from accounts.scopes import Principal
 from playbooks.models import HeldText, Playbook
 from playbooks.reasons import reason_text
 from playbooks.reviewing import approve_held_text, decline_held_text
+from playbooks.views.own import fetch_own
 
 PAGE = 20
 STATES = HeldText.State.values
@@ -42,10 +43,6 @@ def review(request: UserRequest, pk: str, held: str) -> HttpResponse:
         messages.error(request, str(error))
         return show(request, playbook, typed={one.pk: request.POST.get("content", "")}, status=409)
     return redirect("playbooks:reviews", playbook.pk)
-
-
-def fetch_own(request: UserRequest, pk: str) -> Playbook:
-    return Playbook.objects.for_user(request.user).select_related("current_version").fetch(pk)
 
 
 def show(
