@@ -42,7 +42,7 @@ def environment(token: str) -> dict[str, str]:
     }
 
 
-def over_stdio(token: str, work: Callable[[Client], Awaitable[T]]) -> T:
+def over_stdio(token: str, work: Callable[[Client], Awaitable[T]], mode: str = "auto") -> T:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "tests.mcp_bridge.child", "run_mcp"],
@@ -51,7 +51,7 @@ def over_stdio(token: str, work: Callable[[Client], Awaitable[T]]) -> T:
     )
 
     async def run() -> T:
-        async with Client(server) as client:
+        async with Client(server, mode=mode) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -66,15 +66,20 @@ def manage(folder: Path, *arguments: str, **extra: str) -> "subprocess.Completed
     )  # fmt: skip
 
 
-def test_an_agent_reads_and_reports_over_stdio(key: tuple[ApiKey, str], playbook: Playbook) -> None:
+@pytest.mark.parametrize(("mode", "spoken"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])
+def test_an_agent_reads_and_reports_over_stdio(
+    key: tuple[ApiKey, str], playbook: Playbook, mode: str, spoken: str
+) -> None:
     async def work(client: Client) -> object:
         pk = str(playbook.pk)
+        assert client.protocol_version == spoken
+        assert (await client.list_resources()).resources[0].uri == f"playbook://{pk}"
         read = await client.call_tool("get_playbook", {"playbook_id": pk})
         report = {"playbook_id": pk, "task_description": "Build", "outcome": "success"}
         report["serving_id"] = (read.structured_content or {})["serving_id"]
         return (await client.call_tool("report_outcome", report)).structured_content
 
-    answer = over_stdio(key[1], work)
+    answer = over_stdio(key[1], work, mode)
     assert isinstance(answer, dict)
     assert (answer["status"], answer["pending_outcomes"]) == ("recorded", 1)
     tools = AgentContact.objects.filter(api_key=key[0]).values_list("tool", flat=True)
