@@ -26,9 +26,13 @@ class AuditQuerySet(OwnedQuerySet["AuditEntry"]):
         raise TypeError(APPEND_ONLY)
 
     def forget(self, actor_id: uuid.UUID) -> int:
-        """This person's entries name them by id alone: the one change that an entry may see."""
+        """Entries name this person by id alone, and tell nothing of their rows: the one change.
+
+        Says how many named them. What staff did to their rows keeps who did it.
+        """
+        models.QuerySet.update(self.filter(owner_id=actor_id), detail={})
         named = self.filter(actor_id=actor_id).exclude(actor="")
-        return models.QuerySet.update(named, actor="")
+        return models.QuerySet.update(named, actor="", detail={})
 
 
 class AuditEntry(models.Model):

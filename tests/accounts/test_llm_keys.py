@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from accounts import outbound, services
+from accounts import services
 from accounts.errors import Invalid, NotFound
 from accounts.models import AuditEntry, LlmKey, User
 from accounts.outbound import Unreachable, addresses_of, fetch, is_public
@@ -66,12 +66,11 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     def look_up(host: str, port: int, *args: Any, **kwargs: Any) -> list[Any]:
         if host in known:
             return [(0, 0, 0, "", (address, port)) for address in known[host]]
-        flags = kwargs.pop("flags", 0) | (
-            0 if host.strip(".") == "localhost" else socket.AI_NUMERICHOST
-        )
-        return real(host, port, *args, flags=flags, **kwargs)
+        if host.strip(".") != "localhost":
+            kwargs["flags"] = socket.AI_NUMERICHOST
+        return list(real(host, port, *args, **kwargs))
 
-    monkeypatch.setattr(outbound.socket, "getaddrinfo", look_up)
+    monkeypatch.setattr("accounts.outbound.socket.getaddrinfo", look_up)
     return known
 
 

@@ -18,7 +18,7 @@ WHO = "alice@example.org"
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time that the delays see: a list of one number."""
     now = [1_000_000.0]
-    monkeypatch.setattr(lockout.time, "time", lambda: now[0])
+    monkeypatch.setattr("accounts.lockout.time.time", lambda: now[0])
     return now
 
 

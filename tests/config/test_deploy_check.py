@@ -9,8 +9,10 @@ from django.conf import settings
 
 CODE = "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'; "
 CODE += "from django.conf import settings as s; print(*(getattr(s, n) for n in NAMES))"
-NAMES = ("SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE")
-NAMES += ("SESSION_COOKIE_SAMESITE", "SECURE_SSL_REDIRECT", "STAFF_SECOND_FACTOR")
+NAMES = (
+    *("SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"),
+    *("SESSION_COOKIE_SAMESITE", "SECURE_SSL_REDIRECT", "STAFF_SECOND_FACTOR"),
+)
 
 
 def production(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":

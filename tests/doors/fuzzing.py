@@ -89,7 +89,8 @@ def _send(operation: Any, world: World, token: str, each: int, number: int) -> i
 
 def _known(path: str, world: World) -> dict[str, Any]:
     """The ids of real rows, for the names in this path that have one."""
-    parts, known = path.split("/"), {}
+    parts = path.split("/")
+    known: dict[str, Any] = {}
     for before, name in zip(parts, parts[1:], strict=False):
         if name.startswith("{") and before in NAMED:
             known[name.strip("{}")] = world.ids[NAMED[before]]

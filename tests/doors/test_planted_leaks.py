@@ -6,11 +6,13 @@ from uuid import UUID
 
 import pytest
 from django.db.models import Q, QuerySet
+from django.http import HttpResponse
 
-from accounts import authentication, idempotency
+from accounts import idempotency
 from accounts.errors import AceError, Forbidden, NotFound
 from accounts.models import StoredAnswer, User
 from accounts.querysets import OwnedQuerySet
+from accounts.scopes import Principal
 from accounts.services import api_keys
 from tests.doors import test_rest_scopes as scopes
 from tests.doors import test_rest_tenancy as tenancy
@@ -47,7 +49,7 @@ def telling(patch: Patch) -> None:
 
 def no_scope(patch: Patch) -> None:
     """What a route declares is not asked for."""
-    patch.setattr(authentication.Principal, "require", lambda self, scope: None)
+    patch.setattr(Principal, "require", lambda self, scope: None)
 
 
 def shared_answers(patch: Patch) -> None:
@@ -60,9 +62,7 @@ def shared_answers(patch: Patch) -> None:
         return real(key, who, wanted)
 
     patch.setattr(idempotency, "_claim", claim)
-    patch.setattr(
-        idempotency, "_replay", lambda stored, wanted: idempotency.HttpResponse(stored.body)
-    )
+    patch.setattr(idempotency, "_replay", lambda stored, wanted: HttpResponse(stored.body))
     patch.setattr(StoredAnswer.objects, "get", lambda **_: StoredAnswer.objects.first())
 
 
@@ -91,7 +91,8 @@ def replayed_answers(world: World, alice: User, charlie: User, staff: User) -> N
     tenancy.test_an_idempotency_key_of_a_stranger_replays_nothing(world, charlie)
 
 
-Plant, Look = Callable[[Patch], None], Callable[[World, User, User, User], None]
+Plant = Callable[[Patch], None]
+Look = Callable[[World, User, User, User], None]
 LEAKS: list[tuple[Plant, Look]] = [
     (no_owner, strangers),
     (telling, strangers),

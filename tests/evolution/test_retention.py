@@ -1,6 +1,7 @@
 """Traces go after their time; what they taught stays."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -23,7 +24,7 @@ def outcomes(playbook: Playbook, alice: User) -> dict[str, Outcome]:
     texts = {"reasoning_trace": "the trace", "notes": "the note"}
     kinds = ("used long ago", "used today", "waiting", "set aside long ago")
     made = {kind: make_outcome(playbook, alice, **texts) for kind in kinds}
-    change = {
+    change: dict[str, dict[str, Any]] = {
         "used long ago": {"processed_at": LONG_AGO},
         "used today": {"processed_at": timezone.now()},
         "waiting": {"created_at": LONG_AGO},

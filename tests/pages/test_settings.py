@@ -156,7 +156,7 @@ def test_a_strangers_session_is_not_found(fresh: Client, stranger: Client) -> No
 
 def test_a_letters_link_is_confirmed_by_a_button(client: Client, db: None) -> None:
     client.post("/register", {"email": "dora@example.org", "password": PASSWORD})
-    link = re.findall(r"http://testserver(/verify/\S+)", mail.outbox[-1].body)[0]
+    link = re.findall(r"http://testserver(/verify/\S+)", str(mail.outbox[-1].body))[0]
     assert client.get(link).status_code == 200
     assert not User.objects.get().email_verified
     assert client.post(link, {"password": PASSWORD})["Location"] == "/login"
@@ -166,7 +166,7 @@ def test_a_letters_link_is_confirmed_by_a_button(client: Client, db: None) -> No
 
 def test_a_forgotten_password_is_replaced_by_letter(client: Client, alice: User) -> None:
     assert client.post("/login/reset", {"email": alice.email})["Location"] == "/login"
-    link = re.findall(r"http://testserver(/login/reset/\S+)", mail.outbox[-1].body)[0]
+    link = re.findall(r"http://testserver(/login/reset/\S+)", str(mail.outbox[-1].body))[0]
     assert client.post(link, {"password": "short"}).status_code == 422
     assert client.post(link, {"password": NEW})["Location"] == "/login"
     assert client.get(link).status_code == 404
