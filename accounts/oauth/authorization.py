@@ -9,7 +9,11 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from oauth2_provider.models import Application
 from oauth2_provider.settings import oauth2_settings
-from oauthlib.oauth2.rfc6749.errors import FatalClientError, OAuth2Error
+from oauthlib.oauth2.rfc6749.errors import (
+    FatalClientError,
+    InvalidClientIdError,
+    OAuth2Error,
+)
 
 from accounts.errors import Invalid
 from accounts.oauth.grants import Core
@@ -48,6 +52,8 @@ def read_wanted(request: HttpRequest) -> Wanted:
         uri, _, _, headers = backend._extract_params(request)
         # Of the query alone, also when the answer is posted: a body cannot change the question.
         scopes, credentials = backend.server.validate_authorization_request(uri, "GET", "", headers)
+    except InvalidClientIdError:
+        raise _lost("This server does not know it (any more). Remove and add it there") from None
     except FatalClientError as error:
         raise _lost(error.description or str(error)) from None
     except OAuth2Error as error:

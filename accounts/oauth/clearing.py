@@ -1,34 +1,37 @@
-"""What nobody needs any more goes: spent tokens, connections without one, clients nobody let in."""
+"""What nobody needs any more goes: spent tokens, connections without one, clients without those."""
 
 from datetime import timedelta
 
 from django.core.cache import cache
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 from oauth2_provider.models import Application, Grant, clear_expired
 
 from accounts.models import ConnectedApp
 from accounts.oauth.connections import end_idle_connections
 
-UNUSED_AFTER = timedelta(days=1)
+UNUSED_AFTER, LEFT_AFTER = timedelta(days=1), timedelta(days=90)
+AT_ONCE = timedelta(seconds=1)
 EVERY = 3600.0
 
 
 def clear_oauth() -> dict[str, int]:
-    """Expired codes and tokens, idle connections and never-used clients are gone; how many of each.
+    """Expired codes and tokens, idle connections and clients without one are gone; how many.
 
-    Spent refresh tokens stay until they would have expired: they are what tells reuse.
+    Spent refresh tokens stay until they would have expired: they are what tells reuse. A client
+    that somebody had let in may come back with its old id, so it stays for longer.
     """
     clear_expired()
     connections = end_idle_connections()
-    used = Exists(ConnectedApp.objects.filter(application=OuterRef("pk"))) | Exists(
+    now = timezone.now()
+    never_used = Q(updated__lt=F("created") + AT_ONCE, created__lt=now - UNUSED_AFTER)
+    in_use = Exists(ConnectedApp.objects.filter(application=OuterRef("pk"))) | Exists(
         Grant.objects.filter(application=OuterRef("pk"))
     )
-    unused = Application.objects.filter(created__lt=timezone.now() - UNUSED_AFTER).exclude(used)
-    unused = unused.exclude(registration_source=Application.RegistrationSource.MANUAL)
-    _, deleted = unused.delete()
-    clients = deleted.get(Application._meta.label, 0)
-    return {"connections": connections, "clients": clients}
+    clients = Application.objects.filter(never_used | Q(updated__lt=now - LEFT_AFTER))
+    clients = clients.exclude(registration_source=Application.RegistrationSource.MANUAL)
+    _, deleted = clients.exclude(in_use).delete()
+    return {"connections": connections, "clients": deleted.get(Application._meta.label, 0)}
 
 
 def clear_oauth_if_due() -> None:

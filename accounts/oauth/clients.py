@@ -87,6 +87,10 @@ def learn_client(*, client_id: str, person: str) -> None:
     _store(client_id, fields)
 
 
+def is_known(client_id: str) -> bool:
+    return bool(Application.objects.filter(client_id=client_id).exists())
+
+
 def is_document_id(client_id: str) -> bool:
     return client_id.startswith("https://")
 

@@ -27,6 +27,7 @@ def connect_app(
     """The person has let this client in, for these scopes and no others from now on."""
     agreed = [scope.value for scope in KEY_SCOPES if scope in set(scopes)]
     with transaction.atomic():
+        _touch(client)
         app, _ = ConnectedApp.objects.update_or_create(
             user=user, application=client, defaults={"scopes": agreed, "place": place}
         )
@@ -55,6 +56,7 @@ def disconnect_app(*, app: ConnectedApp, by: User | Principal | None) -> None:
         AccessToken.objects.filter(**held).delete()
         Grant.objects.filter(**held).delete()
         app.delete()
+        _touch(app.application)
 
 
 def is_app_token(token: str) -> bool:
@@ -93,6 +95,11 @@ def end_idle_connections(*, client: Application | None = None) -> int:
     for app in rows:
         disconnect_app(app=app, by=None)
     return len(rows)
+
+
+def _touch(client: Application) -> None:
+    """Somebody had to do with it now: see clearing.py."""
+    Application.objects.filter(pk=client.pk).update(updated=timezone.now())
 
 
 def _note_use(app: ConnectedApp) -> None:

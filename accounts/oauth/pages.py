@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
 
 from accounts.errors import Invalid
@@ -16,7 +15,7 @@ from accounts.forms import NoForm, PageForm
 from accounts.http import UserRequest
 from accounts.models import ConnectedApp
 from accounts.oauth.authorization import Declined, Wanted, deny, grant, read_wanted
-from accounts.oauth.clients import is_document_id, learn_client
+from accounts.oauth.clients import is_document_id, is_known, learn_client
 from accounts.oauth.connections import connect_app, disconnect_app
 from accounts.oauth.doors import has_nul, offered
 from accounts.oauth.redirects import form_action, is_loopback, place_of
@@ -47,18 +46,11 @@ class ConsentForm(PageForm):
 
 @never_cache
 @offered
-@csrf_protect
 @require_http_methods(["GET", "HEAD", "POST"])
 def authorize(request: HttpRequest) -> HttpResponseBase:
     """Asks the person who came from an app; POST with the same address is the answer."""
-    if has_nul(request.GET):
-        raise Invalid("The address that you came by cannot be read.", code="bad_app_request")
-    client_id = request.GET.get("client_id", "")
-    if is_document_id(client_id):
-        # Nothing is fetched for somebody whom nobody knows.
-        if not request.user.is_authenticated:
-            return redirect_to_login(request.get_full_path())
-        learn_client(client_id=client_id, person=str(request.user.pk))
+    if _waits_for_a_person(request):
+        return redirect_to_login(request.get_full_path())
     try:
         wanted = read_wanted(request)
     except Declined as declined:
@@ -71,6 +63,19 @@ def authorize(request: HttpRequest) -> HttpResponseBase:
     if form.is_valid():
         return send_to(_let_in(request, wanted, form.cleaned_data["scopes"]))
     return ask(request, wanted, form)
+
+
+def _waits_for_a_person(request: HttpRequest) -> bool:
+    """Whether somebody has to log in first: nothing is fetched for one whom nobody knows."""
+    if has_nul(request.GET):
+        raise Invalid("The address that you came by cannot be read.", code="bad_app_request")
+    client_id = request.GET.get("client_id", "")
+    if not is_document_id(client_id):
+        return False
+    if request.user.is_authenticated:
+        learn_client(client_id=client_id, person=str(request.user.pk))
+        return False
+    return not is_known(client_id)
 
 
 def _let_in(request: HttpRequest, wanted: Wanted, scopes: list[str]) -> str:

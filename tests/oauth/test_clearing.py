@@ -9,6 +9,7 @@ from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from accounts.models import AuditEntry, ConnectedApp
 from accounts.oauth.clearing import clear_oauth, clear_oauth_if_due
+from accounts.oauth.connections import disconnect_app
 from tests.oauth.flow import App, register, who
 
 LONG_AGO = timedelta(days=60)
@@ -18,10 +19,24 @@ def test_a_client_that_nobody_let_in_is_forgotten_after_a_day(app: App) -> None:
     app.tokens()
     old, fresh = (register().json()["client_id"] for _ in range(2))
     Application.objects.exclude(client_id=fresh).update(created=timezone.now() - LONG_AGO)
+    Application.objects.filter(client_id=old).update(updated=timezone.now() - LONG_AGO)
     assert clear_oauth() == {"connections": 0, "clients": 1}
     left = set(Application.objects.values_list("client_id", flat=True))
     assert left == {app.client_id, fresh}
     assert old not in left
+
+
+def test_a_client_that_was_let_in_once_may_come_back_for_a_quarter(app: App) -> None:
+    disconnect_app(app=connect(app), by=app.user)
+    Application.objects.update(created=timezone.now() - LONG_AGO)
+    assert clear_oauth()["clients"] == 0
+    Application.objects.update(updated=timezone.now() - 2 * LONG_AGO)
+    assert clear_oauth()["clients"] == 1
+
+
+def connect(app: App) -> ConnectedApp:
+    app.tokens()
+    return ConnectedApp.objects.get()
 
 
 def test_a_client_that_staff_made_stays(db: None) -> None:

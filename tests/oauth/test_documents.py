@@ -80,6 +80,12 @@ def test_nothing_is_fetched_for_nobody(agent: App, net: Net) -> None:
     assert net.asked == []
 
 
+def test_a_known_client_is_told_of_its_mistake_before_anybody_logs_in(agent: App, net: Net) -> None:
+    agent.browser.get(agent.address())
+    location = browser().get(agent.address(scope="admin"))["Location"]
+    assert location.startswith(f"{CALLBACK}?error=invalid_scope")
+
+
 @pytest.mark.parametrize(
     "address",
     [
@@ -88,12 +94,21 @@ def test_nothing_is_fetched_for_nobody(agent: App, net: Net) -> None:
         *("224.0.0.1", "ff02::1", "2001:0:0:0:0:0:f5ff:fffe"),
     ],
 )
-def test_an_inner_address_is_never_asked(agent: App, net: Net, address: str) -> None:
-    net.address = address
+def test_an_inner_address_is_told_from_a_public_one(address: str) -> None:
+    assert not outbound.is_public(address)
+
+
+def test_an_inner_address_is_never_asked(agent: App, net: Net) -> None:
+    net.address = "169.254.169.254"
     response = agent.browser.get(agent.address())
     assert response.status_code == 400
-    assert address not in response.content.decode()
+    assert net.address not in response.content.decode()
     assert net.asked == ["agent.example"]
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:4700::1111", "::ffff:93.184.216.34"])
+def test_a_public_address_is_one(address: str) -> None:
+    assert outbound.is_public(address)
 
 
 def test_an_operator_may_allow_an_inner_host(agent: App, net: Net, settings: Settings) -> None:
