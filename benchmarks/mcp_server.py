@@ -7,6 +7,7 @@ import cProfile
 import json
 import os
 import pstats
+import secrets
 import signal
 import socket
 import sys
@@ -32,7 +33,9 @@ def prepare() -> dict[str, str]:
     from playbooks.services import import_playbook  # noqa: PLC0415 - likewise
 
     call_command("migrate", verbosity=0)
-    user = User.objects.create_user("load@example.org", "a long enough password")
+    # The temporary PostgreSQL serves several runs, each with a person of its own.
+    email = f"load-{secrets.token_hex(4)}@example.org"
+    user = User.objects.create_user(email, secrets.token_urlsafe(24))
     lines = [
         f"[str-{n:05}] helpful=0 harmful=0 :: {'Read the failing test before the code. ' * 4}{n}"
         for n in range(1, BULLETS + 1)

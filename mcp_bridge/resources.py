@@ -110,7 +110,8 @@ def _read(by: Principal, uri: str) -> Reading:
     if not pk:
         message = f"Unknown resource. Read {CURRENT} or {ONE_VERSION}."
         raise AceError(message, code="not_found")
-    playbook = Playbook.objects.for_user(by, include_starters=True).fetch(pk)
+    rows = Playbook.objects.for_user(by, include_starters=True)
+    playbook = rows.select_related("current_version").fetch(pk)
     return read_playbook(playbook=playbook, by=by, version=number)
 
 

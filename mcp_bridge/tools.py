@@ -189,5 +189,6 @@ def rollback_playbook(
 
 
 def _readable(by: Principal, pk: str) -> Playbook:
-    """One's own playbook or a starter."""
-    return Playbook.objects.for_user(by, include_starters=True).fetch(pk)
+    """One's own playbook or a starter, with the text that agents read: one query."""
+    rows = Playbook.objects.for_user(by, include_starters=True)
+    return rows.select_related("current_version").fetch(pk)

@@ -80,6 +80,7 @@ def find_playbook(*, by: Principal, name: str) -> Playbook:
     """
     rows = Playbook.objects.for_user(by, include_starters=True).active()
     rows = rows.filter(name__iexact=name.strip().replace("\0", ""))
+    rows = rows.select_related("current_version")
     found = list(rows.order_by("-updated_at")[: SAME_NAME_SHOWN + 1])
     own = [playbook for playbook in found if not playbook.is_starter]
     if len(own) > 1:
