@@ -120,9 +120,11 @@ def retry(request: UserRequest, pk: str) -> HttpResponse:
 
 
 def fetch_own(request: HttpRequest, pk: str) -> Playbook:
-    """The person's own playbook, else NotFound."""
+    """The person's own playbook with its figures, else NotFound."""
     assert request.user.is_authenticated  # noqa: S101 - narrows the type; the views are guarded
-    return Playbook.objects.for_user(request.user).select_related("current_version").fetch(pk)
+    rows: Any = Playbook.objects.for_user(request.user)
+    found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
+    return found
 
 
 def fetch_job(request: UserRequest, pk: str) -> EvolutionJob:

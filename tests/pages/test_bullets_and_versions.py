@@ -151,7 +151,7 @@ def test_evolving_is_the_next_step_only_when_something_is_pending(
     plain = "<button>Evolve now</button>"
     assert plain in page(owner, playbook.get_absolute_url())
     make_outcome(playbook, alice)
-    for rest in ("", "/versions", "/settings"):
+    for rest in ("", "/versions", "/settings", "/outcomes", "/evolutions", "/reviews"):
         assert plain not in page(owner, f"{playbook.get_absolute_url()}{rest}")
 
 
