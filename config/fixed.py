@@ -49,6 +49,7 @@ MIDDLEWARE = [
     "accounts.middleware.SecondFactorGate",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "config.middleware.FragmentLogin",
     "config.middleware.PageErrors",
 ]
 

@@ -6,7 +6,7 @@ from time import perf_counter
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import render, resolve_url
 from django.utils.deprecation import MiddlewareMixin
 
 from accounts.correlation import request_id
@@ -64,3 +64,20 @@ class PageErrors(MiddlewareMixin):
         if isinstance(exception, RateLimited):
             response["Retry-After"] = str(exception.retry_after)
         return response
+
+
+class FragmentLogin(MiddlewareMixin):
+    """A poll whose session has ended reloads its page, which leads to the login.
+
+    Otherwise htmx would follow the redirect and put the login into the middle of the page.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        is_login = str(response.headers.get("Location", "")).startswith(
+            resolve_url(settings.LOGIN_URL)
+        )
+        if not is_login or "HX-Request" not in request.headers:
+            return response
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})

@@ -35,7 +35,8 @@ def main() -> int:
         speed.write_pins(measured)
     for one in sorted(measured, key=lambda one: -one.ms):
         late = "  OVER THE LIMIT" if one.ms > LIMIT_MS else ""
-        told = f"{one.ms:7.1f} ms {one.queries:3} queries {one.bytes / 1024:7.1f} KiB"
+        told = f"{one.ms:7.1f} ms ({one.cpu_ms:6.1f} of CPU) {one.queries:3} queries"
+        told += f" {one.bytes / 1024:7.1f} KiB"
         print(f"{told}  {one.page}{late}")
     slow = [one for one in measured if one.ms > LIMIT_MS]
     print(f"{len(measured)} pages, {len(slow)} over {LIMIT_MS} ms (best of {speed.ROUNDS})")

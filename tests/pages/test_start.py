@@ -123,3 +123,9 @@ def test_the_page_costs_the_same_however_much_there_is(
     assert (Playbook.objects.count(), Outcome.objects.count()) == (3, 3)
     with django_assert_num_queries(3):  # type: ignore[attr-defined]  # session, user, checklist
         owner.get("/start")
+
+
+def test_a_poll_after_the_session_has_ended_reloads_the_page(client: Client, db: None) -> None:
+    answer = client.get("/start?seen=-----", headers=HTMX)
+    assert (answer.status_code, answer["HX-Refresh"]) == (204, "true")
+    assert client.get("/start").status_code == 302
