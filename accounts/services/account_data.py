@@ -13,13 +13,14 @@ from django.contrib.sessions.models import Session
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
 from django.utils import timezone
+from oauth2_provider.models import Application
 
 from accounts.audit import record
 from accounts.belongings import as_json, rows_of
 from accounts.errors import Conflict
 from accounts.limits import forget_used_up_rates
 from accounts.lockout import forget_old_attempts
-from accounts.models import AuditEntry, RefreshToken, StoredAnswer, User
+from accounts.models import AuditEntry, ConnectedApp, RefreshToken, StoredAnswer, User
 from accounts.scopes import Principal
 
 ANSWERS_KEPT = timedelta(hours=24)
@@ -56,6 +57,7 @@ def delete_account(*, user: User, by: Principal | None = None) -> None:
         keys = UserSession.objects.filter(user_id=user.pk).values_list("session_key", flat=True)
         Session.objects.filter(session_key__in=list(keys)).delete()
         _forget_names(user)
+        _forget_programs(user)
         user.delete()
         AuditEntry.objects.forget(gone)
 
@@ -79,6 +81,13 @@ def _write_list(part: IO[bytes], rows: Any) -> None:
         part.write(f"{before}\n{text}".encode())
         before = ","
     part.write(f"{before if before == '[' else ''}\n]\n".encode())
+
+
+def _forget_programs(user: User) -> None:
+    """A program that registered itself and that nobody else has let in was the user's own."""
+    others = ConnectedApp.objects.exclude(user=user).values("application")
+    own = Application.objects.filter(connections__user=user).exclude(pk__in=others)
+    own.filter(registration_source=Application.RegistrationSource.DCR).delete()
 
 
 def _forget_names(user: User) -> None:

@@ -4,7 +4,6 @@ import io
 import json
 import logging
 import zipfile
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,10 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
-from django.utils import timezone
-from oauth2_provider.models import Application
 
 from accounts import services
 from accounts.errors import Conflict
 from accounts.models import AuditEntry, LlmKey, User
-from accounts.oauth.clearing import clear_oauth
 from evolution.services import trigger_evolution
 from playbooks.models import Playbook
 from tests.accounts.factors import set_up_app
@@ -104,9 +100,6 @@ def test_nothing_is_left_of_a_deleted_account(
     make_world(charlie, canary="of-charlie")
     assert CANARY in str(dump())
     services.delete_account(user=person)
-    # A program's registration is nobody's row: it goes a day after the last person left it.
-    Application.objects.update(created=timezone.now() - timedelta(days=2))
-    clear_oauth()
     left = {table: around(rows) for table, rows in dump().items() if CANARY in rows}
     assert left == {}
     assert CANARY not in sessions() + caplog.text
