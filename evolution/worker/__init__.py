@@ -8,6 +8,7 @@ import logging
 import traceback
 
 from django.db import Error as DatabaseFault
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
@@ -48,11 +49,26 @@ def _run(claim: Claim) -> str:
     try:
         with at_work(claim), Heartbeat(claim):
             publish(claim, think(claim))
-    except (FenceLost, DatabaseFault):
+    except FenceLost:
         raise
+    except DatabaseFault as error:
+        return _without_database(claim, error)
     except Exception as error:  # noqa: BLE001 - the task's edge: every error becomes a job state
         return end(claim, error)
     return "completed"
+
+
+def _without_database(claim: Claim, error: DatabaseFault) -> str:
+    """The job waits, if the database answers by now: its worker did not die.
+
+    Only an error of ours (a value that does not fit, say) costs an attempt.
+    """
+    logger.warning("evolution %s: the database failed (%s)", claim.job_id, type(error).__name__)
+    if not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()
+    ours = not isinstance(error, OperationalError | InterfaceError | InternalError)
+    reason = "the database did not answer in time"
+    return put_back(claim, reason=reason, costs_attempt=ours, code="database")
 
 
 def end(claim: Claim, error: Exception) -> str:

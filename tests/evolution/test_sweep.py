@@ -17,10 +17,24 @@ from tests.evolution.stand_ins import raising
 from tests.factories import make_outcome
 
 
+def gone(*_: object, **__: object) -> None:
+    raise OperationalError("gone")
+
+
+def test_a_database_that_was_slow_costs_neither_an_attempt_nor_a_rescue(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "think", raising(OperationalError("lock timeout")))
+    assert run_evolution(str(job.pk)) == "waiting"
+    job.refresh_from_db()
+    assert (job.status, job.attempt, job.rescues) == ("queued", 0, 0)
+
+
 def test_without_a_database_the_job_stays_for_the_sweep(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "think", raising(OperationalError("gone")))
+    monkeypatch.setattr(worker, "put_back", gone)
     assert run_evolution(str(job.pk)) == "no database"
     EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
     assert sweep()["rescued"] == 1
