@@ -1,6 +1,7 @@
 """Reading at the agents' door: by name, in part, within tokens, as a resource and in a prompt."""
 
 import pytest
+from django.db import connection
 
 from accounts.models import User
 from accounts.scopes import Principal
@@ -11,6 +12,8 @@ from tests.factories import make_key, make_playbook
 from tests.live import Agent, text_of
 from tests.mcp_bridge.raw import REVISIONS, say
 from tests.mcp_bridge.references import completion, in_prompt, in_template, prompt
+
+pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 
 
 @pytest.fixture
