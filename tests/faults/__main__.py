@@ -19,7 +19,7 @@ def main() -> int:
     add("part", choices=["kills", "pauses", "mutants", "stops", "cluster", "outage"])
     add("--database", choices=["sqlite", "postgres"], default="postgres")
     add("--count", type=int, default=0, help="how many; 0: what the contract asks for")
-    add("--lanes", type=int, default=12, help="playbooks")
+    add("--lanes", type=int, default=0, help="playbooks; 0: 16, or 40 to pause workers")
     add("--seconds", type=float, default=570)
     add("--existing", default="", help="the name of a migrated SQLite or PostgreSQL database")
     add("--mutant", default="", help="seed this fault first")

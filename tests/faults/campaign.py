@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +19,13 @@ from django.db import connections
 from tests.config.waiting import wait_until
 from tests.faults import world
 from tests.faults.judging import Verdict, judge
-from tests.faults.points import POINTS, Point, note
+from tests.faults.points import POINTS, Point
 from tests.faults.victims import Victim
 
 AT_ONCE = 3
 PAUSED_AT_ONCE = 12
+LAST = 30.0
+"""Seconds for the last ones that were stopped to be let go on, and to end."""
 PAUSE = threading.Event()
 
 
@@ -50,7 +52,6 @@ def run(plan: Plan) -> Verdict:
             pause_many(plan, lanes, until)
             took = time.monotonic() - began
             _stop_helpers()
-            _end_the_rest(folder)
             verdict = judge(Path(folder, "log"), None)
         # The model's process says at its end what it served.
         calls = json.loads(Path(served).read_text())
@@ -132,6 +133,14 @@ def kill_many(plan: Plan, lanes: list[UUID], until: float) -> None:
                 _repeat_reports(lanes)
         else:
             todo.append(point)
+    _end_all(running)
+
+
+def _end_all(running: Iterable[int]) -> None:
+    """The time is over: children that are still on their way die like the others."""
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 REPEATED: set[str] = set()
@@ -152,7 +161,7 @@ def pause_many(plan: Plan, lanes: list[UUID], until: float) -> None:
     todo = list(_points(plan.pauses, pausing=True))
     stopped: dict[int, float] = {}
     running: dict[int, Point] = {}
-    while (todo or stopped or running) and (time.monotonic() < until or stopped):
+    while (todo or stopped or running) and time.monotonic() < until + (LAST if stopped else 0):
         while todo and len(running) + len(stopped) < PAUSED_AT_ONCE and time.monotonic() < until:
             point = todo.pop(0)
             running[world.fork(Victim(point, lanes, pause=True))] = point
@@ -170,15 +179,4 @@ def pause_many(plan: Plan, lanes: list[UUID], until: float) -> None:
                 stopped[each] = 0.0
                 os.kill(each, signal.SIGCONT)
         PAUSE.wait(0.01)
-
-
-def _end_the_rest(folder: str) -> None:
-    """Children that are left when the time is over, and none of somebody else's."""
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            note(f"left {folder}")
-            return
+    _end_all(running)

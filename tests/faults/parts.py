@@ -46,7 +46,8 @@ def _campaign(options: Options) -> int:
         importlib.import_module("tests.faults.mutants").seed(options.mutant)
     campaign = importlib.import_module("tests.faults.campaign")
     count = options.count or COUNTS.get((options.part, options.database), 100)
-    plan = campaign.Plan(lanes=options.lanes, seconds=options.seconds, **{options.part: count})
+    lanes = options.lanes or (40 if options.part == "pauses" else 16)
+    plan = campaign.Plan(lanes=lanes, seconds=options.seconds, **{options.part: count})
     verdict = campaign.run(plan)
     return report(options, verdict.figures, verdict.wrong)
 

@@ -14,7 +14,7 @@ from evolution.clock import database_now
 from evolution.engine.curator import Curation
 from evolution.engine.reflector import Reflection as Answer
 from evolution.models import EvolutionJob, Outcome, Reflection
-from evolution.worker import claims, endings, heartbeat, ledger, lines, publication, settling, sweep
+from evolution.worker import claims, heartbeat, ledger, lines, publication, settling
 from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
 from playbooks.models import Bullet
@@ -171,25 +171,6 @@ def lease_by_own_clock() -> None:
     _patch(heartbeat, "renew_lease", lambda _: None)
 
 
-def sweep_without_fence() -> None:
-    """A dead worker's job is put back under the same fence, which the next claim keeps."""
-    wait, start = EvolutionJob.wait, EvolutionJob.start
-
-    def waiting(self: EvolutionJob, **kwargs: Any) -> None:
-        fence = self.fence
-        wait(self, **kwargs)
-        self.fence = fence
-
-    def started(self: EvolutionJob, **kwargs: Any) -> None:
-        fence = self.fence or 1
-        start(self, **kwargs)
-        self.fence = fence
-
-    _patch(EvolutionJob, "wait", waiting)
-    _patch(EvolutionJob, "start", started)
-    _unconstrained("playbooks_version", "job_id")
-
-
 def acknowledge_first() -> None:
     """A report is answered before it is stored."""
     store = services._store_report
@@ -217,18 +198,6 @@ def no_idempotency() -> None:
 def keep_after_failure() -> None:
     """The outcomes of a cancelled or failed job stay bound to it."""
     _patch(EvolutionJob, "release_outcomes", lambda self: None)
-
-
-def endless_rescues() -> None:
-    """A job whose worker died is put back with its outcomes let go, but its answers kept."""
-
-    def rescue(job: EvolutionJob) -> None:
-        job.wait(until=database_now(), reason="rescued", costs_attempt=False)
-        job.save()
-        Outcome.objects.filter(job=job, processed_at=None).update(job=None)
-
-    _patch(sweep, "rescue", rescue)
-    _patch(endings, "rescue", rescue)
 
 
 def votes_without_identity() -> None:

@@ -86,8 +86,8 @@ def run(options: parts.Options) -> int:
     count, took = options.count or STOPS, []
     wrong: list[str] = []
     with server() as postgres:
-        os.environ["TEST_DATABASE_URL"] = postgres.url
-        with remembered_database() as urls, platform_with_model() as (platform, _):
+        url = postgres.url
+        with platform_on(url), platform_with_model() as (platform, _):
             rest = Rest(platform)
             playbooks = [rest.make_playbook(f"Stop {number}") for number in range(LANES)]
             with Reporters(platform, playbooks, per_second=6) as reporters:
@@ -96,11 +96,13 @@ def run(options: parts.Options) -> int:
                     postgres.stop_at_once()
                     threading.Event().wait(DOWN_FOR)
                     postgres.start()
-                    took.append(work_goes_on(urls[0]))
+                    took.append(work_goes_on(url))
             drained = timed(lambda: rest.is_drained(playbooks), seconds=180)
-            stored = outcomes_in(urls[0])
+            stored = outcomes_in(url)
             secrets = {"SECRET_KEY": "s" * 40, "JWT_SECRET_KEY": "j" * 40, "HTTPS": "false"}
-            said = verify({"DATABASE_URL": urls[0], **secrets, "DJANGO_SETTINGS_MODULE": ""})
+            said = verify(
+                {"DATABASE_URL": url, **secrets, "DJANGO_SETTINGS_MODULE": "config.settings"}
+            )
     lost = set(reporters.acknowledged) - stored
     figures: dict[str, Any] = {
         "stops": count,
@@ -121,20 +123,17 @@ def run(options: parts.Options) -> int:
 
 
 @contextmanager
-def remembered_database() -> Iterator[list[str]]:
-    """The URL of the database that the platform makes for itself."""
-    urls: list[str] = []
+def platform_on(url: str) -> Iterator[None]:
+    """The platform takes this database: one made for it would need a connection that lasts."""
     own = journeys.own_database
 
     @contextmanager
-    def noted() -> Iterator[str]:
-        with own() as url:
-            urls.append(url)
-            yield url
+    def given() -> Iterator[str]:
+        yield url
 
-    journeys.own_database = noted
+    journeys.own_database = given
     try:
-        yield urls
+        yield
     finally:
         journeys.own_database = own
 
