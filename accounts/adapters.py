@@ -8,17 +8,19 @@ from allauth.account.internal.flows.login import get_authentication_records
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from accounts.audit import record
 from accounts.errors import Invalid
+from accounts.factors import use_up_code
 from accounts.http import remember_device, source_of
 from accounts.lockout import forget_attempts, take_attempt
 from accounts.mail import send_letter
 from accounts.models import User
-from accounts.services.people import recheck_password
+from accounts.services.people import end_other_sessions, recheck_password
 from accounts.vault import seal, unseal
 
 RECENT = 5 * 60
@@ -71,6 +73,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
     ) -> None:
         action, what = CHANGES[template_prefix.rpartition("/")[2]]
         record(action=action, by=user, subject=user)
+        if action == "set_up_second_factor":
+            # Whoever logged in elsewhere did so with the password alone.
+            end_other_sessions(user=user, keep=self.request.session.session_key or "")
         transaction.on_commit(
             lambda: send_letter("notice", to=user.email, what=what, account=user.email)
         )
@@ -95,6 +100,8 @@ class DelayedCode:
         account, source = f"code {self.user.pk}", source_of(context.request, self.user.email)
         take_attempt(account=account, source=source)
         code: str = super().clean_code()  # type: ignore[misc]  # mixed into allauth's forms
+        if not use_up_code(self.user, code):
+            raise ValidationError("This code was used already. Wait for the next one.")
         forget_attempts(account=account, source=source)
         return code
 

@@ -1,12 +1,17 @@
 """The second factor of a person: whether there is one, must be one, and fits."""
 
+import hashlib
+
+from allauth.core.internal.cryptokit import normalize_user_code
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.cache import cache
 
 from accounts.models import User
 
 FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+FITS_FOR = 30 * (2 * settings.MFA_TOTP_TOLERANCE + 1)  # seconds
 
 
 def has_second_factor(user: AbstractBaseUser) -> bool:
@@ -26,5 +31,14 @@ def code_fits(user: User, code: str) -> bool:
     for row in rows:
         if row.wrap().validate_code(code):
             row.record_usage()
-            return True
+            return use_up_code(user, code)
     return False
+
+
+def use_up_code(user: User, code: str) -> bool:
+    """The code fitted, and nobody used it before; from now on somebody has.
+
+    allauth forgets a used code after half a minute, while an app's code fits three times as long.
+    """
+    words = f"{user.pk} {normalize_user_code(code)}".encode()
+    return bool(cache.add(f"used-code-{hashlib.sha256(words).hexdigest()}", 1, FITS_FOR))

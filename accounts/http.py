@@ -33,8 +33,8 @@ def source_of(request: HttpRequest, email: str) -> Source:
 
 
 def site_of(request: HttpRequest) -> str:
-    """The address that links in letters begin with."""
-    return request.build_absolute_uri("/").rstrip("/")
+    """The address that links in letters begin with: PUBLIC_URL, else what this request came to."""
+    return str(settings.PUBLIC_URL) or request.build_absolute_uri("/").rstrip("/")
 
 
 def remember_device(response: HttpResponse, email: str) -> None:

@@ -1,5 +1,6 @@
 """Rate limits: one list in settings.RATE_LIMITS, counted by django-ratelimit."""
 
+import ipaddress
 import time
 
 from django.conf import settings
@@ -17,7 +18,7 @@ def take_rate(name: str, key: str) -> None:
     usage = get_usage(
         None,
         group=name,
-        key=lambda _group, _request: key,
+        key=lambda _group, _request: _whole(key),
         rate=settings.RATE_LIMITS[name],
         increment=True,
     )
@@ -27,6 +28,15 @@ def take_rate(name: str, key: str) -> None:
             f"Over the limit of {settings.RATE_LIMITS[name]} for {name}. Try again in {wait} s.",
             retry_after=wait,
         )
+
+
+def _whole(key: str) -> str:
+    """For an IPv6 address its /64: one person has all of it at hand."""
+    try:
+        address = ipaddress.IPv6Address(key)
+    except ValueError:
+        return key
+    return str(ipaddress.ip_network((address, 64), strict=False))
 
 
 def forget_used_up_rates() -> None:

@@ -21,6 +21,8 @@ from accounts.errors import Invalid
 for _logger in ("httpx2", "httpcore2"):
     logging.getLogger(_logger).setLevel(logging.WARNING)
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# All that is given out of IPv6 to the internet, and what of it is for documents (RFC 9637).
+ASSIGNED, EXAMPLES = ipaddress.ip_network("2000::/3"), ipaddress.ip_network("3fff::/20")
 
 
 class Unreachable(Invalid):
@@ -49,6 +51,9 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return inner.is_global and not inner.is_multicast
+        # Python counts old ways to carry an IPv4 address and unassigned blocks as global.
+        if ip not in ASSIGNED or ip in EXAMPLES:
+            return False
     return ip.is_global and not ip.is_multicast
 
 

@@ -1,10 +1,11 @@
 """Pages under /settings: one's own account."""
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-from allauth.account.decorators import reauthentication_required
 from allauth.account.internal.flows.login import record_authentication
+from allauth.account.internal.flows.reauthentication import is_reauthentication_required
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib import messages
@@ -13,6 +14,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -29,8 +32,20 @@ V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 
 
 def confirmed(view: V) -> V:
-    """Only for who logged in, or gave the password or a code, within the last minutes."""
-    return cast(V, reauthentication_required(app="accounts")(view))
+    """Only for who logged in, or gave the password or a code, within the last minutes.
+
+    Who has to say so first sends the form again: allauth's own decorator would keep what was
+    posted, such as a key, in the session.
+    """
+
+    @wraps(view)
+    def asked(request: UserRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if is_reauthentication_required(request, app="accounts"):
+            way = reverse("account_reauthenticate")
+            return redirect(f"{way}?{urlencode({'next': request.path})}")
+        return view(request, *args, **kwargs)
+
+    return cast(V, asked)
 
 
 @login_required
@@ -44,6 +59,7 @@ def index(request: UserRequest) -> HttpResponse:
 
 
 @login_required
+@confirmed
 @require_http_methods(FORM)
 def change_email(request: UserRequest) -> HttpResponse:
     form = EmailForm(request.POST or None)

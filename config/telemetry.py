@@ -29,7 +29,9 @@ def _start_sentry() -> None:
         include_source_context=False,
         max_request_body_size="never",
         max_breadcrumbs=0,
-        traces_sample_rate=0.0,
+        # None, not 0: with a rate, a caller's `sentry-trace` header could ask for spans.
+        traces_sample_rate=None,
+        before_send_transaction=lambda event, hint: None,
         before_send=scrub,
     )
 

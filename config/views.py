@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.errors import AceError, Forbidden
+from accounts.factors import has_second_factor, must_have_second_factor
 from accounts.http import UserRequest
 from accounts.services import leave_start
 from config.api import error_body
@@ -93,7 +94,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def is_staff(request: HttpRequest) -> bool:
-    return request.user.is_active and request.user.is_staff
+    """Somebody whom the admin lets in, with the second factor that it asks for."""
+    user = request.user
+    if not (user.is_authenticated and user.is_active and user.is_staff):
+        return False
+    return has_second_factor(user) or not must_have_second_factor(user)
 
 
 def admin_log_in(request: HttpRequest) -> HttpResponse:

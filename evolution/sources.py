@@ -133,5 +133,5 @@ def _refuse_while_running(playbook: Playbook, ids: set[str]) -> None:
 def _decline(playbook: Playbook, by: Principal, ids: set[str]) -> None:
     """Held texts that only these outcomes asked for will not be proposed again."""
     for held in HeldText.objects.pending().filter(playbook=playbook).select_related("delta"):
-        if set(held.delta.outcome_ids) <= ids:
+        if held.delta.outcome_ids and set(held.delta.outcome_ids) <= ids:
             decline_held_text(held=held, by=by)

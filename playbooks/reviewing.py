@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.audit import record
 from accounts.errors import Conflict, Invalid
 from accounts.scopes import Principal
+from playbooks.document import clean_content, content_hash
 from playbooks.models import Delta, HeldText, Version
 from playbooks.operations import Operation
 from playbooks.publishing import publish_deltas
@@ -43,9 +44,12 @@ def approve_held_text(*, held: HeldText, by: Principal, content: str = "") -> Ap
         )
         if publication.version is None:
             _refuse(publication.deltas[0])
+        if content.strip():
+            # Approved is this wording: the proposed one waits again when it comes again.
+            held.content_hash = content_hash(clean_content(content))
         held.decide(state=HeldText.State.APPROVED, by=by.user, now=timezone.now())
         held.version = publication.version
-        held.save(update_fields=["state", "decided_by", "decided_at", "version", "updated_at"])
+        held.save()
         record(action="approve_held_text", by=by, subject=playbook, owner=playbook.owner_id)
     assert publication.version is not None  # noqa: S101 - refused above
     return Approved(held, publication.version)

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from accounts.audit import record
 from accounts.errors import Conflict, Forbidden
+from accounts.factors import has_second_factor
 from accounts.models import RefreshToken, User
 from accounts.scopes import Principal
 from accounts.services.account_data import delete_account
@@ -36,11 +37,16 @@ def enable_user(*, user: User, by: Principal) -> User:
 
 
 def require_second_factor(*, user: User, by: Principal, required: bool = True) -> User:
-    """Until a second factor is set up, this person can do nothing else. Raises Forbidden."""
+    """Until a second factor is set up, this person can do nothing else with a browser or sign-in.
+
+    API keys stay. Raises Forbidden.
+    """
     _refuse_above(user, by)
     action = "require_second_factor" if required else "stop_requiring_second_factor"
     with transaction.atomic():
         _set(user, by, action, second_factor_required=required)
+        if required and not has_second_factor(user):
+            _end_sign_ins(user)
     return user
 
 
@@ -83,8 +89,12 @@ def _end(user: User) -> int:
     sessions = list(UserSession.objects.filter(user=user))
     for session in sessions:
         session.end()
-    RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    _end_sign_ins(user)
     return len(sessions)
+
+
+def _end_sign_ins(user: User) -> None:
+    RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
 
 
 def _set(user: User, by: Principal, action: str, **fields: bool) -> None:

@@ -21,6 +21,9 @@ INNER = [
     *("::1", "::", "fe80::1", "fc00::1", "fd12:3456::1", "ff02::1", "2001:db8::1", "100::1"),
     *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1"),
     *("64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::", "2002:c0a8:101::", "2001:0:7f00:1::"),
+    # Old and local ways to carry an inner address in an IPv6 one, and what is not given out.
+    *("::127.0.0.1", "::10.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::7f00:1", "fec0::1"),
+    *("3fff::1", "5f00::1", "4000::1"),
 ]
 # What people write so that a filter does not see the address.
 SPELLINGS = [

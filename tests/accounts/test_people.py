@@ -6,6 +6,7 @@ from unittest.mock import patch
 import pytest
 from allauth.mfa.models import Authenticator
 from django.core import mail
+from django.test import RequestFactory
 from pytest_django import Settings
 
 from accounts import services
@@ -19,8 +20,13 @@ from accounts.errors import (
     WrongCode,
     WrongCredentials,
 )
+from accounts.factors import code_fits
+from accounts.http import site_of
 from accounts.lockout import Source
 from accounts.models import AuditEntry, User
+from accounts.scopes import Principal
+from accounts.services.standing import require_second_factor
+from accounts.tokens import issue_tokens, user_for_access_token
 from tests.accounts.factors import code_of, recovery_codes, set_up_app
 from tests.factories import PASSWORD, make_key, make_user
 
@@ -202,6 +208,27 @@ def test_guessing_codes_gets_slow(alice: User, settings: Settings) -> None:
         log_in(alice.email, code="000000")
 
 
+def test_a_code_is_used_up_for_as_long_as_it_would_fit(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, clock = set_up_app(alice), [1_900_000_010.0]
+    monkeypatch.setattr("time.time", lambda: clock[0])
+    code = code_of(secret)
+    assert code_fits(alice, code)
+    clock[0] += 35  # the next half minute: the app's last code still fits
+    assert not code_fits(alice, code)
+    assert code_fits(alice, code_of(secret))
+
+
+def test_whom_staff_asks_for_a_second_factor_has_to_sign_programs_in_again(
+    alice: User, staff: User
+) -> None:
+    tokens = issue_tokens(user=alice)
+    require_second_factor(user=alice, by=Principal.of(staff))
+    with pytest.raises(NotAuthenticated):
+        user_for_access_token(tokens.access)
+
+
 def test_who_must_have_a_second_factor_sets_it_up_in_a_browser(alice: User) -> None:
     alice.second_factor_required = True
     alice.save()
@@ -228,3 +255,10 @@ def test_a_dead_mail_server_changes_no_answer(db: None) -> None:
     with patch("accounts.mail.EmailMessage.send", side_effect=OSError):
         register("dora@example.org")
     assert User.objects.filter(email="dora@example.org").exists()
+
+
+def test_links_in_letters_begin_with_the_public_address(
+    rf: RequestFactory, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = "https://ace.example"
+    assert site_of(rf.get("/", headers={"host": "localhost"})) == "https://ace.example"

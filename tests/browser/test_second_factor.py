@@ -76,7 +76,7 @@ def test_a_passkey_from_adding_it_to_logging_in(
 
 def test_the_pages_of_ones_account(watch: Watch, alice: User) -> None:
     enter(watch, alice)
-    for page in ("llm-key", "export", "delete"):
+    for page in ("email", "llm-key", "export", "delete"):
         watch.open(f"/settings/{page}")
 
 

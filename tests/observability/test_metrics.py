@@ -53,6 +53,15 @@ def test_staff_may_look_and_others_may_not(client: Client, staff: User, alice: U
         assert page.get("/metrics").status_code == status
 
 
+def test_staff_without_their_second_factor_may_not_look(
+    client: Client, staff: User, settings: Settings
+) -> None:
+    settings.STAFF_SECOND_FACTOR = True
+    page = Client()
+    page.force_login(staff)
+    assert page.get("/metrics").status_code == 401
+
+
 def test_the_loop_is_counted_from_its_rows(
     client: Client, job: EvolutionJob, playbook: Playbook, alice: User
 ) -> None:

@@ -2,15 +2,19 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+import sentry_sdk
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pytest_django import Settings
+from sentry_sdk.envelope import Envelope
+from sentry_sdk.transport import Transport
 
+from config import telemetry
 from config.telemetry import scrub
 from evolution.models import EvolutionJob
 from evolution.worker import run_evolution, tracing
@@ -96,6 +100,32 @@ def test_an_event_for_sentry_keeps_types_places_and_ids_only() -> None:
     assert CANARY not in json.dumps(kept)
     assert kept["exception"]["values"][0]["type"] == "DataError"
     assert kept["request"] == {"method": "POST"}
+
+
+class Posted(Transport):
+    """The network's edge: what would have gone to Sentry."""
+
+    items: ClassVar[list[str | None]] = []
+
+    def capture_envelope(self, envelope: Envelope) -> None:
+        self.items.extend(item.type for item in envelope.items)
+
+
+def test_no_caller_can_ask_for_a_trace_to_sentry(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """A header `sentry-trace: …-1` counts for more than a rate of 0."""
+    settings.SENTRY_DSN = "https://key@sentry.example/1"
+    given: dict[str, Any] = {"transport": Posted, "default_integrations": False}
+    monkeypatch.setattr(sentry_sdk, "init", lambda **options: given.update(options))
+    telemetry._start_sentry()
+    given.pop("send_default_pii")  # says at the start that it is deprecated
+    with sentry_sdk.isolation_scope() as scope:
+        scope.set_client(sentry_sdk.Client(**given))
+        header = {"sentry-trace": f"{'a' * 32}-{'b' * 16}-1"}
+        with sentry_sdk.start_transaction(sentry_sdk.continue_trace(header, name=CANARY)):
+            pass
+    assert Posted.items == []
 
 
 def test_nothing_is_sent_where_no_address_is_set() -> None:

@@ -37,7 +37,7 @@ def common_pages() -> list[str]:
         *("/connect", "/connect?client=claude-ai"),
         *("/activity", "/activity?what=keys&who=me", "/activity?who=staff"),
         *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
-        *("/settings", "/settings/email", "/settings/password", "/settings/sessions"),
+        *("/settings", "/settings/password", "/settings/sessions"),
         *("/settings/second-factor", "/settings/second-factor/passkeys", "/settings/confirm"),
     ]
 

@@ -1,16 +1,20 @@
 """The pages of one's own account: settings, second factor, letters."""
 
+import json
 import re
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
 from django.core import mail
 from django.test import Client
 from pytest_django import Settings
 
+from accounts.errors import NotAuthenticated
 from accounts.models import AuditEntry, LlmKey, User
+from accounts.tokens import issue_tokens, user_for_access_token
 from accounts.urls import pages
 from tests.accounts.factors import code_of, recovery_codes, set_up_app
 from tests.factories import PASSWORD
@@ -209,10 +213,33 @@ def test_an_account_is_exported_and_deleted(fresh: Client, alice: User) -> None:
 
 
 def test_exporting_and_deleting_ask_who_is_there(owner: Client, alice: User) -> None:
-    for address in ("/settings/export", "/settings/delete", "/settings/llm-key"):
-        asked = owner.post(address, {"email": alice.email})
-        assert asked["Location"].startswith("/settings/confirm"), address
+    for page in ("export", "delete", "llm-key", "email"):
+        asked = owner.post(f"/settings/{page}", {"email": alice.email})
+        assert asked["Location"].startswith("/settings/confirm"), page
     assert User.objects.filter(pk=alice.pk).exists()
+
+
+def test_a_key_that_is_sent_too_late_is_kept_nowhere(owner: Client) -> None:
+    asked = owner.post("/settings/llm-key", {"api_key": "sk-canary-0123456789"})
+    kept = [row.get_decoded() for row in Session.objects.all()]
+    assert "sk-canary" not in json.dumps(kept)
+    done = owner.post(asked["Location"], {"password": PASSWORD})
+    assert done["Location"] == "/settings/llm-key"
+    assert not LlmKey.objects.exists()
+
+
+def test_a_new_second_factor_ends_the_sessions_without_it(
+    fresh: Client, alice: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    other, tokens = Client(), issue_tokens(user=alice)
+    other.post("/login", credentials(alice))
+    page = fresh.get("/settings/second-factor/app").content.decode()
+    secret = re.findall(r'<code class="secret">(\w+)</code>', page)[0]
+    with django_capture_on_commit_callbacks(execute=True):
+        fresh.post("/settings/second-factor/app", {"code": code_of(secret)})
+    assert (fresh.get("/keys").status_code, other.get("/keys").status_code) == (200, 302)
+    with pytest.raises(NotAuthenticated):
+        user_for_access_token(tokens.access)
 
 
 def test_every_page_of_an_account_is_for_who_is_logged_in(client: Client, db: None) -> None:

@@ -97,6 +97,13 @@ def test_a_person_may_mend_the_text_first(held: HeldText, alice: User) -> None:
     assert "helper.example" not in agent_text(held.playbook)
 
 
+def test_a_mended_text_approves_nothing_but_the_mended_wording(held: HeldText, alice: User) -> None:
+    approve_held_text(held=held, by=Principal.of(alice), content="Look at the notes.")
+    (delta,) = evolve(held.playbook, RISKY).deltas
+    assert delta.status != "applied"
+    assert "helper.example" not in agent_text(held.playbook)
+
+
 def test_a_declined_text_is_never_proposed_again(held: HeldText, alice: User) -> None:
     decline_held_text(held=held, by=Principal.of(alice))
     (delta,) = evolve(held.playbook, RISKY).deltas
@@ -144,9 +151,7 @@ def test_a_credential_waits_whatever_the_playbook_says(playbook: Playbook) -> No
     assert delta.reason_code == "held_credential"
 
 
-def test_one_source_teaches_only_so_much_in_a_day(
-    playbook: Playbook, settings: Settings
-) -> None:
+def test_one_source_teaches_only_so_much_in_a_day(playbook: Playbook, settings: Settings) -> None:
     settings.SOURCE_CHANGES_PER_DAY = 2
     texts = ("Name the unit of each column.", "Count rows before a join.", "Sort before a diff.")
     codes = [delta.reason_code for delta in evolve(playbook, *texts).deltas]
