@@ -13,7 +13,7 @@ from evolution.clock import database_now
 from evolution.models import WorkerBeat
 
 SILENT_AFTER = timedelta(seconds=60)
-"""The watchdog sends a canary every 10 s and restarts a group that is silent for 45 s."""
+"""The watchdog sends a canary every 5 s and restarts a group that is silent for 45 s."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evolution.models import EvolutionJob, Outcome  # noqa: F401 - used in quotes
 
 STUCK_AFTER = timedelta(minutes=5)
-"""A sweep every 10 s finds what a dead worker left: what is this late needs a person."""
+"""A sweep every 5 s finds what a dead worker left: what is this late needs a person."""
 JOB_STATES = (
     ("stuck", "stuck"),
     ("queue", "in the queue"),
