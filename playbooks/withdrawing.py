@@ -1,6 +1,6 @@
 """Taking back what some outcomes taught, wherever later versions carried it (RELIABILITY R7)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from django.db import transaction
@@ -9,9 +9,8 @@ from accounts.audit import record
 from accounts.scopes import Principal
 from playbooks.document import normal_text, number_of
 from playbooks.models import Delta, Playbook, Version, Vote
-from playbooks.operations import Record
 from playbooks.publishing import publish
-from playbooks.rows import load, lock_playbook, record_of, refuse_fixed
+from playbooks.rows import load, lock_playbook, refuse_fixed
 from playbooks.state import RETIRED, BulletState, Snapshot, State, closure, merged_ids, recounted
 from playbooks.transitions import become
 
@@ -53,7 +52,7 @@ def withdraw_outcomes(
         dropped, _ = votes.delete()
         loaded = load(playbook)
         past = Past(loaded.state, frozenset(outcome_ids), include_mixed)
-        past.read(map(record_of_job, _applied(playbook)))
+        past.read(_steps(playbook))
         result = become(loaded.state, past.wanted(), reason="Its source was taken back.")
         version = None
         if dry_run:
@@ -77,17 +76,24 @@ def withdraw_outcomes(
 class Step:
     """One applied operation of the past; `by_machine`: an evolution made it."""
 
-    record: Record
+    bullet_id: str
+    before: Snapshot | None
+    after: Snapshot | None
+    outcome_ids: frozenset[str]
     by_machine: bool
 
 
-def record_of_job(delta: Delta) -> Step:
-    return Step(record_of(delta), delta.job_id is not None)
+def _steps(playbook: Playbook) -> Iterator[Step]:
+    """Every operation that changed more than counters, oldest first.
 
-
-def _applied(playbook: Playbook) -> Iterable[Delta]:
-    rows = playbook.deltas.applied().exclude(version=None)
-    return rows.order_by("version__number", "index").iterator()
+    Tags are left out: there are many, and the votes themselves are gone already. Plain values:
+    thousands of rows as objects would take a second.
+    """
+    rows = playbook.deltas.applied().exclude(version=None).exclude(type=Delta.Type.TAG)
+    columns = ("bullet_public_id", "before", "after", "outcome_ids", "job_id")
+    ordered = rows.order_by("version__number", "index").values_list(*columns)
+    for name, before, after, outcomes, job in ordered.iterator():
+        yield Step(name, before, after, frozenset(outcomes), job is not None)
 
 
 class Past:
@@ -104,7 +110,7 @@ class Past:
             self._read(step)
 
     def _read(self, step: Step) -> None:
-        name, before, after = step.record.bullet_id, step.record.before, step.record.after
+        name, before, after = step.bullet_id, step.before, step.after
         if after is None:
             return
         if self._is_tainted(step):
@@ -122,15 +128,15 @@ class Past:
 
     def _is_tainted(self, step: Step) -> bool:
         """Whether a machine did it because of these outcomes, and of no others unless mixed."""
-        taught = set(step.record.outcome_ids)
-        if step.record.before is None:
-            bullet = self.state.bullets.get(step.record.bullet_id)
-            taught |= set(bullet.sources) if bullet else set()
-        if not step.by_machine or step.record.type == "TAG" or not taught & self.outcomes:
+        taught = step.outcome_ids
+        if step.before is None:
+            bullet = self.state.bullets.get(step.bullet_id)
+            taught |= frozenset(bullet.sources if bullet else ())
+        if not step.by_machine or not taught & self.outcomes:
             return False
         if taught <= self.outcomes or self.include_mixed:
             return True
-        self.kept.add(step.record.bullet_id)
+        self.kept.add(step.bullet_id)
         return False
 
     def wanted(self) -> dict[str, BulletState]:
