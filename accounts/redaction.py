@@ -11,8 +11,8 @@ from accounts.keys import KEY_PATTERN
 OURS = "[API key removed]"
 THEIRS = "[credential removed]"
 BLOCK = re.compile(
-    r"-----BEGIN (?:[A-Z]{1,20} ){0,3}PRIVATE KEY-----[^-]{0,8000}"
-    r"(?:-----END (?:[A-Z]{1,20} ){0,3}PRIVATE KEY-----)?"
+    r"-----BEGIN (?:[A-Z]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S]){0,8000}"
+    r"(?:-----END (?:[A-Z]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
 )
 KNOWN = re.compile(
     "|".join(
@@ -31,15 +31,22 @@ KNOWN = re.compile(
             r"\bxox[abeoprs]-[0-9A-Za-z-]{10,200}",  # Slack
             r"\bhf_[0-9A-Za-z]{30,60}",  # Hugging Face
             r"\bnpm_[0-9A-Za-z]{36}\b",
+            r"\bxapp-[0-9A-Za-z-]{10,200}",
+            r"\bSG\.[0-9A-Za-z_-]{16,32}\.[0-9A-Za-z_-]{30,64}",  # SendGrid
             r"\bpypi-[0-9A-Za-z_-]{50,300}",
             # JSON web tokens
             r"\beyJ[0-9A-Za-z_-]{10,2000}\.eyJ[0-9A-Za-z_-]{10,4000}\.[0-9A-Za-z_-]{20,1000}",
         )
     )
 )
+# Known by what stands before: a name and password in an address, AWS's secret by its name.
+PLACED = re.compile(
+    r"(?<=://)[^\s/:@]{0,100}:[^\s/@]{1,200}@"
+    r"|(?i:(?<=secret_access_key)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)[0-9A-Za-z/+]{40}(?![0-9A-Za-z/+])"
+)
 
 
 def redact(text: str) -> str:
     """The text with our keys and tokens, and the well-known forms of others', blanked out."""
     text = KEY_PATTERN.sub(OURS, text)
-    return KNOWN.sub(THEIRS, BLOCK.sub(THEIRS, text))
+    return KNOWN.sub(THEIRS, PLACED.sub(THEIRS, BLOCK.sub(THEIRS, text)))

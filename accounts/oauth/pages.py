@@ -54,7 +54,10 @@ def authorize(request: HttpRequest) -> HttpResponseBase:
     try:
         wanted = read_wanted(request)
     except Declined as declined:
-        return send_to(declined.location)
+        # Anybody may register an address: ours must not lead a passer-by on to it.
+        if request.user.is_authenticated or is_loopback(declined.location):
+            return send_to(declined.location)
+        return redirect_to_login(request.get_full_path())
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
     if request.POST.get("answer") == "deny":

@@ -22,6 +22,15 @@ FORMS = [
     *("xoxb-1234567890-abcdef", "hf_" + "a" * 34, "npm_" + "a" * 36, "pypi-" + "a" * 60),
     "eyJ" + "a" * 20 + ".eyJ" + "b" * 40 + "." + "c" * 43,
     "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+    *("SG." + "a" * 22 + "." + "b" * 43, "xapp-1-A0-1-" + "a" * 20),
+]
+# Only these give them away: what stands before, and what is still there after.
+PLACES = [
+    ("postgres://{}/ace", "alice:s3cret@"),
+    ("AWS_SECRET_ACCESS_KEY={}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+    ('aws_secret_access_key = "{}"', "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-1\n\n{}", "MIIEkey"),
+    ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{}", "lQVYBGkey"),
 ]
 
 
@@ -30,6 +39,11 @@ def test_a_credential_is_blanked_wherever_it_stands(form: str) -> None:
     for text in (form, f"KEY={form}", f'{{"key": "{form}"}}', f"a\n{form}\nb"):
         assert form not in redact(text), text
         assert "removed]" in redact(text)
+
+
+@pytest.mark.parametrize(("around", "secret"), PLACES)
+def test_a_secret_is_blanked_where_its_place_says_what_it_is(around: str, secret: str) -> None:
+    assert secret not in redact(around.format(secret))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +63,9 @@ def test_prose_is_left_alone(text: str) -> None:
 
 
 def test_no_text_makes_it_slow() -> None:
-    hard = [part * 3000 for part in ("sk-", "eyJ", "-----BEGIN ", "eyJa.", "AKIA", "xoxb-")]
+    hard = [
+        part * 3000 for part in ("sk-", "eyJ", "-----BEGIN ", "a://b:", "eyJa.", "AKIA", "xoxb-")
+    ]
     began = time.perf_counter()
     for text in hard:
         redact(text)

@@ -66,6 +66,16 @@ def test_a_later_and_narrower_consent_narrows_earlier_tokens(app: App) -> None:
     assert app.refresh(first["refresh_token"]).json()["scope"] == "read"
 
 
+def test_nobody_is_sent_on_to_an_app_before_they_logged_in(app: App) -> None:
+    """Anybody may register a redirect: our address must not lead a passer-by there."""
+    uri = "https://elsewhere.example/x"
+    client_id = register(redirect_uris=[uri]).json()["client_id"]
+    address = app.address(client_id=client_id, redirect_uri=uri, response_type="token")
+    answer = browser().get(address)
+    assert app.browser.get(address)["Location"].startswith(uri)
+    assert answer["Location"].startswith("/login?next=/oauth/authorize")
+
+
 @pytest.mark.parametrize("kind", ["token", "id_token", "code token", "nonsense", None])
 def test_there_is_no_other_grant_than_the_code(app: App, kind: str | None) -> None:
     assert error_of(app, response_type=kind) in {
