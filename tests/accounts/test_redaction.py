@@ -34,7 +34,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("form", [*FORMS, mint().token])
+@pytest.mark.parametrize("form", [*FORMS, mint().token], ids=range(len(FORMS) + 1))
 def test_a_credential_is_blanked_wherever_it_stands(form: str) -> None:
     for text in (form, f"KEY={form}", f'{{"key": "{form}"}}', f"a\n{form}\nb"):
         assert form not in redact(text), text
