@@ -54,7 +54,9 @@ class PlaybookPut(NamedIn):
         help_text="Hours after which a pending outcome starts one; 0: never; null: the server's.",
     )
     review_policy = serializers.ChoiceField(
-        choices=ReviewPolicy.choices, default="risky", help_text="Which machine-made texts wait."
+        choices=ReviewPolicy.choices,
+        required=False,
+        help_text="Which machine-made texts wait; left out, it stays. Not for API keys to change.",
     )
     status = serializers.ChoiceField(
         choices=Playbook.Status.choices, required=False, help_text="`active` restores."

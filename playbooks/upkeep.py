@@ -7,7 +7,7 @@ from django.db import transaction
 
 from accounts.audit import record
 from accounts.errors import Invalid
-from accounts.scopes import Principal
+from accounts.scopes import Principal, Scope
 from playbooks.held import ReviewPolicy
 from playbooks.models import Playbook
 from playbooks.naming import check_number, clean_description, clean_name
@@ -37,7 +37,10 @@ def update_playbook(
     time_threshold_hours: int | Keep | None = KEEP,
     review_policy: str | None = None,
 ) -> Playbook:
-    """The given settings apply from now on; a threshold of None is the operator's default."""
+    """The given settings apply from now on; a threshold of None is the operator's default.
+
+    Raises Invalid, and Forbidden when a key changes what waits for review: that is a person's.
+    """
     given: dict[str, Any] = {}
     if name is not None:
         given["name"] = clean_name(name)
@@ -55,7 +58,7 @@ def update_playbook(
             "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
         )
     if review_policy is not None:
-        given["review_policy"] = _clean_policy(review_policy)
+        given["review_policy"] = _clean_policy(review_policy, playbook, by)
     for field, value in given.items():
         setattr(playbook, field, value)
     with transaction.atomic():
@@ -83,10 +86,12 @@ def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
     return playbook
 
 
-def _clean_policy(policy: str) -> str:
+def _clean_policy(policy: str, playbook: Playbook, by: Principal) -> str:
     if policy not in ReviewPolicy.values:
         known = ", ".join(ReviewPolicy.values)
         raise Invalid.field("review_policy", f"Choose one of: {known}.")
+    if policy != playbook.review_policy:
+        by.require(Scope.ACCOUNT)
     return policy
 
 

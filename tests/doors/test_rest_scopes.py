@@ -7,6 +7,7 @@ from rest_framework.response import Response
 from accounts.models import User
 from accounts.rest import Door
 from accounts.scopes import KEY_SCOPES, Scope
+from playbooks.models import Playbook
 from tests.doors.rest_routes import PROTECTED, ROUTES, Route, World, served
 from tests.rest import Rest
 
@@ -62,3 +63,15 @@ def test_a_key_with_just_this_scope_is_let_in(world: World, alice: User, route: 
     assert route.scope is not None
     answer = Rest.key(alice, route.scope).send(route.method, world.path(route), route.body)
     assert answer.status_code in {200, 201, 202, 204, 409}
+
+
+@pytest.mark.parametrize("verb", ["patch", "put"])
+def test_no_key_says_what_waits_for_review(playbook: Playbook, alice: User, verb: str) -> None:
+    """An agent that may write must not open the door to what agents teach."""
+    path, body = f"/playbooks/{playbook.pk}", {"name": "Mine", "review_policy": "none"}
+    refused = getattr(Rest.key(alice), verb)(path, body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "insufficient_scope")
+    assert getattr(Rest.of(alice), verb)(path, {**body, "review_policy": "all"}).status_code == 200
+    assert getattr(Rest.key(alice), verb)(path, {"name": "Yours"}).status_code == 200
+    playbook.refresh_from_db()
+    assert (playbook.name, playbook.review_policy) == ("Yours", "all")
