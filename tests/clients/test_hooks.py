@@ -268,3 +268,23 @@ def test_the_manifests_agree() -> None:
     # Codex allows the end of a session 3 s.
     assert all(h["timeout"] <= 8 for groups in hooks.values() for g in groups for h in g["hooks"])
     assert hooks["SessionEnd"][0]["hooks"][0]["timeout"] <= 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("FOO_TOKEN='s3cret words'", "deploy --token s3cret", "postgres://bob:s3cret@db/x"),
+        *("ace_oat_s3cret", "glpat-s3cretxxxx", '{"api_key": "s3cret"}', "Bearer s3cret"),
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\ns3cret",
+    ],
+)
+def test_no_secret_of_a_command_is_reported(text: str) -> None:
+    assert "s3cret" not in transcripts.mask(text)
+
+
+@pytest.mark.parametrize("part", ["a-", "token", "-eyJ", "x://a:", "sk-", "'token=", " -----BEGIN"])
+def test_no_text_keeps_a_session_from_ending(part: str) -> None:
+    """A quadratic pattern took 16 s for 30,000 characters; a hook has 2 s."""
+    began = time.process_time()
+    transcripts.mask(part * (30_000 // len(part)))
+    assert time.process_time() - began < 0.5

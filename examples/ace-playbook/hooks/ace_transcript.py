@@ -18,10 +18,15 @@ MAX_LINE = 200
 MAX_FILE = 50 * 1024 * 1024
 RUNS = {"Bash", "exec_command", "shell", "local_shell", "shell_command"}
 CITED = re.compile(r"\b[a-z]{2,8}-\d{5,7}\b")
+# Every part is bounded: a long text without a space must not take longer than a session's end.
 SECRET = re.compile(
-    r"ace_live_\w+|\b(?:sk|pk|rk)[-_][\w-]{8,}|\bgh[pousr]_\w{8,}|\bgithub_pat_\w+|\bAKIA\w{12,}"
-    r"|\bxox[a-z]-[\w-]+|\beyJ[\w-]+\.[\w-]+\.[\w-]+|-----BEGIN[^-]*KEY-----[\s\S]*"
-    r"|(?i:\bbearer\s+|\b[\w-]*(?:password|passwd|secret|token|api_?key)[\w-]*[\"']?\s*[=:]\s*)\S+"
+    r"ace_live_\w+|ace_o[ar]t_[\w-]+|\b(?:sk|pk|rk)[-_][\w-]{8,}|\bgh[pousr]_\w{8,}|\bgithub_pat_\w+"
+    r"|\bglpat-[\w-]{8,}|\bhf_\w{8,}|\bAIza[\w-]{8,}|\bAKIA\w{12,}|\bxox[a-z]-[\w-]+"
+    r"|\beyJ[\w-]{1,2000}\.[\w-]{1,4000}\.[\w-]+|-----BEGIN[^-]{0,40}KEY(?: BLOCK)?-----[\s\S]*"
+    r"|(?<=://)[^\s/:@]{0,100}:[^\s/@]{1,200}(?=@)"
+    r"|(?i:\bbearer\s{1,8}|--(?:password|secret|token|api-?key)[ ]"
+    r"|(?:password|passwd|secret|token|api_?key)[\w-]{0,64}[\"']?\s{0,8}[=:]\s{0,8})"
+    r"(?:'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\S+)"
 )
 
 
