@@ -33,7 +33,9 @@ class AuthenticatorAdmin(MachineRows):
     exclude = ("data",)
     actions = ("remove",)
 
-    @admin.action(description="Remove all factors of these people (lost device)")
+    @admin.action(
+        description="Remove all factors of these people (lost device)", permissions=["change"]
+    )
     def remove(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         who = principal_of(request)
         act_on(
@@ -59,7 +61,7 @@ class UserSessionAdmin(MachineRows):
     def program(self, session: Any) -> str:
         return str(session.user_agent)[:80]
 
-    @admin.action(description="Log these people out everywhere")
+    @admin.action(description="Log these people out everywhere", permissions=["change"])
     def end(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         who = principal_of(request)
         act_on(

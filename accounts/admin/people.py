@@ -166,7 +166,9 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
         found = ((list_address(model, q=user.email), text) for text, model in LINKS)
         return format_html_join(" · ", '<a href="{}">{}</a>', found)
 
-    @admin.action(description="Disable: refuse their logins, keys and tokens at once")
+    @admin.action(
+        description="Disable: refuse their logins, keys and tokens at once", permissions=["change"]
+    )
     def disable(self, request: HttpRequest, rows: QuerySet[User]) -> None:
         who = principal_of(request)
         act_on(
@@ -177,7 +179,7 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
             many="people disabled",
         )
 
-    @admin.action(description="Enable again")
+    @admin.action(description="Enable again", permissions=["change"])
     def enable(self, request: HttpRequest, rows: QuerySet[User]) -> None:
         who = principal_of(request)
         act_on(
@@ -188,7 +190,7 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
             many="people enabled",
         )
 
-    @admin.action(description="Delete for good, at their wish…")
+    @admin.action(description="Delete for good, at their wish…", permissions=["change"])
     def erase(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
         if "apply" not in request.POST:
             context = self.admin_site.each_context(request) | {
@@ -211,11 +213,11 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
         )
         return None
 
-    @admin.action(description="Require a second factor")
+    @admin.action(description="Require a second factor", permissions=["change"])
     def require_second_factor(self, request: HttpRequest, rows: QuerySet[User]) -> None:
         self._require(request, rows, required=True)
 
-    @admin.action(description="Stop requiring a second factor")
+    @admin.action(description="Stop requiring a second factor", permissions=["change"])
     def stop_requiring_second_factor(self, request: HttpRequest, rows: QuerySet[User]) -> None:
         self._require(request, rows, required=False)
 

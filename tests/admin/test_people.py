@@ -2,6 +2,7 @@
 
 import pytest
 from allauth.mfa.models import Authenticator
+from django.contrib.admin import site
 from django.contrib.auth.models import Permission
 
 from accounts.errors import Conflict, Forbidden
@@ -51,6 +52,24 @@ def test_an_account_is_deleted_at_its_owners_wish(desk: Desk, world: World) -> N
     entry = AuditEntry.objects.get(action="delete_account")
     assert (entry.actor, entry.owner_id) == ("staff@example.org", world.owner.pk)
     assert "alice" not in str(list(AuditEntry.objects.values()))
+
+
+@pytest.mark.parametrize("action", ["disable", "erase", "stop_requiring_second_factor"])
+def test_who_may_only_look_at_people_does_nothing_to_them(alice: User, action: str) -> None:
+    looker = make_user("looker@example.org", is_staff=True)
+    looker.user_permissions.set(Permission.objects.filter(codename="view_user"))
+    User.objects.filter(pk=alice.pk).update(second_factor_required=True)
+    sent = {"action": action, "_selected_action": str(alice.pk), "apply": "Yes"}
+    client_of(looker).post("/admin/accounts/user/", sent)
+    assert refresh(alice).is_active
+    assert refresh(alice).second_factor_required
+
+
+def test_every_action_of_the_admin_asks_for_more_than_looking() -> None:
+    """Django offers an action that names no permission to whoever may see the list."""
+    for model, admin in site._registry.items():
+        for action, *_ in admin._get_base_actions():
+            assert getattr(action, "allowed_permissions", None), (model, action)
 
 
 def test_nobody_disables_their_own_account(staff: User) -> None:
