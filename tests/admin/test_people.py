@@ -68,7 +68,7 @@ def test_who_may_only_look_at_people_does_nothing_to_them(alice: User, action: s
 def test_every_action_of_the_admin_asks_for_more_than_looking() -> None:
     """Django offers an action that names no permission to whoever may see the list."""
     for model, admin in site._registry.items():
-        for action, *_ in admin._get_base_actions():
+        for action, *_ in admin._get_base_actions():  # type: ignore[attr-defined]  # not in its stubs
             assert getattr(action, "allowed_permissions", None), (model, action)
 
 
