@@ -22,7 +22,7 @@ from accounts.scopes import Scope
 
 NEXT = {
     False: "You can log in now. If you had an account, its password is unchanged.",
-    True: "Look into the inbox of this address: the letter there says how to go on.",
+    True: "Look into the inbox of this address: our e-mail there says how to go on.",
 }
 
 

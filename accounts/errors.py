@@ -52,7 +52,7 @@ class WrongCredentials(NotAuthenticated):
         AceError.__init__(
             self,
             "No account has this e-mail and password. Check both; a new account has to be "
-            "confirmed first, by the link in its letter.",
+            "confirmed first, by the link that we e-mailed.",
         )
 
 

@@ -60,6 +60,12 @@ class LogInForm(PageForm):
         strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
     )
 
+    def begin_with(self, email: str) -> None:
+        """The address is filled in, and typing goes to the password."""
+        self.initial["email"] = email
+        del self.fields["email"].widget.attrs["autofocus"]
+        self.fields["password"].widget.attrs["autofocus"] = True
+
 
 class RegisterForm(PageForm):
     email = forms.EmailField(

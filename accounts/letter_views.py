@@ -39,7 +39,7 @@ def request_reset(request: HttpRequest) -> HttpResponse:
         services.request_password_reset, address=client_address(request), site=site_of(request)
     )
     if form.is_valid():
-        messages.success(request, "A letter is on its way. Its link is good for three hours.")
+        messages.success(request, "An e-mail is on its way. Its link is good for three hours.")
         return redirect("accounts:log_in")
     return render(request, "accounts/reset.html", {"form": form}, status=form.status)
 

@@ -65,7 +65,7 @@ def change_email(request: UserRequest) -> HttpResponse:
     form = EmailForm(request.POST or None)
     form.send(services.request_email_change, user=request.user, site=site_of(request))
     if form.is_valid():
-        messages.success(request, "A letter is on its way to the new address. Its link ends this.")
+        messages.success(request, "An e-mail is on its way. The link in it makes the change.")
         return redirect("accounts:settings")
     return render(request, "accounts/settings_email.html", {"form": form}, status=form.status)
 
@@ -74,7 +74,7 @@ def change_email(request: UserRequest) -> HttpResponse:
 @require_POST
 def resend_verification(request: UserRequest) -> HttpResponse:
     services.resend_verification(user=request.user, site=site_of(request))
-    messages.success(request, "Another letter is on its way.")
+    messages.success(request, "Another e-mail is on its way.")
     return redirect("accounts:settings")
 
 

@@ -16,10 +16,11 @@ from accounts.errors import WrongCredentials
 from accounts.forms import LogInForm, RegisterForm
 from accounts.http import client_address, site_of, source_of
 
+JUST_REGISTERED = "just_registered"
 NEXT = {
     "none": "Registered. Log in with your e-mail and password.",
-    "optional": "Registered. Log in; a letter asks you to confirm your e-mail when you like.",
-    "mandatory": "Look into your inbox: the letter there says how to go on.",
+    "optional": "Registered. Log in now; an e-mail asks you to confirm your address when you like.",
+    "mandatory": "Look into your inbox: our e-mail there says how to go on.",
 }
 
 
@@ -28,6 +29,8 @@ NEXT = {
 def log_in(request: HttpRequest) -> HttpResponse:
     """E-mail and password; then allauth asks for the second factor of those who have one."""
     form = LogInForm(request.POST or None)
+    if email := request.session.pop(JUST_REGISTERED, ""):
+        form.begin_with(email)
     source = source_of(request, request.POST.get("email", ""))
     try:
         user = form.send(services.check_password, source=source, site=site_of(request))
@@ -47,6 +50,7 @@ def register(request: HttpRequest) -> HttpResponse:
     form.send(services.register_user, address=client_address(request), site=site_of(request))
     if form.is_valid():
         messages.success(request, NEXT[settings.EMAIL_VERIFICATION])
+        request.session[JUST_REGISTERED] = form.cleaned_data["email"]
         return redirect("accounts:log_in")
     return render(request, "accounts/register.html", {"form": form}, status=form.status)
 

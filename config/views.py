@@ -51,7 +51,7 @@ def start(request: UserRequest) -> HttpResponse:
 @require_POST
 def dismiss_start(request: UserRequest) -> HttpResponse:
     leave_start(user=request.user, how="dismissed")
-    messages.info(request, "The first steps are put away. They stay at /start.")
+    messages.info(request, "The first steps are hidden. “Go to” finds them again.")
     return redirect("playbooks:list")
 
 

@@ -16,7 +16,7 @@ STATES = (
     ("partial", "Partial"),
     ("set_aside", "Set aside"),
 )
-SIGNALS = (("", "Any"), *((value, label.lower()) for value, label in Outcome.Signal.choices))
+SIGNALS = (("", "Any source"), *((value, label.lower()) for value, label in Outcome.Signal.choices))
 UNNAMED = "-"
 MOST_CLIENTS = 100
 LARGEST = 2_147_483_647
@@ -42,7 +42,7 @@ class OutcomeFilter(forms.Form):
         field = self.fields["client"]
         assert isinstance(field, forms.ChoiceField)  # noqa: S101 - narrows the type
         names = [(name, name) for name in clients]
-        field.choices = [("", "Any"), *names, (UNNAMED, "by hand, or not named")]
+        field.choices = [("", "Any program"), *names, (UNNAMED, "by hand, or not named")]
         self.is_valid()
 
     def chosen(self, name: str) -> Any:

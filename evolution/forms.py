@@ -8,6 +8,17 @@ from django import forms
 from accounts.forms import PageForm
 from evolution.models import Outcome
 
+ENDINGS = (
+    (Outcome.Status.SUCCESS, "Success"),
+    (Outcome.Status.PARTIAL, "Partly"),
+    (Outcome.Status.FAILURE, "Failure"),
+)
+SIGNALS = (
+    (Outcome.Signal.HUMAN, "A person judged it"),
+    (Outcome.Signal.TEST, "Tests showed it"),
+    (Outcome.Signal.GROUND_TRUTH, "The right answer is known"),
+    (Outcome.Signal.SELF_REPORT, "The agent said so"),
+)
 MONO = {"class": "mono", "rows": 8, "spellcheck": "false"}
 
 
@@ -15,9 +26,7 @@ class ReportForm(PageForm):
     """An outcome recorded by hand; sizes and ids are judged by the service."""
 
     task_description = forms.CharField(label="The task", widget=forms.Textarea(attrs={"rows": 3}))
-    outcome = forms.ChoiceField(
-        label="How it ended", choices=Outcome.Status.choices, widget=forms.RadioSelect
-    )
+    outcome = forms.ChoiceField(label="How it ended", choices=ENDINGS, widget=forms.RadioSelect)
     notes = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 4}),
@@ -30,14 +39,14 @@ class ReportForm(PageForm):
         help_text="Ids such as str-00001, with commas or spaces between them.",
     )
     reasoning_trace = forms.CharField(
-        label="Trace",
+        label="What the agent did",
         required=False,
         widget=forms.Textarea(attrs=MONO),
-        help_text="What the agent did, as plain text; at most 10 KB.",
+        help_text="Its trace or log, as plain text; at most 10 KB.",
     )
     signal = forms.ChoiceField(
         label="How you know",
-        choices=Outcome.Signal.choices,
+        choices=SIGNALS,
         initial=Outcome.Signal.HUMAN,
     )
 

@@ -27,9 +27,32 @@ def ago(at: datetime) -> str:
     for name, length in STEPS:
         count = int(abs(seconds) // length)
         if count:
+            if seconds < 0:  # 90 days less a moment are three months
+                count = round(-seconds / length)
             text = f"{count} {name}{'s' if count > 1 else ''}"
             return f"{text} ago" if seconds > 0 else f"in {text}"
     return "just now" if seconds >= 0 else "in a moment"
+
+
+# The first that is in the name counts: Edge and Opera also say Chrome, and all of them Safari.
+BROWSERS = (
+    *(("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox", "Firefox"), ("FxiOS", "Firefox")),
+    *(("Chrome", "Chrome"), ("CriOS", "Chrome"), ("Safari", "Safari")),
+)
+SYSTEMS = (
+    *(("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows")),
+    *(("Mac OS", "macOS"), ("CrOS", "ChromeOS"), ("Linux", "Linux")),
+)
+
+
+@register.filter
+def browser_name(user_agent: str) -> str:
+    """“Firefox on Windows”; of one that we do not know, what it calls itself."""
+    browser = next((name for sign, name in BROWSERS if sign in user_agent), "")
+    system = next((name for sign, name in SYSTEMS if sign in user_agent), "")
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or user_agent[:80] or "An unnamed browser"
 
 
 @register.filter(name="undo_address")

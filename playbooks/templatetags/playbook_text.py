@@ -84,12 +84,15 @@ def change_text(change: Change) -> str:
     return DONE.get(change.type, change.type)
 
 
+VOTERS = {"rules": "fixed rules", "reflector": "the model"}
+
+
 @register.filter
 def source_text(source: str, user: User) -> str:
     """Who cast a vote: `user:<id>` is a person, the rest are the engine's parts."""
     if source == f"user:{user.pk}":
         return "you"
-    return "a person" if source.startswith("user:") else source
+    return "a person" if source.startswith("user:") else VOTERS.get(source, source)
 
 
 @register.filter

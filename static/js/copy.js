@@ -1,9 +1,10 @@
-/* Buttons that copy: <button data-copy="id of the text">. */
+/* Buttons that copy: <button data-copy="id of the text">, with data-before and data-after around it. */
 
 const announcer = document.getElementById("announcer");
 
 async function copy(button) {
-  const text = document.getElementById(button.dataset.copy).textContent;
+  const { copy: id, before = "", after = "" } = button.dataset;
+  const text = before + document.getElementById(id).textContent + after;
   const label = button.innerHTML;
   try {
     await navigator.clipboard.writeText(text);

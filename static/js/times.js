@@ -9,8 +9,10 @@ const brief = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
 function ago(at) {
   const seconds = (Date.now() - at) / 1000;
   for (const [name, length] of STEPS) {
-    const count = Math.floor(Math.abs(seconds) / length);
-    if (!count) continue;
+    const whole = Math.floor(Math.abs(seconds) / length);
+    if (!whole) continue;
+    // A time to come is rounded: 90 days less a moment are three months.
+    const count = seconds > 0 ? whole : Math.round(-seconds / length);
     const text = `${count} ${name}${count > 1 ? "s" : ""}`;
     return seconds > 0 ? `${text} ago` : `in ${text}`;
   }

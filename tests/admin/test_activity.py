@@ -24,10 +24,10 @@ def text(client: Client, **query: str) -> str:
 def test_the_owner_reads_what_was_done(owner: Client, playbook: Playbook, alice: User) -> None:
     key, _ = make_key(alice)
     page = text(owner)
-    assert "Import playbook" in page
+    assert "Imported playbook" in page
     assert "Fixing tests" in page
     assert playbook.get_absolute_url() in page
-    assert "Create API key" in page
+    assert "Created API key" in page
     assert f"prefix: {key.prefix}" in page
 
 
@@ -36,8 +36,8 @@ def test_what_staff_did_is_said_without_their_name(
 ) -> None:
     playbooks.archive_playbook(playbook=playbook, by=Principal.of(staff))
     page = text(owner, who="staff")
-    assert "Archive playbook" in page
-    assert "Import playbook" not in page
+    assert "Archived playbook" in page
+    assert "Imported playbook" not in page
     assert staff.email not in page
 
 
@@ -63,7 +63,7 @@ def test_filters_and_pages_leave_what_fits(owner: Client, alice: User) -> None:
     for _ in range(60):
         audit.record(action="log_in", by=alice, subject=alice)
     make_key(alice)
-    assert "Create API key" not in text(owner, what="account")
+    assert "Created API key" not in text(owner, what="account")
     assert "Log in" not in text(owner, what="keys", who="me")
     assert "Page 2 of 2" in text(owner, page="2")
     assert "Nothing fits this filter" in text(owner, who="key")

@@ -18,6 +18,12 @@ def test_registering_leads_to_the_login(client: Client, db: None) -> None:
     assert User.objects.get().email == "dora@example.org"
 
 
+def test_the_login_after_registering_knows_the_address_once(client: Client, db: None) -> None:
+    client.post("/register", {"email": "dora@example.org", "password": PASSWORD})
+    assert 'value="dora@example.org"' in client.get("/login").content.decode()
+    assert "dora@example.org" not in client.get("/login").content.decode()
+
+
 def test_a_weak_password_is_said_on_its_field(client: Client, db: None) -> None:
     response = client.post("/register", {"email": "dora@example.org", "password": "short"})
     assert response.status_code == 422

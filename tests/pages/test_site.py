@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from config.templatetags.site import ago
+from config.templatetags.site import ago, browser_name
 from tests.factories import make_playbook
 
 
@@ -39,10 +39,28 @@ def test_a_theme_leads_to_no_other_site_and_has_to_be_known(client: Client, db: 
         (timedelta(days=800), "2 years ago"),
         (-timedelta(seconds=5), "in a moment"),
         (-timedelta(days=90, hours=1), "in 3 months"),
+        (-timedelta(days=89, hours=23), "in 3 months"),
     ],
 )
 def test_times_are_said_in_words(before: timedelta, words: str) -> None:
     assert ago(timezone.now() - before) == words
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "words"),
+    [
+        (
+            "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0",
+            "Firefox on Linux",
+        ),
+        ("Mozilla/5.0 (Windows NT 10.0) Chrome/140.0 Safari/537.36 Edg/140.0", "Edge on Windows"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Safari/604.1", "Safari on iPhone"),
+        ("curl/8.5.0", "curl/8.5.0"),
+        ("", "An unnamed browser"),
+    ],
+)
+def test_a_browser_is_named_as_people_name_it(user_agent: str, words: str) -> None:
+    assert browser_name(user_agent) == words
 
 
 def test_the_palette_knows_ones_own_playbooks_only(

@@ -98,7 +98,8 @@ def test_putting_it_away_takes_a_form(owner: Client, client: Client) -> None:
 def test_a_starter_is_cloned_and_a_key_made_from_the_list(owner: Client, alice: User) -> None:
     load_starters()
     starter = owner.get("/start").context["starters"][0]
-    owner.post(f"/playbooks/{starter.pk}/clone")
+    cloned = owner.post(f"/playbooks/{starter.pk}/clone", {"from": "start"})
+    assert cloned["Location"] == "/start"
     once = owner.get("/start").context["once"]
     sent = {"name": "my agent", "scopes": ["read", "write"], "days": "90", "once": once}
     assert owner.post("/keys", sent).status_code == 201
