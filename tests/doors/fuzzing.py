@@ -51,7 +51,7 @@ def _walk(world: World, token: str, cases: int, first: int) -> int:
     schema = schemathesis.openapi.from_wsgi("/api/schema?format=json", application)
     found: list[Any] = list(schema.get_all_operations())
     operations = [one.ok() for one in found]
-    each = max(1, cases // len(operations))
+    each = -(-cases // len(operations))
     done = 0
     for number, operation in enumerate(operations):
         done += _send(operation, world, token, each, first + number)

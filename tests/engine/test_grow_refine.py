@@ -175,7 +175,9 @@ def test_e9_12_merges_alone_never_meet_the_collapse_guard(texts: list[str], gone
     numbered = document(*(f"{text} {n}" for n, text in enumerate(texts)), padding=False)
     leaving = {bullet.id for bullet in numbered.bullets[:gone]}
     refined = Kept(*[True] * 40).refine(numbered, touched=leaving, leaving=leaving)
-    short = [replace(op, content=f"{n:036d}") for n, op in enumerate(refined.operations)]
+    short = [
+        replace(op, content=f"{'merged ' * 4}{n:08d}") for n, op in enumerate(refined.operations)
+    ]
     before = applied(numbered, []).state
     after = applied(numbered, short).state
     assert not collapses(before, after)
