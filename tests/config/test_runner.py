@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests import postgres
-from tests.run import Run
+from tests.run import ON_POSTGRES, ON_SQLITE, Run
 
 REPORT = '<testsuites><testsuite tests="9" failures="1" errors="2" skipped="3"/></testsuites>'
 
@@ -65,3 +65,23 @@ def test_a_failed_step_fails_the_run(capfd: pytest.CaptureFixture[str]) -> None:
     run.step("slow", ["true"], {})
     assert run.close() == 1
     assert "Failed: quick." in capfd.readouterr().out
+
+
+def test_no_test_is_left_to_the_other_database_by_both() -> None:
+    tests = Path(__file__).parents[1]
+    left = {suite: {tests / name for name in suite} for suite in (ON_SQLITE, ON_POSTGRES)}
+    assert all(path.exists() for paths in left.values() for path in paths)
+    for path in left[ON_POSTGRES]:
+        assert not {path, *path.parents} & left[ON_SQLITE], path
+
+
+def test_without_a_postgresql_everything_runs_on_sqlite(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_here() -> None:
+        raise postgres.NoPostgres("no server programs found")
+
+    ran: list[tuple[str, tuple[str, ...]]] = []
+    monkeypatch.setattr("tests.run.postgres", none_here)
+    run = Run()
+    monkeypatch.setattr(run, "suite", lambda name, url, without=(): ran.append((name, without)))
+    run.suites()
+    assert ran == [("SQLite", ())]
