@@ -112,7 +112,7 @@ def clone(request: UserRequest, pk: str) -> HttpResponse:
     rows = Playbook.objects.for_user(request.user, include_starters=True)
     playbook = services.clone_playbook(playbook=rows.fetch(pk), by=Principal.of(request.user))
     if request.POST.get("from") == "start":
-        messages.success(request, f"“{playbook.name}” is yours now. The next step is open below.")
+        messages.success(request, f"“{playbook.name}” is yours. Next: an API key.")
         return redirect("start")
     messages.success(
         request, "Cloned: this copy is yours. Next, make an API key and connect an agent."
