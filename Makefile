@@ -3,7 +3,7 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run test nightly conformance fuzz page-speed lighthouse screenshots clients lint types lock fmt base dev
+.PHONY: run test nightly looks conformance fuzz page-speed lighthouse screenshots clients lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
@@ -30,6 +30,9 @@ conformance: dev ## The official MCP suite against our server, both revisions (n
 
 lighthouse: dev ## Scores, weight and steadiness of the main pages; needs npx and Chromium.
 	@exec $(BIN)/python -m tests.lighthouse
+
+looks: dev ## Every page in a browser, light and dark at each width, axe on each: some 10 minutes.
+	@ACE_EVERY_LOOK=1 $(BIN)/pytest -q -n 2 tests/browser/test_walk.py
 
 screenshots: dev ## The pictures of the README.
 	@exec $(BIN)/python -m tests.screenshots
