@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
@@ -28,6 +28,7 @@ def test_an_app_from_setting_it_up_to_logging_in(watch: Watch, alice: User) -> N
     enter(watch, alice)
     watch.open("/settings/second-factor")
     watch.page.get_by_role("link", name="Set up an app").click()
+    expect(watch.page.locator("code.secret")).to_be_visible()
     watch.look("set up an app")
     secret = watch.page.locator("code.secret").inner_text()
     watch.page.get_by_label("Authenticator code").fill(code_of(secret))

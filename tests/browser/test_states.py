@@ -35,6 +35,7 @@ def test_keys_shown_and_refused(watch: Watch, alice: User, log_in: Callable[[Use
     page.get_by_label("Name").fill("ci")
     watch.expected = 200
     page.get_by_role("button", name="Create the key").click()
+    expect(page.get_by_text("ace_live_").first).to_be_visible()
     watch.look("key-shown")
     page.reload()
     watch.look("key-shown-already")

@@ -50,6 +50,8 @@ class Watch:
 
     def look(self, name: str, *, axe: bool = True) -> None:
         """Check the page as it stands; `name` is for faults and pictures."""
+        # A click may have left for another page, whose document is still empty.
+        self.page.wait_for_load_state()
         over = self.page.evaluate(OVERFLOW)
         if over > 0:
             self._note(f"{name}: {over} px wider than the window")
