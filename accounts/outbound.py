@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpcore2
 import httpx2
 
+from accounts.deadlines import DeadlineStream, seconds_left
 from accounts.errors import Invalid
 
 for _logger in ("httpx2", "httpcore2"):
@@ -142,36 +143,8 @@ class _Checked(httpcore2.NetworkBackend):
     ) -> httpcore2.NetworkStream:
         for address in addresses_of(host, port, private_hosts=self._private_hosts):
             try:
-                stream = self._inner.connect_tcp(address, port, _left(self._deadline))
+                stream = self._inner.connect_tcp(address, port, seconds_left(self._deadline))
             except httpcore2.ConnectError:
                 continue
-            return _Bounded(stream, self._deadline)
+            return DeadlineStream(stream, self._deadline)
         raise httpcore2.ConnectError("no address answered")
-
-
-class _Bounded(httpcore2.NetworkStream):
-    def __init__(self, stream: httpcore2.NetworkStream, deadline: float) -> None:
-        self._stream, self._deadline = stream, deadline
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(self._deadline))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(self._deadline))
-
-    def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
-        secured = self._stream.start_tls(ssl_context, server_hostname, _left(self._deadline))
-        return _Bounded(secured, self._deadline)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise httpcore2.ReadTimeout("the deadline has passed")
-    return left

@@ -7,10 +7,11 @@ import httpcore2
 import httpx2
 import pytest
 
+from accounts.deadlines import DeadlineStream
 from evolution.engine.llm import CredentialError, TransientError
 from evolution.engine.providers.faults import retry_after_seconds
 from evolution.engine.providers.openai import OpenAILLM
-from evolution.engine.providers.transport import BoundedTransport, ReplyTooLarge, _DeadlineStream
+from evolution.engine.providers.transport import BoundedTransport, ReplyTooLarge
 from evolution.engine.quoting import FULL
 from evolution.engine.reflector import reflection_request
 from tests.engine.cast import PLAYBOOK, NotedLedger, Stage, outcome
@@ -96,7 +97,7 @@ def test_a_small_reply_that_unpacks_to_a_large_one_is_refused() -> None:
 
 
 def test_after_the_deadline_a_socket_gives_nothing_more() -> None:
-    stream = _DeadlineStream(httpcore2.NetworkStream(), time.monotonic() - 1)
+    stream = DeadlineStream(httpcore2.NetworkStream(), time.monotonic() - 1)
     with pytest.raises(httpcore2.ReadTimeout):
         stream.read(1)
 

@@ -1,16 +1,13 @@
-"""An HTTP transport that keeps two promises the SDK does not: a total deadline and a size cap.
+"""An HTTP transport that keeps two promises the SDK does not: a total deadline and a size cap."""
 
-A read time-out begins anew with every byte: measured, a dripping server kept one call for 12 s
-with a time-out of 2 s. Here every operation on the socket gets only what is left of the call.
-"""
-
-import ssl
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpcore2
 import httpx2
+
+from accounts.deadlines import DeadlineStream, seconds_left
 
 CONNECT_SECONDS = 10.0
 Resolve = Callable[[str, int], list[str]]
@@ -109,45 +106,8 @@ class _DeadlineBackend(httpcore2.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
         # A name with several addresses is tried one after the other, each with this time-out.
-        timeout = min(CONNECT_SECONDS, _left(self._deadline))
+        timeout = min(CONNECT_SECONDS, seconds_left(self._deadline))
         if self._resolve is not None:
             host = self._resolve(host, port)[0]
         stream = self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
-        return _DeadlineStream(stream, self._deadline)
-
-
-class _DeadlineStream(httpcore2.NetworkStream):
-    """A stream whose every operation ends at the deadline."""
-
-    def __init__(self, stream: httpcore2.NetworkStream, deadline: float) -> None:
-        self._stream = stream
-        self._deadline = deadline
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(self._deadline))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(self._deadline))
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore2.NetworkStream:
-        secured = self._stream.start_tls(ssl_context, server_hostname, _left(self._deadline))
-        return _DeadlineStream(secured, self._deadline)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-def _left(deadline: float) -> float:
-    """Seconds until the deadline; the time-out of httpcore2 when there are none."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise httpcore2.ReadTimeout("the call's deadline has passed")
-    return left
+        return DeadlineStream(stream, self._deadline)
