@@ -37,6 +37,8 @@ class UsageRecord(Row):
     # Plain ids: playbooks and jobs live above billing.
     playbook_id = models.UUIDField(null=True, db_index=True)
     job_id = models.UUIDField(null=True)
+    # Of an agent's session, for calls that no job makes.
+    session_id = models.UUIDField(null=True, db_index=True)
     # Not a foreign key either: what a key has cost outlives it.
     api_key_id = models.UUIDField(
         null=True, help_text="whose report was reflected on, else who asked for the evolution"

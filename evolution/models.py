@@ -11,15 +11,18 @@ from accounts.models import ApiKey, Row, User
 from evolution.adaptation_rows import AdaptationRun, AdaptationStep
 from evolution.line_rows import ProviderLine
 from evolution.querysets import JobQuerySet, OutcomeQuerySet
+from evolution.session_rows import AgentSession, SessionMessage
 from playbooks.models import Playbook, Version
 
 __all__ = [
+    "AgentSession",
     "AdaptationRun",
     "AdaptationStep",
     "EvolutionJob",
     "Outcome",
     "ProviderLine",
     "Reflection",
+    "SessionMessage",
     "WorkerBeat",
 ]
 

@@ -10,6 +10,7 @@ from accounts.querysets import OwnedQuerySet, words_in
 if TYPE_CHECKING:
     from evolution.adaptation_rows import AdaptationRun  # noqa: F401 - used in quotes
     from evolution.models import EvolutionJob, Outcome  # noqa: F401 - used in quotes
+    from evolution.session_rows import AgentSession, SessionMessage  # noqa: F401 - used in quotes
 
 STUCK_AFTER = timedelta(minutes=5)
 """A sweep every 5 s finds what a dead worker left: what is this late needs a person."""
@@ -110,3 +111,17 @@ class AdaptationQuerySet(OwnedQuerySet["AdaptationRun"]):
 
     def unfinished(self) -> Self:
         return self.filter(status__in=("running", "stopped"))
+
+
+class SessionQuerySet(OwnedQuerySet["AgentSession"]):
+    owner_path = "user"
+    playbook_path = "playbook_id"
+
+    def matching(self, query: str) -> Self:
+        """Rows with every word of `query` in their title, model, program or playbook's name."""
+        return self.filter(words_in(query, "title", "model", "client", "playbook__name"))
+
+
+class SessionMessageQuerySet(OwnedQuerySet["SessionMessage"]):
+    owner_path = "session__user"
+    playbook_path = "session__playbook_id"
