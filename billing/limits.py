@@ -41,7 +41,7 @@ class Spender:
     """
 
     user_id: UUID
-    playbook_id: UUID
+    playbook_id: UUID | None
     credential: str
     own_key: bool
 
@@ -87,10 +87,13 @@ def _caps(spender: Spender) -> Iterator[tuple[str, Decimal, Q]]:
     if user:
         yield "of this account", user, Q(user=spender.user_id)
     playbook = own.get("playbook", settings.COST_CAP_PLAYBOOK_DAY_USD if for_all else ZERO)
-    if playbook:
+    if playbook and spender.playbook_id:
         yield "of this playbook", playbook, Q(playbook_id=spender.playbook_id)
 
 
 def _own_caps(spender: Spender) -> dict[str, Decimal]:
-    rows = CostCap.objects.filter(Q(user=spender.user_id) | Q(playbook_id=spender.playbook_id))
+    whose = Q(user=spender.user_id)
+    if spender.playbook_id:
+        whose |= Q(playbook_id=spender.playbook_id)
+    rows = CostCap.objects.filter(whose)
     return {"user" if row.user_id else "playbook": row.usd_per_day for row in rows}

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import close_old_connections, connections
 
+from billing.models import UsageRecord
 from evolution.engine.budgets import Budget
 from evolution.engine.llm import HeldBack, Usage
 from evolution.models import EvolutionJob, Outcome
@@ -25,16 +26,16 @@ FULL = "As many calls of this API key run as may run at once. The next try comes
 
 
 class Payer(Protocol):
-    """For whom a call is made: a Claim, or a training run."""
+    """For whom a call is made: a Claim, a training run, or an agent's session."""
 
     @property
     def owner_id(self) -> UUID: ...
 
     @property
-    def playbook_id(self) -> UUID: ...
+    def playbook_id(self) -> UUID | None: ...
 
     @property
-    def job_id(self) -> UUID: ...
+    def job_id(self) -> UUID | None: ...
 
 
 class UsageLedger:
@@ -50,6 +51,8 @@ class UsageLedger:
         self.payer = payer
         self.budget = budget
         self.credential = credential_for(payer.owner_id)
+        self.last: UsageRecord | None = None
+        """The call that ended last: whose calls come one by one finds its own here."""
         self._closing = threading.Event()
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
@@ -77,7 +80,10 @@ class UsageLedger:
                     raise HeldBack("line_full", FULL, retry_after=LONGEST_QUEUE) from None
 
     def _admit(self, step: str, operation: str, model: str, most: Usage) -> Admitted:
-        call = Call(
+        return admit(self._call(step, operation, model, most))
+
+    def _call(self, step: str, operation: str, model: str, most: Usage) -> Call:
+        return Call(
             owner_id=self.payer.owner_id,
             playbook_id=self.payer.playbook_id,
             job_id=self.payer.job_id,
@@ -88,7 +94,6 @@ class UsageLedger:
             model=model,
             most=most,
         )
-        return admit(call)
 
     def finish(
         self, entry: Admitted, *, usage: Usage, model: str, request_id: str, error: str = ""
@@ -97,6 +102,7 @@ class UsageLedger:
         record = self._write(
             dismiss, entry, usage=usage, model=model, request_id=request_id, error=error
         )
+        self.last = record
         if self.budget is not None:
             self.budget.pay(record.cost_usd)
 
@@ -108,7 +114,7 @@ class UsageLedger:
         return self._writer.submit(fresh).result()
 
 
-def key_behind(step: str, *, job_id: UUID) -> UUID | None:
+def key_behind(step: str, *, job_id: UUID | None) -> UUID | None:
     """The key that caused the call: whose outcome is reflected on, else who triggered the job.
 
     None for a person, for the time rule, and for a training's samples.

@@ -29,14 +29,15 @@ class Call:
     """A call that wants to be made: for whom, with what, about what, and its greatest size."""
 
     owner_id: UUID
-    playbook_id: UUID
-    job_id: UUID
+    playbook_id: UUID | None
+    job_id: UUID | None
     api_key_id: UUID | None
     credential: Credential
     step: str
     operation: str
     model: str
     most: Usage
+    session_id: UUID | None = None
 
 
 @dataclass
@@ -80,6 +81,7 @@ def admit(call: Call) -> Admitted:
             user_id=call.owner_id,
             playbook_id=call.playbook_id,
             job_id=call.job_id,
+            session_id=call.session_id,
             step=call.step,
             operation=call.operation,
             model=call.model,
