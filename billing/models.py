@@ -7,6 +7,8 @@ from django.db.models import Q
 
 from accounts.models import Row, User
 from accounts.querysets import OwnedQuerySet
+from billing.budget_rows import Budget as Budget
+from billing.price_rows import PriceOverride as PriceOverride
 
 
 class UsageQuerySet(OwnedQuerySet["UsageRecord"]):
@@ -35,7 +37,7 @@ class UsageRecord(Row):
 
     user = models.ForeignKey(User, models.CASCADE, related_name="usage_records")
     # Plain ids: playbooks and jobs live above billing.
-    playbook_id = models.UUIDField(null=True, db_index=True)
+    playbook_id = models.UUIDField(null=True)
     job_id = models.UUIDField(null=True)
     # Of an agent's session, for calls that no job makes.
     session_id = models.UUIDField(null=True, db_index=True)
@@ -50,6 +52,9 @@ class UsageRecord(Row):
     ended_at = models.DateTimeField(null=True, help_text="on the database's clock")
     credential = models.CharField(
         max_length=64, blank=True, help_text="a digest of the address and the key that were called"
+    )
+    base_url = models.CharField(
+        max_length=200, blank=True, help_text="the address that was called: prices depend on it"
     )
     model = models.CharField(max_length=100)
     prompt_tokens = models.PositiveIntegerField(default=0)
@@ -73,6 +78,7 @@ class UsageRecord(Row):
         ordering = ("-created_at",)
         indexes: ClassVar = [
             models.Index(fields=("user", "created_at")),
+            models.Index(fields=("playbook_id", "created_at")),
             # Read at the start of each call: what runs, what failed lately, what today has cost.
             models.Index(fields=("credential", "created_at")),
             models.Index(
@@ -90,14 +96,18 @@ class UsageRecord(Row):
 
 
 class CostCap(Row):
-    """A limit of its own for what one user, or one playbook, may cost in a day; 0: none at all."""
+    """A limit of its own for what a user, or a playbook, may cost in a day or a month.
+
+    0: no limit at all. Empty: as the settings say.
+    """
 
     user = models.OneToOneField(
         User, models.CASCADE, null=True, blank=True, related_name="cost_cap"
     )
     # A plain id: playbooks live above billing.
     playbook_id = models.UUIDField(null=True, blank=True, unique=True)
-    usd_per_day = models.DecimalField(max_digits=10, decimal_places=2)
+    usd_per_day = models.DecimalField(max_digits=10, decimal_places=2, null=True, blank=True)
+    usd_per_month = models.DecimalField(max_digits=10, decimal_places=2, null=True, blank=True)
 
     class Meta:
         constraints = (
@@ -107,7 +117,12 @@ class CostCap(Row):
                 name="cost_cap_of_a_user_or_a_playbook",
             ),
             models.CheckConstraint(condition=Q(usd_per_day__gte=0), name="cost_cap_not_negative"),
+            models.CheckConstraint(
+                condition=Q(usd_per_month__gte=0), name="cost_cap_of_a_month_not_negative"
+            ),
         )
 
     def __str__(self) -> str:
-        return f"{self.usd_per_day} US$ a day"
+        parts = ((self.usd_per_day, "day"), (self.usd_per_month, "month"))
+        said = [f"{usd} US$ a {span}" for usd, span in parts if usd is not None]
+        return " and ".join(said) or "as the settings say"

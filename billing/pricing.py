@@ -1,7 +1,9 @@
-"""What a call costs: list prices from genai-prices, in Decimal US dollars. Pure and offline."""
+"""What a call costs, in Decimal US dollars: own prices first, then genai-prices. Pure, offline."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from importlib.metadata import version
 
@@ -9,8 +11,12 @@ from genai_prices import Usage, calc_price
 
 SOURCE = f"genai-prices {version('genai-prices')}"
 MICRO = Decimal("0.000001")
+MILLION = Decimal(1_000_000)
 # What the column Decimal(12,6) holds.
 MOST = Decimal("999999.999999")
+EVER = datetime.min.replace(tzinfo=UTC)
+OPENAI_URL = "https://api.openai.com/v1"
+"""The address that is called when none is named."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,49 @@ class Price:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class Override:
+    """A price of one's own for a million tokens; `source` says which, and in which version.
+
+    `model` is a name in which * stands for any letters; an address fits that begins so.
+    """
+
+    source: str
+    model: str
+    base_url: str
+    input_usd: Decimal
+    cached_usd: Decimal
+    output_usd: Decimal
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+
+    def fits(self, model: str, api_url: str, at: datetime) -> bool:
+        pattern = re.escape(self.model.strip()).replace(r"\*", ".*")
+        return (
+            re.fullmatch(pattern, model, re.IGNORECASE) is not None
+            and _is_below(api_url, self.base_url)
+            and (self.valid_from is None or self.valid_from <= at)
+            and (self.valid_until is None or at < self.valid_until)
+        )
+
+    @property
+    def rank(self) -> tuple[int, bool, int, datetime, str]:
+        """The greatest goes first: the nearest address, the whole name, the longest, the latest."""
+        letters = len(self.model.replace("*", ""))
+        return (
+            len(self.base_url),
+            "*" not in self.model,
+            letters,
+            self.valid_from or EVER,
+            self.source,
+        )
+
+    def cost_of(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int) -> Decimal:
+        cached = min(cached_tokens, prompt_tokens)
+        spent = (prompt_tokens - cached) * self.input_usd + cached * self.cached_usd
+        return (spent + completion_tokens * self.output_usd) / MILLION
+
+
 def price_call(
     *,
     model: str,
@@ -30,11 +79,17 @@ def price_call(
     cached_tokens: int,
     at: datetime,
     api_url: str = "",
+    overrides: Iterable[Override] = (),
 ) -> Price:
-    """The list price of one call at that time; `prompt_tokens` include the cached ones.
+    """The price of one call at that time; `prompt_tokens` include the cached ones.
 
     An endpoint that the price list does not know is taken to sell the model of that name.
     """
+    url = api_url or OPENAI_URL
+    own = [override for override in overrides if override.fits(model, url, at)]
+    if own:
+        best = max(own, key=lambda override: override.rank)
+        return _held(best.cost_of(prompt_tokens, completion_tokens, cached_tokens), best.source)
     usage = Usage(
         input_tokens=prompt_tokens,
         output_tokens=completion_tokens,
@@ -42,17 +97,22 @@ def price_call(
     )
     try:
         try:
-            found = calc_price(
-                usage,
-                model,
-                provider_api_url=api_url or "https://api.openai.com/v1",
-                genai_request_timestamp=at,
-            )
+            found = calc_price(usage, model, provider_api_url=url, genai_request_timestamp=at)
         except LookupError:
             found = calc_price(usage, model, genai_request_timestamp=at)
     except LookupError:
         return Price(None, SOURCE, f"no price is known for the model {model!r}")
-    cost = found.total_price.quantize(MICRO, ROUND_HALF_UP)
-    if cost > MOST:
-        return Price(None, SOURCE, "the token counts are implausible")
-    return Price(cost, f"{SOURCE} {found.provider.id}/{found.model.id}"[:100])
+    return _held(found.total_price, f"{SOURCE} {found.provider.id}/{found.model.id}"[:100])
+
+
+def _held(cost: Decimal, source: str) -> Price:
+    rounded = cost.quantize(MICRO, ROUND_HALF_UP)
+    if rounded > MOST:
+        return Price(None, source, "the token counts are implausible")
+    return Price(rounded, source)
+
+
+def _is_below(api_url: str, base_url: str) -> bool:
+    """An address with this beginning; https://a.example does not begin https://a.example.org."""
+    base, url = base_url.strip().rstrip("/").lower(), api_url.rstrip("/").lower()
+    return not base or url == base or url.startswith(f"{base}/")

@@ -1,0 +1,59 @@
+"""What a person wants to spend at most."""
+
+from typing import ClassVar
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import Row, User
+from accounts.querysets import OwnedQuerySet
+
+
+class BudgetQuerySet(OwnedQuerySet["Budget"]):
+    owner_path = "user"
+    playbook_path = "playbook_id"
+
+
+class Budget(Row):
+    """An amount for a day, a month, or both, for one's account or one of one's playbooks.
+
+    It counts every call of the account, whoever pays; it never goes over the operator's CostCap.
+    """
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="budgets")
+    # A plain id: playbooks live above billing. Empty: for the whole account.
+    playbook_id = models.UUIDField(null=True, blank=True, unique=True)
+    usd_per_day = models.DecimalField(max_digits=10, decimal_places=2, null=True, blank=True)
+    usd_per_month = models.DecimalField(max_digits=10, decimal_places=2, null=True, blank=True)
+    warn_percent = models.PositiveSmallIntegerField(
+        default=80, validators=[MinValueValidator(1), MaxValueValidator(100)]
+    )
+    stops = models.BooleanField(default=True, help_text="off: warn only, and go on")
+    # Whose letter was sent, so that there is one for each day and month.
+    warned_day = models.DateField(null=True, editable=False)
+    warned_month = models.DateField(null=True, editable=False)
+
+    objects = BudgetQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("playbook_id",)
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=("user",), condition=Q(playbook_id=None), name="one_budget_of_an_account"
+            ),
+            models.CheckConstraint(
+                condition=Q(usd_per_day__isnull=False) | Q(usd_per_month__isnull=False),
+                name="budget_of_a_day_or_a_month",
+            ),
+            models.CheckConstraint(
+                condition=(Q(usd_per_day=None) | Q(usd_per_day__gt=0))
+                & (Q(usd_per_month=None) | Q(usd_per_month__gt=0))
+                & Q(warn_percent__gte=1, warn_percent__lte=100),
+                name="budget_figures_fit",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        whose = f"playbook {self.playbook_id}" if self.playbook_id else "account"
+        return f"budget of the {whose}"
