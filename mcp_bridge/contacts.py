@@ -26,7 +26,7 @@ STEP_SECONDS = 2.0
 KEPT_PER_USER = 50
 REMEMBERED = 10_000
 RECENT = timedelta(minutes=15)
-LOGIN = "login"
+LOGIN, WRONG = "login", "wrong_secret"
 KEY_START = re.compile(rf"{keys.BRAND}([0-9A-Za-z]{{{keys.ID_LENGTH}}})")
 
 
@@ -64,12 +64,13 @@ pace = Pace(STEP_SECONDS)
 
 def is_due(contact: Contact) -> bool:
     """Whether this contact is to be written: a known one, or a refusal that may be somebody's."""
-    if contact.principal is not None:
-        by = contact.principal
-        who: object = (by.user.pk, by.api_key and by.api_key.pk)
-    else:
-        who = _prefix_of(contact.token)
-    return who is not None and pace.allows((who, contact.client, contact.tool, contact.refusal))
+    if contact.principal is None:
+        # Whoever knows a prefix can make names up: all of them together come once a step.
+        prefix = _prefix_of(contact.token)
+        return prefix is not None and pace.allows((prefix, contact.refusal))
+    by = contact.principal
+    who = (by.user.pk, by.api_key and by.api_key.pk)
+    return pace.allows((who, contact.client, contact.tool, contact.refusal))
 
 
 def note_contact(contact: Contact) -> None:
@@ -106,14 +107,17 @@ def _prefix_of(token: str) -> str | None:
 
 
 def _note_refused(contact: Contact) -> None:
-    """Only for the owner of the key that was meant; nobody owns an unknown token."""
+    """Only for the owner of the key that was meant; nobody owns an unknown token.
+
+    The start of a key is no secret: who has not all of it is one nameless row, whatever they say.
+    """
     prefix = _prefix_of(contact.token)
     key = ApiKey.objects.select_related("user").filter(prefix=prefix, user__is_active=True).first()
     if key is None:
         return
     refusal = contact.refusal
     if not keys.matches(contact.token, key.digest):
-        refusal = "wrong_secret"
+        refusal, contact.client, contact.tool = WRONG, "", ""
     elif key.state != "active":
         refusal = f"key_{key.state}"
     elif refusal == "not_authenticated":
@@ -131,6 +135,8 @@ def _write(user: User, key: ApiKey | None, client: str, contact: Contact) -> Non
     else:
         values |= {"let_in_at": now}
     credential = key.prefix if key else LOGIN
+    if not contact.refusal:
+        _forget_wrong_secret(user, credential)
     row = AgentContact.objects.filter(user=user, credential=credential, client=client)
     if row.update(**values):
         return
@@ -142,6 +148,12 @@ def _write(user: User, key: ApiKey | None, client: str, contact: Contact) -> Non
             )
     except IntegrityError:
         row.update(**values)  # another process was faster
+
+
+def _forget_wrong_secret(user: User, credential: str) -> None:
+    """The key came whole: what was cut in copying is mended."""
+    wrong = AgentContact.objects.filter(user=user, credential=credential, client="")
+    wrong.filter(refusal=WRONG, let_in_at=None).delete()
 
 
 def _forget_oldest(user: User) -> None:

@@ -83,6 +83,21 @@ def test_a_key_that_was_cut_in_copying_is_told_to_its_owner(alice: User) -> None
     assert noted(make_key(alice)[1][:-7]) == "wrong_secret"
 
 
+def test_who_knows_the_start_of_a_key_cannot_make_programs_up(alice: User) -> None:
+    start = make_key(alice)[1][:-7]
+    for number in range(3):
+        made_up = contacts.Contact(token=start, client=f"Your bank {number}", tool="pay")
+        contacts.note_contact(made_up)
+    contact = AgentContact.objects.get()
+    assert (contact.client, contact.tool, contact.refusal) == ("", "", "wrong_secret")
+
+
+def test_made_up_names_do_not_hurry_the_pace(alice: User) -> None:
+    start = make_key(alice)[1][:-7]
+    due = [contacts.is_due(contacts.Contact(token=start, client=f"{n}")) for n in range(3)]
+    assert due == [True, False, False]
+
+
 def test_a_wrong_origin_is_told_to_its_owner(alice: User) -> None:
     assert noted(make_key(alice)[1], "wrong_origin") == "wrong_origin"
 
