@@ -8,6 +8,12 @@ from django.db.models import Q
 from accounts.models import Row, User
 from accounts.querysets import OwnedQuerySet
 from billing.budget_rows import Budget as Budget
+from billing.plan_rows import BillingAccount as BillingAccount
+from billing.plan_rows import Plan as Plan
+from billing.plan_rows import QuotaHold as QuotaHold
+from billing.plan_rows import QuotaNotice as QuotaNotice
+from billing.plan_rows import QuotaPeriod as QuotaPeriod
+from billing.plan_rows import Resource as Resource
 from billing.price_rows import PriceOverride as PriceOverride
 
 

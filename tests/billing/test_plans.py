@@ -1,0 +1,82 @@
+"""Which plan applies to whom, and when."""
+
+from datetime import timedelta
+
+import pytest
+from pytest_django import Settings
+
+from accounts.clock import database_now
+from accounts.models import User
+from billing.models import BillingAccount, Plan
+from billing.plans import entitlement_of, load_plans, plan_of
+
+
+@pytest.fixture
+def billing(settings: Settings) -> None:
+    settings.BILLING_ENABLED = True
+
+
+def slug_of(user: User) -> str:
+    plan = plan_of(user)
+    return plan.slug if plan else ""
+
+
+def put_on(user: User, slug: str, **fields: object) -> BillingAccount:
+    load_plans()
+    plan = Plan.objects.get(slug=slug)
+    return BillingAccount.objects.create(user=user, plan=plan, **fields)
+
+
+def test_while_billing_is_off_no_plan_applies(alice: User) -> None:
+    put_on(alice, "pro", status="active")
+    assert plan_of(alice) is None
+    assert entitlement_of(alice) is None
+
+
+def test_somebody_without_an_account_is_on_the_default_plan(alice: User, billing: None) -> None:
+    assert slug_of(alice) == "free"
+
+
+@pytest.mark.parametrize(
+    ("status", "slug"),
+    [
+        ("active", "pro"),
+        ("trialing", "pro"),
+        ("past_due", "pro"),
+        ("canceled", "free"),
+        ("free", "free"),
+    ],
+)
+def test_the_status_decides_whether_the_own_plan_applies(
+    alice: User, billing: None, status: str, slug: str
+) -> None:
+    account = put_on(alice, "pro", status=status)
+    assert slug_of(alice) == slug
+    entitled = BillingAccount.objects.entitled(database_now()).filter(pk=account.pk)
+    assert entitled.exists() == (slug == "pro")
+
+
+@pytest.mark.parametrize(("hours", "slug"), [(1, "pro"), (-1, "free")])
+def test_a_failed_payment_keeps_the_plan_until_its_grace_is_over(
+    alice: User, billing: None, hours: int, slug: str
+) -> None:
+    grace = database_now() + timedelta(hours=hours)
+    account = put_on(alice, "pro", status="past_due", grace_until=grace)
+    assert slug_of(alice) == slug
+    entitled = BillingAccount.objects.entitled(database_now()).filter(pk=account.pk)
+    assert entitled.exists() == (hours > 0)
+
+
+def test_a_plan_that_staff_changed_stays_when_the_standard_ones_are_loaded(alice: User) -> None:
+    load_plans()
+    Plan.objects.filter(slug="free").update(monthly_evolutions=3)
+    assert load_plans() == 0
+    assert Plan.objects.get(slug="free").monthly_evolutions == 3
+
+
+@pytest.mark.django_db
+def test_a_default_plan_of_another_name_stays_the_only_one() -> None:
+    Plan.objects.all().delete()
+    Plan.objects.create(slug="guests", name="Guests", is_default=True)
+    assert load_plans() == 3
+    assert list(Plan.objects.filter(is_default=True).values_list("slug", flat=True)) == ["guests"]
