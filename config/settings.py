@@ -11,7 +11,7 @@ from corsheaders.defaults import default_headers
 from django.core.exceptions import ImproperlyConfigured
 
 from config import fixed
-from config.environment import Environment, local_secret, share_figures, sqlite_in
+from config.environment import Environment, share_figures, sqlite_in
 from config.fixed import *  # noqa: F403 - a settings module is its names
 from config.logs import logging_of
 
@@ -38,10 +38,12 @@ if LOCAL or EMBEDDED:
         DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"Set ACE_DATA_DIR to a directory of yours: {error}.") from None
-if LOCAL:
-    SECRET_KEY = SECRET_KEY or local_secret("secret_key", DATA_DIR)
-    JWT_SECRET_KEY = JWT_SECRET_KEY or local_secret("jwt_secret_key", DATA_DIR)
-    FIELD_ENCRYPTION_KEYS = FIELD_ENCRYPTION_KEYS or [local_secret("field_key", DATA_DIR)]
+# Secrets that are not set are made here at the first start, for every process that shares it.
+SECRETS_DIR = env.str("ACE_SECRETS_DIR", default=str(DATA_DIR) if LOCAL else "")
+if SECRETS_DIR:
+    SECRET_KEY = SECRET_KEY or env.kept("secret_key", SECRETS_DIR)
+    JWT_SECRET_KEY = JWT_SECRET_KEY or env.kept("jwt_secret_key", SECRETS_DIR)
+    FIELD_ENCRYPTION_KEYS = FIELD_ENCRYPTION_KEYS or [env.kept("field_key", SECRETS_DIR)]
 for name, values in {
     "SECRET_KEY": [SECRET_KEY],
     "JWT_SECRET_KEY": [JWT_SECRET_KEY],
@@ -105,13 +107,19 @@ MAX_PLAYBOOK_BYTES = env.int("MAX_PLAYBOOK_BYTES", default=100 * 1024)
 MAX_TRACE_BYTES = env.int("MAX_TRACE_BYTES", default=10 * 1024)
 MAX_NOTES_BYTES = env.int("MAX_NOTES_BYTES", default=2 * 1024)
 MAX_TASK_BYTES = env.int("MAX_TASK_BYTES", default=4 * 1024)
+MAX_MESSAGE_BYTES = env.int("MAX_MESSAGE_BYTES", default=32 * 1024)
+MAX_SESSION_MESSAGES = env.int("MAX_SESSION_MESSAGES", default=1000)
+MAX_SESSION_BYTES = env.int("MAX_SESSION_BYTES", default=2 * 1024 * 1024)
 MAX_BODY_BYTES = env.int("MAX_BODY_BYTES", default=1024 * 1024)
 RATE_LIMITS = {
     "report_outcome": env.rate("RATE_OUTCOMES", default="100/h"),  # per user
+    "open_session": env.rate("RATE_SESSIONS", default="300/h"),  # per user
     "trigger_evolution": env.rate("RATE_TRIGGERS", default="10/h"),  # per playbook
     "log_in": env.rate("RATE_LOGINS", default="5/m"),  # per address
     "register": env.rate("RATE_REGISTRATIONS", default="20/h"),  # per address
     "register_client": env.rate("RATE_CLIENT_REGISTRATIONS", default="60/h"),  # per address
+    "oauth_token": env.rate("RATE_TOKENS", default="120/m"),  # per address
+    "try_llm_key": env.rate("RATE_KEY_TRIALS", default="20/h"),  # per user
     "send_mail": env.rate("RATE_MAILS", default="20/h"),  # per address
 }
 # Texts that one key or person may teach one playbook in a day; what is over waits for review.
@@ -166,10 +174,12 @@ LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
 LLM_CONCURRENCY = env.int("LLM_CONCURRENCY", default=8)
 # Calls of one API key at a time, over all processes and hosts.
 LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
-# US dollars in a day (UTC) on the operator's key; 0: no limit. Work waits, it does not fail.
+# US dollars in a day or month (UTC) on the operator's key; 0: no limit. Work waits, never fails.
 COST_CAP_DAY_USD = env.dollars("COST_CAP_DAY_USD")
 COST_CAP_USER_DAY_USD = env.dollars("COST_CAP_USER_DAY_USD")
 COST_CAP_PLAYBOOK_DAY_USD = env.dollars("COST_CAP_PLAYBOOK_DAY_USD")
+COST_CAP_USER_MONTH_USD = env.dollars("COST_CAP_USER_MONTH_USD")
+COST_CAP_PLAYBOOK_MONTH_USD = env.dollars("COST_CAP_PLAYBOOK_MONTH_USD")
 JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=60)
 JOB_HEARTBEAT_SECONDS = env.int("JOB_HEARTBEAT_SECONDS", default=15)
 JOB_DEADLINE_SECONDS = env.int("JOB_DEADLINE_SECONDS", default=15 * 60)

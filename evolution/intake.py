@@ -38,12 +38,12 @@ def clean_report(
         "reasoning_trace": (reasoning_trace, settings.MAX_TRACE_BYTES),
         "notes": (notes, settings.MAX_NOTES_BYTES),
     }
-    clean = {name: _text(name, text, limit) for name, (text, limit) in texts.items()}
+    clean = {name: clean_field(name, text, limit) for name, (text, limit) in texts.items()}
     if not clean["task_description"].strip():
         raise Invalid.field("task_description", "Say in a sentence what the task was.")
-    _choice("outcome", outcome, Outcome.Status.values)
-    _choice("signal", signal, Outcome.Signal.values)
-    key = _text("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
+    clean_choice("outcome", outcome, Outcome.Status.values)
+    clean_choice("signal", signal, Outcome.Signal.values)
+    key = clean_field("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
     version, assumed = _version(playbook, by, serving_id)
     return Outcome(
         playbook=playbook,
@@ -61,7 +61,7 @@ def clean_report(
     )
 
 
-def _text(name: str, text: str, limit: int) -> str:
+def clean_field(name: str, text: str, limit: int) -> str:
     """The text with credentials blanked out (an agent's trace may carry its environment)."""
     if "\x00" in text:
         raise Invalid.field(name, "Remove the NUL characters.")
@@ -75,7 +75,7 @@ def _text(name: str, text: str, limit: int) -> str:
     return redact(text)
 
 
-def _choice(name: str, value: str, known: Sequence[str]) -> None:
+def clean_choice(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise Invalid.field(name, f"Use one of: {', '.join(known)}.")
 

@@ -10,7 +10,8 @@ from accounts.oauth.clients import register_client
 from accounts.oauth.connections import connect_app
 from accounts.scopes import KEY_SCOPES, Principal
 from evolution import services as evolution
-from evolution.models import Outcome
+from evolution import sessions
+from evolution.models import AgentSession, Outcome
 from playbooks import services as playbooks
 from playbooks.models import HeldText, Playbook
 from playbooks.operations import Operation
@@ -66,3 +67,14 @@ def make_held_text(playbook: Playbook, text: str) -> HeldText:
             outcome_count=1,
         )
     return HeldText.objects.get(delta=made.deltas[0])
+
+
+def make_session(
+    user: User, playbook: Playbook | None = None, *said: tuple[str, str], **fields: Any
+) -> AgentSession:
+    """An open session in which each role said its text."""
+    session = sessions.open_session(by=Principal.of(user), playbook=playbook, **fields)
+    if said:
+        messages = [sessions.NewMessage(role, text) for role, text in said]
+        sessions.add_messages(session=session, messages=messages)
+    return session

@@ -122,6 +122,8 @@ def key_behind(step: str, *, job_id: UUID | None) -> UUID | None:
     operation, _, outcome = step.partition(":")
     if operation == "reflect":
         return _reporter(outcome)
+    if job_id is None:
+        return None
     jobs = EvolutionJob.objects.filter(pk=job_id)
     return jobs.values_list("triggered_key_id", flat=True).first()
 

@@ -24,6 +24,7 @@ CANARY = "canary-7f3a"
 ROOT = Path(__file__).resolve().parents[2]
 OWN_RECORD = {
     "report_outcome": "the outcome's row says who reported what and when",
+    **dict.fromkeys(("open_session", "close_session"), "the session's row says who and when"),
     **dict.fromkeys(("clean_report", "read_playbook", "find_playbook"), "reads only"),
     "ensure_job": "its callers record what a person asked for; rules trigger by themselves",
     "trigger_if_due": "a rule does it, not the person whose report made it due",
