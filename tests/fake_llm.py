@@ -17,8 +17,9 @@ from collections import defaultdict, deque
 from types import TracebackType
 from typing import Any, Self
 
-from tests.fake_llm_answers import answer, embeddings
+from tests.fake_llm_answers import answer, embeddings, spoken
 from tests.fake_llm_http import FAULTS, Call, Door, Fault, Server
+from tests.fake_llm_stream import Drip
 
 EVER = 1_000_000
 
@@ -63,6 +64,7 @@ class FakeLLM:
         self._sayings: dict[str, deque[dict[str, Any]]] = defaultdict(deque)
         self._gates: dict[str, Gate] = {}
         self._refused: set[str] = set()
+        self.drips: Drip | None = None
         self._server = Server(("127.0.0.1", port), type("Bound", (Door,), {"llm": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
@@ -79,6 +81,8 @@ class FakeLLM:
         self.closing.set()
         for gate in self._gates.values():
             gate.open()
+        if self.drips is not None:
+            self.drips.free()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -114,6 +118,15 @@ class FakeLLM:
         with self.lock:
             self._sayings[role].extend(answers)
 
+    def tell(self, *pieces: str) -> None:
+        """The next streamed answer (role `chat`), in these pieces."""
+        self.say("chat", {"pieces": list(pieces)})
+
+    def drip(self) -> Drip:
+        """Pieces of streamed answers go out one by one, when `let` says so, from now on."""
+        self.drips = Drip()
+        return self.drips
+
     def refuse(self, *names: str) -> None:
         """Answer 400 to `json_schema`, `json_object` or a parameter such as `max_tokens`."""
         self._refused |= set(names)
@@ -132,10 +145,12 @@ class FakeLLM:
             if refused := self._refusal(call.body):
                 return refused, {}
             fault, sayings = self._next_fault(call.role), self._sayings[call.role]
-            if sayings and fault is None:
-                return None, sayings.popleft()
+            if sayings and (fault is None or call.role == "chat"):
+                return fault, sayings.popleft()
         if call.role == "embedder":
             return fault, embeddings(call.body["input"])
+        if call.role == "chat":
+            return fault, {"pieces": spoken(call.body["messages"])}
         return fault, self.answer(call.body["messages"])
 
     def answer(self, messages: list[dict[str, str]]) -> dict[str, Any]:

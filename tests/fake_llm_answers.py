@@ -111,6 +111,15 @@ def generation(prompt: str) -> dict[str, Any]:
     }
 
 
+def spoken(messages: Messages) -> list[str]:
+    """A streamed answer: it cites the first bullet that the system message shows, if any."""
+    system = messages[0]["content"] if messages[0]["role"] == "system" else ""
+    shown = BULLET.findall(system)[:1]
+    asked = " ".join(messages[-1]["content"].split())[-60:]
+    advice = [f" I follow [{key}]: {content}" for key, content in shown]
+    return ["You asked: ", asked, *(advice or [" I was given no playbook."])]
+
+
 def _operation(kind: str, **fields: str) -> dict[str, Any]:
     empty = {"section": "", "id": "", "ids": [], "content": "", "outcome_ids": []}
     return {"type": kind, **empty, "reason": "The reflections say so.", **fields}

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.fake_llm_answers import role_of
+from tests.fake_llm_stream import STREAM_FAULTS, stream
 
 if TYPE_CHECKING:
     from tests.fake_llm import FakeLLM
@@ -17,6 +18,7 @@ FAULTS = frozenset(
     {"hang", "drip", "reset", "redirect", "huge", "not_json"}
     | {"truncated", "refusal", "content_filter", "empty_choices", "null_content"}
     | {"malformed", "wrong_schema", "fenced", "array", "no_usage"}
+    | STREAM_FAULTS
 )
 HUGE = 3 * 1024 * 1024
 
@@ -39,6 +41,7 @@ class Call:
     role: str
     body: dict[str, Any]
     headers: dict[str, str]
+    raw: bytes = b""
 
     @property
     def prompt(self) -> str:
@@ -66,33 +69,45 @@ class Door(BaseHTTPRequestHandler):
             super().log_message(format, *args)
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        raw = self.rfile.read(int(self.headers["content-length"]))
+        body = json.loads(raw)
         headers = {key.lower(): value for key, value in self.headers.items()}
         is_chat = "messages" in body
-        call = Call(role_of(body["messages"]) if is_chat else "embedder", body, headers)
+        role = role_of(body["messages"]) if is_chat else "embedder"
+        call = Call("chat" if body.get("stream") else role, body, headers)
         fault, said = self.llm.take(call)
         self.llm.wait(call.role)
         if not is_chat and (fault is None or fault.kind in {"wrong_schema", "no_usage"}):
             self._embed(call, said, fault.kind if fault else "")
-        elif fault is None:
+        elif fault is None and body.get("stream"):
+            stream(self, call, said["pieces"], "")
+        elif fault is None and call.role:
             self._reply(call, json.dumps(said))
+        elif fault is None:
+            self._reply(call, json.dumps(said), message=said)
         elif fault.kind == "status":
             self._error(fault)
         elif disturb := getattr(self, f"_{fault.kind}", None):
             disturb()
+        elif body.get("stream"):
+            stream(self, call, said["pieces"], fault.kind)
         else:
             self._reply(call, _spoilt(fault.kind, said), fault.kind)
 
     do_GET = do_POST
 
-    def _reply(self, call: Call, content: str, kind: str = "") -> None:
-        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+    def _reply(
+        self, call: Call, content: str, kind: str = "", message: dict[str, Any] | None = None
+    ) -> None:
+        """`message` in its place, with calls of tools: to an agent that is not one of our roles."""
+        message = {"role": "assistant", "content": content, "refusal": None} | (message or {})
         if kind == "refusal":
             message |= {"content": None, "refusal": "I cannot help with that."}
         if kind == "null_content":
             message["content"] = None
         reason = {"truncated": "length", "content_filter": "content_filter"}.get(kind, "stop")
-        sent = sum(len(m["content"]) for m in call.body["messages"]) // 4
+        reason = "tool_calls" if message.get("tool_calls") else reason
+        sent = sum(len(m.get("content") or "") for m in call.body["messages"]) // 4
         usage = {
             "prompt_tokens": sent,
             "completion_tokens": len(content) // 4 + 1,

@@ -1,5 +1,6 @@
 """What the engine asks of a model: one request, one reply, one metered call, three ways to fail."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -29,6 +30,20 @@ class LLMRequest(Generic[AnswerT]):
 
 
 @dataclass(frozen=True)
+class ChatRequest:
+    """One turn of a conversation, to be answered in words. `step` as in LLMRequest."""
+
+    step: str
+    model: str
+    messages: list[dict[str, str]]
+    max_tokens: int
+
+    @property
+    def operation(self) -> str:
+        return self.step.partition(":")[0]
+
+
+@dataclass(frozen=True)
 class Usage:
     """Tokens of one call. `prompt_tokens` includes the cached ones; `estimated` = counted by us."""
 
@@ -39,13 +54,13 @@ class Usage:
     estimated: bool = False
 
     @classmethod
-    def most(cls, request: LLMRequest[Any]) -> "Usage":
+    def most(cls, request: LLMRequest[Any] | ChatRequest) -> "Usage":
         """What the call can use: the text sent, and an answer of the greatest length."""
         sent = cls.estimate(request).prompt_tokens
         return cls(sent, request.max_tokens, total_tokens=sent + request.max_tokens, estimated=True)
 
     @classmethod
-    def estimate(cls, request: LLMRequest[Any], text: str = "") -> "Usage":
+    def estimate(cls, request: LLMRequest[Any] | ChatRequest, text: str = "") -> "Usage":
         """What the call used as far as we can tell: the text sent, and the text received."""
         sent = sum(estimate_tokens(message["content"]) for message in request.messages)
         received = estimate_tokens(text) if text else 0
@@ -70,6 +85,17 @@ class LLM(Protocol):
         """Make exactly one physical call, metered through a Ledger; raises an LLMError.
 
         Called from several threads at once.
+        """
+        ...
+
+
+class StreamingLLM(Protocol):
+    """A model that says its answer while it makes it."""
+
+    def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
+        """Make exactly one physical call, metered; `say` gets its text piece by piece.
+
+        Raises an LLMError; what was said before it stays said.
         """
         ...
 
@@ -146,6 +172,13 @@ CONTEXT_TOO_LONG = "context_too_long"
 
 class AnswerError(LLMError):
     """The model gave no usable answer to this question; others may still get one."""
+
+
+class Cancelled(LLMError):
+    """Nobody waits for the answer any more: the connection was cut."""
+
+    def __init__(self) -> None:
+        super().__init__("cancelled", "The answer was stopped.")
 
 
 class DialectRefused(LLMError):

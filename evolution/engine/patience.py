@@ -7,7 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from evolution.engine.llm import LLM, DialectRefused, LLMReply, LLMRequest, TransientError
+from evolution.engine.llm import (
+    LLM,
+    ChatRequest,
+    DialectRefused,
+    LLMError,
+    LLMReply,
+    LLMRequest,
+    StreamingLLM,
+    TransientError,
+)
 
 QUICK_PAUSES = (0.25, 1.0)
 """Seconds before the second and the third try after a time-out, a reset or a 5xx."""
@@ -39,6 +48,47 @@ class PatientLLM:
             except DialectRefused:
                 continue
         return self._llm.complete(request)
+
+
+class PatientChat:
+    """The same for an answer in pieces: nothing is asked twice once a piece of it was said."""
+
+    def __init__(self, llm: StreamingLLM, wait: Wait = time.sleep) -> None:
+        self._llm = llm
+        self._wait = wait
+
+    def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
+        """The first reply; raises what the last try raised."""
+        said: list[bool] = []
+
+        def say_it(text: str) -> None:
+            said.append(True)
+            say(text)
+
+        def once() -> LLMReply:
+            try:
+                return self._understood(request, say_it)
+            except TransientError as error:
+                if said:
+                    raise BrokenOff(error) from None
+                raise
+
+        return patiently(once, self._wait)
+
+    def _understood(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
+        for _ in range(MAX_DIALECTS):
+            try:
+                return self._llm.chat(request, say)
+            except DialectRefused:
+                continue
+        return self._llm.chat(request, say)
+
+
+class BrokenOff(LLMError):
+    """It began to answer, then failed for a reason that will pass."""
+
+    def __init__(self, cause: TransientError) -> None:
+        super().__init__(cause.code, cause.message)
 
 
 def patiently(call: Callable[[], T], wait: Wait = time.sleep) -> T:

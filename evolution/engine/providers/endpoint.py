@@ -40,15 +40,19 @@ def connect(
 
     Raises CredentialError for a base URL or a key that cannot be used at all.
     """
+    transport = BoundedTransport(deadline=deadline, max_bytes=MAX_REPLY_BYTES, resolve=resolve)
+    return connect_by(transport, api_key=api_key, base_url=base_url)
+
+
+def connect_by(transport: BoundedTransport, *, api_key: str, base_url: str | None) -> openai.OpenAI:
+    """The same over a transport of one's own."""
     _check(api_key, base_url)
     return openai.OpenAI(
         api_key=api_key,
         base_url=base_url,
         max_retries=0,
         http_client=httpx2.Client(
-            transport=BoundedTransport(
-                deadline=deadline, max_bytes=MAX_REPLY_BYTES, resolve=resolve
-            ),
+            transport=transport,
             headers={"accept-encoding": "identity"},
             follow_redirects=False,
         ),

@@ -11,6 +11,7 @@ import openai
 
 from evolution.engine.llm import (
     AnswerError,
+    ChatRequest,
     CredentialError,
     DialectRefused,
     Ledger,
@@ -39,9 +40,16 @@ class Dialect:
 
     format: str = "json_schema"
     cap: str = "max_completion_tokens"
+    counts: bool = True
+    """Whether a stream is asked to end with its usage."""
 
     def parameters(self, request: LLMRequest[Any]) -> dict[str, Any]:
         return {self.cap: request.max_tokens} | self._format(request)
+
+    def chat_parameters(self, request: ChatRequest) -> dict[str, Any]:
+        """The same for an answer that is streamed, in words."""
+        counts = {"stream_options": {"include_usage": True}} if self.counts else {}
+        return {self.cap: request.max_tokens} | counts
 
     def _format(self, request: LLMRequest[Any]) -> dict[str, Any]:
         if self.format == "text":
@@ -63,6 +71,8 @@ class Dialect:
         names_format = any(name in said for name in ("response_format", "json_schema", "json mode"))
         if names_format and self.format in SIMPLER_FORMAT:
             return replace(self, format=SIMPLER_FORMAT[self.format])
+        if self.counts and ("stream_options" in said or "include_usage" in said):
+            return replace(self, counts=False)
         too_much = "too large" in said or "at most" in said
         if self.cap in said and self.cap != "max_tokens" and not too_much:
             return replace(self, cap="max_tokens")

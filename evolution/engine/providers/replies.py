@@ -7,6 +7,7 @@ from typing import Any
 
 from evolution.engine.llm import (
     AnswerError,
+    ChatRequest,
     LLMError,
     LLMReply,
     LLMRequest,
@@ -27,23 +28,25 @@ class Served:
     error: LLMError | None = None
 
 
-def read_reply(body: bytes, headers: Mapping[str, str], request: LLMRequest[Any]) -> Served:
+def read_reply(
+    body: bytes, headers: Mapping[str, str], request: LLMRequest[Any] | ChatRequest
+) -> Served:
     """A 200 is not yet an answer: choices, finish_reason, refusal and content are checked."""
-    payload = _object(body)
-    choice = _first(payload.get("choices"))
-    message = _dict(choice.get("message"))
-    text = _text(message.get("content"))
+    payload = object_of(body)
+    choice = first_of(payload.get("choices"))
+    message = dict_of(choice.get("message"))
+    text = text_of(message.get("content"))
     finish_reason = str(choice.get("finish_reason") or "stop")
     reply = LLMReply(
         text=text,
-        usage=_usage(payload.get("usage")) or Usage.estimate(request, text),
-        model=_name(payload.get("model")) or request.model,
-        request_id=_name(headers.get("x-request-id")) or _name(payload.get("id")),
+        usage=usage_of(payload.get("usage")) or Usage.estimate(request, text),
+        model=name_of(payload.get("model")) or request.model,
+        request_id=name_of(headers.get("x-request-id")) or name_of(payload.get("id")),
         finish_reason=finish_reason,
     )
     if "choices" not in payload:
         return Served(reply, NOT_A_COMPLETION)
-    return Served(reply, _reason_for_none(finish_reason, message, text))
+    return Served(reply, reason_for_none(finish_reason, message, text))
 
 
 NOT_A_COMPLETION = TransientError(
@@ -52,7 +55,7 @@ NOT_A_COMPLETION = TransientError(
 )
 
 
-def _reason_for_none(finish_reason: str, message: dict[str, Any], text: str) -> LLMError | None:
+def reason_for_none(finish_reason: str, message: dict[str, Any], text: str) -> LLMError | None:
     if finish_reason == "content_filter":
         return AnswerError("filtered", "The provider's content filter stopped the answer.")
     if message.get("refusal"):
@@ -62,21 +65,21 @@ def _reason_for_none(finish_reason: str, message: dict[str, Any], text: str) -> 
     return None
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def object_of(body: bytes) -> dict[str, Any]:
     # ValueError: no JSON, or no UTF-8, or a number of thousands of digits.
     try:
-        return _dict(json.loads(body))
+        return dict_of(json.loads(body))
     except (ValueError, RecursionError):
         return {}
 
 
-def _usage(reported: Any) -> Usage | None:
+def usage_of(reported: Any) -> Usage | None:
     """What the provider reports, or None when it does not or the figures make no sense."""
-    usage = _dict(reported)
+    usage = dict_of(reported)
     sent, received = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     if sent is None or received is None:
         return None
-    cached = _count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0
+    cached = _count(dict_of(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0
     total = _count(usage.get("total_tokens"))
     return Usage(sent, received, min(cached, sent), sent + received if total is None else total)
 
@@ -86,20 +89,20 @@ def _count(value: Any) -> int | None:
     return value if whole and 0 <= value <= MAX_TOKENS_OF_A_CALL else None
 
 
-def _text(content: Any) -> str:
+def text_of(content: Any) -> str:
     """A string, or the text parts of a list, as some compatible servers send it."""
     if isinstance(content, list):
-        return "".join(_text(_dict(part).get("text")) for part in content)
+        return "".join(text_of(dict_of(part).get("text")) for part in content)
     return content if isinstance(content, str) else ""
 
 
-def _first(value: Any) -> dict[str, Any]:
-    return _dict(value[0]) if isinstance(value, list) and value else {}
+def first_of(value: Any) -> dict[str, Any]:
+    return dict_of(value[0]) if isinstance(value, list) and value else {}
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def dict_of(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _name(value: Any) -> str:
+def name_of(value: Any) -> str:
     return clean_text(value)[:NAME_LIMIT] if isinstance(value, str) else ""

@@ -1,7 +1,8 @@
 """An HTTP transport that keeps two promises the SDK does not: a total deadline and a size cap."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpcore2
@@ -35,18 +36,12 @@ class BoundedTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """The reply, read to its end; httpx2's own errors, and ReplyTooLarge."""
-        backend = _DeadlineBackend(time.monotonic() + self._deadline, self._resolve)
-        try:
-            with httpcore2.ConnectionPool(ssl_context=self._ssl, network_backend=backend) as pool:
-                return self._read(pool.handle_request(_core_request(request)), request)
-        except httpcore2.ConnectTimeout as error:
-            raise httpx2.ConnectTimeout(str(error), request=request) from error
-        except httpcore2.TimeoutException as error:
-            raise httpx2.ReadTimeout(str(error), request=request) from error
-        except httpcore2.ConnectError as error:
-            raise httpx2.ConnectError(str(error), request=request) from error
-        except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-            raise httpx2.ReadError(str(error), request=request) from error
+        backend = DeadlineBackend(time.monotonic() + self._deadline, self._resolve)
+        with (
+            as_httpx2(request),
+            httpcore2.ConnectionPool(ssl_context=self._ssl, network_backend=backend) as pool,
+        ):
+            return self._read(pool.handle_request(core_request(request)), request)
 
     def _read(self, reply: httpcore2.Response, request: httpx2.Request) -> httpx2.Response:
         """The reply with its body decoded and counted, whatever encoding the server chose."""
@@ -64,6 +59,21 @@ class BoundedTransport(httpx2.BaseTransport):
         return httpx2.Response(reply.status, headers=headers, content=bytes(body))
 
 
+@contextmanager
+def as_httpx2(request: httpx2.Request) -> Iterator[None]:
+    """Faults of the connection as httpx2 names them, which is what the SDK knows."""
+    try:
+        yield
+    except httpcore2.ConnectTimeout as error:
+        raise httpx2.ConnectTimeout(str(error), request=request) from error
+    except httpcore2.TimeoutException as error:
+        raise httpx2.ReadTimeout(str(error), request=request) from error
+    except httpcore2.ConnectError as error:
+        raise httpx2.ConnectError(str(error), request=request) from error
+    except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+        raise httpx2.ReadError(str(error), request=request) from error
+
+
 class _Body(httpx2.SyncByteStream):
     def __init__(self, reply: httpcore2.Response) -> None:
         self._reply = reply
@@ -75,7 +85,7 @@ class _Body(httpx2.SyncByteStream):
         self._reply.close()
 
 
-def _core_request(request: httpx2.Request) -> httpcore2.Request:
+def core_request(request: httpx2.Request) -> httpcore2.Request:
     return httpcore2.Request(
         method=request.method,
         url=httpcore2.URL(
@@ -89,7 +99,7 @@ def _core_request(request: httpx2.Request) -> httpcore2.Request:
     )
 
 
-class _DeadlineBackend(httpcore2.NetworkBackend):
+class DeadlineBackend(httpcore2.NetworkBackend):
     """Sockets that share one deadline (a value of time.monotonic)."""
 
     def __init__(self, deadline: float, resolve: Resolve | None) -> None:

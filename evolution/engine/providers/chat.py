@@ -1,0 +1,168 @@
+"""Streamed chat completions of any OpenAI-compatible endpoint: one physical call, metered.
+
+Importing this module imports the SDK; see `endpoint`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import httpx2
+import openai
+
+from evolution.engine.llm import (
+    AnswerError,
+    Cancelled,
+    ChatRequest,
+    CredentialError,
+    DialectRefused,
+    Ledger,
+    LLMError,
+    LLMReply,
+    TransientError,
+    Usage,
+)
+from evolution.engine.providers.chunks import Chunks, broken_off, events
+from evolution.engine.providers.endpoint import (
+    MAX_REPLY_BYTES,
+    Failed,
+    connect_by,
+    not_answered,
+    refusal_of,
+    request_id_of,
+)
+from evolution.engine.providers.faults import judge
+from evolution.engine.providers.openai import Dialect
+from evolution.engine.providers.replies import Served, read_reply
+from evolution.engine.providers.transport import ReplyTooLarge, Resolve
+from evolution.engine.providers.wire import StreamTransport, Wire
+
+Say = Callable[[str], None]
+EVENT_STREAM = "text/event-stream"
+
+
+class ChatLLM:
+    """One endpoint with one key, for one conversation's turn; cutting the `wire` ends it.
+
+    `deadline`: seconds for a whole call, connection to last byte. Raises CredentialError for a
+    base URL or a key that cannot be used at all.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None,
+        deadline: float,
+        ledger: Ledger,
+        wire: Wire,
+        resolve: Resolve | None = None,
+    ) -> None:
+        transport = StreamTransport(
+            deadline=deadline, max_bytes=MAX_REPLY_BYTES, wire=wire, resolve=resolve
+        )
+        self._client = connect_by(transport, api_key=api_key, base_url=base_url)
+        self._ledger, self._wire = ledger, wire
+        self._dialect = Dialect()
+
+    def chat(self, request: ChatRequest, say: Say) -> LLMReply:
+        """One physical call, written in the ledger before and after; raises an LLMError."""
+        entry = self._ledger.begin(
+            step=request.step,
+            operation=request.operation,
+            model=request.model,
+            most=Usage.most(request),
+        )
+        try:
+            reply = self._call(request, say)
+        except Failed as failed:
+            error = Cancelled() if self._wire.is_cut else failed.error
+            self._ledger.finish(
+                entry,
+                usage=failed.usage,
+                model=request.model,
+                request_id=failed.request_id,
+                error=error.code,
+            )
+            raise error from None
+        finally:
+            self._wire.let_go()
+        self._ledger.finish(
+            entry, usage=reply.usage, model=reply.model, request_id=reply.request_id
+        )
+        return reply
+
+    def _call(self, request: ChatRequest, say: Say) -> LLMReply:
+        try:
+            with self._client.chat.completions.with_streaming_response.create(
+                model=request.model,
+                messages=request.messages,  # type: ignore[arg-type]  # plain dicts, as documented
+                stream=True,
+                **self._dialect.chat_parameters(request),
+            ) as response:
+                return _listen(response, request, say)
+        except openai.APIStatusError as error:
+            raise self._refused(error) from None
+        except openai.APIConnectionError as error:
+            raise not_answered(error, Usage.estimate(request)) from None
+        except CredentialError as error:  # of `resolve`: nothing was sent
+            raise Failed(error, Usage()) from None
+        except (httpx2.TransportError, ReplyTooLarge):  # while an error's own words were read
+            raise Failed(broken_off(), Usage()) from None
+
+    def _refused(self, error: openai.APIStatusError) -> Failed:
+        """An error status costs nothing; one that names our dialect teaches a simpler one."""
+        refusal, request_id = refusal_of(error), request_id_of(error)
+        simpler = self._dialect.simpler(refusal)
+        if simpler is None:
+            return Failed(judge(refusal), Usage(), request_id)
+        self._dialect = simpler
+        message = "The provider does not know a parameter that was sent."
+        return Failed(DialectRefused("dialect", message), Usage(), request_id)
+
+
+def _listen(response: Any, request: ChatRequest, say: Say) -> LLMReply:
+    """The reply to the end of its stream, every piece said as it comes; raises Failed."""
+    chunks = Chunks(request, response.headers)
+    try:
+        served = _served(response, request, chunks, say)
+    except LLMError as error:
+        served = Served(chunks.reply, error)
+    except httpx2.TimeoutException:
+        late = TransientError("timeout", "The provider did not finish its answer in time.")
+        served = Served(chunks.reply, late)
+    except (httpx2.TransportError, httpx2.DecodingError):
+        served = Served(chunks.reply, broken_off())
+    except ReplyTooLarge:
+        large = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
+        served = Served(chunks.reply, large)
+    if served.error is not None:
+        raise Failed(served.error, served.reply.usage, served.reply.request_id)
+    return served.reply
+
+
+def _served(response: Any, request: ChatRequest, chunks: Chunks, say: Say) -> Served:
+    pieces = _capped(response.iter_bytes())
+    if EVENT_STREAM not in response.headers.get("content-type", EVENT_STREAM):
+        return _whole(pieces, response, request, say)
+    for data in events(pieces):
+        if text := chunks.take(data):
+            say(text)
+    return chunks.served
+
+
+def _whole(pieces: Iterable[bytes], response: Any, request: ChatRequest, say: Say) -> Served:
+    """From a server that does not stream although it was asked to: all of it at once."""
+    served = read_reply(b"".join(pieces), response.headers, request)
+    if served.reply.text:
+        say(served.reply.text)
+    return served
+
+
+def _capped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces as decoded; StreamTransport counts them as they were sent."""
+    count = 0
+    for piece in pieces:
+        count += len(piece)
+        if count > MAX_REPLY_BYTES:
+            raise ReplyTooLarge
+        yield piece
