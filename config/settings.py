@@ -14,6 +14,7 @@ from config import fixed
 from config.environment import Environment, share_figures, sqlite_in
 from config.fixed import *  # noqa: F403 - a settings module is its names
 from config.logs import logging_of
+from config.paying import API, with_billing
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment()
@@ -209,6 +210,14 @@ TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=180)
 
 # --- billing, MCP ------------------------------------------------------------------------------
 BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)
+STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
+# Of events that come another way than to the endpoint of `billing_setup`, whose secret is a row.
+STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
+STRIPE_API_BASE = env.origin("STRIPE_API_BASE") or API
+# How long a plan stays after a payment has failed.
+BILLING_GRACE_DAYS = env.seconds("BILLING_GRACE_DAYS", default=7)
+if BILLING_ENABLED:
+    vars().update(with_billing(key=STRIPE_SECRET_KEY, api_base=STRIPE_API_BASE))
 MCP_SERVER_HOST = env.str("MCP_SERVER_HOST", default="127.0.0.1")
 MCP_SERVER_PORT = env.port("MCP_SERVER_PORT", default=8001)
 

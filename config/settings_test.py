@@ -17,12 +17,21 @@ os.environ.update(
     HTTPS="false",
     **dict.fromkeys(("OPENAI_API_KEY", "OPENAI_BASE_URL", "REDIS_URL", "ACE_ENGINE"), ""),
     ACE_EMBEDDING_MODEL="",
+    # tests/run.py runs tests/stripe once more, with billing on.
+    BILLING_ENABLED=os.environ.get("TEST_BILLING_ENABLED", "false"),
+    STRIPE_SECRET_KEY="sk_test_" + "fake" * 8,
+    **dict.fromkeys(("STRIPE_WEBHOOK_SECRET", "STRIPE_API_BASE", "BILLING_GRACE_DAYS"), ""),
 )
 for name in ("ACE_ENGINE",):
     del os.environ[name]
 
 from config.settings import *  # noqa: E402, F403 - the environment had to be set first
-from config.settings import DATA_DIR, DATABASES, EMBEDDED  # noqa: E402 - as above
+from config.settings import (  # noqa: E402 - as above
+    BILLING_ENABLED,
+    DATA_DIR,
+    DATABASES,
+    EMBEDDED,
+)
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
@@ -33,3 +42,6 @@ STATIC_ROOT, WHITENOISE_USE_FINDERS = None, True
 if EMBEDDED:
     # A file: threads and child processes of a test see the same database.
     DATABASES["default"]["TEST"] = {"NAME": str(Path(DATA_DIR) / "test.sqlite3")}
+if BILLING_ENABLED:
+    # dj-stripe's own cost about 70 s of CPU: `make billing-migrations` runs those.
+    MIGRATION_MODULES = {"djstripe": "tests.stripe.migrations"}

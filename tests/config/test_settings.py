@@ -43,6 +43,14 @@ def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
             {"EVOLUTION_OUTCOME_THRESHOLD": "0"},
             "Set EVOLUTION_OUTCOME_THRESHOLD to a whole number from 1 to 1000000000000; it is '0'.",
         ),
+        *(
+            (
+                {"BILLING_ENABLED": "true", "STRIPE_SECRET_KEY": key},
+                "Set STRIPE_SECRET_KEY to the secret key of your Stripe account (sk_test_… or "
+                "sk_live_…), or set BILLING_ENABLED=false.",
+            )
+            for key in ("", "pk_test_0123456789")
+        ),
         (
             SECRETS | {"DATABASE_URL": "mysql://root:hunter2@localhost/ace"},
             "Set DATABASE_URL to postgres://USER:PASSWORD@HOST:PORT/NAME, or unset it for SQLite.",
