@@ -1,14 +1,15 @@
-# One image for the web server, the worker and MCP alone; docker-compose.yml shows the commands.
-FROM python:3.13-slim AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+# One image for the web server, the worker and MCP alone: docker-compose.yml, fly.toml and
+# deploy/kubernetes show the commands. Pin the base for builds that repeat to the byte:
+# --build-arg PYTHON=python:3.13-slim@sha256:…
+ARG PYTHON=python:3.13-slim
+
+FROM ${PYTHON} AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 RUN python -m venv /venv
 COPY requirements/base.txt /tmp/base.txt
-RUN /venv/bin/pip install --require-hashes -r /tmp/base.txt
-
-FROM python:3.13-slim
-ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-RUN useradd --system --uid 10001 --home-dir /app ace
-COPY --from=build /venv /venv
+# Every package by version and hash; pip itself is not needed afterwards.
+RUN /venv/bin/pip install --quiet --require-hashes --only-binary :all: -r /tmp/base.txt \
+    && /venv/bin/pip uninstall --quiet --yes pip
 WORKDIR /app
 COPY . .
 # Static files are named by their content; no setting matters for that, and none is kept.
@@ -16,12 +17,24 @@ RUN ACE_LOCAL=false DATABASE_URL=postgres://none@localhost/none \
     SECRET_KEY=collectstatic-needs-no-real-secret-key \
     JWT_SECRET_KEY=collectstatic-needs-no-real-secret-key \
     FIELD_ENCRYPTION_KEYS=collectstatic-needs-no-real-secret-key \
-    python manage.py collectstatic --noinput --verbosity 0 \
-    && python -m compileall -q -j 0 /app
-USER ace
+    /venv/bin/python manage.py collectstatic --noinput --verbosity 0 \
+    && /venv/bin/python -m compileall -q -j 0 /app /venv
+
+FROM ${PYTHON}
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 ACE_DATA_DIR=/data
+RUN groupadd --system --gid 10001 ace \
+    && useradd --system --uid 10001 --gid ace --home-dir /nonexistent --no-create-home ace \
+    && install -d -o ace -g ace -m 700 /data /secrets
+COPY --from=build /venv /venv
+# Owned by root: the program cannot change itself. Nothing is written but what a volume brings.
+COPY --from=build /app /app
+WORKDIR /app
+USER 10001:10001
 EXPOSE 8000
+# For the web server; other commands of this image switch it off.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["python", "-m", "config.health"]
-# exec: the server is process 1 and gets the signals itself.
+# exec: the server is process 1 and gets the signals itself. FORWARDED_ALLOW_IPS names the proxies
+# whose X-Forwarded-For is believed; unset, none but this container's own loopback.
 CMD ["sh", "-c", "exec uvicorn config.asgi:application --host 0.0.0.0 --port ${PORT:-8000} \
-    --workers ${WEB_PROCESSES:-2} --no-access-log --no-server-header --proxy-headers \
-    --timeout-graceful-shutdown 5"]
+    --workers ${WEB_PROCESSES:-2} --log-level warning --no-access-log --no-server-header \
+    --proxy-headers --timeout-graceful-shutdown 5"]

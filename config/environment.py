@@ -89,6 +89,15 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
 
         return str(self.get_value(var, check, default))
 
+    def kept(self, name: str, folder: str) -> str:
+        """The secret in a file of the folder, made there if it is missing."""
+        try:
+            return local_secret(name, Path(folder))
+        except OSError as error:
+            raise ImproperlyConfigured(
+                f"Set ACE_SECRETS_DIR to a directory of yours: {error}."
+            ) from None
+
     def origin(self, var: str) -> str:
         """An address without a path, such as https://ace.example.org; "" when unset."""
 
@@ -122,7 +131,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
 
 
 def local_secret(name: str, data_dir: Path) -> str:
-    """The secret kept in the data directory, made at the first start (ACE_LOCAL only)."""
+    """The secret kept in the folder, made at the first start."""
     path = data_dir / name
     if not path.exists():
         fresh = path.with_name(f"{name}.{secrets.token_hex(4)}")
