@@ -58,7 +58,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **kwargs)
         record(action="log_in", by=user, subject=user)
-        remember_device(response, user.email)
+        remember_device(response, user)
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:

@@ -37,11 +37,11 @@ def site_of(request: HttpRequest) -> str:
     return str(settings.PUBLIC_URL) or request.build_absolute_uri("/").rstrip("/")
 
 
-def remember_device(response: HttpResponse, email: str) -> None:
+def remember_device(response: HttpResponse, user: User) -> None:
     """This browser is one that the account knows: nobody else's failures delay it."""
     response.set_cookie(
         device_cookie(),
-        make_device(email),
+        make_device(user),
         max_age=DEVICE_AGE,
         secure=settings.HTTPS,
         httponly=True,

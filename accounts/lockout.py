@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from django.core import signing
 from django.db import connection
+from django.utils.crypto import salted_hmac
 
 from accounts.errors import RateLimited
-from accounts.models import Attempts
+from accounts.models import Attempts, User
 
 FREE, LONGEST, REMEMBERED = 5, 15 * 60, 24 * 3600
 DEVICE_SALT, DEVICE_AGE = "accounts.device", 365 * 86_400
@@ -80,18 +81,26 @@ def forget_old_attempts() -> int:
     return Attempts.objects.filter(wait_until__lt=time.time() - REMEMBERED).delete()[0]
 
 
-def make_device(email: str) -> str:
-    """The value of a cookie that makes this browser one the account knows."""
-    return signing.dumps([secrets.token_urlsafe(12), _mark(email)], salt=DEVICE_SALT)
+def make_device(user: User) -> str:
+    """The value of a cookie that makes this browser one the account knows, with this password."""
+    device = secrets.token_urlsafe(12)
+    return signing.dumps([device, _mark(user.email), _lock(user.password)], salt=DEVICE_SALT)
 
 
 def read_device(cookie: str, email: str) -> str:
-    """The browser's id when the cookie is ours and of this account, else an empty text."""
+    """The browser's id when the cookie is ours and of this account, else an empty text.
+
+    A new password makes every browser unknown: who had the old one is a stranger again.
+    """
     try:
-        device, mark = signing.loads(cookie, salt=DEVICE_SALT, max_age=DEVICE_AGE)
+        device, mark, lock = signing.loads(cookie, salt=DEVICE_SALT, max_age=DEVICE_AGE)
     except (signing.BadSignature, ValueError, TypeError):
         return ""
-    return str(device) if secrets.compare_digest(str(mark), _mark(email)) else ""
+    if not secrets.compare_digest(str(mark), _mark(email)):
+        return ""
+    user = User.objects.filter(email=email.strip().lower()).only("password").first()
+    fits = user is not None and secrets.compare_digest(str(lock), _lock(user.password))
+    return str(device) if fits else ""
 
 
 def network_of(address: str) -> str:
@@ -102,6 +111,10 @@ def network_of(address: str) -> str:
         return "unknown"
     bits = 24 if found.version == 4 else 64
     return str(ipaddress.ip_network((found, bits), strict=False))
+
+
+def _lock(password: str) -> str:
+    return salted_hmac(DEVICE_SALT, password).hexdigest()[:32]
 
 
 def _mark(email: str) -> str:

@@ -20,10 +20,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts import services
-from accounts.errors import Invalid
+from accounts.errors import Invalid, RateLimited
 from accounts.factors import FACTORS
 from accounts.forms import NoForm
-from accounts.http import UserRequest, site_of, source_of
+from accounts.http import UserRequest, remember_device, site_of, source_of
 from accounts.models import LlmKey, User
 from accounts.settings_forms import DeleteForm, EmailForm, LlmKeyForm, PasswordForm
 
@@ -90,7 +90,9 @@ def change_password(request: UserRequest) -> HttpResponse:
         record_authentication(request, user, method="password")
         UserSession.objects.create_from_request(request)
         messages.success(request, "The password is changed, and every other session has ended.")
-        return redirect("accounts:settings")
+        changed = redirect("accounts:settings")
+        remember_device(changed, user)
+        return changed
     return render(request, "accounts/settings_password.html", {"form": form}, status=form.status)
 
 
@@ -137,7 +139,7 @@ def llm_key(request: UserRequest) -> HttpResponse:
 def try_llm_key(request: UserRequest) -> HttpResponse:
     try:
         services.try_llm_key(user=request.user)
-    except Invalid as error:
+    except (Invalid, RateLimited) as error:
         messages.error(request, error.message)
     else:
         messages.success(request, "The endpoint takes the key.")

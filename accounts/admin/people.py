@@ -121,7 +121,11 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
         return (*self.readonly_fields, *(() if is_superuser(request) else powers))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        beyond = obj is not None and obj.is_superuser and not is_superuser(request)
+        # Whoever sets another's password or address can be that person, with all that they may do.
+        others = (
+            obj is not None and (obj.is_staff or obj.is_superuser) and obj.pk != request.user.pk
+        )
+        beyond = others and not is_superuser(request)
         return not beyond and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 
 from accounts.errors import AceError, RateLimited
 from accounts.http import client_address
+from accounts.limits import take_rate
 from accounts.oauth.authorization import core
 from accounts.oauth.clients import MAX_DOCUMENT_BYTES, Registered, read_metadata, register_client
 from accounts.oauth.doors import endpoint, has_nul, problem
@@ -35,9 +36,7 @@ def register(request: HttpRequest) -> HttpResponseBase:
             metadata=read_metadata(request.body), address=client_address(request)
         )
     except RateLimited as error:
-        response = problem("temporarily_unavailable", error.message, status=error.status)
-        response["Retry-After"] = str(error.retry_after)
-        return response
+        return _later(error)
     except AceError as error:
         return problem(error.code, error.message)
     return JsonResponse(_registered(made), status=201)
@@ -48,6 +47,10 @@ def token(request: HttpRequest) -> HttpResponseBase:
     """A code or a refresh token for a pair of tokens; see grants.py for why in one transaction."""
     if has_nul(request.POST):
         return problem("invalid_request", "Remove the NUL characters.")
+    try:
+        take_rate("oauth_token", client_address(request))
+    except RateLimited as error:
+        return _later(error)
     with transaction.atomic():
         _, headers, body, status = core().create_token_response(request)
     return _answer(body, status, headers)
@@ -61,6 +64,12 @@ def revoke(request: HttpRequest) -> HttpResponseBase:
     with transaction.atomic():
         _, headers, body, status = core().create_revocation_response(request)
     return _answer(body or "", status, headers)
+
+
+def _later(error: RateLimited) -> HttpResponse:
+    response = problem("temporarily_unavailable", error.message, status=error.status)
+    response["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def _registered(made: Registered) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from accounts.audit import record
 from accounts.errors import Invalid, NotFound
+from accounts.limits import take_rate
 from accounts.models import LlmKey, User
 from accounts.outbound import Unreachable, addresses_of, fetch
 from accounts.vault import seal, unseal
@@ -58,8 +59,12 @@ def remove_llm_key(*, user: User) -> None:
 
 
 def try_llm_key(*, user: User) -> None:
-    """The endpoint takes the key for a list of its models. Raises NotFound, Invalid."""
+    """The endpoint takes the key for a list of its models.
+
+    Raises NotFound, Invalid, RateLimited: each try is a request of ours to an address of theirs.
+    """
     key = _own(user)
+    take_rate("try_llm_key", str(user.pk))
     url = (key.base_url or settings.OPENAI_BASE_URL or DEFAULT_URL).rstrip("/") + "/models"
     headers = {"Authorization": f"Bearer {unseal(key.sealed)}"}
     found = fetch(

@@ -141,6 +141,9 @@ def _take_over(user: User) -> User | None:
     if settings.EMAIL_VERIFICATION != "mandatory":
         return None
     never_used = User.objects.filter(email=user.email, email_verified=False, last_login=None)
-    if not never_used.filter(is_active=True).update(password=user.password):
-        return None
-    return User.objects.get(email=user.email)
+    with transaction.atomic():
+        if not never_used.filter(is_active=True).update(password=user.password):
+            return None
+        taken = User.objects.get(email=user.email)
+        record(action="take_over_user", by=taken, subject=taken)
+    return taken

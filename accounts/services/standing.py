@@ -16,8 +16,8 @@ from accounts.services.account_data import delete_account
 def disable_user(*, user: User, by: Principal) -> User:
     """Sessions, keys and tokens of this person are refused from the next request on.
 
-    Nothing of theirs is lost. Raises Conflict for oneself, Forbidden for a superuser unless `by`
-    is one.
+    Nothing of theirs is lost. Raises Conflict for oneself, Forbidden for other staff unless `by`
+    is a superuser.
     """
     if user.pk == by.user.pk:
         raise Conflict("You cannot disable your own account.", code="own_account")
@@ -105,5 +105,6 @@ def _set(user: User, by: Principal, action: str, **fields: bool) -> None:
 
 
 def _refuse_above(user: User, by: Principal) -> None:
-    if user.is_superuser and not by.user.is_superuser:
-        raise Forbidden("Only a superuser can change a superuser.", code="superuser")
+    above = (user.is_staff or user.is_superuser) and user.pk != by.user.pk
+    if above and not by.user.is_superuser:
+        raise Forbidden("Only a superuser can change other staff.", code="superuser")

@@ -3,12 +3,14 @@
 from collections import Counter
 
 import pytest
+from django.core import signing
 
 from accounts import lockout
 from accounts.errors import RateLimited
 from accounts.lockout import FREE, LONGEST, Source, forget_attempts, take_attempt
-from accounts.models import Attempts
+from accounts.models import Attempts, User
 from tests.concurrency.threads import at_once
+from tests.factories import PASSWORD
 
 HERE, NEAR, FAR = (Source(a) for a in ("192.0.2.1", "192.0.2.200", "198.51.100.1"))
 WHO = "alice@example.org"
@@ -54,20 +56,29 @@ def test_a_network_counts_as_one_and_another_does_not(db: None, clock: list[floa
     assert not taken(HERE, "charlie@example.org")
 
 
-def test_a_known_browser_is_not_delayed_by_others(db: None, clock: list[float]) -> None:
-    known = Source(HERE.address, lockout.read_device(lockout.make_device(WHO), WHO))
+def test_a_known_browser_is_not_delayed_by_others(alice: User, clock: list[float]) -> None:
+    known = Source(HERE.address, lockout.read_device(lockout.make_device(alice), WHO))
     for _ in range(FREE):
         taken(HERE)
     assert taken(HERE)
     assert not taken(known)
 
 
-def test_a_browser_is_known_to_its_own_account_only(db: None) -> None:
-    cookie = lockout.make_device(WHO)
+def test_a_new_password_makes_browsers_unknown(alice: User) -> None:
+    cookie = lockout.make_device(alice)
+    alice.set_password("another " + PASSWORD)
+    alice.save()
+    assert not lockout.read_device(cookie, WHO)
+    assert lockout.read_device(lockout.make_device(alice), WHO)
+
+
+def test_a_browser_is_known_to_its_own_account_only(alice: User, charlie: User) -> None:
+    cookie = lockout.make_device(alice)
     assert lockout.read_device(cookie, WHO.upper())
     assert not lockout.read_device(cookie, "charlie@example.org")
     assert not lockout.read_device(cookie[:-2], WHO)
     assert not lockout.read_device("x", WHO)
+    assert not lockout.read_device(signing.dumps(["x", "y"], salt=lockout.DEVICE_SALT), WHO)
 
 
 def test_success_and_a_day_forget_the_failures(db: None, clock: list[float]) -> None:

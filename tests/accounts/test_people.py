@@ -96,6 +96,7 @@ def test_who_registers_again_takes_an_unused_account_over(db: None, mandatory: N
         services.verify_email(token=old, by=None, password=PASSWORD, source=SOURCE)
     services.verify_email(token=link(), by=None, password=PASSWORD, source=SOURCE)
     assert log_in("dora@example.org")
+    assert AuditEntry.objects.filter(action="take_over_user").count() == 1
 
 
 @pytest.mark.parametrize("token", ["", "x", "a:b:c", "WyJ4Il0:x:y"])

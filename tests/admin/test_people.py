@@ -77,8 +77,13 @@ def test_nobody_disables_their_own_account(staff: User) -> None:
         standing.disable_user(user=staff, by=Principal.of(staff))
 
 
-def test_only_a_superuser_touches_a_superuser(helper: User, staff: User) -> None:
+@pytest.mark.parametrize("powers", [("is_staff", "is_superuser"), ("is_staff",), ("is_superuser",)])
+def test_only_a_superuser_touches_other_staff(
+    helper: User, staff: User, powers: tuple[str, ...]
+) -> None:
     by = Principal.of(helper)
+    staff.is_staff, staff.is_superuser = "is_staff" in powers, "is_superuser" in powers
+    staff.save()
     for service in (
         standing.disable_user,
         standing.enable_user,
@@ -88,8 +93,10 @@ def test_only_a_superuser_touches_a_superuser(helper: User, staff: User) -> None
     ):
         with pytest.raises(Forbidden):
             service(user=staff, by=by)
-    answer = client_of(helper).get(f"/admin/accounts/user/{staff.pk}/password/")
-    assert answer.status_code == 403
+    for form in ("password", "change"):
+        sent = {"email": "mine@example.org", "password1": "x" * 20, "password2": "x" * 20}
+        answer = client_of(helper).post(f"/admin/accounts/user/{staff.pk}/{form}/", sent)
+        assert answer.status_code == 403
 
 
 def test_staff_cannot_make_a_superuser_of_themselves(helper: User) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
+from pytest_django import Settings
 
 from accounts.errors import NotAuthenticated
 from accounts.models import AuditEntry, ConnectedApp, User
@@ -197,6 +198,17 @@ def test_a_refresh_token_of_one_client_is_nothing_to_another(app: App, charlie: 
     refresh = app.tokens()["refresh_token"]
     assert App(charlie).refresh(refresh).json()["error"] == "invalid_grant"
     assert app.refresh(refresh).status_code == 200
+
+
+def test_tokens_are_asked_for_so_many_times_a_minute(app: App, settings: Settings) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"oauth_token": "2/m"}
+    pair = app.tokens()
+    assert app.refresh("made up").status_code == 400
+    refused = app.refresh(pair["refresh_token"])
+    assert (refused.status_code, refused.json()["error"]) == (429, "temporarily_unavailable")
+    assert 0 < int(refused["Retry-After"]) <= 60
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"oauth_token": "9/m"}
+    assert app.refresh(pair["refresh_token"]).status_code == 200
 
 
 def test_an_expired_token_is_refused(app: App) -> None:

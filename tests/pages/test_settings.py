@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from accounts.errors import NotAuthenticated
 from accounts.models import AuditEntry, LlmKey, User
+from accounts.outbound import Fetched
 from accounts.tokens import issue_tokens, user_for_access_token
 from accounts.urls import pages
 from tests.accounts.factors import code_of, recovery_codes, set_up_app
@@ -133,6 +134,18 @@ def test_a_new_password_ends_the_other_sessions(fresh: Client, alice: User) -> N
     assert (fresh.get("/keys").status_code, other.get("/keys").status_code) == (200, 302)
 
 
+def test_after_a_new_password_the_browser_that_set_it_is_still_known(
+    fresh: Client, alice: User
+) -> None:
+    fresh.post("/settings/password", {"current": PASSWORD, "password": NEW})
+    attacker = Client()
+    answers = [attacker.post("/login", credentials(alice)).status_code for _ in range(8)]
+    assert answers[-1] == 429
+    fresh.post("/logout")
+    sent = credentials(alice) | {"password": NEW}
+    assert fresh.post("/login", sent).status_code == 302
+
+
 def test_a_session_is_ended_from_the_list(fresh: Client, alice: User) -> None:
     other = Client(headers={"user-agent": "Lynx/2.9"})
     other.post("/login", credentials(alice))
@@ -194,6 +207,24 @@ def test_an_llm_key_is_set_and_never_shown(fresh: Client, alice: User) -> None:
         assert key not in fresh.get(address).content.decode()
     assert fresh.post("/settings/llm-key/remove").status_code == 302
     assert not LlmKey.objects.exists()
+
+
+def test_an_llm_key_is_tried_so_many_times_an_hour(
+    fresh: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"try_llm_key": "2/h"}
+    tried: list[str] = []
+
+    def fetch(url: str, **_: object) -> Fetched:
+        tried.append(url)
+        return Fetched(200, {}, b"{}")
+
+    monkeypatch.setattr("accounts.services.llm_keys.fetch", fetch)
+    fresh.post("/settings/llm-key", {"api_key": "sk-canary-0123456789", "base_url": ""})
+    said = [fresh.post("/settings/llm-key/test", follow=True).content.decode() for _ in range(3)]
+    assert ["takes the key" in page for page in said] == [True, True, False]
+    assert "Over the limit" in said[2]
+    assert len(tried) == 2
 
 
 def test_an_llm_key_to_an_inner_address_is_refused_on_its_field(fresh: Client) -> None:
