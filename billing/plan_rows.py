@@ -174,6 +174,7 @@ class QuotaHold(Row):
     # A plain id: jobs live above billing.
     holder_id = models.UUIDField(help_text="the job, or the call's usage record")
     amount = models.PositiveBigIntegerField()
+    limit = models.PositiveBigIntegerField(null=True, help_text="the plan's, when it was held")
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:

@@ -82,6 +82,10 @@ MFA_FORMS = {
     "reauthenticate": "accounts.adapters.ConfirmCodeForm",
 }
 
+# --- keys ----------------------------------------------------------------------------------------
+# Called with `user` in the transaction that makes one of their API keys; raises to refuse it.
+KEY_ALLOWANCE = "billing.allowances.refuse_more_keys"
+
 # --- apps that people let in (accounts/oauth) ----------------------------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER: dict[str, Any] = {
@@ -145,6 +149,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "HeldTextState": "playbooks.models.HeldText.State",
         "OutcomeStatus": "evolution.models.Outcome.Status",
         "EvolutionStatus": "evolution.models.EvolutionJob.Status",
+        "SessionStatus": "evolution.models.AgentSession.Status",
+        "SessionSource": "evolution.models.AgentSession.Source",
+        "MessageRole": "evolution.models.SessionMessage.Role",
     },
 }
 

@@ -137,6 +137,11 @@ class EvolutionJob(Row):
         self.attempt += int(costs_attempt)
         self.waits += 1
 
+    def postpone(self, *, until: datetime, reason: str, code: str, line: str) -> None:
+        """queued → queued, to be claimed at `until`, or when `line` says something new."""
+        self.next_attempt_at, self.wait_reason = until, reason[:300]
+        self.wait_code, self.wait_line = code[:40], line
+
     def complete(self, *, now: datetime, version: Version | None, outcomes: int) -> None:
         """running → completed; `version` is None when nothing changed."""
         self.status, self.to_version = self.Status.COMPLETED, version

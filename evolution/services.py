@@ -11,6 +11,8 @@ from accounts.audit import record
 from accounts.errors import Conflict
 from accounts.limits import take_rate
 from accounts.scopes import Principal
+from billing.models import Resource
+from billing.quota import release
 from evolution import intake
 from evolution.clock import database_now
 from evolution.jobs import ring
@@ -138,6 +140,7 @@ def cancel_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
         job.cancel(now=database_now())
         job.save()
         job.release_outcomes()
+        release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
         _record("cancel_evolution", by, job, job.playbook)
     return job
 

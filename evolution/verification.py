@@ -13,9 +13,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, Exists, F, Max, OuterRef, Q
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Coalesce
 
-from billing.models import UsageRecord
+from billing.models import QuotaHold, QuotaPeriod, Resource, UsageRecord
 from evolution.clock import database_now
 from evolution.models import EvolutionJob, Outcome, Reflection
 from playbooks.models import Delta, Playbook, Version, Vote
@@ -31,14 +32,14 @@ class Problem:
     """A row, or several, that break the invariant `code`; `ids` are theirs."""
 
     code: str
-    playbook_id: UUID
+    playbook_id: UUID | None
     ids: tuple[str, ...]
     sentence: str
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "code": self.code,
-            "playbook": str(self.playbook_id),
+            "playbook": str(self.playbook_id) if self.playbook_id else None,
             "ids": list(self.ids),
             "problem": self.sentence,
         }
@@ -48,7 +49,10 @@ Check = Callable[[Playbook], Iterator[Problem]]
 
 
 def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
-    """Each playbook (of `only`, else all) after its problems; one in memory at a time."""
+    """Each playbook (of `only`, else all) after its problems; one in memory at a time.
+
+    Of all, what belongs to no playbook comes last.
+    """
     wanted = list(only)
     last = UUID(int=0)
     while True:
@@ -56,7 +60,7 @@ def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
         found = (rows.filter(pk__in=wanted) if wanted else rows).values_list("pk", flat=True)
         first = found.first()
         if first is None:
-            return
+            break
         last = first
         with one_moment():
             playbook = Playbook.objects.filter(pk=last).first()
@@ -64,6 +68,9 @@ def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
                 for check in CHECKS:
                     yield from check(playbook)
                 yield playbook
+    if not wanted:
+        with one_moment():
+            yield from quotas()
 
 
 @contextmanager
@@ -203,6 +210,18 @@ def open_calls(playbook: Playbook) -> Iterator[Problem]:
     held = UsageRecord.objects.filter(playbook_id=playbook.pk, held_usd__gt=0)
     for pk in held.exclude(status="started").values_list("pk", flat=True).iterator():
         yield _of(playbook, "metering_held", "a call has ended and still holds money", pk)
+
+
+def quotas() -> Iterator[Problem]:
+    """What a period says is held for work under way is what its holds add up to."""
+    for resource in Resource.values:
+        open_ = QuotaHold.objects.filter(period=OuterRef("pk"), resource=resource).order_by()
+        sums = open_.values("period").annotate(sum=Sum("amount")).values("sum")
+        rows = QuotaPeriod.objects.annotate(open_holds=Coalesce(Subquery(sums), 0))
+        wrong = rows.exclude(**{f"{resource}_held": F("open_holds")})
+        for pk, total in wrong.values_list("pk", "open_holds").iterator():
+            sentence = f"a period holds other {resource} than its holds, which are {total}"
+            yield Problem("quota_held", None, (str(pk),), sentence)
 
 
 def _of(playbook: Playbook, code: str, sentence: str, *ids: object) -> Problem:

@@ -11,6 +11,7 @@ from django.db import transaction
 from accounts.audit import record
 from accounts.errors import Conflict, Forbidden, Invalid, TooLarge
 from accounts.scopes import Principal
+from billing.allowances import refuse_more_playbooks
 from playbooks.document import DEFAULT_SECTIONS, DocumentError, Section
 from playbooks.formats import read_document
 from playbooks.history import bullet_history, playbook_history
@@ -81,7 +82,10 @@ def create_playbook(
     description: str = "",
     sections: Sequence[Section] | None = None,
 ) -> Playbook:
-    """An empty playbook of `by` exists, at version 1; default sections unless others are given."""
+    """An empty playbook of `by` exists, at version 1; default sections unless others are given.
+
+    Raises PlanLimit, as everything does here that makes a playbook.
+    """
     _refuse_limited_key(by)
     return _start(
         "create_playbook",
@@ -204,6 +208,8 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
 
 def _start(action: str, by: Principal, **fields: Any) -> Playbook:
     with transaction.atomic():
+        active = Playbook.objects.active().filter(owner=by.user)
+        refuse_more_playbooks(user=by.user, active=active)
         playbook = start_playbook(owner=by.user, **fields)
         _record(action, by, playbook)
     return playbook

@@ -8,6 +8,7 @@ from django.db import transaction
 from accounts.audit import record
 from accounts.errors import Invalid
 from accounts.scopes import Principal, Scope
+from billing.allowances import refuse_more_playbooks
 from playbooks.held import ReviewPolicy
 from playbooks.models import Playbook
 from playbooks.naming import check_number, clean_description, clean_name
@@ -78,9 +79,12 @@ def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
 
 
 def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
-    """An archived playbook takes edits and reports again."""
-    playbook.restore()
+    """An archived playbook takes edits and reports again. Raises PlanLimit."""
     with transaction.atomic():
+        if playbook.is_archived and playbook.owner is not None:
+            active = Playbook.objects.active().filter(owner=playbook.owner)
+            refuse_more_playbooks(user=playbook.owner, active=active)
+        playbook.restore()
         playbook.save(update_fields=["status", "updated_at"])
         _record("restore_playbook", by, playbook)
     return playbook

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from accounts import keys
 from accounts.audit import record
@@ -33,7 +34,8 @@ def create_api_key(
 
     Without `expires_at` it lives for settings.API_KEY_LIFETIME. `token` is for bootstrap only: a
     key that the operator chose, without an end of its own. `once` names the form that asks: sent
-    a second time it makes no second key. Raises Invalid, Conflict, FormUsed.
+    a second time it makes no second key. Raises Invalid, Conflict, FormUsed, and what
+    settings.KEY_ALLOWANCE raises when the user may have no more keys.
     """
     if expires_at is None and token is None:
         expires_at = timezone.now() + settings.API_KEY_LIFETIME
@@ -50,6 +52,8 @@ def create_api_key(
     with transaction.atomic():
         if once:
             _use_up(user, once)
+        # By name: what allows keys, a plan say, lives above accounts.
+        import_string(settings.KEY_ALLOWANCE)(user=user)
         _insert_key(key)
         record(action="create_api_key", by=user, subject=key, prefix=key.prefix)
     return key, minted.token

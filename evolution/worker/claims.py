@@ -12,6 +12,7 @@ from django.db import transaction
 
 from evolution.clock import database_now
 from evolution.models import EvolutionJob, Outcome
+from evolution.worker.quotas import may_begin
 
 MAX_OUTCOMES = 100
 """Outcomes bound to one job; the rest wait for the next, which follows at once."""
@@ -31,6 +32,7 @@ class Claim:
     fence: int
     base_version_id: UUID
     outcome_set_hash: str
+    is_training: bool = False
 
     def lock(self) -> EvolutionJob:
         """The job's row inside the caller's transaction; FenceLost unless it is still ours."""
@@ -50,7 +52,8 @@ class Claim:
 def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
     """The claim on a queued job that is due, or None for anything else.
 
-    A repeated message, a cancelled job or a second worker all end here. So does a training's
+    A repeated message, a cancelled job or a second worker all end here, and one that waits for
+    its owner's plan. So does a training's
     job, unless its run's id is given: only its own process knows the limit on its cost.
     """
     now = database_now()
@@ -59,6 +62,10 @@ def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
         if job is None:
             return None
         fence = job.fence
+        # A training is the operator's command, with a limit of its own: no plan counts it.
+        if training is None and not may_begin(job):
+            _write(job, fence, WAITING)
+            return None
         if not job.outcome_set_hash:
             _bind(job)
         job.start(
@@ -98,9 +105,7 @@ def set_hash(ids: Sequence[UUID]) -> str:
 def _take(job: EvolutionJob, old_fence: int) -> Claim | None:
     """Write the claim only over the fence that was read: the law where locks are ignored."""
     job.phase = EvolutionJob.Phase.REFLECT
-    written = EvolutionJob.objects.filter(
-        pk=job.pk, fence=old_fence, status=EvolutionJob.Status.QUEUED
-    ).update(**{name: getattr(job, name) for name in CLAIMED})
+    written = _write(job, old_fence, CLAIMED)
     owner_id, base_id = job.playbook.owner_id, job.from_version_id
     if not written or owner_id is None or base_id is None:
         transaction.set_rollback(True)
@@ -112,9 +117,16 @@ def _take(job: EvolutionJob, old_fence: int) -> Claim | None:
         fence=job.fence,
         base_version_id=base_id,
         outcome_set_hash=job.outcome_set_hash,
+        is_training=job.training_id is not None,
     )
 
 
+def _write(job: EvolutionJob, fence: int, names: Sequence[str]) -> int:
+    rows = EvolutionJob.objects.filter(pk=job.pk, fence=fence, status=EvolutionJob.Status.QUEUED)
+    return rows.update(**{name: getattr(job, name) for name in names})
+
+
+WAITING = ("next_attempt_at", "wait_reason", "wait_code", "wait_line")
 CLAIMED = (
     "status",
     "fence",

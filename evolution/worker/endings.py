@@ -7,12 +7,15 @@ from datetime import timedelta
 
 from django.db import transaction
 
+from billing.models import Resource
+from billing.quota import release
 from evolution.clock import database_now
 from evolution.engine.breaker import FIRST_REFUSAL, LONGEST_REFUSAL, REFUSED
 from evolution.engine.llm import CredentialError, HeldBack, TransientError
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for
+from evolution.worker.quotas import OverQuota
 from evolution.worker.settling import settle_outcomes
 
 logger = logging.getLogger(__name__)
@@ -48,7 +51,10 @@ def put_back_for(claim: Claim, error: TransientError | CredentialError) -> str:
     if isinstance(error, HeldBack):
         # No call was made: the line knows when the next one may be.
         wait = soon_after(error.retry_after or 0)
-        return put_back(claim, reason=error.message, wait=wait, costs_attempt=False, code=code)
+        mark = error.mark if isinstance(error, OverQuota) else ""
+        return put_back(
+            claim, reason=error.message, wait=wait, costs_attempt=False, code=code, line=mark
+        )
     waits = EvolutionJob.objects.values_list("waits", flat=True).get(pk=claim.job_id)
     if isinstance(error, CredentialError):
         left = error.retry_after
@@ -67,8 +73,12 @@ def put_back(
     wait: timedelta | None = None,
     costs_attempt: bool = True,
     code: str = "internal",
+    line: str = "",
 ) -> str:
-    """The job waits in the queue, or has failed when this was its last attempt."""
+    """The job waits in the queue, or has failed when this was its last attempt.
+
+    `line`: what ends the wait early when it changes; without one, the key if that can be mended.
+    """
     logger.warning("evolution %s waits: %s", claim.job_id, reason)
     with transaction.atomic():
         job = claim.lock()
@@ -81,9 +91,10 @@ def put_back(
             reason=reason,
             costs_attempt=costs_attempt,
             code=code,
-            line=credential_for(claim.owner_id).line if code in MENDABLE else "",
+            line=credential_for(claim.owner_id).line if code in MENDABLE else line,
         )
         job.save()
+        release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
     return "waiting"
 
 
@@ -107,6 +118,7 @@ def give_up(job: EvolutionJob, *, code: str, message: str) -> None:
     job.fail(now=database_now(), code=code, message=message)
     job.save()
     job.release_outcomes()
+    release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
 
 
 def rescue(job: EvolutionJob) -> None:
@@ -121,3 +133,4 @@ def rescue(job: EvolutionJob) -> None:
         return
     job.wait(until=database_now(), reason="its worker stopped answering", costs_attempt=False)
     job.save()
+    release(resource=Resource.EVOLUTIONS, holder_id=job.pk)

@@ -41,15 +41,17 @@ class Payer(Protocol):
 class UsageLedger:
     """The engine's Ledger, written as UsageRecord rows; a `budget` pays for each of them.
 
-    A call that had better not be made now is not admitted (evolution.worker.lines).
+    A call that had better not be made now is not admitted (evolution.worker.lines). `on_plan`:
+    its tokens count against the plan of the payer's owner.
 
     Calls come from the engine's threads. One thread of our own does all the writing, so that a
     job needs one database connection for it and that connection is closed at the end.
     """
 
-    def __init__(self, payer: Payer, budget: Budget | None = None) -> None:
+    def __init__(self, payer: Payer, budget: Budget | None = None, *, on_plan: bool = True) -> None:
         self.payer = payer
         self.budget = budget
+        self.on_plan = on_plan
         self.credential = credential_for(payer.owner_id)
         self.last: UsageRecord | None = None
         """The call that ended last: whose calls come one by one finds its own here."""
@@ -75,9 +77,10 @@ class UsageLedger:
         while True:
             try:
                 return self._write(self._admit, step, operation, model, most)
-            except LineFull:
+            except LineFull as full:
                 if time.monotonic() > until or self._closing.wait(POLL):
-                    raise HeldBack("line_full", FULL, retry_after=LONGEST_QUEUE) from None
+                    message = str(full) or FULL
+                    raise HeldBack("line_full", message, retry_after=LONGEST_QUEUE) from None
 
     def _admit(self, step: str, operation: str, model: str, most: Usage) -> Admitted:
         return admit(self._call(step, operation, model, most))
@@ -93,6 +96,7 @@ class UsageLedger:
             operation=operation,
             model=model,
             most=most,
+            on_plan=self.on_plan,
         )
 
     def finish(

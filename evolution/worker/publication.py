@@ -3,7 +3,8 @@
 from django.db import transaction
 from django.db.models import Count, Sum
 
-from billing.models import UsageRecord
+from billing.models import Resource, UsageRecord
+from billing.quota import release, settle
 from evolution.clock import database_now
 from evolution.engine.evolve import Evolved
 from evolution.models import EvolutionJob
@@ -56,6 +57,9 @@ def publish(claim: Claim, evolved: Evolved) -> None:
         job.token_totals = token_totals(job)
         job.complete(now=database_now(), version=publication.version, outcomes=processed)
         job.save()
+        # One that had nothing to do costs the owner none of their evolutions.
+        done = int(processed > 0 or publication.version is not None)
+        settle(resource=Resource.EVOLUTIONS, holder_id=job.pk, actual=done)
         trigger_if_due(playbook, pending=pending_count(playbook), by=None)
 
 
@@ -64,6 +68,7 @@ def cancel(job: EvolutionJob) -> None:
     job.cancel(now=database_now())
     job.save()
     job.release_outcomes()
+    release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:

@@ -9,6 +9,8 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from accounts.oauth.clearing import clear_oauth_if_due
+from billing.notices import send_quota_notices
+from billing.quota import release_stale_holds
 from billing.services import settle_abandoned_usage
 from evolution.clock import database_now
 from evolution.jobs import is_crowded, ring
@@ -39,9 +41,11 @@ def sweep() -> dict[str, int]:
         "settled": settle_abandoned_usage(longest_call=longest_call()),
         "rescued": sum(_rescue(job_id, now) for job_id in _expired(now))
         + sum(_lay_down(job_id, now) for job_id in _deserted(now)),
+        "released": release_stale_holds(now),
         "woken": wake(now),
         "triggered": sum(_trigger(playbook) for playbook in _waiting(now)),
         "rung": sum(_ring(job_id, now) for job_id in _unheard(now)),
+        "noticed": send_quota_notices(),
     }
 
 

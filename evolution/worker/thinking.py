@@ -29,7 +29,7 @@ def think(claim: Claim, *, budget: Budget | None = None) -> Evolved:
 
     Raises the engine's LLMError kinds, and FenceLost as soon as the job is no longer ours.
     """
-    with UsageLedger(claim, budget) as ledger:
+    with UsageLedger(claim, budget, on_plan=not claim.is_training) as ledger:
         engine = choose_engine(ledger)
         checkpoints = StoredCheckpoints(claim, engine)
         claim.touch(

@@ -10,23 +10,29 @@ from billing.limits import CapReached, Spender, refuse_over_cap
 from evolution.jobs import ring
 from evolution.models import EvolutionJob
 from evolution.worker.credentials import credential_for
+from evolution.worker.quotas import CODES, is_room_again
 
-AT_ONCE = 200
+AT_ONCE, FEW = 200, 50
 ROOM = Decimal("0.10")
 """US dollars: less room than this is not worth waking a job for before the day is over."""
 
 
 def wake(now: datetime) -> int:
-    """Jobs whose key was changed, or whose limit on cost has room again, are due at once."""
+    """Jobs whose key was changed, or whose limit or plan has room again, are due at once."""
     waiting = EvolutionJob.objects.filter(status="queued", next_attempt_at__gt=now, training=None)
-    rows = waiting.exclude(wait_line="").select_related("playbook").order_by("next_attempt_at")
-    return sum(_wake(job.pk, now) for job in list(rows[:AT_ONCE]) if _is_mended(job, now))
+    rows = waiting.exclude(wait_line="").select_related("playbook")
+    mendable = rows.exclude(wait_code__in=CODES).order_by("next_attempt_at")[:AT_ONCE]
+    # Many may wait for the end of a month: a few of them each time, whichever they are.
+    on_plans = rows.filter(wait_code__in=CODES).order_by("?")[:FEW]
+    return sum(_wake(job.pk, now) for job in [*mendable, *on_plans] if _is_mended(job, now))
 
 
 def _is_mended(job: EvolutionJob, now: datetime) -> bool:
     owner_id = job.playbook.owner_id
     if owner_id is None:
         return False
+    if job.wait_code in CODES:
+        return is_room_again(job, owner_id)
     credential = credential_for(owner_id)
     if credential.line != job.wait_line:
         return True

@@ -3,28 +3,17 @@
 from datetime import timedelta
 
 import pytest
-from pytest_django import Settings
 
 from accounts.clock import database_now
 from accounts.models import User
 from billing.models import BillingAccount, Plan
 from billing.plans import entitlement_of, load_plans, plan_of
-
-
-@pytest.fixture
-def billing(settings: Settings) -> None:
-    settings.BILLING_ENABLED = True
+from tests.billing.plans import put_on
 
 
 def slug_of(user: User) -> str:
     plan = plan_of(user)
     return plan.slug if plan else ""
-
-
-def put_on(user: User, slug: str, **fields: object) -> BillingAccount:
-    load_plans()
-    plan = Plan.objects.get(slug=slug)
-    return BillingAccount.objects.create(user=user, plan=plan, **fields)
 
 
 def test_while_billing_is_off_no_plan_applies(alice: User) -> None:
@@ -33,7 +22,7 @@ def test_while_billing_is_off_no_plan_applies(alice: User) -> None:
     assert entitlement_of(alice) is None
 
 
-def test_somebody_without_an_account_is_on_the_default_plan(alice: User, billing: None) -> None:
+def test_somebody_without_an_account_is_on_the_default_plan(alice: User, billing: Plan) -> None:
     assert slug_of(alice) == "free"
 
 
@@ -48,7 +37,7 @@ def test_somebody_without_an_account_is_on_the_default_plan(alice: User, billing
     ],
 )
 def test_the_status_decides_whether_the_own_plan_applies(
-    alice: User, billing: None, status: str, slug: str
+    alice: User, billing: Plan, status: str, slug: str
 ) -> None:
     account = put_on(alice, "pro", status=status)
     assert slug_of(alice) == slug
@@ -58,7 +47,7 @@ def test_the_status_decides_whether_the_own_plan_applies(
 
 @pytest.mark.parametrize(("hours", "slug"), [(1, "pro"), (-1, "free")])
 def test_a_failed_payment_keeps_the_plan_until_its_grace_is_over(
-    alice: User, billing: None, hours: int, slug: str
+    alice: User, billing: Plan, hours: int, slug: str
 ) -> None:
     grace = database_now() + timedelta(hours=hours)
     account = put_on(alice, "pro", status="past_due", grace_until=grace)

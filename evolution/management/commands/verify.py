@@ -47,4 +47,5 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(problem.as_dict()))
             return
         ids = f" ({', '.join(problem.ids)})" if problem.ids else ""
-        self.stderr.write(f"{problem.playbook_id}: {problem.code}: {problem.sentence}{ids}")
+        where = problem.playbook_id or "every playbook"
+        self.stderr.write(f"{where}: {problem.code}: {problem.sentence}{ids}")

@@ -1,0 +1,80 @@
+"""What a plan lets exist at one time: asked in the transaction that makes something new.
+
+What exists already stays and works, also above the limit of a smaller plan.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce, Greatest
+
+from accounts.errors import Forbidden
+from accounts.models import ApiKey, User
+from billing.models import BillingAccount, Plan
+from billing.plans import default_plan, plan_of
+
+LAPSED_KEEPS = timedelta(days=30)
+"""For so long after a paid plan has ended its traces are not blanked for the smaller one."""
+
+
+class PlanLimit(Forbidden):
+    """The plan allows no more of them; the sentence says which plan, how many, what to do."""
+
+    code = "plan_limit"
+
+
+def refuse_more_playbooks(*, user: User, active: QuerySet[Any]) -> None:
+    """Raise PlanLimit when the user's plan allows no more playbooks than these `active` ones."""
+    plan = plan_of(user)
+    if plan is not None and plan.max_playbooks is not None:
+        _refuse(user, plan, plan.max_playbooks, active, "playbooks", "Archive one")
+
+
+def refuse_more_keys(*, user: User) -> None:
+    """Raise PlanLimit when the user's plan allows no more API keys than they have in use.
+
+    A key that was rotated is not counted beside the one that replaces it. Accounts, which know no
+    plans, call this by settings.KEY_ALLOWANCE.
+    """
+    plan = plan_of(user)
+    if plan is not None and plan.max_keys is not None:
+        in_use = ApiKey.objects.usable().filter(user=user, apikey=None)
+        _refuse(user, plan, plan.max_keys, in_use, "API keys", "Revoke one")
+
+
+def shorter_retention(now: datetime, than: int) -> Iterator[tuple[int, QuerySet[User]]]:
+    """Days for which plans keep traces where that is less than `than` (0: for ever), and whose."""
+    if not settings.BILLING_ENABLED:
+        return
+    accounts = BillingAccount.objects.entitled(now)
+    for plan in Plan.objects.filter(retention_days__isnull=False):
+        if than and (plan.retention_days or 0) >= than:
+            continue
+        users = User.objects.filter(pk__in=accounts.filter(plan=plan).values("user"))
+        if plan.pk == default_plan().pk:
+            users |= User.objects.exclude(pk__in=accounts.values("user"))
+        yield plan.retention_days or 0, users.exclude(pk__in=_just_lapsed(now).values("user"))
+
+
+def _just_lapsed(now: datetime) -> QuerySet[BillingAccount]:
+    """Accounts whose paid plan ended a short while ago: they may well come back."""
+    ended = Greatest(F("period_end"), Coalesce(F("grace_until"), F("period_end")))
+    rows = BillingAccount.objects.filter(period_end__isnull=False).alias(ended=ended)
+    lapsed = rows.filter(~Q(pk__in=BillingAccount.objects.entitled(now).values("pk")))
+    return lapsed.filter(ended__gt=now - LAPSED_KEEPS)
+
+
+def _refuse(
+    user: User, plan: Plan, limit: int, rows: QuerySet[Any], what: str, otherwise: str
+) -> None:
+    # Two at once would both count before either is there: the user's row makes them queue.
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
+    have = rows.count()
+    if have >= limit:
+        raise PlanLimit(
+            f"The {plan.name} plan allows {limit:,} {what}, and you have {have:,}. "
+            f"{otherwise}, or change to a larger plan."
+        )

@@ -1,0 +1,179 @@
+"""How much of a plan's month is left: reserved before work begins, settled when it has ended.
+
+One conditional UPDATE decides, so that as many get through as fit however many ask at once. What
+is reserved is a QuotaHold; whoever deletes it moves its amount from held to used, in the same
+transaction: it counts once, or not at all.
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from accounts.clock import database_now
+from billing.models import QuotaHold, QuotaPeriod, Resource
+from billing.notices import note_refusal, note_use
+from billing.periods import Span
+from billing.plans import Entitlement, entitlement_for
+
+AT_ONCE = 200
+LEFT = {
+    Resource.EVOLUTIONS: "none is left",
+    Resource.TOKENS: "too few are left for the next call of a model",
+}
+OTHERWISE = {Resource.EVOLUTIONS: "", Resource.TOKENS: ", or use a model key of your own"}
+
+
+class QuotaReached(Exception):
+    """The plan leaves no room for this until `until`, or until another plan applies.
+
+    `is_busy`: there is room, but it is held for work under way. `mark` changes with the period
+    and the limit; kept with what waits, it tells when to try again.
+    """
+
+    def __init__(
+        self, entitlement: Entitlement, resource: Resource, limit: int, *, is_busy: bool
+    ) -> None:
+        plan, self.until = entitlement.plan, entitlement.span.end
+        left = "what is left is held for work under way" if is_busy else LEFT[resource]
+        super().__init__(
+            f"The {plan.name} plan includes {limit:,} {resource} a month, and {left}. "
+            f"This goes on by itself on {self.until:%-d %B %Y, %H:%M} UTC, "
+            f"or as soon as you change to a larger plan{OTHERWISE[resource]}."
+        )
+        self.entitlement, self.resource, self.limit = entitlement, resource, limit
+        self.is_busy = is_busy
+
+    @property
+    def code(self) -> str:
+        return f"quota_{self.resource.value}"
+
+    @property
+    def mark(self) -> str:
+        return _mark(self.entitlement, self.resource)
+
+
+def reserve(
+    *, user_id: UUID, resource: Resource, amount: int, holder_id: UUID, lifetime: timedelta
+) -> bool:
+    """`amount` is held for the holder; False when no plan applies, and nothing is written.
+
+    Called inside the transaction of what begins. Raises QuotaReached.
+    """
+    now = database_now()
+    entitlement = entitlement_for(user_id, now=now)
+    if entitlement is None:
+        return False
+    limit, period = limit_of(entitlement, resource), open_period(user_id, entitlement.span)
+    if not _hold(period, resource, amount, limit):
+        used = _used(period.pk, resource)
+        is_busy = limit is not None and used + amount <= limit
+        raise QuotaReached(entitlement, resource, limit or 0, is_busy=is_busy)
+    QuotaHold.objects.create(
+        period=period,
+        resource=resource,
+        holder_id=holder_id,
+        amount=amount,
+        limit=limit,
+        expires_at=now + lifetime,
+    )
+    return True
+
+
+def settle(*, resource: Resource, holder_id: UUID, actual: int) -> None:
+    """What was held for the holder counts as `actual`; without a hold nothing changes.
+
+    Asked whether billing is on or not: what was reserved has to end.
+    """
+    hold = QuotaHold.objects.filter(resource=resource, holder_id=holder_id).first()
+    if hold is not None:
+        _settle(hold, actual)
+
+
+def release(*, resource: Resource, holder_id: UUID) -> None:
+    """Nothing is held for the holder any more, and nothing counts."""
+    settle(resource=resource, holder_id=holder_id, actual=0)
+
+
+def release_stale_holds(now: datetime) -> int:
+    """What was held for a process that died is free again; returns how many holds."""
+    stale = QuotaHold.objects.filter(expires_at__lt=now)
+    return sum(_settle(hold, 0) for hold in list(stale[:AT_ONCE]))
+
+
+def has_room(*, user_id: UUID, resource: Resource, mark: str) -> bool:
+    """Whether what waits under `mark` should try again: another plan or period, or room came."""
+    entitlement = entitlement_for(user_id)
+    if entitlement is None or mark != _mark(entitlement, resource):
+        return True
+    if resource == Resource.TOKENS:
+        # Used tokens only grow within a period: what was too little stays too little.
+        return False
+    limit, period = limit_of(entitlement, resource), period_of(user_id, entitlement.span)
+    return limit is None or period is None or used_and_held(period, resource) < limit
+
+
+def limit_of(entitlement: Entitlement, resource: Resource) -> int | None:
+    """How much of it the plan allows in a month; None: unlimited."""
+    plan = entitlement.plan
+    return plan.monthly_evolutions if resource == Resource.EVOLUTIONS else plan.monthly_tokens
+
+
+def used_and_held(period: QuotaPeriod, resource: Resource) -> int:
+    total: int = getattr(period, f"{resource}_used") + getattr(period, f"{resource}_held")
+    return total
+
+
+def period_of(user_id: UUID, span: Span) -> QuotaPeriod | None:
+    """The row of this span; None while nothing was used in it."""
+    return QuotaPeriod.objects.filter(user=user_id, start=span.start).first()
+
+
+def open_period(user_id: UUID, span: Span) -> QuotaPeriod:
+    """The row of this span, made when it is the first use; its end follows the span's."""
+    period, _ = QuotaPeriod.objects.get_or_create(
+        user_id=user_id, start=span.start, defaults={"end": span.end}
+    )
+    if period.end != span.end:
+        QuotaPeriod.objects.filter(pk=period.pk).update(end=span.end)
+    return period
+
+
+def _hold(period: QuotaPeriod, resource: Resource, amount: int, limit: int | None) -> bool:
+    used, held = F(f"{resource}_used"), F(f"{resource}_held")
+    rows = QuotaPeriod.objects.filter(pk=period.pk)
+    if limit is not None:
+        rows = rows.alias(taken=used + held).filter(taken__lte=limit - amount)
+    return rows.update(**{f"{resource}_held": held + amount}) == 1
+
+
+def _settle(hold: QuotaHold, actual: int) -> int:
+    used, held = f"{hold.resource}_used", f"{hold.resource}_held"
+    with transaction.atomic():
+        if not QuotaHold.objects.filter(pk=hold.pk).delete()[0]:
+            return 0
+        rows = QuotaPeriod.objects.filter(pk=hold.period_id)
+        rows.update(**{held: F(held) - hold.amount, used: F(used) + actual})
+        if actual and hold.limit is not None:
+            note_use(hold, used=_used(hold.period_id, hold.resource))
+    return 1
+
+
+def _used(period_id: UUID, resource: str) -> int:
+    rows = QuotaPeriod.objects.filter(pk=period_id)
+    used: int = rows.values_list(f"{resource}_used", flat=True).get()
+    return used
+
+
+def note_reached(reached: QuotaReached, *, user_id: UUID) -> None:
+    """Somebody was refused for want of quota: a notice says so, once."""
+    if not reached.is_busy:
+        period = open_period(user_id, reached.entitlement.span)
+        note_refusal(period, resource=reached.resource, limit=reached.limit)
+
+
+def _mark(entitlement: Entitlement, resource: Resource) -> str:
+    parts = (resource, entitlement.span.start.isoformat(), limit_of(entitlement, resource))
+    return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()
