@@ -1,16 +1,16 @@
 """What it costs, at the REST door."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.errors import AceError
 from accounts.rest import Door
 from accounts.scopes import Scope
-from billing.services import PERIODS, usage_summary
-from billing.shapes import UsageShape
+from billing.shapes import UsageQuery, UsageShape
+from billing.summaries import usage_summary
 
 
 class BillingDisabled(AceError):
@@ -28,16 +28,24 @@ class UsageDoor(Door):
 
     scopes: ClassVar = {"GET": Scope.READ}
 
-    @extend_schema(
-        operation_id="read_usage",
-        parameters=[OpenApiParameter("period", str, enum=list(PERIODS), default="day")],
-        responses=UsageShape,
-    )
+    @extend_schema(operation_id="read_usage", parameters=[UsageQuery], responses=UsageShape)
     def get(self, request: Request) -> Response:
-        """What your playbooks used, by day, week or month."""
-        period = request.query_params.get("period", "day")
-        rows = usage_summary(who=self.who, period=period)
-        body = {"period": period, "next": None, "previous": None, "results": rows}
+        """What your playbooks used and cost, by day, week or month, and by what you choose."""
+        query = UsageQuery(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked: dict[str, Any] = query.validated_data
+        since, until = asked.pop("from", None), asked.pop("to", None)
+        found = usage_summary(who=self.who, since=since, until=until, **asked)
+        body = {
+            "period": asked["period"],
+            "group_by": asked.get("group_by"),
+            "since": found.since,
+            "until": found.until,
+            "total": found.total,
+            "next": None,
+            "previous": None,
+            "results": found.rows,
+        }
         return Response(UsageShape(body).data)
 
 

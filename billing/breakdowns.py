@@ -1,4 +1,4 @@
-"""What was used, cut by day, week or month, playbook, model and key: one query for a whole page."""
+"""What was used, cut by day, week or month, playbook, model, operation and key: one query each."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
@@ -18,13 +18,26 @@ from billing.models import UsageRecord
 K = TypeVar("K", bound=Hashable)
 
 NO_KEY = "-"
-EVERY_WAY = ("day", "playbook_id", "api_key_id")
+KEY = rf"^({NO_KEY}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$"
+"""What can be asked for: the calls that a key has caused, or those that none has."""
+EVERY_WAY = ("day", "playbook_id", "operation", "api_key_id")
 _ENDED = ~Q(status=UsageRecord.Status.STARTED)
+SUMS: dict[str, Any] = {
+    "ended": Count("id", filter=_ENDED),
+    "failed": Count("id", filter=Q(status=UsageRecord.Status.FAILED)),
+    "unfinished": Count("id", filter=~_ENDED),
+    "prompt": Sum("prompt_tokens"),
+    "completion": Sum("completion_tokens"),
+    "cached": Sum("cached_tokens"),
+    "total": Sum("total_tokens"),
+    "cost": Sum("cost_usd"),
+    "unpriced": Count("id", filter=_ENDED & Q(cost_usd=None)),
+}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The calls of one model in one bucket, for one playbook, caused by one key (or by none).
+    """The calls of one model in one bucket: for a playbook, for one purpose, caused by a key.
 
     What the calls were not cut by is None.
     """
@@ -32,6 +45,7 @@ class Cell:
     start: date | None
     playbook_id: UUID | None
     model: str
+    operation: str | None
     api_key_id: UUID | None
     calls: int
     failed_calls: int
@@ -57,7 +71,7 @@ class Total:
     total_tokens: int = 0
     known_cost_usd: Decimal = Decimal(0)
     unpriced_calls: int = 0
-    unpriced_models: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
 
     def add(self, cell: Cell) -> None:
         self.calls += cell.calls
@@ -70,15 +84,16 @@ class Total:
         self.known_cost_usd += cell.known_cost_usd
         self.unpriced_calls += cell.unpriced_calls
         if cell.unpriced_calls:
-            self.unpriced_models.add(cell.model)
+            self.missing.add(cell.model)
 
     @property
     def cost_usd(self) -> Decimal | None:
-        return None if self.unpriced_models else self.known_cost_usd
+        return None if self.missing else self.known_cost_usd
 
     @property
-    def unpriced(self) -> list[str]:
-        return sorted(self.unpriced_models)
+    def unpriced_models(self) -> list[str]:
+        """The models without which the cost would be known."""
+        return sorted(self.missing)
 
 
 def usage_cells(
@@ -86,38 +101,35 @@ def usage_cells(
     who: User | Principal,
     period: str,
     since: date,
+    until: date | None = None,
     by: Collection[str] = EVERY_WAY,
-    playbook: UUID | None = None,
-    model: str = "",
-    key: str = "",
+    **chosen: Any,
 ) -> list[Cell]:
-    """What the user's playbooks used since that day (UTC), newest bucket first; one query.
+    """What the user's playbooks used from one day to another (UTC), newest first; one query.
 
     Cut by the model and by what `by` names: the whole cross product is for the CSV only, a month
-    of it may have thousands of cells. `key` is an id, or NO_KEY for what no key has caused; empty
-    filters are off.
+    of it may have thousands of cells. `chosen`: playbook, model, operation, key (an id, or NO_KEY
+    for what no key has caused).
     """
-    rows = UsageRecord.objects.for_user(who).filter(created_at__gte=f"{since}T00:00:00Z")
-    wanted: dict[str, Any] = {"playbook_id": playbook, "model": model or None}
-    rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
-    if key:
-        rows = rows.filter(api_key_id=None if key == NO_KEY else key)
+    rows = UsageRecord.objects.for_user(who).filter(_chosen(**chosen))
+    rows = rows.filter(created_at__gte=f"{since}T00:00:00Z")
+    if until is not None:
+        rows = rows.filter(created_at__lt=f"{until + timedelta(days=1)}T00:00:00Z")
     # The day as text and not Trunc(): on SQLite that calls Python for every row.
     day = Substr(Cast("created_at", CharField()), 1, 10)
     parts = rows.annotate(day=day).values("model", *by)
-    summed = parts.annotate(
-        ended=Count("id", filter=_ENDED),
-        failed=Count("id", filter=Q(status=UsageRecord.Status.FAILED)),
-        unfinished=Count("id", filter=~_ENDED),
-        prompt=Sum("prompt_tokens"),
-        completion=Sum("completion_tokens"),
-        cached=Sum("cached_tokens"),
-        total=Sum("total_tokens"),
-        cost=Sum("cost_usd"),
-        unpriced=Count("id", filter=_ENDED & Q(cost_usd=None)),
-    )
+    summed = parts.annotate(**SUMS)
     order = [name for name in ("-day", "model") if name != "-day" or "day" in by]
     return [_cell(part, period) for part in summed.order_by(*order)]
+
+
+def _chosen(
+    *, playbook: UUID | None = None, model: str = "", operation: str = "", key: str = ""
+) -> Q:
+    """The calls that every filter which is set leaves."""
+    wanted: dict[str, Any] = {"playbook_id": playbook, "model": model, "operation": operation}
+    found = Q(**{name: value for name, value in wanted.items() if value})
+    return found & Q(api_key_id=None if key == NO_KEY else key) if key else found
 
 
 def total_by(cells: Iterable[Cell], part: Callable[[Cell], K]) -> dict[K, Total]:
@@ -140,6 +152,7 @@ def _cell(part: Mapping[str, Any], period: str) -> Cell:
         start=bucket_of(date.fromisoformat(part["day"]), period) if "day" in part else None,
         playbook_id=part.get("playbook_id"),
         model=part["model"],
+        operation=part.get("operation"),
         api_key_id=part.get("api_key_id"),
         calls=part["ended"],
         failed_calls=part["failed"],

@@ -5,16 +5,16 @@ from typing import Any
 from django import forms
 
 from accounts.errors import Invalid
-from billing.breakdowns import NO_KEY
+from billing.breakdowns import KEY
 from billing.chart import SPANS
+from billing.models import UsageRecord
 
 
 class UsageFilter(forms.Form):
     playbook = forms.UUIDField(required=False)
     model = forms.CharField(required=False, max_length=100)
-    key = forms.RegexField(
-        rf"^({NO_KEY}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$", required=False
-    )
+    operation = forms.ChoiceField(required=False, choices=UsageRecord.Operation.choices)
+    key = forms.RegexField(KEY, required=False)
 
     def __init__(self, data: Any) -> None:
         super().__init__(data)

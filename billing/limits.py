@@ -1,8 +1,10 @@
-"""Who may spend what: caps on the cost of a day, which pause work and never fail it.
+"""Who may spend what in a day or a month: limits that pause work and never fail it.
 
-The ledger is the only count: what today's calls have cost, and what is set aside for those that
-run. A cap holds exactly as long as the caller has locked the line that all these calls go through
-(`evolution.worker.lines`). A call whose price nobody knows counts as nothing.
+The ledger is the only count: what the calls have cost, and what is set aside for those that run.
+The operator's caps count one credential's calls, and hold exactly as long as the caller has locked
+the line that all of these go through (`evolution.worker.lines`). A person's budget counts the calls
+with every key of theirs; only at the moment of a change of keys two lines can pass it side by side.
+A call whose price nobody knows counts as nothing.
 """
 
 from collections.abc import Iterator
@@ -14,21 +16,37 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import F, Q, Sum
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
-from billing.models import CostCap, UsageQuerySet, UsageRecord
-from billing.pricing import price_call
+from billing.models import Budget, CostCap, UsageQuerySet, UsageRecord
+from billing.prices import cost_now
 
 ZERO = Decimal(0)
+SPENT = Coalesce(F("cost_usd"), ZERO) + F("held_usd")
+"""What a call has cost, or is set aside for it while it runs."""
+SPANS = ("day", "month")
+ACCOUNT, PLAYBOOK = "of this account", "of this playbook"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """An amount for a span of time, and which calls count."""
+
+    what: str
+    whose: str
+    span: str
+    usd: Decimal
+    calls: Q
 
 
 class CapReached(Exception):
-    """The next call could cost more than a day may; it goes on at `until`."""
+    """The next call could cost more than a day or a month may; it goes on at `until`."""
 
-    def __init__(self, whose: str, usd: Decimal, until: datetime) -> None:
+    def __init__(self, limit: Limit, until: datetime) -> None:
+        when = "Today" if limit.span == "day" else "This month"
         super().__init__(
-            f"Today's limit on cost {whose} ({usd:.2f} US$) is reached. "
-            f"The evolution goes on at {until:%H:%M} UTC, or once the limit is raised."
+            f"{when}'s {limit.what} {limit.whose} ({limit.usd:.2f} US$) is reached. "
+            f"Work goes on at {until:%H:%M} UTC on {until.day} {until:%B}, "
+            f"or once the {limit.what} is raised."
         )
         self.until = until
 
@@ -48,52 +66,75 @@ class Spender:
 
 def most_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url: str) -> Decimal:
     """What a call can cost at most; 0 when nobody knows the price."""
-    price = price_call(
+    price = cost_now(
         model=model,
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
-        cached_tokens=0,
-        at=timezone.now(),
         api_url=api_url,
     )
     return price.cost or ZERO
 
 
 def refuse_over_cap(spender: Spender, *, want: Decimal, now: datetime) -> None:
-    """Raise CapReached when a call of `want` US$ could take a day over one of its limits."""
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    today = UsageRecord.objects.filter(
-        credential=spender.credential, created_at__gte=midnight
-    ).order_by()
-    for whose, usd, rows in _caps(spender):
-        if spent(today.filter(rows)) + want > usd:
-            raise CapReached(whose, usd, midnight + timedelta(days=1))
+    """Raise CapReached when a call of `want` US$ could go over a limit of its day or month."""
+    for limit in (*_caps(spender), *_budgets(spender)):
+        begun = UsageRecord.objects.filter(created_at__gte=start_of(limit.span, now)).order_by()
+        if spent(begun.filter(limit.calls)) + want > limit.usd:
+            raise CapReached(limit, end_of(limit.span, now))
 
 
 def spent(rows: UsageQuerySet) -> Decimal:
     """What these calls have cost, and what is set aside for those that still run."""
-    total = Sum(Coalesce(F("cost_usd"), ZERO) + F("held_usd"), default=ZERO)
-    cost: Decimal = rows.aggregate(total=total)["total"]
+    cost: Decimal = rows.aggregate(total=Sum(SPENT, default=ZERO))["total"]
     return cost
 
 
-def _caps(spender: Spender) -> Iterator[tuple[str, Decimal, Q]]:
-    """Whose limit, how much, and which of the credential's calls count."""
+def start_of(span: str, now: datetime) -> datetime:
+    """The first moment of the day or the month, UTC."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight if span == "day" else midnight.replace(day=1)
+
+
+def end_of(span: str, now: datetime) -> datetime:
+    """The first moment of the next day or month, UTC."""
+    start = start_of(span, now)
+    return (
+        start + timedelta(days=1) if span == "day" else start_of(span, start + timedelta(days=31))
+    )
+
+
+def _caps(spender: Spender) -> Iterator[Limit]:
+    """The operator's: of the settings for calls with its key, or of a row of its own."""
+    what, line = "limit on cost", Q(credential=spender.credential)
+    rows = CostCap.objects.filter(Q(user=spender.user_id) | Q(playbook_id=spender.playbook_id))
+    own = {row.user_id is None: row for row in rows}
     if not spender.own_key and settings.COST_CAP_DAY_USD:
-        yield "of this server", settings.COST_CAP_DAY_USD, Q()
-    own = _own_caps(spender)
-    for_all = not spender.own_key
-    user = own.get("user", settings.COST_CAP_USER_DAY_USD if for_all else ZERO)
-    if user:
-        yield "of this account", user, Q(user=spender.user_id)
-    playbook = own.get("playbook", settings.COST_CAP_PLAYBOOK_DAY_USD if for_all else ZERO)
-    if playbook and spender.playbook_id:
-        yield "of this playbook", playbook, Q(playbook_id=spender.playbook_id)
+        yield Limit(what, "of this server", "day", settings.COST_CAP_DAY_USD, line)
+    for whose, calls, default in _scopes(spender):
+        for span in SPANS:
+            usd = getattr(own.get(whose == PLAYBOOK), f"usd_per_{span}", None)
+            if usd is None:
+                usd = ZERO if spender.own_key else default[span]
+            if usd:
+                yield Limit(what, whose, span, usd, line & calls)
 
 
-def _own_caps(spender: Spender) -> dict[str, Decimal]:
-    whose = Q(user=spender.user_id)
+def _scopes(spender: Spender) -> Iterator[tuple[str, Q, dict[str, Decimal]]]:
+    """Whose calls, which, and what the settings allow them."""
+    user = {"day": settings.COST_CAP_USER_DAY_USD, "month": settings.COST_CAP_USER_MONTH_USD}
+    yield ACCOUNT, Q(user=spender.user_id), user
     if spender.playbook_id:
-        whose |= Q(playbook_id=spender.playbook_id)
-    rows = CostCap.objects.filter(whose)
-    return {"user" if row.user_id else "playbook": row.usd_per_day for row in rows}
+        day, month = settings.COST_CAP_PLAYBOOK_DAY_USD, settings.COST_CAP_PLAYBOOK_MONTH_USD
+        yield PLAYBOOK, Q(playbook_id=spender.playbook_id), {"day": day, "month": month}
+
+
+def _budgets(spender: Spender) -> Iterator[Limit]:
+    """What the owner of the playbook wants to spend, with whichever key."""
+    mine = Q(playbook_id=None) | Q(playbook_id=spender.playbook_id)
+    for row in Budget.objects.filter(mine, user=spender.user_id, stops=True).order_by():
+        whose, calls = ACCOUNT, Q(user=spender.user_id)
+        if row.playbook_id:
+            whose, calls = PLAYBOOK, Q(playbook_id=row.playbook_id)
+        for span, usd in (("day", row.usd_per_day), ("month", row.usd_per_month)):
+            if usd:
+                yield Limit("budget", whose, span, usd, calls)

@@ -9,8 +9,6 @@ from django.db.models import F, Q
 from accounts.models import Row
 from billing.pricing import Override
 
-PRICE = {"max_digits": 14, "decimal_places": 6}
-
 
 class PriceOverride(Row):
     """What a model costs here, in US dollars for a million tokens; it goes before every list."""
@@ -24,11 +22,16 @@ class PriceOverride(Row):
         blank=True,
         help_text="only for calls of an address that begins so; empty: of every address",
     )
-    input_usd = models.DecimalField("input, US$", **PRICE)
+    input_usd = models.DecimalField("input, US$", max_digits=14, decimal_places=6)
     cached_usd = models.DecimalField(
-        "cached input, US$", null=True, blank=True, help_text="empty: as other input", **PRICE
+        "cached input, US$",
+        max_digits=14,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="empty: as other input",
     )
-    output_usd = models.DecimalField("output, US$", **PRICE)
+    output_usd = models.DecimalField("output, US$", max_digits=14, decimal_places=6)
     valid_from = models.DateTimeField(null=True, blank=True, help_text="empty: since ever")
     valid_until = models.DateTimeField(null=True, blank=True, help_text="empty: for good")
     note = models.CharField(max_length=200, blank=True, help_text="where the price is from")

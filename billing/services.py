@@ -1,74 +1,23 @@
 """Metering: a row before each physical call of a model, completed after it; and the sums."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Max, Q, Sum
-from django.db.models.functions import Trunc
-from django.utils import timezone
+from django.db.models import Max
 
 from accounts.clock import database_now
-from accounts.errors import Invalid
-from accounts.models import User
-from accounts.scopes import Principal
-from billing.models import UsageRecord
-from billing.pricing import price_call
+from billing.models import Resource, UsageRecord
+from billing.prices import address_of, note_price, own_prices, price_record
+from billing.quota import settle
 
-# How far back the sums go, so that a page of them stays a page.
-PERIODS = {
-    "day": timedelta(days=90),
-    "week": timedelta(weeks=52),
-    "month": timedelta(days=3 * 366),
-}
 MOST_TOKENS = 2_147_483_647
 TRIES = 5
 AT_ONCE = 200
 EXPECTED = "expected_tokens"
 ABANDONED = "abandoned"
 """The error of a call whose process died before it could say how it ended."""
-_ENDED = ~Q(status=UsageRecord.Status.STARTED)
-_SUMS: dict[str, Any] = {
-    "calls": Count("id", filter=_ENDED),
-    "failed_calls": Count("id", filter=Q(status=UsageRecord.Status.FAILED)),
-    "unfinished_calls": Count("id", filter=~_ENDED),
-    "prompt": Sum("prompt_tokens"),
-    "completion": Sum("completion_tokens"),
-    "cached": Sum("cached_tokens"),
-    "total": Sum("total_tokens"),
-    "cost": Sum("cost_usd"),
-    "unpriced": Count("id", filter=_ENDED & Q(cost_usd=None)),
-}
-
-
-@dataclass(frozen=True)
-class UsageRow:
-    """One bucket. `cost_usd` is None while a call in it has no known price.
-
-    `known_cost_usd` sums the calls that have one; `unpriced_models` names the others' models.
-    `unfinished_calls` began and never came to an end that we saw; they count in nothing else.
-    """
-
-    start: date
-    calls: int = 0
-    failed_calls: int = 0
-    unfinished_calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    total_tokens: int = 0
-    known_cost_usd: Decimal = Decimal(0)
-    unpriced_models: list[str] = field(default_factory=list)
-
-    @property
-    def cost_usd(self) -> Decimal | None:
-        return None if self.unpriced_models else self.known_cost_usd
 
 
 def begin_usage(
@@ -82,6 +31,7 @@ def begin_usage(
     session_id: UUID | None = None,
     api_key_id: UUID | None = None,
     credential: str = "",
+    api_url: str = "",
     expected_tokens: int = 0,
     held_usd: Decimal = Decimal(0),
 ) -> UsageRecord:
@@ -99,6 +49,7 @@ def begin_usage(
         model=model[:100],
         api_key_id=api_key_id,
         credential=credential,
+        base_url=address_of(api_url),
         held_usd=held_usd,
         estimated=True,
         metadata={EXPECTED: expected_tokens},
@@ -136,7 +87,8 @@ def finish_usage(
     if error:
         record.metadata = record.metadata | {"error": error}
     record.held_usd, record.ended_at = Decimal(0), database_now()
-    _price(record, api_url)
+    record.base_url = address_of(api_url) if api_url else record.base_url
+    note_price(record, price_record(record, own_prices(record.created_at)))
     record.save()
     return record
 
@@ -167,49 +119,9 @@ def _settle_abandoned(pk: UUID) -> int:
             model=record.model,
             request_id="",
             error=ABANDONED,
-            api_url=settings.OPENAI_BASE_URL,
         )
+        settle(resource=Resource.TOKENS, holder_id=pk, actual=record.total_tokens)
     return 1
-
-
-def usage_summary(*, who: User | Principal, period: str) -> list[UsageRow]:
-    """What the user's playbooks used, newest bucket first, in UTC; one query.
-
-    `period` is day, week (from Monday) or month. Empty buckets are left out. Raises Invalid.
-    """
-    if period not in PERIODS:
-        raise Invalid.field("period", f"Choose one of: {', '.join(PERIODS)}.")
-    since = timezone.now() - PERIODS[period]
-    rows = UsageRecord.objects.for_user(who).filter(created_at__gte=since)
-    parts = (
-        rows.annotate(start=Trunc("created_at", period))
-        .values("start", "model")
-        .annotate(**_SUMS)
-        .order_by("-start", "model")
-    )
-    by_start: dict[datetime, list[Mapping[str, Any]]] = defaultdict(list)
-    for part in parts:
-        by_start[part["start"]].append(part)
-    return [_row(start.date(), found) for start, found in by_start.items()]
-
-
-def _row(start: date, parts: list[Mapping[str, Any]]) -> UsageRow:
-    return UsageRow(
-        start=start,
-        calls=_sum(parts, "calls"),
-        failed_calls=_sum(parts, "failed_calls"),
-        unfinished_calls=_sum(parts, "unfinished_calls"),
-        prompt_tokens=_sum(parts, "prompt"),
-        completion_tokens=_sum(parts, "completion"),
-        cached_tokens=_sum(parts, "cached"),
-        total_tokens=_sum(parts, "total"),
-        known_cost_usd=sum((part["cost"] or Decimal(0) for part in parts), Decimal(0)),
-        unpriced_models=[part["model"] for part in parts if part["unpriced"]],
-    )
-
-
-def _sum(parts: Iterable[Mapping[str, Any]], name: str) -> int:
-    return sum(part[name] or 0 for part in parts)
 
 
 def _insert(row: UsageRecord) -> UsageRecord:
@@ -218,20 +130,6 @@ def _insert(row: UsageRecord) -> UsageRecord:
         row.attempt = (same.aggregate(last=Max("attempt"))["last"] or 0) + 1
         row.save(force_insert=True)
     return row
-
-
-def _price(record: UsageRecord, api_url: str) -> None:
-    price = price_call(
-        model=record.model,
-        prompt_tokens=record.prompt_tokens,
-        completion_tokens=record.completion_tokens,
-        cached_tokens=record.cached_tokens,
-        at=record.created_at,
-        api_url=api_url or settings.OPENAI_BASE_URL,
-    )
-    record.cost_usd, record.price_source = price.cost, price.source
-    if price.reason:
-        record.metadata = record.metadata | {"no_price": price.reason}
 
 
 def _count(tokens: int) -> int:

@@ -11,8 +11,16 @@ from billing.breakdowns import NO_KEY, Cell, Total, total_by
 from billing.chart import Chart, draw
 
 SHOWN = 50
+OPERATIONS = {
+    "reflect": "reflecting on outcomes",
+    "curate": "writing advice",
+    "generate": "answering tasks",
+    "judge": "judging texts",
+    "embed": "comparing texts",
+}
 HEADS = (
-    *("start", "playbook_id", "playbook", "model", "key_id", "key", "calls", "failed_calls"),
+    *("start", "playbook_id", "playbook", "model", "operation", "key_id", "key"),
+    *("calls", "failed_calls"),
     *("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
     *("cost_usd", "known_cost_usd", "calls_of_unknown_cost"),
 )
@@ -71,16 +79,25 @@ def charts_of(by_start: dict[date, Total], *, period: str, today: date) -> dict[
     }
 
 
-def breakdowns_of(by_playbook: list[Cell], by_key: list[Cell], names: Names) -> list[Breakdown]:
-    """The same calls by playbook, by model and by key."""
+def breakdowns_of(
+    by_playbook: list[Cell], by_operation: list[Cell], by_key: list[Cell], names: Names
+) -> list[Breakdown]:
+    """The same calls by playbook, by model, by what they were for and by key."""
+    operations = total_by(by_operation, lambda c: c.operation)
     playbooks = total_by(by_playbook, lambda c: c.playbook_id)
     models = total_by(by_playbook, lambda c: c.model)
     keys = total_by(by_key, lambda c: c.api_key_id or NO_KEY)
     return [
         _cut("playbook", "Playbook", playbooks, names.playbook),
         _cut("model", "Model", models, str),
+        _cut("operation", "Operation", operations, operation_said),
         _cut("key", "Key", keys, names_key(names)),
     ]
+
+
+def operation_said(operation: str | None) -> str:
+    """What a call was for, in words."""
+    return OPERATIONS.get(operation or "", operation or "")
 
 
 def names_key(names: Names) -> Callable[[Any], str]:
@@ -92,19 +109,21 @@ def narrowed_to(chosen: dict[str, Any], names: Names) -> list[tuple[str, str]]:
     said: dict[str, Callable[[Any], str]] = {
         "playbook": names.playbook,
         "model": str,
+        "operation": operation_said,
         "key": names_key(names),
     }
     return [(name, said[name](value)) for name, value in chosen.items()]
 
 
 def table_of(cells: list[Cell], names: Names) -> Iterable[tuple[object, ...]]:
-    """The rows of the CSV: each bucket by playbook, model and key."""
-    parts = total_by(cells, lambda c: (c.start, c.playbook_id, c.model, c.api_key_id))
-    for (start, playbook, model, key), total in parts.items():
+    """The rows of the CSV: each bucket by playbook, model, operation and key."""
+    parts = total_by(cells, lambda c: (c.start, c.playbook_id, c.model, c.operation, c.api_key_id))
+    for (start, playbook, model, operation, key), total in parts.items():
         known = "" if total.unpriced_calls == total.calls else total.known_cost_usd
         cost = "unknown" if total.cost_usd is None else total.cost_usd
         yield (
-            *(start, playbook, names.playbook(playbook), model, key, names.key(key)),
+            *(start, playbook, names.playbook(playbook), model, operation),
+            *(key, names.key(key)),
             *(total.calls, total.failed_calls, total.prompt_tokens, total.completion_tokens),
             *(total.cached_tokens, total.total_tokens, cost, known, total.unpriced_calls),
         )

@@ -23,8 +23,8 @@ PERIODS = {"day": "By day", "week": "By week", "month": "By month"}
 @require_safe
 def usage(request: UserRequest) -> HttpResponse:
     period, chosen = period_of(request.GET), UsageFilter(request.GET).chosen
-    by_day, by_playbook, by_key = (
-        cells_of(request, period, by=[part]) for part in ("day", "playbook_id", "api_key_id")
+    by_day, by_playbook, by_operation, by_key = (
+        cells_of(request, period, by=[part]) for part in EVERY_WAY
     )
     names = Names.of(request.user, by_playbook + by_key)
     by_start = {start: total for start, total in total_by(by_day, start_of).items() if start}
@@ -36,7 +36,7 @@ def usage(request: UserRequest) -> HttpResponse:
         "rows": by_start.items(),
         "total": total_by(by_day, lambda _cell: "").get("", Total()),
         "charts": charts_of(by_start, period=period, today=timezone.now().date()),
-        "breakdowns": breakdowns_of(by_playbook, by_key, names),
+        "breakdowns": breakdowns_of(by_playbook, by_operation, by_key, names),
     }
     return render(request, "billing/usage.html", context)
 

@@ -115,6 +115,7 @@ MAX_BODY_BYTES = env.int("MAX_BODY_BYTES", default=1024 * 1024)
 RATE_LIMITS = {
     "report_outcome": env.rate("RATE_OUTCOMES", default="100/h"),  # per user
     "open_session": env.rate("RATE_SESSIONS", default="300/h"),  # per user
+    "ask_playground": env.rate("RATE_PLAYGROUND", default="120/h"),  # per user
     "trigger_evolution": env.rate("RATE_TRIGGERS", default="10/h"),  # per playbook
     "log_in": env.rate("RATE_LOGINS", default="5/m"),  # per address
     "register": env.rate("RATE_REGISTRATIONS", default="20/h"),  # per address
@@ -175,6 +176,8 @@ LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
 LLM_CONCURRENCY = env.int("LLM_CONCURRENCY", default=8)
 # Calls of one API key at a time, over all processes and hosts.
 LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
+# Answers that one web process streams to playgrounds at a time; each has two threads.
+PLAYGROUND_STREAMS = env.int("PLAYGROUND_STREAMS", default=16)
 # US dollars in a day or month (UTC) on the operator's key; 0: no limit. Work waits, never fails.
 COST_CAP_DAY_USD = env.dollars("COST_CAP_DAY_USD")
 COST_CAP_USER_DAY_USD = env.dollars("COST_CAP_USER_DAY_USD")

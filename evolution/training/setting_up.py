@@ -8,10 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.utils import timezone
 
 from accounts.errors import Invalid
-from billing.pricing import price_call
+from billing.prices import cost_now
 from evolution.engine.adaptation.memory import ModelStudent
 from evolution.engine.budgets import Budget
 from evolution.engine.patience import Wait
@@ -54,13 +53,11 @@ def role_config() -> dict[str, Any]:
 
 
 def price(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:
-    """The list price of a call now, in US dollars."""
-    return price_call(
+    """The price of a call now, in US dollars."""
+    return cost_now(
         model=model,
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
-        cached_tokens=0,
-        at=timezone.now(),
         api_url=settings.OPENAI_BASE_URL,
     ).cost
 
@@ -89,7 +86,7 @@ def stage_for(training: Training, *, limit: Decimal | None, wait: Wait) -> Itera
     # Who starts a training by hand has mended what was refused, or wants to know that it is not.
     reopen(credential_for(training.owner_id), models().values())
     steps = StoredSteps(training)
-    with UsageLedger(training, budget) as ledger:
+    with UsageLedger(training, budget, on_plan=False) as ledger:
         yield Stage(
             ModelStudent(connect(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)),
             StoredPlaybook(training, steps, budget=budget, wait=wait),

@@ -44,12 +44,15 @@ def shares(client: Client, name: str) -> dict[str, int]:
     return {share.label: share.total.total_tokens for share in cuts[name].shares}
 
 
-def test_the_same_calls_are_cut_by_playbook_model_and_key(owner: Client, alice: User) -> None:
+def test_the_same_calls_are_cut_by_playbook_model_purpose_and_key(
+    owner: Client, alice: User
+) -> None:
     playbook, key = make_playbook(alice), make_key(alice, name="ci")[0]
     use(alice, playbook_id=playbook.pk, api_key_id=key.pk)
-    use(alice, playbook_id=playbook.pk, model="gpt-4o")
+    use(alice, playbook_id=playbook.pk, model="gpt-4o", operation="reflect")
     assert shares(owner, "playbook") == {playbook.name: 2000}
     assert shares(owner, "model") == {"gpt-4o-mini": 1000, "gpt-4o": 1000}
+    assert shares(owner, "operation") == {"writing advice": 1000, "reflecting on outcomes": 1000}
     assert shares(owner, "key") == {"ci": 1000, "no key": 1000}
 
 
@@ -62,6 +65,7 @@ def test_a_filter_narrows_every_table_and_can_be_taken_away(owner: Client, alice
     assert "Key: ci" in page.content.decode()
     assert owner.get("/usage?key=-").context["total"].calls == 1
     assert owner.get("/usage?model=gpt-4o").context["total"].calls == 1
+    assert owner.get("/usage?operation=reflect").context["total"].calls == 0
 
 
 def test_a_filter_that_fits_nothing_shows_the_way_back(owner: Client, alice: User) -> None:
@@ -72,7 +76,7 @@ def test_a_filter_that_fits_nothing_shows_the_way_back(owner: Client, alice: Use
 
 def test_a_filter_that_is_none_is_no_filter(owner: Client, alice: User) -> None:
     use(alice)
-    for query in ("playbook=x", "key=x", "key=' OR 1=1"):
+    for query in ("playbook=x", "operation=x", "key=x", "key=' OR 1=1"):
         assert owner.get(f"/usage?{query}").context["total"].calls == 1
 
 
@@ -119,6 +123,7 @@ def test_the_csv_has_each_bucket_by_playbook_model_and_key(owner: Client, alice:
     use(alice, playbook_id=playbook.pk, api_key_id=key.pk)
     (row,) = read_csv(owner)
     assert (row["playbook"], row["key"], row["total_tokens"]) == (playbook.name, "ci", "1000")
+    assert (row["model"], row["operation"]) == ("gpt-4o-mini", "curate")
     assert row["start"] == str(timezone.now().date())
 
 
@@ -142,5 +147,5 @@ def test_the_page_costs_the_same_however_much_there_is(
     for number in range(6):
         playbook, key = make_playbook(alice, name=str(number)), make_key(alice)[0]
         use(alice, playbook_id=playbook.pk, api_key_id=key.pk, days_ago=number)
-    with django_assert_num_queries(7):  # session, user, three cuts, names of playbooks, of keys
+    with django_assert_num_queries(8):  # session, user, four cuts, names of playbooks, of keys
         owner.get("/usage")
