@@ -152,6 +152,16 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "SessionStatus": "evolution.models.AgentSession.Status",
         "SessionSource": "evolution.models.AgentSession.Source",
         "MessageRole": "evolution.models.SessionMessage.Role",
+        "OutcomeSignal": "evolution.models.Outcome.Signal",
+        "EvolutionTrigger": "evolution.models.EvolutionJob.Trigger",
+        "EvolutionPhase": "evolution.models.EvolutionJob.Phase",
+        "PlaybookSource": "playbooks.models.Playbook.Source",
+        "ReviewPolicy": "playbooks.held.ReviewPolicy",
+        "VersionReason": "playbooks.models.Version.Reason",
+        "DeltaType": "playbooks.models.Delta.Type",
+        "VoteTag": "playbooks.models.Vote.Tag",
+        "MarkKind": ["same", "removed", "added"],
+        "KeyScope": "accounts.shapes.SCOPES",
     },
 }
 

@@ -13,11 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.http import UserRequest
 from accounts.scopes import Principal
 from evolution import services
+from evolution.chains import edits_from, reflection_on
 from evolution.filters import STATES, OutcomeFilter
 from evolution.forms import ReportForm
 from evolution.models import EvolutionJob, Outcome
 from evolution.progress import LONG, SHOWN, live
-from playbooks.models import Delta, Playbook
+from playbooks.models import Playbook
 
 PAGE = 50
 NEWEST = ("-created_at", "-id")
@@ -68,7 +69,8 @@ def report(request: UserRequest, pk: str) -> HttpResponse:
 def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
     playbook = fetch_own(request, pk)
     rows = Outcome.objects.for_user(request.user).filter(playbook=playbook)
-    row = rows.select_related("version", "job__to_version", "api_key", "reported_by").fetch(outcome)
+    related = ("version", "job__to_version", "api_key", "reported_by", "agent_session")
+    row = rows.select_related(*related).fetch(outcome)
     context = {"playbook": playbook, "tab": "outcomes", "outcome": row, "edits": edits_from(row)}
     return render(request, "evolution/outcome.html", context | reflection_of(row))
 
@@ -140,23 +142,10 @@ def said(made: services.Report) -> str:
 
 
 def reflection_of(row: Outcome) -> dict[str, Any]:
-    """What the Reflector made of it: its texts under readable names, and its votes.
-
-    Before its evolution is published the answer is a checkpoint only: `is_draft`.
-    """
-    draft = None if row.reflection_data else row.reflections.order_by("-created_at").first()
-    data = draft.content if draft else row.reflection_data
+    """What the Reflector made of it: its texts under readable names, and its votes."""
+    data, is_draft = reflection_on(row)
     texts = [(label, data[name]) for name, label in REFLECTION.items() if data.get(name)]
-    tags = data.get("bullet_tags") or []
-    return {"reflection": texts, "tags": tags, "is_draft": draft is not None}
-
-
-def edits_from(row: Outcome) -> list[Delta]:
-    """The operations that its evolution based on this outcome (among others)."""
-    if row.job_id is None:
-        return []
-    deltas = Delta.objects.filter(job_id=row.job_id).order_by("index")
-    return [delta for delta in deltas if str(row.pk) in delta.outcome_ids]
+    return {"reflection": texts, "tags": data.get("bullet_tags") or [], "is_draft": is_draft}
 
 
 def waiting(playbook: Playbook) -> dict[str, Any]:

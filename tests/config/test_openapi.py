@@ -57,6 +57,7 @@ def test_a_post_that_creates_takes_an_idempotency_key(document: dict[str, Any]) 
         *("create_api_key", "rotate_api_key", "create_playbook", "clone_playbook"),
         *("import_playbook", "rollback_playbook", "edit_playbook", "report_outcome"),
         *("trigger_evolution", "approve_held_text", "rollback_source", "undo_version"),
+        *("open_session", "add_messages"),
     }
 
 

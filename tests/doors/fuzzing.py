@@ -31,7 +31,7 @@ CHECKS = [
 ]
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 # The row that a name in the path stands for, by the segment before it.
-NAMED = {"playbooks": "playbook", "evolutions": "job", "api-keys": "key"}
+NAMED = {"playbooks": "playbook", "evolutions": "job", "api-keys": "key", "sessions": "session"}
 VALUES = {"versions": 1, "bullets": "str-00001"}
 
 

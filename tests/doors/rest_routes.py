@@ -18,6 +18,7 @@ from tests.factories import (
     make_key,
     make_outcome,
     make_playbook,
+    make_session,
 )
 
 READ, WRITE, EVOLVE, ACCOUNT = Scope.READ, Scope.WRITE, Scope.EVOLVE, Scope.ACCOUNT
@@ -39,13 +40,14 @@ class Route:
 
     @property
     def is_under_playbook(self) -> bool:
-        return "{playbook}" in self.path or "{job}" in self.path
+        return any(name in self.path for name in ("{playbook}", "{job}", "{session}"))
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
 
 PLAYBOOK, KEY, JOB = "/playbooks/{playbook}", "/auth/api-keys/{key}", "/evolutions/{job}"
+SESSION = "/sessions/{session}"
 VERSION = f"{PLAYBOOK}/versions/1"
 HISTORY = f"{PLAYBOOK}/bullets/str-00001/history"
 HELD = f"{PLAYBOOK}/held-texts/{{held}}"
@@ -99,6 +101,13 @@ ROUTES = [
     Route("GET", JOB, READ),
     Route("POST", f"{JOB}/cancel", EVOLVE),
     Route("POST", f"{JOB}/retry", EVOLVE),
+    Route("GET", "/sessions", READ),
+    Route("POST", "/sessions", WRITE, {"title": "Without a playbook"}),
+    Route("GET", SESSION, READ),
+    Route("DELETE", SESSION, WRITE),
+    Route("GET", f"{SESSION}/messages", READ),
+    Route("POST", f"{SESSION}/messages", WRITE, {"messages": [{"role": "user", "content": "a"}]}),
+    Route("POST", f"{SESSION}/close", WRITE, {"outcome": "success"}),
     Route("GET", "/billing/usage", READ),
     Route("GET", "/billing/subscription", ACCOUNT),
     Route("POST", "/billing/subscribe", ACCOUNT),
@@ -137,6 +146,8 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     ids = {"playbook": str(playbook.pk), "job": str(job.pk), "key": str(key.pk)}
     ids["app"] = str(make_app(owner, name=f"app {canary}").pk)
     ids |= {"held": str(held.pk), "owner": str(owner.pk)}
+    said = (("user", f"Do it {canary}"), ("assistant", canary))
+    ids["session"] = str(make_session(owner, playbook, *said, title=canary).pk)
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)
 
 

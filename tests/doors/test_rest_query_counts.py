@@ -26,6 +26,10 @@ PINNED = {
     "/playbooks/{playbook}/evolutions": 3,
     "/playbooks/{playbook}/metrics": 5,
     "/evolutions/{job}": 2,
+    "/sessions": 2,
+    "/sessions?playbook_id={playbook}": 3,
+    "/sessions/{session}": 2,
+    "/sessions/{session}/messages": 3,
     "/billing/usage": 2,
 }
 

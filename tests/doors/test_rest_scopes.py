@@ -12,7 +12,9 @@ from tests.doors.rest_routes import PROTECTED, ROUTES, Route, World, served
 from tests.rest import Rest
 
 METHODS = ("get", "post", "put", "patch", "delete")
-NAMES = dict.fromkeys(("playbook", "key", "job", "app"), "<uuid:pk>") | {"held": "<uuid:held>"}
+NAMES = dict.fromkeys(("playbook", "key", "job", "app", "session"), "<uuid:pk>") | {
+    "held": "<uuid:held>"
+}
 
 
 def declared() -> dict[tuple[str, str], Scope | None]:
