@@ -1,0 +1,25 @@
+"""`manage.py backup TARGET`: a copy of the database, while the platform runs."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config.backups import NotDone, write_backup
+
+KEEP = "Not in it: SECRET_KEY, JWT_SECRET_KEY, FIELD_ENCRYPTION_KEYS. Keep them with it, apart."
+
+
+class Command(BaseCommand):
+    help = "Write a consistent copy of the database into a file, or into a new file of a folder."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("target", type=Path, help="a new file, or a folder")
+
+    def handle(self, *args: Any, target: Path, **options: Any) -> None:
+        try:
+            written = write_backup(target)
+        except NotDone as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(f"{written} ({written.stat().st_size} bytes). {KEEP}")

@@ -1,0 +1,24 @@
+"""`manage.py restore FILE`: a backup, into an empty database."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config.backups import NotDone, restore_backup
+
+
+class Command(BaseCommand):
+    help = "Restore a backup into the empty database that DATABASE_URL (or ACE_DATA_DIR) names."
+    requires_system_checks: list[str] = []  # there is no table yet
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("source", type=Path, help="a file that `manage.py backup` wrote")
+
+    def handle(self, *args: Any, source: Path, **options: Any) -> None:
+        try:
+            restore_backup(source)
+        except NotDone as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write("Restored. Now: manage.py migrate, manage.py verify.")
