@@ -16,12 +16,14 @@ from django.db import transaction
 
 from billing import services as billing
 from billing.limits import CapReached, Spender, most_cost, refuse_over_cap
-from billing.models import UsageRecord
+from billing.models import Resource, UsageRecord
+from billing.quota import QuotaReached, note_reached, settle
 from evolution.clock import database_now
 from evolution.engine.breaker import DOWN, OF_THE_MODEL, REFUSED, WINDOW, is_failing
 from evolution.engine.llm import HeldBack, Usage
 from evolution.line_rows import ProviderLine
 from evolution.worker.credentials import Credential
+from evolution.worker.quotas import OverQuota, hold_tokens
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,12 @@ class Call:
     model: str
     most: Usage
     session_id: UUID | None = None
+    on_plan: bool = True
+
+    @property
+    def counts(self) -> bool:
+        """Whether its tokens count against the owner's plan: not those of a key of their own."""
+        return self.on_plan and not self.credential.own
 
 
 @dataclass
@@ -50,7 +58,7 @@ class Admitted:
 
 
 class LineFull(Exception):
-    """As many calls of this key run as may run at once."""
+    """As many calls of this key run as may run at once, or hold what is left of a plan."""
 
 
 def longest_call() -> timedelta:
@@ -61,9 +69,19 @@ def longest_call() -> timedelta:
 def admit(call: Call) -> Admitted:
     """The call is on record and may be made.
 
-    Raises LineFull; HeldBack while the provider is down or a limit on cost is reached;
-    CredentialError while the key or the model is refused.
+    Raises LineFull; HeldBack while the provider is down or a limit, on cost or of the owner's
+    plan, is reached; CredentialError while the key or the model is refused.
     """
+    try:
+        return _admit(call)
+    except QuotaReached as reached:
+        if reached.is_busy:
+            raise LineFull(str(reached)) from None
+        note_reached(reached, user_id=call.owner_id)
+        raise OverQuota(reached, now=database_now()) from None
+
+
+def _admit(call: Call) -> Admitted:
     with transaction.atomic():
         lines = {line.key: line for line in _locked(call)}
         now = database_now()
@@ -87,9 +105,14 @@ def admit(call: Call) -> Admitted:
             model=call.model,
             api_key_id=call.api_key_id,
             credential=call.credential.line,
+            api_url=call.credential.base_url,
             expected_tokens=call.most.prompt_tokens,
             held_usd=held,
         )
+        if call.counts:
+            most = call.most.prompt_tokens + call.most.completion_tokens
+            lifetime = longest_call()
+            hold_tokens(owner_id=call.owner_id, call_id=record.pk, most=most, lifetime=lifetime)
     return Admitted(call, record, probes)
 
 
@@ -111,6 +134,9 @@ def dismiss(
         )
         if admitted.probes or error in DOWN or error in REFUSED:
             _learn(admitted, error)
+        if admitted.call.counts:
+            # After the lines, as in `admit`: the other way round two calls could deadlock.
+            settle(resource=Resource.TOKENS, holder_id=record.pk, actual=record.total_tokens)
     return record
 
 

@@ -1,0 +1,144 @@
+"""Many evolutions before a model that fails in many ways: every figure adds up at the end.
+
+A short form; `make metering` (ACE_METERED_JOBS=200) is the long one.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from django.db import connection
+from django.db.models import Sum
+from pytest_django import Settings
+
+from accounts.models import User
+from accounts.scopes import Principal
+from billing.models import Plan, QuotaHold, UsageRecord
+from evolution.clock import database_now
+from evolution.engine import patience
+from evolution.models import EvolutionJob
+from evolution.services import trigger_evolution
+from evolution.verification import Problem, verify_database
+from evolution.worker import run_evolution, sweep
+from evolution.worker.lines import longest_call
+from tests.billing.plans import figures, limit
+from tests.concurrency.threads import at_once
+from tests.factories import make_outcome, make_playbook
+from tests.fake_llm import FakeLLM
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
+JOBS = int(os.environ.get("ACE_METERED_JOBS", "12"))
+WORKERS = 4
+FAULTS = ("status", "reset", "not_json", "truncated", "malformed", "no_usage", "refusal")
+NAMES = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY", "BILLING_ENABLED")
+
+
+@pytest.fixture
+def llm(settings: Settings, billing: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    limit(billing, monthly_evolutions=None, monthly_tokens=None, max_playbooks=None)
+    monkeypatch.setattr(patience, "QUICK_PAUSES", (0.0, 0.0))
+    with FakeLLM() as server:
+        settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
+        settings.OPENAI_BASE_URL, settings.LLM_CONCURRENCY = server.base_url, 2
+        yield server
+
+
+def make_job(owner: User, number: int) -> EvolutionJob:
+    playbook = make_playbook(owner, name=f"Number {number}")
+    make_outcome(playbook, owner, notes=f"lesson: Check assumption number {number} first.")
+    return trigger_evolution(playbook=playbook, by=Principal.of(owner)).job
+
+
+def disturb(llm: FakeLLM, calls: int) -> None:
+    """One call in four fails, in an order that is the same each time."""
+    dice = random.Random(7)
+    for _ in range(calls):
+        role = dice.choice(("reflector", "curator"))
+        llm.fail(role, dice.choice(FAULTS), status=500)
+
+
+def run_all() -> None:
+    """Until no job waits: each round is what the sweep would do over time."""
+    for _ in range(30):
+        EvolutionJob.objects.filter(status="queued").update(next_attempt_at=None)
+        waiting = [str(pk) for pk in EvolutionJob.objects.active().values_list("pk", flat=True)]
+        if not waiting:
+            return
+        at_once(WORKERS, partial(run_part, waiting))
+    raise AssertionError("jobs still wait")
+
+
+def run_part(ids: list[str], part: int) -> None:
+    for pk in ids[part::WORKERS]:
+        run_evolution(pk)
+
+
+def metered(**which: object) -> int:
+    rows = UsageRecord.objects.filter(**which)
+    total: int = rows.aggregate(sum=Sum("total_tokens", default=0))["sum"]
+    return total
+
+
+def problems() -> list[Problem]:
+    return [found for found in verify_database() if isinstance(found, Problem)]
+
+
+@pytest.mark.timeout(60 + 5 * JOBS)
+def test_usage_is_what_the_model_served_and_the_plan_counts_the_same(
+    llm: FakeLLM, alice: User
+) -> None:
+    for number in range(JOBS):
+        make_job(alice, number)
+    disturb(llm, JOBS // 2)
+    run_all()
+    assert UsageRecord.objects.count() == llm.count() > JOBS
+    assert metered(estimated=False) == llm.served_tokens
+    done = EvolutionJob.objects.filter(status="completed", outcomes_processed__gt=0).count()
+    assert figures(alice) == (done, 0)
+    assert figures(alice, "tokens") == (metered(), 0)
+    assert not QuotaHold.objects.exists()
+    assert not problems()
+
+
+def test_what_a_killed_worker_held_is_given_back_or_counted(
+    llm: FakeLLM, alice: User, settings: Settings
+) -> None:
+    job, gate = make_job(alice, 1), llm.hold("reflector")
+    with start_child(job, settings) as child:
+        gate.wait_for(1)
+        assert (figures(alice)[1], figures(alice, "tokens")[1] > 0) == (1, True)
+        child.kill()
+    gate.open()
+    pass_the_lease(job)
+    assert figures(alice) == (0, 0)
+    abandoned = UsageRecord.objects.get()
+    assert figures(alice, "tokens") == (abandoned.total_tokens, 0)
+    run_all()
+    assert figures(alice) == (1, 0)
+    assert figures(alice, "tokens") == (metered(), 0)
+    assert not problems()
+
+
+def start_child(job: EvolutionJob, settings: Settings) -> "subprocess.Popen[str]":
+    """A worker in a process of its own (tests/faults/child.py)."""
+    env = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "config.settings_test",
+        "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+        "ACE_TEST_SETTINGS": json.dumps({name: getattr(settings, name) for name in NAMES}),
+    }
+    return subprocess.Popen([sys.executable, "-m", "tests.faults.child", str(job.pk)], env=env)
+
+
+def pass_the_lease(job: EvolutionJob) -> None:
+    """The sweep finds the worker dead, and its calls too old to be alive."""
+    now = database_now()
+    EvolutionJob.objects.filter(pk=job.pk).update(lease_expires_at=now - timedelta(seconds=1))
+    long_ago = now - longest_call() - timedelta(seconds=1)
+    UsageRecord.objects.filter(status="started").update(created_at=long_ago)
+    sweep()
