@@ -21,6 +21,8 @@ NO_KEY = "-"
 KEY = rf"^({NO_KEY}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$"
 """What can be asked for: the calls that a key has caused, or those that none has."""
 EVERY_WAY = ("day", "playbook_id", "operation", "api_key_id")
+# The day as text and not Trunc(): on SQLite that calls Python for every row.
+DAY = Substr(Cast("created_at", CharField()), 1, 10)
 _ENDED = ~Q(status=UsageRecord.Status.STARTED)
 SUMS: dict[str, Any] = {
     "ended": Count("id", filter=_ENDED),
@@ -58,6 +60,12 @@ class Cell:
     unpriced_calls: int
 
 
+COUNTED = (
+    *("calls", "failed_calls", "unfinished_calls", "prompt_tokens", "completion_tokens"),
+    *("cached_tokens", "total_tokens", "known_cost_usd", "unpriced_calls"),
+)
+
+
 @dataclass
 class Total:
     """A sum of cells. `cost_usd` is None while a call in it has no known price: never 0."""
@@ -74,17 +82,16 @@ class Total:
     missing: set[str] = field(default_factory=set)
 
     def add(self, cell: Cell) -> None:
-        self.calls += cell.calls
-        self.failed_calls += cell.failed_calls
-        self.unfinished_calls += cell.unfinished_calls
-        self.prompt_tokens += cell.prompt_tokens
-        self.completion_tokens += cell.completion_tokens
-        self.cached_tokens += cell.cached_tokens
-        self.total_tokens += cell.total_tokens
-        self.known_cost_usd += cell.known_cost_usd
-        self.unpriced_calls += cell.unpriced_calls
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(cell, name))
         if cell.unpriced_calls:
             self.missing.add(cell.model)
+
+    def join(self, other: "Total") -> None:
+        """Add the calls of another sum."""
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.missing |= other.missing
 
     @property
     def cost_usd(self) -> Decimal | None:
@@ -115,12 +122,10 @@ def usage_cells(
     rows = rows.filter(created_at__gte=f"{since}T00:00:00Z")
     if until is not None:
         rows = rows.filter(created_at__lt=f"{until + timedelta(days=1)}T00:00:00Z")
-    # The day as text and not Trunc(): on SQLite that calls Python for every row.
-    day = Substr(Cast("created_at", CharField()), 1, 10)
-    parts = rows.annotate(day=day).values("model", *by)
+    parts = rows.annotate(day=DAY).values("model", *by)
     summed = parts.annotate(**SUMS)
     order = [name for name in ("-day", "model") if name != "-day" or "day" in by]
-    return [_cell(part, period) for part in summed.order_by(*order)]
+    return [cell_of(part, period) for part in summed.order_by(*order)]
 
 
 def _chosen(
@@ -147,7 +152,8 @@ def bucket_of(day: date, period: str) -> date:
     return day - timedelta(days=day.weekday()) if period == "week" else day
 
 
-def _cell(part: Mapping[str, Any], period: str) -> Cell:
+def cell_of(part: Mapping[str, Any], period: str) -> Cell:
+    """One row of a query with SUMS, by its model and whatever else it was cut by."""
     return Cell(
         start=bucket_of(date.fromisoformat(part["day"]), period) if "day" in part else None,
         playbook_id=part.get("playbook_id"),

@@ -22,7 +22,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("Playbook", "HeldText", "Version", "Delta", "Bullet", "Vote", "Section"),
     ),
     ("People and keys", ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry")),
-    ("Cost", ("UsageRecord", "CostCap")),
+    ("Cost", ("UsageRecord", "PriceOverride", "CostCap", "Budget")),
     ("Signing in", ("UserSession", "Authenticator", "Application")),
 )
 LAST = "Machinery"

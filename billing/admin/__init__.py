@@ -1,0 +1,5 @@
+"""Staff's view of what is used and paid, by whom, under which limits."""
+
+from billing.admin import limits, prices, usage
+
+__all__ = ["limits", "prices", "usage"]

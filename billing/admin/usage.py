@@ -1,0 +1,165 @@
+"""Staff's view of what models used and cost: call by call, and summed up."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from accounts.admin import MachineRows
+from billing.breakdowns import DAY, SUMS, Total, cell_of
+from billing.models import UsageRecord
+
+# What sums are parted by, the field it is, and the filter that leaves one part on the list.
+GROUPS = {
+    "user": ("user__email", "user__email"),
+    "playbook": ("playbook_id", "playbook_id"),
+    "model": ("model", "model"),
+    "operation": ("operation", "operation__exact"),
+    "key": ("api_key_id", "api_key_id"),
+    "price source": ("price_source", "price_source"),
+    "day": ("day", ""),
+    "week": ("day", ""),
+    "month": ("day", ""),
+}
+SPANS = {"31": "31 days", "366": "366 days", "all": "all time"}
+MOST_LINES = 500
+
+
+@dataclass(frozen=True)
+class Line:
+    """A part of what was used; `query` leads to its calls."""
+
+    label: str
+    query: str
+    total: Total
+
+
+class PriceFilter(admin.SimpleListFilter):
+    title = "price"
+    parameter_name = "price"
+
+    def lookups(self, request: object, model_admin: object) -> list[tuple[str, str]]:
+        return [("unknown", "unknown"), ("known", "known"), ("own", "own price")]
+
+    def queryset(self, request: object, rows: QuerySet[UsageRecord]) -> QuerySet[UsageRecord]:
+        match self.value():
+            case "unknown":
+                return rows.filter(cost_usd=None).exclude(status="started")
+            case "known":
+                return rows.exclude(cost_usd=None)
+            case "own":
+                return rows.filter(price_source__startswith="override ")
+        return rows
+
+
+@admin.register(UsageRecord)
+class UsageRecordAdmin(MachineRows):
+    change_list_template = "admin/usage_rows.html"
+    list_display = ("status", "operation", "model", "user", "total_tokens", "cost", "made")
+    list_filter = ("status", "operation", PriceFilter, "estimated")
+    list_select_related = ("user",)
+    date_hierarchy = "created_at"
+    search_fields = (
+        *("user__email", "model", "request_id", "=job_id", "=playbook_id", "=api_key_id"),
+        "=session_id",
+    )
+    csv_columns = (
+        *("created_at", "user__email", "playbook_id", "job_id", "session_id", "api_key_id"),
+        *("operation", "step", "attempt", "status", "base_url", "model", "prompt_tokens"),
+        *("completion_tokens", "cached_tokens", "total_tokens", "estimated", "cost_usd"),
+        *("price_source", "request_id"),
+    )
+
+    @admin.display(ordering="cost_usd")
+    def cost(self, record: UsageRecord) -> str:
+        return "not known" if record.cost_usd is None else f"${record.cost_usd:.4f}"
+
+    @admin.display(ordering="created_at")
+    def made(self, record: UsageRecord) -> Any:
+        return record.created_at
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_safe(self.summary))
+        return [path("summary/", view, name="billing_usagerecord_summary"), *super().get_urls()]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        return lookup == "user__email" or super().lookup_allowed(lookup, value, request)
+
+    def summary(self, request: HttpRequest) -> HttpResponse:
+        """The calls that the list's filters leave, summed up by one thing at a time."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        left = request.GET.copy()
+        by, span = take(left, "by", GROUPS, "model"), take(left, "span", SPANS, "31")
+        rows = self.rows_of(request, left)
+        if span != "all":
+            rows = rows.filter(created_at__gte=timezone.now() - timedelta(days=int(span)))
+        lines = list(lines_of(rows, by, left))
+        context = self.admin_site.each_context(request) | {
+            "title": "What was used",
+            "opts": self.opts,
+            "by": by,
+            "span": span,
+            "groups": GROUPS,
+            "spans": SPANS,
+            "filters": left,
+            "back": f"{reverse('admin:billing_usagerecord_changelist')}?{left.urlencode()}",
+            "total": sum_of(lines),
+            "lines": lines[:MOST_LINES],
+            "left_out": max(0, len(lines) - MOST_LINES),
+        }
+        return render(request, "admin/usage_summary.html", context)
+
+    def rows_of(self, request: HttpRequest, left: QueryDict) -> QuerySet[UsageRecord]:
+        """What the list would show with this query."""
+        request.GET = left  # type: ignore[assignment]  # the list knows no other way to be asked
+        try:
+            rows: QuerySet[UsageRecord] = self.get_changelist_instance(request).get_queryset(
+                request
+            )
+        except IncorrectLookupParameters as error:
+            raise BadRequest("This filter does not exist.") from error
+        return rows.order_by()
+
+
+def take(query: QueryDict, name: str, known: dict[str, Any], usual: str) -> str:
+    """The word that `query` has under this name, taken out of it."""
+    word = str(query.get(name, ""))
+    query.pop(name, None)
+    return word if word in known else usual
+
+
+def lines_of(rows: QuerySet[UsageRecord], by: str, left: QueryDict) -> Iterator[Line]:
+    """The newest first where `by` is a time, else the most tokens first."""
+    field, lookup = GROUPS[by]
+    parts = rows.annotate(day=DAY) if field == "day" else rows
+    found: dict[str, Total] = {}
+    for part in parts.values(field, "model").annotate(**SUMS):
+        cell = cell_of(part, by)
+        label = str((cell.start if field == "day" else part[field]) or "")
+        found.setdefault(label, Total()).add(cell)
+    order = sorted(found, key=lambda label: -found[label].total_tokens)
+    if field == "day":
+        order = sorted(found, key=date.fromisoformat, reverse=True)
+    for label in order:
+        query = left.copy()
+        if lookup and label:
+            query[lookup] = label
+        yield Line(label or "none", query.urlencode() if lookup and label else "", found[label])
+
+
+def sum_of(lines: list[Line]) -> Total:
+    total = Total()
+    for line in lines:
+        total.join(line.total)
+    return total
