@@ -1,0 +1,130 @@
+"""`manage.py backfill_prices`: unknown costs become known; nothing else changes."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from accounts.models import AuditEntry, User
+from billing import backfill
+from billing.models import UsageRecord
+from tests.billing.test_metering import begin, finish
+from tests.billing.test_own_prices import make_price
+
+
+@pytest.fixture
+def unknown(alice: User) -> list[UsageRecord]:
+    return [finish(begin(alice), model="our-own-7b") for _ in range(5)]
+
+
+def run(*options: str, capsys: pytest.CaptureFixture[str]) -> str:
+    call_command("backfill_prices", *options)
+    return capsys.readouterr().out
+
+
+def costs() -> list[Any]:
+    return list(UsageRecord.objects.order_by("created_at").values_list("cost_usd", flat=True))
+
+
+def test_without_apply_it_only_says_what_would_change(
+    unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    price = make_price()
+    said = run(capsys=capsys)
+    assert "5 of 5 calls would get another price" in said
+    assert f"override {price.pk}/1" in said
+    assert costs() == [None] * 5
+    assert not AuditEntry.objects.filter(action="backfill_prices").exists()
+
+
+def test_applied_every_unknown_cost_is_known_in_parts_with_an_entry_each(
+    unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_price()
+    said = run("--apply", "--part", "2", capsys=capsys)
+    assert "5 of 5 calls got another price" in said
+    assert costs() == [Decimal("0.003000")] * 5
+    entries = AuditEntry.objects.filter(action="backfill_prices")
+    assert sorted(entry.detail["calls"] for entry in entries) == [1, 2, 2]
+    assert not UsageRecord.objects.filter(metadata__has_key="no_price").exists()
+
+
+def test_a_second_run_changes_nothing(
+    unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_price()
+    run("--apply", capsys=capsys)
+    assert "0 of 0 calls" in run("--apply", capsys=capsys)
+    assert "0 of 5 calls" in run("--apply", "--rewrite", capsys=capsys)
+
+
+def test_what_stays_unknown_is_named_and_passed_by(
+    alice: User, unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    finish(begin(alice), model="our-own-70b")
+    make_price(model="our-own-70b")
+    said = run("--apply", "--part", "1", capsys=capsys)
+    assert "1 of 6 calls got another price" in said
+    assert "Still unknown: 5 of our-own-7b" in said
+
+
+def test_a_run_that_is_killed_keeps_what_it_did_and_the_next_goes_on(
+    unknown: list[UsageRecord],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    make_price()
+
+    def die(done: backfill.Backfill) -> None:
+        if done.looked_at == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backfill.backfill_prices(dry_run=False, part=2, say=die)
+    assert costs().count(None) == 1
+    assert "1 of 1 calls got another price" in run("--apply", capsys=capsys)
+
+
+def test_known_costs_are_only_rewritten_when_asked(
+    alice: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finish(begin(alice))
+    make_price(model="gpt-4o-mini*")
+    assert "0 of 0 calls" in run("--apply", capsys=capsys)
+    assert costs() == [Decimal("0.000450")]
+    assert "changes by 0.002550 US$" in run("--apply", "--rewrite", capsys=capsys)
+    assert costs() == [Decimal("0.003000")]
+
+
+def test_a_known_cost_is_not_lost_when_the_price_is(
+    unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    price = make_price()
+    run("--apply", capsys=capsys)
+    price.delete()
+    run("--apply", "--rewrite", capsys=capsys)
+    assert costs() == [Decimal("0.003000")] * 5
+
+
+def test_each_call_has_the_price_of_its_time(
+    unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = timezone.now() - timedelta(days=60)
+    UsageRecord.objects.filter(pk=unknown[0].pk).update(created_at=old)
+    make_price(valid_from=timezone.now() - timedelta(days=30))
+    run("--apply", capsys=capsys)
+    assert costs() == [None] + [Decimal("0.003000")] * 4
+
+
+def test_it_can_be_held_to_days_and_a_model(
+    unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_price()
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    assert "0 of 0" in run("--since", str(tomorrow), capsys=capsys)
+    assert "5 of 5" in run("--until", str(tomorrow), "--model", "our-own-7b", capsys=capsys)
+    with pytest.raises(CommandError, match="not a day"):
+        run("--since", "soon", capsys=capsys)
