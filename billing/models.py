@@ -15,6 +15,7 @@ from billing.plan_rows import QuotaNotice as QuotaNotice
 from billing.plan_rows import QuotaPeriod as QuotaPeriod
 from billing.plan_rows import Resource as Resource
 from billing.price_rows import PriceOverride as PriceOverride
+from billing.sync_rows import AccountSync as AccountSync
 
 
 class UsageQuerySet(OwnedQuerySet["UsageRecord"]):

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, path
 
 from billing import api as rest
+from billing import payment_api as payment
 from billing import views
 
 pages: list[URLPattern] = [
@@ -12,7 +13,7 @@ pages: list[URLPattern] = [
 api: list[URLPattern] = [
     path("billing/usage", rest.UsageDoor.as_view(), name="usage"),
     path("billing/subscription", rest.SubscriptionDoor.as_view(), name="subscription"),
-    path("billing/subscribe", rest.SubscribeDoor.as_view(), name="subscribe"),
-    path("billing/portal", rest.PortalDoor.as_view(), name="portal"),
-    path("billing/webhook", rest.WebhookDoor.as_view(), name="webhook"),
+    path("billing/subscribe", payment.SubscribeDoor.as_view(), name="subscribe"),
+    path("billing/portal", payment.PortalDoor.as_view(), name="portal"),
+    path("billing/webhook", payment.WebhookDoor.as_view(), name="webhook"),
 ]

@@ -27,6 +27,5 @@ def with_billing(*, key: str, api_base: str) -> dict[str, Any]:
         "CONTENT_SECURITY_POLICY": {
             "DIRECTIVES": policy | {"form-action": [*policy["form-action"], *pages]}
         },
-        "STRIPE_LIVE_MODE": "_live_" in key,
         "DJSTRIPE_FOREIGN_KEY_TO_FIELD": "id",
     }

@@ -172,6 +172,8 @@ ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
 ACE_EMBEDDING_MODEL = env.str("ACE_EMBEDDING_MODEL", default="")
 if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
     raise ImproperlyConfigured("Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.")
+# Off: the orchestrator hands messages on as they are, and records and reports nothing.
+ACE_ENABLED = env.bool("ACE_ENABLED", default=True)
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
 LLM_CONCURRENCY = env.int("LLM_CONCURRENCY", default=8)
 # Calls of one API key at a time, over all processes and hosts.
@@ -214,6 +216,7 @@ TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=180)
 # --- billing, MCP ------------------------------------------------------------------------------
 BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)
 STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
+STRIPE_LIVE_MODE = "_live_" in STRIPE_SECRET_KEY
 # Of events that come another way than to the endpoint of `billing_setup`, whose secret is a row.
 STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
 STRIPE_API_BASE = env.origin("STRIPE_API_BASE") or API

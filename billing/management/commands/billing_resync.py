@@ -1,0 +1,23 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.errors import AceError
+from billing.syncing import resync
+
+
+class Command(BaseCommand):
+    """Find what webhooks have missed. The worker does the same bit by bit, once a day for each."""
+
+    help = "Read every subscription from Stripe again."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            done = resync()
+        except AceError as error:
+            raise CommandError(error.message) from None
+        self.stdout.write(
+            f"{done.read} read, {done.changed} changed, {done.forgotten} customers deleted."
+        )
+        if done.failed:
+            raise CommandError(f"{done.failed} could not be read; see the log, then try again.")

@@ -1,0 +1,66 @@
+from argparse import ArgumentParser
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.errors import AceError
+from billing.money import Amount, units_of
+from billing.setting_up import SetUp, paid_plans, set_up_billing
+
+
+class Command(BaseCommand):
+    """Products, prices, the webhook endpoint and the portal at Stripe, as docs/BILLING.md says."""
+
+    help = "Make at Stripe what billing needs; harmless when repeated."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--price", action="append", default=[], metavar="PLAN=AMOUNT", help="such as pro=29"
+        )
+        parser.add_argument("--currency", default="usd")
+        parser.add_argument("--interval", choices=["month", "year"], default="month")
+        parser.add_argument(
+            "--no-webhook", action="store_true", help="events come by `stripe listen` instead"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        site = "" if options["no_webhook"] else settings.PUBLIC_URL
+        if not site and not options["no_webhook"]:
+            raise CommandError("Set PUBLIC_URL to the address under which Stripe reaches us.")
+        try:
+            amounts = dict(amount_in(text, options) for text in options["price"])
+            done = set_up_billing(site=site, amounts=amounts)
+        except AceError as error:
+            raise CommandError(error.message) from None
+        self.say(done)
+
+    def say(self, done: SetUp) -> None:
+        for plan in done.priced:
+            self.stdout.write(f"Plan {plan.slug}: sold as {plan.price_lookup_key}.")
+        if done.endpoint:
+            self.stdout.write(
+                f"Webhook: {done.endpoint} ({'made' if done.is_endpoint_new else 'as it was'})."
+            )
+        if done.forgotten:
+            self.stdout.write(f"Customers of the test mode forgotten: {done.forgotten}.")
+        if done.missing:
+            raise CommandError(
+                "No price at Stripe for: "
+                + ", ".join(f"{plan.slug} ({plan.price_lookup_key})" for plan in done.missing)
+                + f". Make it there, or say --price {done.missing[0].slug}=29."
+            )
+
+
+def amount_in(text: str, options: dict[str, Any]) -> tuple[str, Amount]:
+    """The plan and the amount of `pro=29.00`. Raises CommandError."""
+    slug, _, amount = text.partition("=")
+    slugs = [plan.slug for plan in paid_plans()]
+    if slug not in slugs:
+        raise CommandError(f"--price {text}: there is no paid plan {slug!r} ({', '.join(slugs)}).")
+    currency = options["currency"].lower()
+    try:
+        return slug, Amount(units_of(Decimal(amount), currency), currency, options["interval"])
+    except (InvalidOperation, ValueError):
+        raise CommandError(f"--price {text}: write it like pro=29 or pro=29.50.") from None

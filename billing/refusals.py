@@ -1,0 +1,81 @@
+"""What can go wrong with plans and payment, beside what accounts.errors knows."""
+
+from django.conf import settings
+
+from accounts.errors import AceError, Conflict, Invalid
+
+
+class BillingDisabled(AceError):
+    """Plans and payment are not switched on here."""
+
+    code = "billing_disabled"
+    status = 404
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Billing is not enabled on this server: there is no plan to choose or to pay for."
+        )
+
+
+class PaymentUnavailable(AceError):
+    """The payment provider gave no answer, or a wrong one; nothing has changed."""
+
+    code = "payment_unavailable"
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The payment provider does not answer just now. Nothing was changed and nothing "
+            "charged. Try again in a minute."
+        )
+
+
+class UnknownToProvider(PaymentUnavailable):
+    """The key is not of the account, or not of the mode, that this was made with."""
+
+
+class BadSignature(Invalid):
+    """An event that the payment provider has not signed, or signed too long ago."""
+
+    code = "bad_signature"
+
+    def __init__(self) -> None:
+        super().__init__("This event is not signed with a secret of ours, or is too old.")
+
+
+class AlreadySubscribed(Conflict):
+    """There is a subscription; a second one would be paid beside it."""
+
+    code = "already_subscribed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "You have a subscription already. Change or cancel it in the payment portal "
+            "(POST /billing/portal)."
+        )
+
+
+class NoCustomer(Conflict):
+    """The payment provider does not know this person yet."""
+
+    code = "no_customer"
+
+    def __init__(self) -> None:
+        super().__init__("You have never chosen a paid plan: there is nothing to manage yet.")
+
+
+class PlanNotOffered(Conflict):
+    """The plan is there, and its price is not: the operator has to run `billing_setup`."""
+
+    code = "plan_not_offered"
+
+    def __init__(self, plan: str) -> None:
+        super().__init__(
+            f"The plan {plan} cannot be bought yet: the operator has not set its price up."
+        )
+
+
+def require_billing() -> None:
+    """Raise BillingDisabled unless plans and payment are switched on."""
+    if not settings.BILLING_ENABLED:
+        raise BillingDisabled

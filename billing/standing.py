@@ -1,0 +1,94 @@
+"""What a customer's subscriptions and invoices, as Stripe shows them, entitle to. Pure.
+
+Whatever order events came in, the same rows give the same standing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+Data = Mapping[str, Any]
+# The best first: somebody with two subscriptions has what the better one gives.
+RANK = ("active", "trialing", "past_due", "unpaid")
+STATUS = {"active": "active", "trialing": "trialing", "past_due": "past_due", "unpaid": "past_due"}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an account is to say. `product` and `lookup_key` name the plan; both empty: none."""
+
+    status: str
+    subscription: str = ""
+    product: str = ""
+    lookup_key: str = ""
+    period_start: datetime | None = None
+    period_end: datetime | None = None
+    cancel_at_period_end: bool = False
+    grace_until: datetime | None = None
+    trial_end: datetime | None = None
+
+
+def standing_of(
+    subscriptions: Iterable[Data], invoices: Iterable[Data], *, grace: timedelta
+) -> Standing:
+    """The standing that these rows give.
+
+    A failed payment keeps the plan for `grace` from the oldest invoice that is still open.
+    """
+    rows = list(subscriptions)
+    live = [row for row in rows if row["status"] in RANK and item_of(row)]
+    if not live:
+        ended = any(row["status"] == "canceled" for row in rows)
+        return Standing("canceled" if ended else "free")
+    best = min(live, key=lambda row: (RANK.index(row["status"]), -row["created"], row["id"]))
+    item = item_of(best)
+    status = STATUS[best["status"]]
+    return Standing(
+        status=status,
+        subscription=best["id"],
+        product=_id_of(item["price"].get("product")),
+        lookup_key=item["price"].get("lookup_key") or "",
+        period_start=moment(item.get("current_period_start")),
+        period_end=moment(item.get("current_period_end")),
+        cancel_at_period_end=bool(best.get("cancel_at_period_end") or best.get("cancel_at")),
+        grace_until=_grace(best, item, invoices, grace) if status == "past_due" else None,
+        trial_end=moment(best.get("trial_end")),
+    )
+
+
+def had_a_subscription(subscriptions: Iterable[Data]) -> bool:
+    """Whether there ever was one that began: a trial is for those who never had any."""
+    return any(row["status"] not in {"incomplete", "incomplete_expired"} for row in subscriptions)
+
+
+def item_of(subscription: Data) -> Data:
+    """The first line of a subscription, where the period is since 2025; empty without one."""
+    items = (subscription.get("items") or {}).get("data") or [{}]
+    first: Data = items[0]
+    return first
+
+
+def subscription_of(invoice: Data) -> str:
+    """The id of the subscription that an invoice is for, or an empty text."""
+    details = (invoice.get("parent") or {}).get("subscription_details") or {}
+    return _id_of(details.get("subscription"))
+
+
+def moment(stamp: int | None) -> datetime | None:
+    return None if stamp is None else datetime.fromtimestamp(stamp, UTC)
+
+
+def _grace(best: Data, item: Data, invoices: Iterable[Data], grace: timedelta) -> datetime | None:
+    unpaid = [
+        row["created"]
+        for row in invoices
+        if row.get("status") in {"open", "uncollectible"} and subscription_of(row) == best["id"]
+    ]
+    since = moment(min(unpaid, default=item.get("current_period_start") or best["created"]))
+    return None if since is None else since + grace
+
+
+def _id_of(value: Any) -> str:
+    """An id where Stripe shows the object or only its id."""
+    return str(value["id"] if isinstance(value, Mapping) else value or "")

@@ -1,0 +1,205 @@
+"""What we ask of Stripe: one try each, an idempotency key on whatever creates, plain data back."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import stripe
+from django.conf import settings
+
+from billing.refusals import BadSignature, PaymentUnavailable, UnknownToProvider
+from billing.stripe_gateway.transport import BoundedClient
+
+Data = dict[str, Any]
+logger = logging.getLogger(__name__)
+# Its own lines hold addresses with ids, and bodies at DEBUG.
+logging.getLogger("stripe").setLevel(logging.WARNING)
+stripe.enable_telemetry = False
+INVOICES = 24
+TOLERANCE = 300
+"""How many seconds an event's signature is good for."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A signed message that something has changed; never what it has changed to."""
+
+    id: str
+    type: str
+    created: int
+    customer: str
+    livemode: bool
+
+
+@dataclass(frozen=True)
+class CustomerState:
+    """All that Stripe says of a customer at one moment."""
+
+    is_gone: bool
+    subscriptions: list[Data]
+    invoices: list[Data]
+
+
+def client() -> stripe.StripeClient:
+    return _client(settings.STRIPE_SECRET_KEY, settings.STRIPE_API_BASE)
+
+
+@lru_cache(maxsize=4)
+def _client(key: str, base: str) -> stripe.StripeClient:
+    return stripe.StripeClient(
+        key, base_addresses={"api": base}, max_network_retries=0, http_client=BoundedClient()
+    )
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Stripe's errors become PaymentUnavailable; the log has the request's id, and no text.
+
+    What the key does not know is UnknownToProvider, never "deleted": it may be another account's.
+    """
+    try:
+        yield
+    except stripe.StripeError as error:
+        logger.warning(
+            "Stripe refused or failed: %s, status %s, code %s, request %s",
+            *(type(error).__name__, error.http_status, error.code, error.request_id),
+        )
+        gone = error.code == "resource_missing"
+        raise (UnknownToProvider if gone else PaymentUnavailable) from error
+
+
+def once(purpose: str, *parts: object) -> str:
+    """The idempotency key of a creation: the same words, the same object at Stripe."""
+    words = "\x1f".join(map(str, (purpose, *parts)))
+    return f"ace-{purpose}-{hashlib.sha256(words.encode()).hexdigest()[:40]}"
+
+
+def data_of(found: stripe.StripeObject) -> Data:
+    return found.to_dict(for_json=True)
+
+
+def make_customer(*, user_id: UUID, email: str, attempt: int) -> str:
+    """The id of a customer for this person; a repeat of the same attempt gives the same one."""
+    with asking():
+        made = client().v1.customers.create(
+            {"email": email, "metadata": {"ace_user": str(user_id)}},
+            {"idempotency_key": once("customer", user_id, attempt, email)},
+        )
+    return made.id
+
+
+def read_customer(customer: str) -> CustomerState:
+    """The customer as Stripe has them now, subscriptions that ended included."""
+    api = client().v1
+    with asking():
+        found = api.customers.retrieve(customer)
+        listed = api.subscriptions.list({"customer": customer, "status": "all", "limit": 100})
+        invoices = api.invoices.list({"customer": customer, "limit": INVOICES})
+    is_gone = bool(getattr(found, "deleted", False))
+    return CustomerState(is_gone, [*map(data_of, listed.data)], [*map(data_of, invoices.data)])
+
+
+def delete_customer(customer: str) -> None:
+    """Stripe has ended their subscriptions and forgotten who they are.
+
+    A customer that this key does not know is not taken for a deleted one: the key may be wrong.
+    """
+    api = client().v1.customers
+    with asking():
+        if not getattr(api.retrieve(customer), "deleted", False):
+            api.delete(customer)
+
+
+def price_of(lookup_key: str) -> str | None:
+    """The id of the price that is sold under this name now."""
+    with asking():
+        found = client().v1.prices.list({"lookup_keys": [lookup_key], "active": True, "limit": 1})
+    return found.data[0].id if found.data else None
+
+
+def start_checkout(
+    *, customer: str, price: str, trial_days: int, success_url: str, cancel_url: str
+) -> str:
+    """The address of the page where this customer pays for this price.
+
+    One page is open at a time: a second tab gets the same one, and a page for another price is
+    closed, so that nobody pays twice. The newest session's id keys the next one: two requests at
+    once see the same and get the same, one that follows an ended session gets a fresh one.
+    """
+    sessions = client().v1.checkout.sessions
+    wanted = f"{price}:{trial_days}"
+    with asking():
+        known = [*map(data_of, sessions.list({"customer": customer, "limit": 20}).data)]
+        for session in (row for row in known if row["status"] == "open"):
+            # An address leads back to the server that asked: another name of it is another page.
+            back = (session["metadata"].get("ace_wanted"), session["success_url"])
+            if back == (wanted, success_url):
+                return str(session["url"])
+            sessions.expire(session["id"])
+        newest = known[0]["id"] if known else ""
+        made = sessions.create(
+            {
+                "mode": "subscription",
+                "customer": customer,
+                "line_items": [{"price": price, "quantity": 1}],
+                "subscription_data": {"trial_period_days": trial_days} if trial_days else {},
+                "payment_method_collection": "always",
+                "allow_promotion_codes": True,
+                "success_url": success_url,
+                "cancel_url": cancel_url,
+                "metadata": {"ace_wanted": wanted},
+            },
+            {"idempotency_key": once("checkout", customer, wanted, success_url, newest)},
+        )
+    return str(made.url)
+
+
+def open_portal(*, customer: str, return_url: str, configuration: str) -> str:
+    """The address of the page where this customer changes card and plan, and cancels."""
+    with asking():
+        made = client().v1.billing_portal.sessions.create(
+            {
+                "customer": customer,
+                "return_url": return_url,
+                **({"configuration": configuration} if configuration else {}),
+            }
+        )
+    return made.url
+
+
+def read_event(body: bytes, signature: str, secrets: Iterable[str]) -> Event:
+    """The event, if one of the secrets has signed exactly these bytes. Raises BadSignature."""
+    if not any(_is_signed(body, signature, secret) for secret in secrets):
+        raise BadSignature
+    try:
+        told = json.loads(body)
+        found = told["data"]["object"]
+        is_customer = found["object"] == "customer"
+        customer = found["id"] if is_customer else found.get("customer") or ""
+        return Event(
+            id=str(told["id"]),
+            type=str(told["type"]),
+            created=int(told["created"]),
+            customer=str(customer["id"] if isinstance(customer, dict) else customer),
+            livemode=bool(told["livemode"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise BadSignature from None
+
+
+def _is_signed(body: bytes, signature: str, secret: str) -> bool:
+    try:
+        return bool(stripe.WebhookSignature.verify_header(body, signature, secret, TOLERANCE))
+    except (stripe.SignatureVerificationError, UnicodeDecodeError):
+        return False
+
+
+def every(pages: stripe.ListObject[Any]) -> Sequence[Data]:
+    """Every row of a list, page by page."""
+    return [data_of(row) for row in pages.auto_paging_iter()]

@@ -1,0 +1,150 @@
+"""What `billing_setup` makes at Stripe, once: products, prices, the endpoint, the portal."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from billing.models import Plan
+from billing.money import Amount
+from billing.stripe_gateway.calls import Data, asking, client, data_of, every, once
+from billing.stripe_gateway.mirror import drop_endpoint, has_secret, keep_endpoint, keep_offer
+
+EVENTS: tuple[Any, ...] = (
+    "customer.subscription.created",
+    "customer.subscription.updated",
+    "customer.subscription.deleted",
+    "customer.subscription.paused",
+    "customer.subscription.resumed",
+    "customer.subscription.trial_will_end",
+    "customer.deleted",
+    "checkout.session.completed",
+    "invoice.paid",
+    "invoice.payment_failed",
+    "invoice.payment_action_required",
+    "invoice.voided",
+    "invoice.marked_uncollectible",
+)
+OURS = {"ace": "platform"}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A plan at Stripe."""
+
+    product: str
+    price: str
+
+
+def product_id(plan: Plan) -> str:
+    """The product's id is ours to choose, so that making it twice makes one."""
+    return f"ace_{plan.slug}"
+
+
+def ensure_offer(plan: Plan, amount: Amount | None) -> Offer | None:
+    """The plan has a product, and a price under its lookup key; None without a price to make.
+
+    A price that is there already stays, whatever `amount` says, unless that is another one: then
+    a new price takes the key, and who pays the old one goes on paying it.
+    """
+    with asking():
+        listed = every(client().v1.prices.list({"lookup_keys": [plan.price_lookup_key]}))
+        found = next((row for row in listed if row["active"]), None)
+        if found is None and amount is None:
+            return None
+        product = _ensure_product(plan) if found is None else _product(found["product"])
+        if amount is not None and (found is None or _amount(found) != amount):
+            found = _make_price(plan, product["id"], amount)
+    assert found is not None  # noqa: S101 - said above: there is one, or an amount to make one of
+    keep_offer(product, found)
+    return Offer(product["id"], found["id"])
+
+
+def ensure_endpoint(url: str) -> bool:
+    """Stripe sends our events to `url` and we hold the secret; whether it had to be made.
+
+    The secret is told only at the making: an endpoint whose secret is lost is made anew.
+    """
+    api = client().v1.webhook_endpoints
+    with asking():
+        for found in every(api.list({"limit": 100})):
+            if found["url"] != url:
+                continue
+            if has_secret(found["id"]) and found["status"] == "enabled":
+                kept = api.update(found["id"], {"enabled_events": [*EVENTS]})
+                keep_endpoint(data_of(kept))
+                return False
+            api.delete(found["id"])
+            drop_endpoint(found["id"])
+        made = api.create({"url": url, "enabled_events": [*EVENTS], "metadata": {**OURS}})
+    keep_endpoint(data_of(made))
+    return True
+
+
+def ensure_portal(offers: list[Offer]) -> str:
+    """The portal lets people change card and plan and cancel; the id of its configuration."""
+    api = client().v1.billing_portal.configurations
+    products = [{"product": offer.product, "prices": [offer.price]} for offer in offers]
+    features: Any = {
+        "customer_update": {"enabled": True, "allowed_updates": ["email", "address", "tax_id"]},
+        "invoice_history": {"enabled": True},
+        "payment_method_update": {"enabled": True},
+        "subscription_cancel": {"enabled": True, "mode": "at_period_end"},
+        "subscription_update": {
+            "enabled": True,
+            "default_allowed_updates": ["price"],
+            "proration_behavior": "create_prorations",
+            "products": products,
+        },
+    }
+    known = portal_configuration()
+    with asking():
+        if known:
+            api.update(known, {"features": features})
+            return known
+        made = api.create(
+            {"features": features, "metadata": {**OURS}},
+            {"idempotency_key": once("portal", *(offer.price for offer in offers))},
+        )
+    return made.id
+
+
+def portal_configuration() -> str:
+    """The id of our configuration of the portal; empty: Stripe takes the account's own."""
+    with asking():
+        listed = every(
+            client().v1.billing_portal.configurations.list({"active": True, "limit": 100})
+        )
+    ours = [row["id"] for row in listed if row["metadata"].get("ace") == OURS["ace"]]
+    return str(ours[0]) if ours else ""
+
+
+def _ensure_product(plan: Plan) -> Data:
+    api = client().v1.products
+    wanted = product_id(plan)
+    known = every(api.list({"ids": [wanted]}))
+    if known:
+        return known[0]
+    fields: Any = {"id": wanted, "name": plan.name, "metadata": {**OURS, "ace_plan": plan.slug}}
+    return data_of(api.create(fields, {"idempotency_key": once("product", wanted)}))
+
+
+def _product(product: str) -> Data:
+    return data_of(client().v1.products.retrieve(product))
+
+
+def _make_price(plan: Plan, product: str, amount: Amount) -> Data:
+    fields: Any = {
+        "product": product,
+        "currency": amount.currency,
+        "unit_amount": amount.units,
+        "recurring": {"interval": amount.interval},
+        "lookup_key": plan.price_lookup_key,
+        "transfer_lookup_key": True,
+        "metadata": {**OURS, "ace_plan": plan.slug},
+    }
+    key = once("price", product, plan.price_lookup_key, amount)
+    return data_of(client().v1.prices.create(fields, {"idempotency_key": key}))
+
+
+def _amount(price: Data) -> Amount:
+    recurring = price.get("recurring") or {}
+    return Amount(price["unit_amount"], price["currency"], recurring.get("interval", "month"))

@@ -1,0 +1,143 @@
+"""What people do about their plan: choose one, pay, change it. The pages and REST call these."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db import transaction
+
+from accounts.audit import record
+from accounts.errors import Invalid, NotFound
+from accounts.models import User
+from accounts.scopes import Principal
+from billing import stripe_gateway as stripe
+from billing.models import AccountSync, BillingAccount, Plan
+from billing.money import amount_of
+from billing.refusals import AlreadySubscribed, NoCustomer, PlanNotOffered, require_billing
+from billing.standing import had_a_subscription, moment
+from billing.syncing import sync_account
+
+
+@dataclass(frozen=True)
+class PaidInvoice:
+    """One invoice as its page shows it; `url` leads to Stripe's page, where an open one is paid."""
+
+    number: str
+    status: str
+    total: Decimal
+    currency: str
+    created: datetime | None
+    url: str
+    pdf: str
+
+
+def offered_plans() -> list[Plan]:
+    """The plans that can be chosen, the cheapest first as staff has ordered them."""
+    return list(Plan.objects.filter(is_active=True))
+
+
+def subscribe(*, user: User, plan: str, site: str, by: Principal | None = None) -> str:
+    """The address of the page at Stripe where this person pays for the plan named `plan`.
+
+    Nothing is granted before Stripe says that there is a subscription. `site` is the address of
+    this server. Raises Invalid, AlreadySubscribed, PlanNotOffered, PaymentUnavailable.
+    """
+    require_billing()
+    chosen = _choose(plan)
+    price = stripe.calls.price_of(chosen.price_lookup_key)
+    if price is None:
+        raise PlanNotOffered(chosen.name)
+    # Read now: a payment of a second ago may not have reached us, and nobody should pay twice.
+    account = sync_account(account=_with_customer(user))
+    if not account.stripe_customer_id:
+        account = sync_account(account=_with_customer(user))
+    if account.stripe_subscription_id:
+        raise AlreadySubscribed
+    known = stripe.mirror.subscriptions_of(account.stripe_customer_id)
+    url = stripe.calls.start_checkout(
+        customer=account.stripe_customer_id,
+        price=price,
+        trial_days=0 if had_a_subscription(known) else chosen.trial_days,
+        success_url=f"{site}/billing?paid=1",
+        cancel_url=f"{site}/billing",
+    )
+    record(action="subscribe", by=by or user, subject=account, owner=user, plan=chosen.slug)
+    return url
+
+
+def open_portal(*, user: User, site: str) -> str:
+    """The address of the page at Stripe where this person changes card or plan, or cancels.
+
+    Raises NoCustomer, PaymentUnavailable.
+    """
+    require_billing()
+    account = BillingAccount.objects.filter(user=user).exclude(stripe_customer_id="").first()
+    if account is None:
+        raise NoCustomer
+    return stripe.calls.open_portal(
+        customer=account.stripe_customer_id,
+        return_url=f"{site}/billing",
+        configuration=stripe.offering.portal_configuration(),
+    )
+
+
+def refresh_subscription(*, user: User) -> BillingAccount | None:
+    """The person's account is as Stripe has it now: for the page that a payment leads back to.
+
+    None for somebody whom Stripe does not know. Raises PaymentUnavailable.
+    """
+    require_billing()
+    account = BillingAccount.objects.filter(user=user).exclude(stripe_customer_id="").first()
+    return sync_account(account=account) if account else None
+
+
+def list_invoices(*, user: User) -> list[PaidInvoice]:
+    """The person's last invoices, newest first, from the mirror: Stripe is not asked."""
+    require_billing()
+    account = BillingAccount.objects.filter(user=user).exclude(stripe_customer_id="").first()
+    rows = stripe.mirror.invoices_of(account.stripe_customer_id) if account else []
+    return [
+        PaidInvoice(
+            number=row.get("number") or "",
+            status=row.get("status") or "",
+            total=amount_of(row["total"], row["currency"]),
+            currency=row["currency"].upper(),
+            created=moment(row.get("created")),
+            url=row.get("hosted_invoice_url") or "",
+            pdf=row.get("invoice_pdf") or "",
+        )
+        for row in rows
+        if row.get("status") != "draft"
+    ]
+
+
+def _choose(slug: str) -> Plan:
+    paid = Plan.objects.filter(is_active=True).exclude(price_lookup_key="")
+    plan = paid.filter(slug=slug).first()
+    if plan is None:
+        names = ", ".join(paid.values_list("slug", flat=True))
+        raise Invalid.field("plan", f"Choose one of: {names}.")
+    return plan
+
+
+def _with_customer(user: User) -> BillingAccount:
+    """The person's account, with a customer at Stripe. Raises PaymentUnavailable."""
+    account = BillingAccount.objects.get_or_create(user=user)[0]
+    if account.stripe_customer_id:
+        return account
+    # Two requests at once see the same number and get the same customer; one that comes after a
+    # customer was deleted at Stripe sees a higher one, and gets a new customer.
+    sync = AccountSync.objects.filter(account=account).first()
+    made = stripe.calls.make_customer(
+        user_id=user.pk, email=user.email, attempt=sync.asked if sync else 0
+    )
+    with transaction.atomic():
+        # Written even when the account has gone meanwhile: so the customer is found and deleted.
+        stripe.mirror.keep_customer(made)
+        locked = BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
+        if locked is not None and not locked.stripe_customer_id:
+            locked.stripe_customer_id = made
+            locked.save(update_fields=["stripe_customer_id", "updated_at"])
+    if locked is None:
+        raise NotFound("account")
+    return locked

@@ -1,0 +1,221 @@
+"""Accounts as the payment provider has them: read, mirrored, and computed anew from the mirror.
+
+Nothing is granted from an event or from the address that a pay page leads back to. Both only make
+us ask; what is stored is the answer, in the order of the questions; and what an account says is
+computed from the stored rows alone, by a rule (`billing.standing`) that gives the same for the
+same rows, however often and in whatever order events came.
+"""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import F, Q
+
+from accounts.audit import record
+from accounts.clock import database_now
+from accounts.scopes import Principal
+from billing import stripe_gateway as stripe
+from billing.models import AccountSync, BillingAccount, Plan
+from billing.refusals import NoCustomer, PaymentUnavailable, UnknownToProvider, require_billing
+from billing.standing import Standing, standing_of
+
+logger = logging.getLogger(__name__)
+EVENTS_KEPT = timedelta(days=30)
+IN_STEP = timedelta(hours=24)
+"""Every account with a customer is read again after so long, whatever webhooks said."""
+EVERY, PAUSE, AT_ONCE = 10, 300, 2
+STATED = ("plan_id", "status", "cancel_at_period_end", "stripe_subscription_id")
+
+
+@dataclass
+class Resync:
+    """What a round of reading again came to."""
+
+    read: int = 0
+    changed: int = 0
+    failed: int = 0
+    forgotten: int = 0
+
+
+def receive_event(*, body: bytes, signature: str) -> bool:
+    """What an event is about has been read from Stripe; False when there was nothing to do.
+
+    Raises BadSignature, and PaymentUnavailable while Stripe cannot be asked: it sends it again.
+    """
+    require_billing()
+    secrets = stripe.mirror.secrets()
+    if settings.STRIPE_WEBHOOK_SECRET:
+        secrets.append(settings.STRIPE_WEBHOOK_SECRET)
+    event = stripe.calls.read_event(body, signature, secrets)
+    if not event.customer or stripe.mirror.has_event(event.id):
+        return False
+    account = BillingAccount.objects.filter(stripe_customer_id=event.customer).first()
+    if account is None:
+        return False
+    sync_account(account=account)
+    stripe.mirror.keep_event(event)
+    return True
+
+
+def sync_account(*, account: BillingAccount) -> BillingAccount:
+    """The account says what Stripe says of its customer now. Raises PaymentUnavailable."""
+    number = _ask(account)
+    state = stripe.calls.read_customer(account.stripe_customer_id)
+    with transaction.atomic():
+        # The account's row first, for everybody: the answers of two questions take turns here.
+        locked = BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
+        if locked is None:
+            return account
+        newer = AccountSync.objects.filter(account=locked, stored__lt=number)
+        if locked.stripe_customer_id == account.stripe_customer_id and newer.update(stored=number):
+            stripe.mirror.keep_state(locked.stripe_customer_id, state)
+            if state.is_gone:
+                locked.stripe_customer_id = ""
+            _state(locked)
+    return locked
+
+
+def recompute(*, account: BillingAccount) -> BillingAccount:
+    """The account says what the mirrored rows say; asks nobody, and may be repeated at will."""
+    with transaction.atomic():
+        locked = BillingAccount.objects.select_for_update().get(pk=account.pk)
+        _state(locked)
+    return locked
+
+
+def resync_account(*, account: BillingAccount, by: Principal) -> BillingAccount:
+    """Staff has had an account read again. Raises NoCustomer, PaymentUnavailable."""
+    require_billing()
+    if not account.stripe_customer_id:
+        raise NoCustomer
+    found = sync_account(account=account)
+    record(action="resync_account", by=by, subject=found, owner=found.user_id)
+    return found
+
+
+def resync(*, most: int | None = None, stale: timedelta = timedelta(0)) -> Resync:
+    """Accounts not read for `stale`, the longest ago first, are as Stripe has them.
+
+    Customers whose account is gone are deleted at Stripe, which ends what they pay. Stops at the
+    first call that fails: the next round goes on.
+    """
+    require_billing()
+    done = Resync()
+    now = database_now()
+    stripe.mirror.forget_events(before=now - EVENTS_KEPT)
+    try:
+        done.forgotten = forget_customers(most=most or 1000)
+        for account in _stale(now - stale)[:most]:
+            _read_again(account, done)
+    except PaymentUnavailable:
+        done.failed += 1
+    return done
+
+
+def _read_again(account: BillingAccount, done: Resync) -> None:
+    before = _stated(account)
+    try:
+        done.changed += _stated(sync_account(account=account)) != before
+        done.read += 1
+    except UnknownToProvider:
+        # One customer of another key must not keep the others from their turn.
+        done.failed += 1
+
+
+def keep_in_step() -> None:
+    """A small part of `resync` at a time, by whichever host comes first, if billing is on."""
+    if not settings.BILLING_ENABLED or not cache.add("billing-step", 1, EVERY):
+        return
+    if resync(most=AT_ONCE, stale=IN_STEP).failed:
+        cache.set("billing-step", 1, PAUSE)
+
+
+def forget_customers(*, most: int) -> int:
+    """Customers whose person has deleted the account pay nothing more, and Stripe forgets them."""
+    named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
+    gone = stripe.mirror.customers_without(named, most=most)
+    for customer in gone:
+        stripe.calls.delete_customer(customer)
+        with transaction.atomic():
+            stripe.mirror.forget_customer(customer)
+    return len(gone)
+
+
+def _ask(account: BillingAccount) -> int:
+    """The number of a question that is asked after this returns."""
+    with transaction.atomic():
+        BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
+        sync = AccountSync.objects.get_or_create(account=account)[0]
+        sync.asked += 1
+        sync.save(update_fields=["asked", "updated_at"])
+    return sync.asked
+
+
+def _state(account: BillingAccount) -> None:
+    """Write down what the mirrored rows entitle to; an audit entry when it says another thing."""
+    before = _stated(account)
+    standing = _standing(account)
+    account.synced_at = database_now()
+    if not standing.subscription and _is_gift(account):
+        account.save()
+        return
+    plan = _plan_of(standing)
+    account.plan, account.status = plan, standing.status
+    account.stripe_subscription_id = standing.subscription
+    account.period_start, account.period_end = standing.period_start, standing.period_end
+    account.cancel_at_period_end = standing.cancel_at_period_end
+    account.grace_until, account.trial_end = standing.grace_until, standing.trial_end
+    account.save()
+    if _stated(account) != before:
+        record(
+            action="change_subscription",
+            by=None,
+            subject=account,
+            owner=account.user_id,
+            plan=plan.slug if plan else None,
+            status=account.status,
+            cancel_at_period_end=account.cancel_at_period_end,
+        )
+
+
+def _is_gift(account: BillingAccount) -> bool:
+    """A plan that staff gave by hand: it stays until there is a subscription."""
+    return account.status in {"active", "trialing"} and not account.stripe_subscription_id
+
+
+def _standing(account: BillingAccount) -> Standing:
+    customer = account.stripe_customer_id
+    if not customer:
+        return Standing("canceled" if account.status != "free" else "free")
+    return standing_of(
+        stripe.mirror.subscriptions_of(customer),
+        stripe.mirror.invoices_of(customer),
+        grace=timedelta(days=settings.BILLING_GRACE_DAYS),
+    )
+
+
+def _plan_of(standing: Standing) -> Plan | None:
+    """The plan that is paid: by the price's name, else, for an older price, by its product."""
+    if not standing.subscription:
+        return None
+    slug = standing.product.removeprefix("ace_")
+    named = Plan.objects.filter(Q(price_lookup_key=standing.lookup_key) & ~Q(price_lookup_key=""))
+    plan = named.first() or Plan.objects.filter(slug=slug).first()
+    if plan is None:
+        logger.error("No plan has the price of subscription %s", standing.subscription)
+    return plan
+
+
+def _stale(before: datetime) -> list[BillingAccount]:
+    rows = BillingAccount.objects.exclude(stripe_customer_id="")
+    # By the last question, not the last answer: what always fails must not come first for ever.
+    old = rows.filter(Q(sync=None) | Q(sync__updated_at__lt=before))
+    return list(old.order_by(F("sync__updated_at").asc(nulls_first=True), "pk"))
+
+
+def _stated(account: BillingAccount) -> tuple[object, ...]:
+    return tuple(getattr(account, name) for name in STATED)

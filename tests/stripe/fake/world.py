@@ -1,0 +1,216 @@
+"""What the fake Stripe knows, and what paying, cancelling and time do to it."""
+
+import copy
+import itertools
+import threading
+from typing import Any
+
+Data = dict[str, Any]
+DAY = 86_400
+MONTH = 30 * DAY
+GOOD, DECLINED, FAILS_LATER = "4242424242424242", "4000000000000002", "4000000000000341"
+"""FAILS_LATER is accepted for a trial, and every charge of it fails."""
+RETRIES = (3 * DAY, 5 * DAY, 7 * DAY)
+"""When an unpaid renewal is tried again; after the last one the subscription is over."""
+
+
+class Declined(Exception):
+    """The card was not charged."""
+
+
+class Missing(Exception):
+    """No such object."""
+
+
+class World:
+    """Objects by id, a clock, and the events that tell of each change."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.lock = threading.RLock()
+        self.objects: dict[str, Data] = {}
+        self.cards: dict[str, str] = {}
+        self.events: list[Data] = []
+        self._numbers = itertools.count(1)
+
+    def add(self, prefix: str, kind: str, **fields: Any) -> Data:
+        made: Data = {
+            "id": f"{prefix}_{next(self._numbers):06d}",
+            "object": kind,
+            "created": self.now,
+            "livemode": False,
+            "metadata": {},
+        } | fields
+        self.objects[made["id"]] = made
+        return made
+
+    def get(self, pk: str, kind: str) -> Data:
+        found = self.objects.get(pk)
+        if found is None or found["object"] != kind:
+            raise Missing(pk)
+        return found
+
+    def every(self, kind: str, **same: Any) -> list[Data]:
+        """Newest first, as Stripe lists."""
+        rows = [row for row in self.objects.values() if row["object"] == kind]
+        return [row for row in reversed(rows) if same.items() <= row.items()]
+
+    def tell(self, kind: str, about: Data) -> None:
+        event = {
+            "id": f"evt_{next(self._numbers):06d}",
+            "object": "event",
+            "api_version": "2026-08-26.dahlia",
+            "created": self.now,
+            "livemode": False,
+            "type": kind,
+            "data": {"object": copy.deepcopy(about)},
+        }
+        self.events.append(event)
+
+    # --- paying -------------------------------------------------------------------------------
+    def pay(self, session: Data, card: str) -> Data:
+        """The pay page was sent with this card: a subscription begins. Raises Declined."""
+        trial = int(session["subscription_data"].get("trial_period_days", 0)) * DAY
+        if card == DECLINED or (card == FAILS_LATER and not trial):
+            raise Declined
+        self.cards[session["customer"]] = card
+        price = self.get(session["line_items"][0]["price"], "price")
+        subscription = self._begin(session["customer"], price, trial)
+        session |= {"status": "complete", "subscription": subscription["id"], "url": None}
+        self.tell("customer.subscription.created", subscription)
+        self._bill(subscription, 0 if trial else price["unit_amount"])
+        self.tell("checkout.session.completed", session)
+        return subscription
+
+    def _begin(self, customer: str, price: Data, trial: int) -> Data:
+        end = self.now + (trial or MONTH)
+        item = {"id": "si_1", "object": "subscription_item", "price": price, "quantity": 1}
+        item |= {"current_period_start": self.now, "current_period_end": end}
+        return self.add(
+            "sub",
+            "subscription",
+            customer=customer,
+            status="trialing" if trial else "active",
+            cancel_at=None,
+            cancel_at_period_end=False,
+            trial_end=end if trial else None,
+            ended_at=None,
+            items={"object": "list", "data": [item], "has_more": False, "url": "/"},
+        )
+
+    def _bill(self, subscription: Data, amount: int) -> Data:
+        """An invoice for the period, tried once."""
+        item = subscription["items"]["data"][0]
+        number = f"ACE-{next(self._numbers):04d}"
+        parent = {
+            "type": "subscription_details",
+            "subscription_details": {"subscription": subscription["id"]},
+        }
+        invoice = self.add(
+            "in",
+            "invoice",
+            customer=subscription["customer"],
+            customer_email=self.objects[subscription["customer"]].get("email"),
+            number=number,
+            status="open",
+            currency=item["price"]["currency"],
+            total=amount,
+            amount_due=amount,
+            attempts=0,
+            parent=parent,
+            period_start=item["current_period_start"],
+            period_end=item["current_period_end"],
+            hosted_invoice_url=f"https://invoice.stripe.com/i/{number}",
+            invoice_pdf=f"https://pay.stripe.com/invoice/{number}/pdf",
+        )
+        self._charge(invoice, subscription)
+        return invoice
+
+    def _charge(self, invoice: Data, subscription: Data) -> None:
+        if invoice["total"] and self.cards.get(invoice["customer"]) != GOOD:
+            invoice["attempts"] += 1
+            subscription["status"] = "past_due"
+            self.tell("customer.subscription.updated", subscription)
+            self.tell("invoice.payment_failed", invoice)
+            return
+        invoice["status"] = "paid"
+        self.tell("invoice.paid", invoice)
+        if subscription["status"] == "past_due":
+            subscription["status"] = "active"
+            self.tell("customer.subscription.updated", subscription)
+
+    # --- the portal ---------------------------------------------------------------------------
+    def cancel_at_end(self, subscription: Data) -> None:
+        subscription["cancel_at_period_end"] = True
+        self.tell("customer.subscription.updated", subscription)
+
+    def change_price(self, subscription: Data, price: Data) -> None:
+        subscription["items"]["data"][0]["price"] = price
+        self.tell("customer.subscription.updated", subscription)
+
+    def change_card(self, customer: str, card: str) -> None:
+        """A new card; what is unpaid is charged to it at once."""
+        self.cards[customer] = card
+        for invoice in self.every("invoice", customer=customer, status="open"):
+            self._charge(invoice, self._subscription_of(invoice))
+
+    def end(self, subscription: Data) -> None:
+        subscription |= {"status": "canceled", "ended_at": self.now}
+        self.tell("customer.subscription.deleted", subscription)
+
+    def delete_customer(self, customer: Data) -> None:
+        for subscription in self.every("subscription", customer=customer["id"]):
+            if subscription["status"] != "canceled":
+                self.end(subscription)
+        kept = {name: customer[name] for name in ("id", "object", "livemode", "created")}
+        customer.clear()
+        customer |= kept | {"deleted": True}
+        self.tell("customer.deleted", customer)
+
+    # --- time ---------------------------------------------------------------------------------
+    def advance(self, seconds: int) -> None:
+        """Time passes; what falls due on the way happens at its own moment."""
+        until = self.now + seconds
+        while due := [row for row in self._due() if row[0] <= until]:
+            moment, subscription = min(due, key=lambda row: row[0])
+            self.now = max(self.now, moment)
+            self._fall_due(subscription)
+        self.now = until
+
+    def _due(self) -> list[tuple[int, Data]]:
+        found = []
+        for row in self.every("subscription"):
+            if row["status"] in {"active", "trialing"}:
+                found.append((row["items"]["data"][0]["current_period_end"], row))
+            elif row["status"] == "past_due":
+                unpaid = self._unpaid(row)
+                found.append((unpaid["created"] + RETRIES[unpaid["attempts"] - 1], row))
+        return found
+
+    def _fall_due(self, subscription: Data) -> None:
+        if subscription["status"] == "past_due":
+            self._charge(self._unpaid(subscription), subscription)
+            if subscription["status"] == "past_due" and self._is_last_try(subscription):
+                self.end(subscription)
+        elif subscription["cancel_at_period_end"]:
+            self.end(subscription)
+        else:
+            self._renew(subscription)
+
+    def _renew(self, subscription: Data) -> None:
+        item = subscription["items"]["data"][0]
+        item["current_period_start"] = item["current_period_end"]
+        item["current_period_end"] += MONTH
+        subscription["status"] = "active"
+        self.tell("customer.subscription.updated", subscription)
+        self._bill(subscription, item["price"]["unit_amount"])
+
+    def _unpaid(self, subscription: Data) -> Data:
+        rows = self.every("invoice", customer=subscription["customer"], status="open")
+        return next(row for row in rows if self._subscription_of(row) is subscription)
+
+    def _is_last_try(self, subscription: Data) -> bool:
+        return bool(self._unpaid(subscription)["attempts"] > len(RETRIES))
+
+    def _subscription_of(self, invoice: Data) -> Data:
+        return self.get(invoice["parent"]["subscription_details"]["subscription"], "subscription")
