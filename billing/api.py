@@ -6,21 +6,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.errors import AceError
 from accounts.rest import Door
 from accounts.scopes import Scope
+from billing.own_plan import read_plan
+from billing.plan_shapes import SubscriptionShape
 from billing.shapes import UsageQuery, UsageShape
 from billing.summaries import usage_summary
-
-
-class BillingDisabled(AceError):
-    """Plans and payment are not switched on here."""
-
-    code = "billing_disabled"
-    status = 404
-
-    def __init__(self) -> None:
-        super().__init__("Billing is off on this server: there is no plan to choose or to pay for.")
 
 
 class UsageDoor(Door):
@@ -54,41 +45,7 @@ class SubscriptionDoor(Door):
 
     scopes: ClassVar = {"GET": Scope.ACCOUNT}
 
-    @extend_schema(operation_id="read_subscription", responses={200: None})
+    @extend_schema(operation_id="read_subscription", responses=SubscriptionShape)
     def get(self, request: Request) -> Response:
-        """Your plan. Answers `billing_disabled` while billing is off."""
-        raise BillingDisabled
-
-
-class SubscribeDoor(Door):
-    """POST /billing/subscribe."""
-
-    scopes: ClassVar = {"POST": Scope.ACCOUNT}
-
-    @extend_schema(operation_id="subscribe", request=None, responses={200: None})
-    def post(self, request: Request) -> Response:
-        """Choose a plan. Answers `billing_disabled` while billing is off."""
-        raise BillingDisabled
-
-
-class PortalDoor(Door):
-    """POST /billing/portal."""
-
-    scopes: ClassVar = {"POST": Scope.ACCOUNT}
-
-    @extend_schema(operation_id="open_billing_portal", request=None, responses={200: None})
-    def post(self, request: Request) -> Response:
-        """Open the payment portal. Answers `billing_disabled` while billing is off."""
-        raise BillingDisabled
-
-
-class WebhookDoor(Door):
-    """POST /billing/webhook: public, because the sender signs what it sends."""
-
-    scopes: ClassVar = {"POST": None}
-    authentication_classes = ()
-
-    @extend_schema(operation_id="receive_billing_event", request=None, responses={200: None})
-    def post(self, request: Request) -> Response:
-        """Events of the payment provider. Answers `billing_disabled` while billing is off."""
-        raise BillingDisabled
+        """Your plan, its period and what of it is used; `billing_disabled` while billing is off."""
+        return Response(SubscriptionShape(read_plan(user=self.who.user)).data)

@@ -141,6 +141,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         "PlaybookStatus": "playbooks.models.Playbook.Status",
         "BulletStatus": "playbooks.models.Bullet.Status",
@@ -149,6 +150,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "HeldTextState": "playbooks.models.HeldText.State",
         "OutcomeStatus": "evolution.models.Outcome.Status",
         "EvolutionStatus": "evolution.models.EvolutionJob.Status",
+        "SubscriptionStatus": "billing.models.BillingAccount.Status",
         "SessionStatus": "evolution.models.AgentSession.Status",
         "SessionSource": "evolution.models.AgentSession.Source",
         "MessageRole": "evolution.models.SessionMessage.Role",

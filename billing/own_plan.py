@@ -1,0 +1,92 @@
+"""Somebody's own plan, as the page and REST show it: what it includes, and how much is used."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from accounts.models import User
+from billing.models import BillingAccount, Plan, QuotaNotice, QuotaPeriod, Resource
+from billing.notices import FULL, NEAR
+from billing.periods import Span
+from billing.plans import Entitlement, entitlement_of
+from billing.quota import limit_of, period_of
+from billing.refusals import BillingDisabled
+
+
+@dataclass(frozen=True)
+class Quota:
+    """One resource in the current period; `limit` None: unlimited.
+
+    `state` is `near` from 80 % on, and `reached` once something had to wait for want of it.
+    """
+
+    resource: Resource
+    used: int
+    held: int
+    limit: int | None
+    state: str
+
+    @property
+    def percent(self) -> int:
+        """How full the bar is, 0 to 100; 0 without a limit."""
+        if self.limit is None:
+            return 0
+        return min(100, 100 * self.used // self.limit) if self.limit else 100
+
+
+@dataclass(frozen=True)
+class OwnPlan:
+    """The plan that applies, its period, and what payment has to say about it."""
+
+    plan: Plan
+    status: str
+    span: Span
+    quotas: tuple[Quota, ...]
+    account: BillingAccount | None
+
+    @property
+    def cancel_at_period_end(self) -> bool:
+        return bool(self.account and self.account.cancel_at_period_end)
+
+    @property
+    def grace_until(self) -> datetime | None:
+        return self.account.grace_until if self.account else None
+
+    @property
+    def trial_end(self) -> datetime | None:
+        return self.account.trial_end if self.account else None
+
+
+def read_plan(*, user: User) -> OwnPlan:
+    """The user's plan at this moment, and what of it is used. Raises BillingDisabled."""
+    entitlement = entitlement_of(user)
+    if entitlement is None:
+        raise BillingDisabled
+    period = period_of(user.pk, entitlement.span)
+    full = _limits_refused(period)
+    quotas = tuple(_quota(entitlement, resource, period, full) for resource in Resource)
+    return OwnPlan(
+        entitlement.plan, entitlement.status, entitlement.span, quotas, entitlement.account
+    )
+
+
+def _quota(
+    entitlement: Entitlement,
+    resource: Resource,
+    period: QuotaPeriod | None,
+    full: set[tuple[str, int]],
+) -> Quota:
+    limit, state = limit_of(entitlement, resource), "open"
+    used = getattr(period, f"{resource}_used", 0)
+    held = getattr(period, f"{resource}_held", 0)
+    if limit is not None:
+        if used >= limit or (resource.value, limit) in full:
+            state = "reached"
+        elif used * 100 >= limit * NEAR:
+            state = "near"
+    return Quota(resource, used, held, limit, state)
+
+
+def _limits_refused(period: QuotaPeriod | None) -> set[tuple[str, int]]:
+    """The limits in this period at which something had to wait, by resource."""
+    rows = QuotaNotice.objects.filter(period=period, percent=FULL)
+    return set(rows.values_list("resource", "limit")) if period else set()

@@ -1,0 +1,148 @@
+"""What a plan lets exist at one time: playbooks and keys; and how long it keeps traces."""
+
+from datetime import timedelta
+
+import pytest
+from pytest_django import Settings
+
+from accounts.clock import database_now
+from accounts.models import ApiKey, User
+from accounts.scopes import Principal
+from accounts.services import revoke_api_key, rotate_api_key
+from billing.allowances import PlanLimit
+from billing.models import Plan
+from evolution.models import Outcome
+from evolution.retention import blank_old_traces
+from playbooks import services
+from playbooks.models import Playbook
+from tests.billing.plans import limit, put_on
+from tests.concurrency.threads import at_once
+from tests.factories import ACE_TEXT, make_key, make_outcome, make_playbook
+
+
+@pytest.fixture
+def one(billing: Plan, playbook: Playbook) -> Plan:
+    """The plan allows one playbook, which alice has, and one key, which she has not."""
+    limit(billing, max_playbooks=1, max_keys=1)
+    return billing
+
+
+@pytest.mark.parametrize("verb", ["create", "import", "clone", "restore"])
+def test_no_way_to_make_a_playbook_passes_the_limit(
+    alice: User, one: Plan, playbook: Playbook, verb: str
+) -> None:
+    by = Principal.of(alice)
+    old = Playbook.objects.create(owner=alice, name="Old", status="archived")
+    ways = {
+        "create": lambda: services.create_playbook(by=by, name="Another"),
+        "import": lambda: services.import_playbook(by=by, name="Another", text=ACE_TEXT),
+        "clone": lambda: services.clone_playbook(playbook=playbook, by=by),
+        "restore": lambda: services.restore_playbook(playbook=old, by=by),
+    }
+    with pytest.raises(PlanLimit, match="The Free plan allows 1 playbooks, and you have 1"):
+        ways[verb]()
+    assert Playbook.objects.filter(owner=alice, status="active").count() == 1
+
+
+def test_archiving_one_makes_room_for_another(alice: User, one: Plan, playbook: Playbook) -> None:
+    services.archive_playbook(playbook=playbook, by=Principal.of(alice))
+    assert make_playbook(alice, name="Another")
+
+
+def test_a_larger_plan_allows_more_at_once(alice: User, one: Plan) -> None:
+    put_on(alice, "team")
+    assert make_playbook(alice, name="Another")
+
+
+def test_what_is_above_a_smaller_limit_stays_and_works(
+    alice: User, one: Plan, playbook: Playbook
+) -> None:
+    limit(one, max_playbooks=0)
+    assert make_outcome(playbook, alice).pk
+    assert services.update_playbook(playbook=playbook, by=Principal.of(alice), name="Renamed")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_ten_made_at_once_as_many_exist_as_the_plan_allows(alice: User, billing: Plan) -> None:
+    limit(billing, max_playbooks=3)
+
+    def try_one(number: int) -> bool:
+        try:
+            return bool(make_playbook(alice, name=f"Number {number}"))
+        except PlanLimit:
+            return False
+
+    assert sum(at_once(10, try_one)) == Playbook.objects.filter(owner=alice).count() == 3
+
+
+def test_one_key_too_many_is_refused_until_one_is_revoked(alice: User, one: Plan) -> None:
+    key, _ = make_key(alice)
+    with pytest.raises(PlanLimit, match="allows 1 API keys, and you have 1. Revoke one"):
+        make_key(alice)
+    revoke_api_key(key=key, reason="")
+    assert make_key(alice)
+
+
+def test_a_key_can_be_rotated_at_the_limit_and_counts_once(alice: User, one: Plan) -> None:
+    limit(one, max_keys=2)
+    key, _ = make_key(alice)
+    rotate_api_key(key=key)
+    assert make_key(alice)
+    with pytest.raises(PlanLimit):
+        make_key(alice)
+    assert ApiKey.objects.usable().filter(user=alice).count() == 3
+
+
+def test_while_billing_is_off_there_is_no_limit(alice: User, playbook: Playbook) -> None:
+    Plan.objects.update(max_playbooks=0, max_keys=0)
+    assert make_playbook(alice, name="Another")
+    assert make_key(alice)
+
+
+@pytest.fixture
+def old_trace(playbook: Playbook, alice: User) -> Outcome:
+    """A trace that was used 40 days ago."""
+    outcome = make_outcome(playbook, alice, reasoning_trace="what I did")
+    long_ago = database_now() - timedelta(days=40)
+    Outcome.objects.update(processed_at=long_ago)
+    return outcome
+
+
+@pytest.mark.parametrize("days", [180, 0])
+def test_a_plan_keeps_traces_for_fewer_days_than_the_settings(
+    old_trace: Outcome, billing: Plan, settings: Settings, days: int
+) -> None:
+    settings.TRACE_RETENTION_DAYS = days
+    limit(billing, retention_days=30)
+    assert blank_old_traces() == 1
+
+
+def test_the_settings_win_where_they_keep_less(
+    old_trace: Outcome, billing: Plan, settings: Settings
+) -> None:
+    settings.TRACE_RETENTION_DAYS = 35
+    limit(billing, retention_days=100)
+    assert blank_old_traces() == 1
+
+
+def test_a_larger_plan_keeps_traces_for_longer(
+    old_trace: Outcome, billing: Plan, alice: User
+) -> None:
+    put_on(alice, "pro")
+    assert blank_old_traces() == 0
+
+
+def test_a_plan_that_has_just_ended_blanks_nothing_yet(
+    old_trace: Outcome, billing: Plan, alice: User
+) -> None:
+    now = database_now()
+    period = {"period_start": now - timedelta(days=33), "period_end": now - timedelta(days=3)}
+    account = put_on(alice, "pro", status="canceled", **period)
+    assert blank_old_traces() == 0
+    account.period_start, account.period_end = (at - timedelta(days=40) for at in period.values())
+    account.save()
+    assert blank_old_traces() == 1
+
+
+def test_while_billing_is_off_no_plan_blanks_anything(old_trace: Outcome) -> None:
+    assert blank_old_traces() == 0
