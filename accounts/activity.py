@@ -20,7 +20,7 @@ WHAT = {
     "playbooks": ("Playbooks", ("playbook", "bullet", "heldtext")),
     "evolutions": ("Evolutions", ("evolutionjob", "outcome")),
     "keys": ("Keys and apps", ("apikey", "llmkey", "application", "accesstoken")),
-    "account": ("Account", ("user",)),
+    "account": ("Account", ("user", "budget", "billingaccount")),
 }
 WHO = {"": "Anybody", "me": "Me", "key": "A key of mine", "staff": "Staff"}
 PAGES = {"playbook": "playbooks:detail", "evolutionjob": "evolution:job"}

@@ -1,16 +1,20 @@
-"""What the usage page is narrowed to, from the URL; a word that fits nothing narrows nothing."""
+"""Forms of the usage pages."""
 
 from typing import Any
 
 from django import forms
 
 from accounts.errors import Invalid
+from accounts.forms import PageForm
 from billing.breakdowns import KEY
+from billing.budgets import CENT
 from billing.chart import SPANS
-from billing.models import UsageRecord
+from billing.models import Budget, UsageRecord
 
 
 class UsageFilter(forms.Form):
+    """What the usage page is narrowed to; a word that fits nothing narrows nothing."""
+
     playbook = forms.UUIDField(required=False)
     model = forms.CharField(required=False, max_length=100)
     operation = forms.ChoiceField(required=False, choices=UsageRecord.Operation.choices)
@@ -32,3 +36,45 @@ def period_of(data: Any) -> str:
     if period not in SPANS:
         raise Invalid.field("period", f"Choose one of: {', '.join(SPANS)}.")
     return period
+
+
+class BudgetForm(PageForm):
+    """What somebody wants to spend; both amounts empty: there is no budget."""
+
+    usd_per_day = forms.DecimalField(
+        label="US dollars a day", required=False, max_digits=10, decimal_places=2, min_value=CENT
+    )
+    usd_per_month = forms.DecimalField(
+        label="US dollars a month",
+        required=False,
+        max_digits=10,
+        decimal_places=2,
+        min_value=CENT,
+        help_text="Days and months begin at midnight UTC. Leave both empty for no budget.",
+    )
+    warn_percent = forms.IntegerField(
+        label="Send me a letter at",
+        min_value=1,
+        max_value=100,
+        initial=80,
+        help_text="Per cent of the budget; one letter for each day and each month.",
+    )
+    stops = forms.TypedChoiceField(
+        label="When the budget is reached",
+        choices=[
+            ("yes", "Evolutions wait for the next day or month"),
+            ("no", "Go on: the letter is enough"),
+        ],
+        initial="yes",
+        coerce=lambda word: word == "yes",
+        widget=forms.RadioSelect,
+    )
+
+    @staticmethod
+    def values_of(budget: Budget | None) -> dict[str, Any] | None:
+        """The budget as the form shows it."""
+        if budget is None:
+            return None
+        names = ("usd_per_day", "usd_per_month", "warn_percent")
+        stops = {"stops": "yes" if budget.stops else "no"}
+        return {name: getattr(budget, name) for name in names} | stops

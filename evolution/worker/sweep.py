@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from accounts.oauth.clearing import clear_oauth_if_due
+from billing.budgets import warn_of_budgets
 from billing.notices import send_quota_notices
 from billing.quota import release_stale_holds
 from billing.services import settle_abandoned_usage
@@ -45,7 +46,7 @@ def sweep() -> dict[str, int]:
         "woken": wake(now),
         "triggered": sum(_trigger(playbook) for playbook in _waiting(now)),
         "rung": sum(_ring(job_id, now) for job_id in _unheard(now)),
-        "noticed": send_quota_notices(),
+        "noticed": send_quota_notices() + warn_of_budgets(),
     }
 
 

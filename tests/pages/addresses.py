@@ -9,6 +9,7 @@ ADMIN_MODELS = (
     *("accounts/user", "accounts/apikey", "accounts/auditentry", "accounts/refreshtoken"),
     *("accounts/storedanswer", "accounts/ratecounter", "mfa/authenticator"),
     *("usersessions/usersession", "django_q/ormq", "django_q/failure", "billing/usagerecord"),
+    *("billing/priceoverride", "billing/budget"),
     *("billing/costcap", "accounts/llmkey", "accounts/attempts", "accounts/connectedapp"),
     *("playbooks/playbook", "playbooks/section", "playbooks/bullet", "playbooks/vote"),
     *("playbooks/version", "playbooks/delta", "playbooks/heldtext", "playbooks/pairdecision"),
@@ -37,6 +38,7 @@ def common_pages() -> list[str]:
         *("/connect", "/connect?client=claude-ai"),
         *("/activity", "/activity?what=keys&who=me", "/activity?who=staff"),
         *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
+        *("/usage/budgets", "/usage/budgets/set"),
         *("/settings", "/settings/password", "/settings/sessions"),
         *("/settings/second-factor", "/settings/second-factor/passkeys", "/settings/confirm"),
     ]
@@ -60,6 +62,7 @@ def staff_pages(world: World) -> list[str]:
         "/admin/evolution/evolutionjob/?state=stuck",
         "/admin/accounts/auditentry/?q=alice@example.org",
         "/admin/operations/",
+        "/admin/billing/usagerecord/summary/?by=day&span=all",
     ]
 
 
@@ -89,6 +92,7 @@ def own_pages(world: World) -> list[str]:
         f"{world.empty.get_absolute_url()}/outcomes",
         f"{world.empty.get_absolute_url()}/evolutions",
         *(job.get_absolute_url() for job in (world.done, world.queued, world.failed)),
+        f"/usage/budgets/set?playbook={world.playbook.pk}",
         reverse("accounts:rotate_key", args=[world.key.pk]),
         reverse("accounts:revoke_key", args=[world.key.pk]),
         reverse("oauth:disconnect", args=[world.app.pk]),

@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts import services as accounts
 from accounts.models import ApiKey, ConnectedApp, User
 from accounts.scopes import Principal
+from billing.budgets import set_budget
 from billing.models import UsageRecord
 from evolution import services as evolution
 from evolution.models import EvolutionJob, Outcome, WorkerBeat
@@ -54,6 +55,7 @@ def build_world(owner: User) -> World:
     archived = make_playbook(owner, name="Put away")
     playbooks.archive_playbook(playbook=archived, by=by)
     make_usage(playbook, owner)
+    make_budgets(playbook, by)
     make_revoked_key(owner)
     WorkerBeat.objects.create(worker="test", beat_at=timezone.now())
     make_outcome(playbook, owner, task_description=LONG, outcome="partial")
@@ -153,6 +155,12 @@ def make_usage(playbook: Playbook, owner: User) -> None:
             cost_usd=cost,
             created_at=timezone.now() - timedelta(days=3 * place),
         )
+
+
+def make_budgets(playbook: Playbook, by: Principal) -> None:
+    """One that is far off, one that is near and one that is reached."""
+    set_budget(by=by, usd_per_day=Decimal("0.02"), usd_per_month=Decimal(500), warn_percent=50)
+    set_budget(by=by, playbook_id=playbook.pk, usd_per_day=Decimal("0.01"), stops=False)
 
 
 def make_revoked_key(owner: User) -> None:

@@ -1,0 +1,275 @@
+"""What people want to spend: set at page and REST, held at each call, told of once."""
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.cache import cache
+from django.test import Client
+
+from accounts.errors import Invalid, NotFound
+from accounts.models import AuditEntry, User
+from accounts.scopes import KEY_SCOPES, Principal
+from billing.budgets import Standing, list_budgets, set_budget, warn_of_budgets
+from billing.limits import CapReached, Spender, end_of, refuse_over_cap, start_of
+from billing.models import Budget, CostCap, UsageRecord
+from playbooks.models import Playbook
+from tests.pages.conftest import client_of
+from tests.pages.test_usage import use
+from tests.rest import Rest
+
+NOON = datetime(2026, 12, 31, 12, tzinfo=UTC)
+DOLLAR = Decimal(1)
+
+
+def budget(user: User, **fields: Any) -> Budget:
+    made = set_budget(by=Principal.of(user), **fields)
+    assert made is not None
+    return made
+
+
+def spend(user: User, usd: str | None, at: datetime = NOON, **fields: Any) -> UsageRecord:
+    cost = None if usd is None else Decimal(usd)
+    return use(user, cost_usd=cost, created_at=at, **fields)
+
+
+def refused(user: User, want: str = "0", at: datetime = NOON, **changes: Any) -> str:
+    """Why a call could not be made; empty where it could."""
+    who: dict[str, Any] = {"playbook_id": None, "credential": "line", "own_key": False}
+    try:
+        refuse_over_cap(Spender(user.pk, **who | changes), want=Decimal(want), now=at)
+    except CapReached as reached:
+        return str(reached)
+    return ""
+
+
+def letters() -> list[str]:
+    """What is sent now, as if a minute had passed."""
+    cache.delete("budget-letters")
+    before = len(mail.outbox)
+    warn_of_budgets()
+    return [f"{letter.subject}\n{letter.body}" for letter in mail.outbox[before:]]
+
+
+def test_a_month_ends_with_the_year_and_a_day_with_the_month() -> None:
+    assert start_of("month", NOON) == datetime(2026, 12, 1, tzinfo=UTC)
+    assert end_of("month", NOON) == end_of("day", NOON) == datetime(2027, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("span", "said"),
+    [
+        ("day", "Today's budget of this account (1.00 US$)"),
+        ("month", "This month's budget of this account"),
+    ],
+)
+def test_a_reached_budget_says_what_and_until_when(alice: User, span: str, said: str) -> None:
+    budget(alice, **{f"usd_per_{span}": DOLLAR})
+    spend(alice, "0.75")
+    assert refused(alice, "0.25") == ""
+    reason = refused(alice, "0.26")
+    assert said in reason
+    assert "goes on at 00:00 UTC on 1 January, or once the budget is raised" in reason
+
+
+def test_what_was_spent_before_the_day_or_the_month_does_not_count(alice: User) -> None:
+    budget(alice, usd_per_day=DOLLAR, usd_per_month=Decimal(2))
+    spend(alice, "5", NOON - timedelta(days=31))
+    spend(alice, "1", NOON - timedelta(days=1))
+    assert refused(alice, "1") == ""
+    assert "Today" in refused(alice, "1.01")
+
+
+def test_a_budget_counts_every_key_and_whoever_pays(alice: User) -> None:
+    budget(alice, usd_per_day=DOLLAR)
+    spend(alice, "0.5", credential="old line")
+    spend(alice, "0.5", credential="line")
+    assert refused(alice, "0.01", own_key=True)
+
+
+def test_a_playbooks_budget_binds_only_that_playbook(alice: User, playbook: Playbook) -> None:
+    budget(alice, playbook_id=playbook.pk, usd_per_month=DOLLAR)
+    spend(alice, "1", playbook_id=playbook.pk)
+    assert "of this playbook" in refused(alice, "0.01", playbook_id=playbook.pk)
+    assert refused(alice, "0.01", playbook_id=uuid.uuid4()) == refused(alice, "0.01") == ""
+
+
+def test_a_budget_that_only_warns_stops_nothing(alice: User) -> None:
+    budget(alice, usd_per_day=DOLLAR, stops=False)
+    spend(alice, "5")
+    assert refused(alice, "1") == ""
+
+
+def test_strangers_spend_from_their_own(alice: User, charlie: User) -> None:
+    budget(alice, usd_per_day=DOLLAR)
+    spend(charlie, "5")
+    assert refused(alice, "1") == refused(charlie, "1") == ""
+
+
+@pytest.mark.parametrize("scope", ["USER", "PLAYBOOK"])
+def test_the_operator_can_cap_a_month(alice: User, settings: Any, scope: str) -> None:
+    setattr(settings, f"COST_CAP_{scope}_MONTH_USD", DOLLAR)
+    one = uuid.uuid4()
+    spend(alice, "1", NOON - timedelta(days=20), credential="line", playbook_id=one)
+    assert "This month's limit on cost" in refused(alice, "0.01", playbook_id=one)
+    assert refused(alice, "0.01", playbook_id=one, own_key=True) == ""
+
+
+def test_an_empty_cap_of_ones_own_leaves_the_settings(alice: User, settings: Any) -> None:
+    settings.COST_CAP_USER_DAY_USD = DOLLAR
+    cap = CostCap.objects.create(user=alice, usd_per_month=Decimal(50))
+    assert refused(alice, "1.01")
+    cap.usd_per_day = Decimal(0)
+    cap.save()
+    assert refused(alice, "1.01") == ""
+
+
+@pytest.mark.parametrize(
+    ("spent", "state"), [("0.79", "ok"), ("0.80", "warning"), ("1", "reached"), ("9", "reached")]
+)
+def test_a_standing_is_ok_then_a_warning_then_reached(spent: str, state: str) -> None:
+    standing = Standing("day", DOLLAR, Decimal(spent), 0, 80, NOON)
+    assert standing.state == state
+
+
+def test_calls_under_way_count_with_what_is_set_aside_and_unknown_ones_are_named(
+    alice: User,
+) -> None:
+    budget(alice, usd_per_month=DOLLAR)
+    now = datetime.now(UTC)
+    spend(alice, "0.25", now)
+    spend(alice, None, now, status="started", held_usd=Decimal("0.5"))
+    spend(alice, None, now)
+    (one,) = list_budgets(who=alice)
+    assert one.month is not None
+    assert (one.month.spent_usd, one.month.unpriced_calls) == (Decimal("0.75"), 1)
+
+
+def test_budgets_cost_as_many_queries_for_many_playbooks(
+    alice: User, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    budget(alice, usd_per_day=DOLLAR)
+    for _ in range(4):
+        Budget.objects.create(user=alice, playbook_id=uuid.uuid4(), usd_per_day=DOLLAR)
+    with django_assert_num_queries(4):  # the clock, the budgets, the accounts, the playbooks
+        assert len(list_budgets(who=alice)) == 5
+
+
+def test_one_letter_for_each_day_and_each_month(alice: User) -> None:
+    budget(alice, usd_per_day=DOLLAR, usd_per_month=Decimal(100))
+    now = datetime.now(UTC)
+    spend(alice, "0.79", now)
+    assert letters() == []
+    spend(alice, "0.02", now)
+    (letter,) = letters()
+    assert letter.startswith("81 % of your budget of this day is spent")
+    assert "0.81 US$ of the 1.00 US$" in letter
+    assert letters() == []
+    budget(alice, usd_per_day=Decimal("0.9"), usd_per_month=DOLLAR)
+    assert [line[:22] for line in letters()] == ["90 % of your budget of", "81 % of your budget of"]
+
+
+def test_the_next_day_has_a_letter_of_its_own(alice: User) -> None:
+    row = budget(alice, usd_per_day=DOLLAR)
+    spend(alice, "2", datetime.now(UTC))
+    assert len(letters()) == 1
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    Budget.objects.filter(pk=row.pk).update(warned_day=yesterday)
+    assert len(letters()) == 1
+
+
+def test_only_one_host_a_minute_looks(alice: User) -> None:
+    budget(alice, usd_per_day=DOLLAR)
+    assert letters() == []
+    spend(alice, "2", datetime.now(UTC))
+    assert warn_of_budgets() == 0
+
+
+def test_nobody_is_told_who_calls_nothing_or_is_gone(alice: User, charlie: User) -> None:
+    for user in (alice, charlie):
+        budget(user, usd_per_month=DOLLAR)
+    spend(alice, "2", datetime.now(UTC) - timedelta(hours=1))
+    spend(charlie, "2", datetime.now(UTC))
+    User.objects.filter(pk=charlie.pk).update(is_active=False)
+    assert letters() == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"usd_per_day": Decimal("-1")},
+        {"usd_per_day": Decimal(0)},
+        {"usd_per_month": Decimal("1e9")},
+        {"usd_per_day": DOLLAR, "warn_percent": 0},
+        {"usd_per_day": DOLLAR, "warn_percent": 101},
+    ],
+)
+def test_a_budget_that_is_none_is_refused(alice: User, wrong: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        budget(alice, **wrong)
+
+
+def test_each_change_is_in_the_log_and_without_amounts_there_is_no_budget(alice: User) -> None:
+    budget(alice, usd_per_day=DOLLAR)
+    assert set_budget(by=Principal.of(alice)) is None
+    assert set_budget(by=Principal.of(alice)) is None
+    actions = AuditEntry.objects.filter(subject="budget").order_by("at")
+    assert [entry.action for entry in actions] == ["set_budget", "remove_budget"]
+    assert not Budget.objects.exists()
+
+
+def test_a_key_of_some_playbooks_reaches_their_budgets_only(
+    alice: User, playbook: Playbook
+) -> None:
+    budget(alice, usd_per_day=DOLLAR)
+    budget(alice, playbook_id=playbook.pk, usd_per_day=DOLLAR)
+    who = Principal(alice, frozenset(KEY_SCOPES), playbook_ids=frozenset({playbook.pk}))
+    assert [one.budget.playbook_id for one in list_budgets(who=who)] == [playbook.pk]
+    with pytest.raises(NotFound):
+        set_budget(by=who, usd_per_day=DOLLAR)
+
+
+def test_rest_sets_shows_and_removes_a_budget(alice: User, playbook: Playbook) -> None:
+    rest, one = Rest.of(alice), f"/billing/budgets/{playbook.pk}"
+    spend(alice, "0.9", datetime.now(UTC), playbook_id=playbook.pk)
+    made = rest.put(one, {"usd_per_day": "1.00", "stops": False}).json()
+    assert (made["usd_per_day"], made["month"], made["stops"]) == ("1.00", None, False)
+    assert (made["day"]["spent_usd"], made["day"]["state"]) == ("0.900000", "warning")
+    rest.put("/billing/budgets", {"usd_per_month": "20"})
+    listed = rest.get("/billing/budgets").json()["results"]
+    assert [row["playbook_id"] for row in listed] == [None, str(playbook.pk)]
+    assert rest.put(one, {}).json()["usd_per_day"] is None
+    assert len(rest.get("/billing/budgets").json()["results"]) == 1
+
+
+def test_somebody_elses_playbook_takes_no_budget(charlie: User, playbook: Playbook) -> None:
+    rest = Rest.of(charlie)
+    for pk in (playbook.pk, uuid.uuid4()):
+        answer = rest.put(f"/billing/budgets/{pk}", {"usd_per_day": "1"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+    assert client_of(charlie).get(f"/usage/budgets/set?playbook={playbook.pk}").status_code == 404
+
+
+def test_the_page_sets_a_budget_and_shows_how_it_stands(
+    alice: User, playbook: Playbook, client: Client
+) -> None:
+    client.force_login(alice)
+    sent = {"usd_per_day": "1", "usd_per_month": "", "warn_percent": "50", "stops": "yes"}
+    answer = client.post(f"/usage/budgets/set?playbook={playbook.pk}", sent)
+    assert (answer.status_code, answer["Location"]) == (302, "/usage/budgets")
+    spend(alice, "0.6", datetime.now(UTC), playbook_id=playbook.pk)
+    page = " ".join(client.get("/usage/budgets").content.decode().split())
+    assert "$0.60 of $1.00" in page
+    assert "Over 50 % are spent" in page
+    assert playbook.name in page
+
+
+def test_the_form_says_what_does_not_fit(alice: User, client: Client) -> None:
+    client.force_login(alice)
+    answer = client.post("/usage/budgets/set", {"usd_per_day": "-1", "warn_percent": "80"})
+    assert answer.status_code == 422
+    assert not Budget.objects.exists()
