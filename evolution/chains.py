@@ -89,11 +89,11 @@ def teachers_of(*, playbook: Playbook, bullet_id: str, by: Principal) -> list[Te
 
     Sessions of others, and those out of the key's reach, do not exist here.
     """
-    taught = _outcomes_that_taught(playbook, bullet_id)
+    taught = set(_outcomes_that_taught(playbook, bullet_id))
     votes = Vote.objects.filter(bullet__playbook=playbook, bullet__public_id=bullet_id)
     voted = votes.exclude(outcome_id=None).values_list("outcome_id", flat=True)
-    wanted = [*taught, *voted[:OUTCOMES_LOOKED_AT]]
-    rows = AgentSession.objects.for_user(by).filter(playbook=playbook, outcome__in=wanted)
+    wanted = taught.union(str(pk) for pk in voted[:OUTCOMES_LOOKED_AT])
+    rows = AgentSession.objects.for_user(by).filter(playbook=playbook, outcome_id__in=wanted)
     found = list(rows.select_related("outcome").defer("outcome__reasoning_trace")[:SHOWN])
     cited = _positions(found, bullet_id)
     return [

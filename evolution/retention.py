@@ -1,17 +1,22 @@
-"""What outcomes say is kept for as long as settings say; what they did to bullets stays."""
+"""What outcomes and sessions say is kept for as long as settings say; what they taught stays."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db.models import Q
+from django.db import transaction
+from django.db.models import Q, Value
+from django.db.models.functions import Coalesce
 
 from accounts.services import forget_what_is_over
 from billing.allowances import shorter_retention
 from evolution.clock import database_now
-from evolution.models import Outcome
+from evolution.models import AgentSession, Outcome, SessionMessage
 
 AT_ONCE, EVERY = 1000, 3600
+SESSIONS_AT_ONCE = 20
+"""Each has up to a thousand messages."""
 
 
 def blank_old_traces() -> int:
@@ -20,15 +25,27 @@ def blank_old_traces() -> int:
     Long ago is TRACE_RETENTION_DAYS, or less where an owner's plan says so; 0 keeps everything.
     What waits for an evolution is kept.
     """
+    return _for_each_term(_blank_outcomes, "playbook__owner__in")
+
+
+def blank_old_transcripts() -> int:
+    """The texts of sessions that were closed, or last written to, as long ago are gone; how many.
+
+    Roles, cited bullets and tokens stay: the chain to what was learnt does not break.
+    """
+    return _for_each_term(_blank_sessions, "user__in")
+
+
+def _for_each_term(blank: Callable[[datetime, Q], int], owned_by: str) -> int:
+    """`blank` what is older than the setting says, and for some owners what is less old."""
     now, days = database_now(), settings.TRACE_RETENTION_DAYS
-    blanked = _blank_older_than(now, days, Q()) if days else 0
+    blanked = blank(now - timedelta(days=days), Q()) if days else 0
     for fewer, owners in shorter_retention(now, than=days):
-        blanked += _blank_older_than(now, fewer, Q(playbook__owner__in=owners))
+        blanked += blank(now - timedelta(days=fewer), Q(**{owned_by: owners}))
     return blanked
 
 
-def _blank_older_than(now: datetime, days: int, whose: Q) -> int:
-    long_ago = now - timedelta(days=days)
+def _blank_outcomes(long_ago: datetime, whose: Q) -> int:
     used = Q(processed_at__lt=long_ago) | (~Q(set_aside_reason="") & Q(updated_at__lt=long_ago))
     rows = Outcome.objects.filter(used & whose).exclude(reasoning_trace="", notes="")
     blanked = 0
@@ -38,9 +55,33 @@ def _blank_older_than(now: datetime, days: int, whose: Q) -> int:
     return blanked
 
 
+def _blank_sessions(long_ago: datetime, whose: Q) -> int:
+    over = Q(closed_at__lt=long_ago) | Q(closed_at=None, updated_at__lt=long_ago)
+    rows = AgentSession.objects.filter(over & whose, blanked_at=None)
+    blanked = 0
+    while part := list(rows.values_list("pk", flat=True)[:SESSIONS_AT_ONCE]):
+        with transaction.atomic():
+            said = SessionMessage.objects.filter(session__in=part)
+            said.update(content="", tool_calls=[])
+            sessions = AgentSession.objects.filter(pk__in=part)
+            now = database_now()
+            blanked += sessions.update(
+                title="",
+                status=AgentSession.Status.CLOSED,
+                closed_at=Coalesce("closed_at", Value(now)),
+                content_bytes=0,
+                blanked_at=now,
+            )
+    return blanked
+
+
 def purge() -> dict[str, int]:
-    """Old traces are blank, and rows that nothing follows from any more are gone."""
-    return {"traces": blank_old_traces(), "rows": forget_what_is_over()}
+    """Old texts are blank, and rows that nothing follows from any more are gone."""
+    return {
+        "traces": blank_old_traces(),
+        "transcripts": blank_old_transcripts(),
+        "rows": forget_what_is_over(),
+    }
 
 
 def purge_if_due() -> None:

@@ -10,10 +10,10 @@ from pytest_django import Settings
 
 from accounts import services
 from accounts.models import RefreshToken, StoredAnswer, User
-from evolution.models import Outcome
-from evolution.retention import blank_old_traces, purge_if_due
+from evolution.models import AgentSession, Outcome, SessionMessage
+from evolution.retention import blank_old_traces, blank_old_transcripts, purge_if_due
 from playbooks.models import Playbook
-from tests.factories import make_outcome
+from tests.factories import make_outcome, make_session
 
 LONG_AGO = timezone.now() - timedelta(days=181)
 
@@ -59,7 +59,7 @@ def test_the_command_says_what_it_did(
     outcomes: dict[str, Outcome], capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_command("purge")
-    assert capsys.readouterr().out == "Blanked 2 traces, dropped 0 rows.\n"
+    assert capsys.readouterr().out == "Blanked 2 traces, 0 transcripts, dropped 0 rows.\n"
 
 
 def test_the_worker_purges_once_an_hour(outcomes: dict[str, Outcome]) -> None:
@@ -76,3 +76,25 @@ def test_answers_and_sign_ins_that_are_over_go(alice: User) -> None:
     RefreshToken.objects.update(expires_at=LONG_AGO)
     StoredAnswer.objects.update(created_at=LONG_AGO)
     assert services.forget_what_is_over() == 2
+
+
+def test_transcripts_go_after_their_time_and_the_chain_stays(
+    playbook: Playbook, alice: User
+) -> None:
+    said = (("user", "the task"), ("assistant", "by [str-00001]"))
+    old, idle, young = (make_session(alice, playbook, *said) for _ in range(3))
+    AgentSession.objects.filter(pk=old.pk).update(closed_at=LONG_AGO)
+    AgentSession.objects.filter(pk=idle.pk).update(updated_at=LONG_AGO)
+    assert (blank_old_transcripts(), blank_old_transcripts()) == (2, 0)
+    for gone in (old, idle):
+        gone.refresh_from_db()
+        assert (gone.title, gone.is_open, gone.blanked_at is None) == ("", False, False)
+    kept = SessionMessage.objects.exclude(content="")
+    assert set(kept.values_list("session_id", flat=True)) == {young.pk}
+    assert old.messages.last().cited_bullets == ["str-00001"]  # type: ignore[union-attr]  # there is one
+
+
+def test_transcripts_stay_where_the_operator_keeps_all(alice: User, settings: Settings) -> None:
+    settings.TRACE_RETENTION_DAYS = 0
+    AgentSession.objects.filter(pk=make_session(alice).pk).update(closed_at=LONG_AGO)
+    assert blank_old_transcripts() == 0

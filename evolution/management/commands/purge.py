@@ -12,4 +12,5 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         done = purge()
-        self.stdout.write(f"Blanked {done['traces']} traces, dropped {done['rows']} rows.")
+        blanked = f"{done['traces']} traces, {done['transcripts']} transcripts"
+        self.stdout.write(f"Blanked {blanked}, dropped {done['rows']} rows.")

@@ -1,0 +1,244 @@
+"""AceOrchestrator: any chat agent, with a playbook before the task and a report after it.
+
+    ace = AceOrchestrator(by=Principal.of(user), playbook=playbook)
+    run = ace.run(agent, [{"role": "user", "content": "Plan my week"}])
+    ace.report(run, SessionReport("success", notes="lesson: ask for the time zone first"))
+
+With ACE_ENABLED off the agent gets the messages that it was given, and nothing is read, stored or
+reported: what it asks of its model is what it asks without us, byte for byte.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from django.conf import settings
+
+from accounts.errors import Conflict, TooLarge
+from accounts.scopes import Principal
+from billing.models import UsageRecord
+from evolution.chat_agents import ChatAgent, Message, as_new_messages, text_of
+from evolution.engine.environments import Environment, Feedback, Sample, judged
+from evolution.engine.generator import Generation, generate
+from evolution.engine.inputs import PlaybookInput
+from evolution.engine.quoting import clean_text, cut_middle
+from evolution.models import AgentSession, Outcome, SessionMessage
+from evolution.services import Report
+from evolution.session_intake import MAX_AT_ONCE, MAX_NAME, MAX_TOOL_CALLS, bullets_of
+from evolution.sessions import (
+    Closed,
+    NewMessage,
+    SessionReport,
+    ToolCall,
+    add_messages,
+    cited_in,
+    close_session,
+    open_session,
+)
+from evolution.worker.session_ledger import SessionLedger
+from evolution.worker.thinking import connect
+from playbooks.models import Playbook
+from playbooks.reading import Reading, read_playbook
+from playbooks.rows import document_of
+
+VIEW_TOKENS = 4_000
+ROLES = {"developer": "system", "function": "tool"}
+USED = re.compile(r"\n*[ \t]*Used:[^\n]*\Z")
+INSTRUCTIONS = """\
+You have a playbook: short pieces of advice that earlier work has taught, one a line, each with its
+id in brackets. Follow what fits the task; the task comes first.
+
+{playbook}
+
+When you have answered, end with one line that names the ids of the advice that you really used, for
+example `Used: [str-00001]`, or `Used: none`."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of one task. `session` is None when ACE was off: then nothing was recorded.
+
+    `report` is there when an environment judged the answer.
+    """
+
+    answer: str
+    cited: Sequence[str] = ()
+    session: AgentSession | None = None
+    feedback: Feedback | None = None
+    report: Report | None = None
+
+
+@dataclass(frozen=True)
+class AceOrchestrator:
+    """Who works with which playbook, and who judges; `view_tokens` is what the advice may take."""
+
+    by: Principal
+    playbook: Playbook
+    environment: Environment | None = None
+    view_tokens: int = VIEW_TOKENS
+    enabled: bool = field(default_factory=lambda: bool(settings.ACE_ENABLED))
+
+    def run(
+        self, agent: ChatAgent, messages: Sequence[Message], *, sample: Sample | None = None
+    ) -> Run:
+        """The agent's answer, with the playbook in its instructions; judged if a sample is given.
+
+        What the agent raises goes to the caller; its session is closed without a report.
+        """
+        if not self.enabled:
+            return Run(agent(list(messages)).content)
+        reading = read_playbook(playbook=self.playbook, by=self.by, max_tokens=self.view_tokens)
+        asked = with_playbook(messages, reading)
+        session = self._open(serving_id=reading.serving_id)
+        record_messages(session, as_new_messages(asked))
+        with closed_if_it_fails(session, self.by):
+            reply = agent(asked)
+        record_messages(session, as_new_messages(reply.steps))
+        record_messages(session, [NewMessage("assistant", reply.content, tokens=reply.tokens)])
+        made = Run(without_citation(reply.content), cited_in(reply.content, session.version))
+        return self._judged(replace(made, session=session), sample)
+
+    def solve(self, sample: Sample, *, model: str = "") -> Run:
+        """The Generator's answer to a sample, on the owner's key or the platform's; judged.
+
+        Raises an LLMError, and Conflict (`ace_disabled`): without ACE there is no Generator.
+        """
+        if not self.enabled:
+            raise Conflict("ACE is off. Set ACE_ENABLED=true.", code="ace_disabled")
+        model = model or settings.ACE_GENERATOR_MODEL
+        session = self._open(model=model)
+        record_messages(session, [NewMessage("user", sample.question.as_text())])
+        with closed_if_it_fails(session, self.by):
+            made, usage = generated(session, sample, model=model, tokens=self.view_tokens)
+        known = bullets_of(session.version)
+        cited = [bullet for bullet in made.bullet_ids if bullet in known]
+        said = "\n\n".join(part for part in (made.reasoning, made.final_answer) if part)
+        tokens = usage.total_tokens if usage else 0
+        told = NewMessage("generator", said, bullet_ids=cited, tokens=tokens, usage=usage)
+        record_messages(session, [told])
+        return self._judged(Run(made.final_answer, cited, session), sample)
+
+    def report(self, run: Run, report: SessionReport) -> Closed:
+        """A run is reported by whoever knows how it went. Raises Conflict when ACE was off."""
+        if run.session is None:
+            raise Conflict("ACE was off: there is nothing to report on.", code="ace_disabled")
+        return close_session(session=run.session, by=self.by, report=report)
+
+    def _open(self, *, serving_id: str = "", model: str = "") -> AgentSession:
+        return open_session(
+            by=self.by,
+            playbook=self.playbook,
+            serving_id=serving_id,
+            model=model[:MAX_NAME],
+            source=AgentSession.Source.ORCHESTRATOR,
+        )
+
+    def _judged(self, run: Run, sample: Sample | None) -> Run:
+        """With an environment and a sample the run is reported at once; else it stays open."""
+        if self.environment is None or sample is None:
+            return run
+        said = Generation(final_answer=run.answer, bullet_ids=list(run.cited))
+        feedback = judged(self.environment, sample, said)
+        closed = self.report(run, report_of(feedback, sample))
+        return replace(run, feedback=feedback, report=closed.report)
+
+
+def with_playbook(messages: Sequence[Message], reading: Reading) -> list[Message]:
+    """The messages with the playbook at the end of the first system message, or in one of its own.
+
+    Behind the agent's own instructions: those stay a prefix that providers keep in their cache.
+    """
+    told = INSTRUCTIONS.format(playbook=reading.content.strip() or "(It is still empty.)")
+    first, *rest = messages or [{}]
+    if first.get("role") not in {"system", "developer"}:
+        return [{"role": "system", "content": told}, *messages]
+    return [{**first, "content": f"{text_of(first.get('content'))}\n\n{told}"}, *rest]
+
+
+def without_citation(answer: str) -> str:
+    """The answer without the line that names the advice used."""
+    return USED.sub("", answer)
+
+
+def report_of(feedback: Feedback, sample: Sample) -> SessionReport:
+    """What an environment said, as a report."""
+    known = f"The right answer: {feedback.ground_truth}" if feedback.ground_truth else ""
+    notes = "\n".join(part for part in (feedback.message, known) if part)
+    signal = Outcome.Signal.GROUND_TRUTH if sample.target else Outcome.Signal.TEST
+    return SessionReport(
+        feedback.status,
+        task_description=_short(sample.question.as_text(), settings.MAX_TASK_BYTES),
+        notes=_short(notes, settings.MAX_NOTES_BYTES),
+        signal=signal,
+    )
+
+
+def generated(
+    session: AgentSession, sample: Sample, *, model: str, tokens: int
+) -> tuple[Generation, UsageRecord | None]:
+    """The Generator's answer under the session's version, and the record of its last call."""
+    assert session.version is not None  # noqa: S101 - opened with a playbook
+    book = PlaybookInput(document=document_of(session.version), token_budget=tokens)
+    with SessionLedger(session) as ledger:
+        made = generate(
+            connect(ledger),
+            model,
+            sample_id=str(session.pk),
+            task=sample.question.task,
+            context=sample.question.context,
+            playbook=book,
+        )
+        return made.generation, ledger.last
+
+
+def record_messages(session: AgentSession, messages: Sequence[NewMessage]) -> None:
+    """The messages are in the session, long texts cut in the middle; none once it is full.
+
+    What an agent has paid for is not lost because its transcript is too long to be kept.
+    """
+    kept = [_fitting(message) for message in messages]
+    for start in range(0, len(kept), MAX_AT_ONCE):
+        try:
+            add_messages(session=session, messages=kept[start : start + MAX_AT_ONCE])
+        except TooLarge:
+            return
+
+
+@contextmanager
+def closed_if_it_fails(session: AgentSession, by: Principal) -> Iterator[None]:
+    """Whatever is raised inside goes on; the session is closed without a report."""
+    is_done = False
+    try:
+        yield
+        is_done = True
+    finally:
+        if not is_done:
+            close_session(session=session, by=by)
+
+
+def _fitting(message: NewMessage) -> NewMessage:
+    longest = settings.MAX_MESSAGE_BYTES
+    known = SessionMessage.Role.values
+    calls = [
+        ToolCall(_name(call.id), _name(call.name), _short(call.arguments, longest))
+        for call in message.tool_calls[:MAX_TOOL_CALLS]
+    ]
+    return replace(
+        message,
+        role=message.role if message.role in known else ROLES.get(message.role, "user"),
+        content=_short(message.content, longest),
+        tool_calls=calls,
+        tool_name=_name(message.tool_name),
+        tool_call_id=_name(message.tool_call_id),
+    )
+
+
+def _name(text: str) -> str:
+    return clean_text(text).encode()[:MAX_NAME].decode(errors="ignore")
+
+
+def _short(text: str, most_bytes: int) -> str:
+    """A letter has at most four bytes, and the note in the middle needs room too."""
+    text = clean_text(text)
+    return text if len(text.encode()) <= most_bytes else cut_middle(text, most_bytes // 5)
