@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Greatest
 
-from accounts.errors import Forbidden
+from accounts.errors import Conflict
 from accounts.models import ApiKey, User
 from billing.models import BillingAccount, Plan
 from billing.plans import default_plan, plan_of
@@ -20,7 +20,7 @@ LAPSED_KEEPS = timedelta(days=30)
 """For so long after a paid plan has ended its traces are not blanked for the smaller one."""
 
 
-class PlanLimit(Forbidden):
+class PlanLimit(Conflict):
     """The plan allows no more of them; the sentence says which plan, how many, what to do."""
 
     code = "plan_limit"

@@ -20,7 +20,7 @@ KINDS = {
     422: "invalid",
     429: "rate_limited",
 }
-CONFLICTS = {"archived", "idempotency_conflict", "not_active"}
+CONFLICTS = {"archived", "plan_limit", "idempotency_conflict", "not_active"}
 
 
 @dataclass(frozen=True)
