@@ -1,0 +1,158 @@
+"""The database, and what its rows tell of the queue and the workers."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+from allauth.mfa.models import Authenticator
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from redis.exceptions import RedisError
+
+from accounts.models import LlmKey
+from accounts.vault import Unreadable, unseal
+from config.doctor.findings import Finding, Options, failed, fine, warning
+from config.readiness import look_at_migrations as migrations
+from config.readiness import look_at_worker as worker
+from evolution.clock import database_now
+from evolution.jobs import oldest_message
+from evolution.models import EvolutionJob
+
+OLDEST_POSTGRES, OLDEST_SQLITE = 140_000, (3, 35)
+LATE_MESSAGE = timedelta(minutes=5)
+TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
+
+
+def look_at_database(options: Options) -> Finding:
+    return _postgres() if connection.vendor == "postgresql" else _sqlite()
+
+
+def _postgres() -> Finding:
+    known: dict[str, Any] = connection.get_connection_params()
+    known = {name: value for name, value in known.items() if name not in {"pool"}}
+    try:
+        # Not through the pool, which says only after ten seconds that it has no connection.
+        with psycopg.connect(**known | {"connect_timeout": 5}) as server:
+            return _judge_postgres(server)
+    except psycopg.OperationalError as error:
+        return failed(
+            f"PostgreSQL at {known.get('host')}:{known.get('port') or 5432}: {_reason(error)}",
+            "Is it running, and are host, port, name, user and password in DATABASE_URL right?",
+        )
+
+
+def _reason(error: psycopg.Error) -> str:
+    """Why, in words of ours: libpq's may quote the connection string."""
+    text = str(error).lower()
+    for sign, words in {
+        "password": "it refuses the password",
+        "refused": "nothing listens there",
+        "does not exist": "there is no such database or user",
+        "resolve": "the host is not known",
+        "name or service": "the host is not known",
+        "timeout": "no answer within 5 s",
+        "too many": "it has no connection left",
+    }.items():
+        if sign in text:
+            return words
+    return "it cannot be reached"
+
+
+def _judge_postgres(server: "psycopg.Connection[Any]") -> Finding:
+    number = server.info.server_version
+    shown = f"PostgreSQL {number // 10_000}.{number % 10_000}"
+    if number < OLDEST_POSTGRES:
+        return failed(shown, "Upgrade the server: 14 is the oldest that works.")
+    if server.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
+        return failed(f"{shown}, a standby", "Name the primary in DATABASE_URL.")
+    if any(server.execute(f"SHOW {name}").fetchone() == ("0",) for name in TIMEOUTS):
+        return warning(
+            f"{shown}, without our time-outs",
+            "A pooler drops them. Set them for the user: ALTER ROLE … SET statement_timeout = "
+            "'15s'; the same for lock_timeout and idle_in_transaction_session_timeout ('5s').",
+        )
+    return fine(shown)
+
+
+def _sqlite() -> Finding:
+    with connection.cursor() as cursor:
+        version, mode, wait = (
+            cursor.execute(query).fetchone()[0]
+            for query in ("SELECT sqlite_version()", "PRAGMA journal_mode", "PRAGMA busy_timeout")
+        )
+    shown = f"SQLite {version}, {mode}, waits {wait // 1000} s for a lock"
+    if tuple(map(int, version.split(".")[:2])) < OLDEST_SQLITE:
+        return failed(shown, "Use a Python that is built with SQLite 3.35 or newer.")
+    if mode != "wal":
+        return warning(shown, "Put ACE_DATA_DIR on a local disk: a network folder cannot do WAL.")
+    return fine(shown)
+
+
+def look_at_migrations(options: Options) -> Finding:
+    status, detail = migrations()
+    return fine("applied") if status == "ok" else failed(detail, "Run manage.py migrate.")
+
+
+def host_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def look_at_clock(options: Options, now: Callable[[], datetime] | None = None) -> Finding:
+    """How far this host's clock is from the database's, which all leases and waits go by."""
+    read = now or host_now
+    before = read()
+    there = database_now()
+    skew = (there - before - (read() - before) / 2).total_seconds()
+    shown = f"{skew:+.1f} s from this host to the database"
+    if abs(skew) > options.max_skew_seconds:
+        return failed(shown, "Set both clocks by NTP: tokens, codes and servings expire by them.")
+    return fine(shown)
+
+
+def look_at_sealed(options: Options) -> Finding:
+    """The keys open what is stored: the newest row of each kind."""
+    key = LlmKey.objects.order_by("-created_at").values_list("sealed", flat=True).first()
+    factor = Authenticator.objects.filter(type="totp").order_by("-created_at").first()
+    found = [key] if key else []
+    found += [factor.data["secret"]] if factor else []
+    try:
+        for sealed in found:
+            unseal(sealed)
+    except Unreadable:
+        return failed(
+            "FIELD_ENCRYPTION_KEYS does not open what is stored",
+            "Put the key that sealed it behind the first one; see docs/OPERATIONS.md.",
+        )
+    return fine("opens what is stored" if found else "nothing is stored sealed")
+
+
+def look_at_counters(options: Options) -> Finding:
+    """Rate limits count where all processes see it."""
+    where = "Redis" if settings.REDIS_URL else "the database"
+    try:
+        cache.add("doctor", 0, timeout=10)
+        cache.incr("doctor")
+    except (OSError, ValueError, RedisError) as error:
+        return failed(f"{where}: {type(error).__name__}", "Is REDIS_URL right, and Redis running?")
+    return fine(f"in {where}")
+
+
+def look_at_worker(options: Options) -> Finding:
+    status, detail = worker()
+    advice = "Start manage.py run_worker, or read its log: nothing evolves without one."
+    return fine(detail) if status == "ok" else failed(detail, advice)
+
+
+def look_at_queue(options: Options) -> Finding:
+    now = database_now()
+    active = EvolutionJob.objects.active()
+    due, stuck = active.due(now).count(), active.in_state("stuck", now).count()
+    shown = f"{due} due, {stuck} stuck"
+    if stuck:
+        return failed(shown, "Look at admin → Evolutions → stuck; retry or cancel them there.")
+    if oldest_message(now) > LATE_MESSAGE:
+        advice = "More workers, or WORKER_PROCESSES; is the one there silent?"
+        return warning(f"{shown}; a message waits for over five minutes", advice)
+    return fine(shown)

@@ -1,0 +1,38 @@
+"""What a look says."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the operator asked for: which looks (none: all), thresholds, whether calls may cost."""
+
+    only: tuple[str, ...] = ()
+    min_free_mb: int = 500
+    max_skew_seconds: float = 5.0
+    spend: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`status`: ok, warning, failed or skipped; `advice` is what to do."""
+
+    status: str
+    detail: str
+    advice: str = ""
+
+
+def fine(detail: str) -> Finding:
+    return Finding("ok", detail)
+
+
+def warning(detail: str, advice: str) -> Finding:
+    return Finding("warning", detail, advice)
+
+
+def failed(detail: str, advice: str) -> Finding:
+    return Finding("failed", detail, advice)
+
+
+def skipped(detail: str) -> Finding:
+    return Finding("skipped", detail)

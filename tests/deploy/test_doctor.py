@@ -1,0 +1,227 @@
+"""`manage.py doctor` finds real faults, says what to do, and tells no secret."""
+
+import json
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from accounts.models import LlmKey, User
+from accounts.vault import seal
+from config.doctor import LOOKS, database
+from evolution.clock import database_now
+from evolution.models import EvolutionJob, WorkerBeat
+from playbooks.models import Playbook
+from tests.deploy.endpoints import endpoint, mail_server
+
+KEY = "sk-doctor-canary-8472"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def refused() -> Iterator[int]:
+    """A port at which nothing listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+def examine(*arguments: str) -> dict[str, dict[str, str]]:
+    """What every look found, by name."""
+    said = StringIO()
+    try:
+        call_command("doctor", "--json", *arguments, stdout=said)
+        code = 0
+    except CommandError as error:
+        code = error.returncode
+    body = json.loads(said.getvalue())
+    assert body["ok"] == (code == 0)
+    assert KEY not in said.getvalue()
+    return {found["name"]: found for found in body["checks"]}
+
+
+def use_models(settings: Any, url: str) -> None:
+    settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", KEY
+    settings.OPENAI_BASE_URL = f"{url}/v1"
+
+
+def test_a_healthy_instance_has_no_failure_and_every_look_is_taken() -> None:
+    WorkerBeat.objects.create(worker="one", beat_at=database_now())
+    found = examine()
+    assert [name for name, it in found.items() if it["status"] == "failed"] == []
+    assert list(found) == list(LOOKS)
+
+
+def test_for_people_it_prints_a_line_each_and_the_advice(capsys: Any) -> None:
+    with pytest.raises(CommandError, match="1 of 14 checks failed"):
+        call_command("doctor")
+    printed = capsys.readouterr().out
+    assert "XX worker     no worker has been seen" in printed
+    assert "Start manage.py run_worker" in printed
+
+
+def test_a_database_that_is_stopped_is_named_and_what_needs_it_is_left_out(
+    refused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("a file cannot be stopped")
+    monkeypatch.setitem(connection.settings_dict, "PORT", str(refused))
+    found = examine()
+    assert "nothing listens there" in found["database"]["detail"]
+    assert {found[name]["status"] for name in ("migrations", "worker", "queue")} == {"skipped"}
+
+
+def test_a_wrong_password_of_the_database_is_said_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("a file has no password")
+    monkeypatch.setitem(connection.settings_dict, "PASSWORD", KEY)
+    assert "refuses the password" in examine("database")["database"]["detail"]
+
+
+def test_a_pooler_that_drops_our_time_outs_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has one time-out, which is ours")
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", {})
+    assert "without our time-outs" in examine("database")["database"]["detail"]
+
+
+def test_missing_migrations_are_counted() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+    found = examine()
+    assert found["migrations"]["advice"] == "Run manage.py migrate."
+    assert found["queue"]["status"] == "skipped"
+
+
+def test_a_clock_that_is_off_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "host_now", lambda: datetime.now(UTC) - timedelta(minutes=5))
+    assert examine("clock")["clock"]["status"] == "failed"
+    assert examine("clock", "--max-skew-seconds", "600")["clock"]["status"] == "ok"
+
+
+def test_a_check_that_is_not_there_is_said() -> None:
+    with pytest.raises(CommandError, match="There is no check heart"):
+        call_command("doctor", "heart")
+
+
+def test_a_full_disk_is_a_failure() -> None:
+    assert examine("--min-free-mb", str(10**9))["disk"]["status"] == "failed"
+
+
+def test_packages_that_are_not_the_pinned_ones_are_a_warning(tmp_path: Path, settings: Any) -> None:
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "base.txt").write_text("django==0.96 \\\n    --hash=sha256:0\n")
+    settings.BASE_DIR = tmp_path
+    assert "1 are not the pinned versions (django)" in examine("packages")["packages"]["detail"]
+
+
+def test_keys_that_do_not_open_what_is_stored_are_found(alice: User, settings: Any) -> None:
+    LlmKey.objects.create(user=alice, sealed=seal(KEY), last_four="8472")
+    settings.FIELD_ENCRYPTION_KEYS = ["another-key-" * 4]
+    assert examine("sealed")["sealed"]["status"] == "failed"
+
+
+def test_counters_whose_redis_is_gone_are_found(refused: int, settings: Any) -> None:
+    settings.REDIS_URL = f"redis://127.0.0.1:{refused}/0"
+    backend = "django.core.cache.backends.redis.RedisCache"
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": settings.REDIS_URL}}
+    assert examine("counters")["counters"]["status"] == "failed"
+
+
+def test_a_worker_that_went_silent_is_found() -> None:
+    WorkerBeat.objects.create(worker="one", beat_at=database_now() - timedelta(minutes=3))
+    assert examine("worker")["worker"]["detail"].startswith("seen 1")
+
+
+def test_a_job_on_which_nobody_works_is_found(playbook: Playbook) -> None:
+    long_ago = database_now() - timedelta(hours=1)
+    job = EvolutionJob.objects.create(playbook=playbook, status="running", trigger="manual")
+    EvolutionJob.objects.filter(pk=job.pk).update(lease_expires_at=long_ago, created_at=long_ago)
+    assert examine("queue")["queue"]["detail"].endswith("1 stuck")
+
+
+@pytest.mark.parametrize(
+    ("status", "names", "said"),
+    [
+        (401, [], "refuses the key"),
+        (429, [], "out of quota"),
+        (500, [], "answered 500"),
+        (404, [], "keeps no list of models"),
+        (200, ["another"], "does not list gpt-4o-mini"),
+        (200, ["gpt-4o-mini"], "takes the key and lists gpt-4o-mini"),
+    ],
+)
+def test_the_models_endpoint_is_asked_for_its_list_and_no_token_is_spent(
+    status: int, names: list[str], said: str, settings: Any
+) -> None:
+    with endpoint(status, {"data": [{"id": name} for name in names]}) as (url, asked):
+        use_models(settings, url)
+        assert said in examine("model")["model"]["detail"]
+    assert asked == ["GET /v1/models"]
+
+
+def test_a_model_is_called_only_when_asked_to_spend(settings: Any) -> None:
+    with endpoint(200, {"choices": []}) as (url, asked):
+        use_models(settings, url)
+        assert "answered as gpt-4o-mini" in examine("model", "--spend")["model"]["detail"]
+    assert asked == ["POST /v1/chat/completions"]
+
+
+def test_a_models_endpoint_that_is_gone_is_found(refused: int, settings: Any) -> None:
+    use_models(settings, f"http://127.0.0.1:{refused}")
+    assert "no answer" in examine("model")["model"]["detail"]
+
+
+def test_a_mail_server_that_is_gone_is_found(refused: int, settings: Any) -> None:
+    use_mail(settings, refused)
+    assert examine("mail")["mail"]["detail"] == f"127.0.0.1:{refused}: ConnectionRefusedError"
+
+
+def test_a_mail_server_that_refuses_the_login_is_found(settings: Any) -> None:
+    with mail_server(b"535 5.7.8 no\r\n") as port:
+        use_mail(settings, port)
+        assert examine("mail")["mail"]["detail"].endswith("refuses the login")
+
+
+def use_mail(settings: Any, port: int) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", port, 10
+    settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "ace", KEY
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "said"),
+    [
+        ({"DEBUG": True, "LOCAL": False}, "failed", "DEBUG=true"),
+        ({"PUBLIC_URL": "https://else.example"}, "failed", "PUBLIC_URL names a host"),
+        ({"JOB_LEASE_SECONDS": 20}, "failed", "JOB_LEASE_SECONDS"),
+        ({"JOB_DEADLINE_SECONDS": 60}, "failed", "JOB_DEADLINE_SECONDS"),
+        ({"EMAIL_VERIFICATION": "mandatory"}, "failed", "EMAIL_VERIFICATION=mandatory"),
+        ({"OPENAI_API_KEY": KEY}, "warning", "never uses it"),
+        ({"JWT_SECRET_KEY": "test-" * 10}, "warning", "are the same"),
+        ({"LOCAL": False, "ALLOWED_HOSTS": ["*"]}, "warning", "ALLOWED_HOSTS=*"),
+        ({"LOCAL": False, "ALLOWED_HOSTS": ["localhost"]}, "warning", "no other reaches it"),
+        ({"LOCAL": False, "ALLOWED_HOSTS": ["ace.example"]}, "warning", "in the clear"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_found(
+    changed: dict[str, Any], status: str, said: str, settings: Any
+) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    for name, value in changed.items():
+        setattr(settings, name, value)
+    found = examine("settings")["settings"]
+    assert (found["status"], said in found["detail"]) == (status, True)
+
+
+def test_trusting_every_proxy_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    assert "claim any address" in examine("settings")["settings"]["detail"]
