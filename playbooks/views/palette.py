@@ -16,6 +16,7 @@ MOST = 8
 PAGES = (
     ("Start", "start"),
     ("Playbooks", "playbooks:list"),
+    ("Playground", "evolution:playground"),
     ("Starters", "playbooks:starters"),
     ("Connect an agent", "mcp_bridge:connect"),
     ("Usage", "billing:usage"),

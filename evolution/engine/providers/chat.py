@@ -92,6 +92,8 @@ class ChatLLM:
         return reply
 
     def _call(self, request: ChatRequest, say: Say) -> LLMReply:
+        if self._wire.is_cut:  # while it waited for its turn: nothing was sent
+            raise Failed(Cancelled(), Usage())
         try:
             with self._client.chat.completions.with_streaming_response.create(
                 model=request.model,

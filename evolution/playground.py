@@ -1,0 +1,185 @@
+"""The playground: chats with a model under a playbook's version, alone or two side by side."""
+
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import connections
+
+from accounts.errors import Conflict, Invalid
+from accounts.limits import take_rate
+from accounts.models import User
+from accounts.scopes import Principal
+from evolution.chat_agents import Message
+from evolution.engine.llm import ChatRequest
+from evolution.engine.quoting import FULL, SHORT, Limits
+from evolution.intake import clean_field
+from evolution.models import AgentSession, SessionMessage
+from evolution.orchestrator import with_playbook
+from evolution.sessions import Closed, SessionReport, close_session, open_session
+from evolution.worker.conversing import Answered, Conversing, Turn
+from evolution.worker.credentials import credential_for
+from playbooks.models import Playbook
+from playbooks.reading import read_playbook
+
+MAX_TOKENS = 2_000
+RECENT = 40
+"""Messages of a chat that are sent again with the next question."""
+Role = SessionMessage.Role
+
+
+@dataclass(frozen=True)
+class Access:
+    """What may be asked, and with whose key; no models: nobody can be asked."""
+
+    models: tuple[str, ...] = ()
+    own_key: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.models)
+
+
+def access_of(user: User) -> Access:
+    """By the same rule as for evolutions: one's own key, else the operator's where it thinks.
+
+    Whoever pays with a key of their own may name any model.
+    """
+    credential = credential_for(user.pk)
+    if not credential.own and (settings.ACE_ENGINE == "rules" or not credential.api_key):
+        return Access()
+    names = (settings.ACE_GENERATOR_MODEL, settings.ACE_REFLECTOR_MODEL, settings.ACE_CURATOR_MODEL)
+    return Access(tuple(dict.fromkeys(names)), own_key=credential.own)
+
+
+def open_chat(
+    *,
+    by: Principal,
+    playbook: Playbook,
+    model: str,
+    version: int | None = None,
+    against: int | None = None,
+    bare: bool = False,
+) -> AgentSession:
+    """A chat is open: one session, or two of one pair; the other reads `against`, or nothing.
+
+    Raises Conflict (`no_model`), and what open_session raises.
+    """
+    access = access_of(by.user)
+    if not access:
+        raise no_model()
+    if not access.own_key and model not in access.models:
+        raise Invalid.field("model", f"Choose one of: {', '.join(access.models)}.")
+    pair = uuid.uuid4() if bare or against is not None else None
+    first = _open(by, playbook, model, version, pair)
+    if pair is not None:
+        _open(by, playbook, model, against, pair, ace_enabled=not bare)
+    return first
+
+
+def _open(
+    by: Principal,
+    playbook: Playbook,
+    model: str,
+    version: int | None,
+    pair: uuid.UUID | None,
+    *,
+    ace_enabled: bool = True,
+) -> AgentSession:
+    return open_session(
+        by=by,
+        playbook=playbook,
+        version=version,
+        model=model,
+        source=AgentSession.Source.PLAYGROUND,
+        ace_enabled=ace_enabled and settings.ACE_ENABLED,
+        pair_id=pair,
+    )
+
+
+def chat_of(user: User, pk: uuid.UUID | str) -> list[AgentSession]:
+    """The session with this id and, if it has one, the other of its pair; NotFound."""
+    rows = AgentSession.objects.for_user(user).filter(source=AgentSession.Source.PLAYGROUND)
+    rows = rows.select_related("playbook", "version", "outcome")
+    session = rows.fetch(pk)
+    if session.pair_id is None:
+        return [session]
+    # The one without a playbook, or opened later, stands on the right.
+    return list(rows.filter(pair_id=session.pair_id).order_by("-ace_enabled", "created_at"))
+
+
+def begin_turn(*, session: AgentSession, by: Principal, question: str) -> Conversing:
+    """A question is ready to be asked: `start` or `run` of the answer asks it.
+
+    Raises Invalid, TooLarge, Conflict (`no_model`, `session_closed`), RateLimited.
+    """
+    question = clean_field("question", question, settings.MAX_MESSAGE_BYTES).strip()
+    if not question:
+        raise Invalid.field("question", "Write a question first.")
+    if not access_of(by.user):
+        raise no_model()
+    if not session.is_open:
+        raise Conflict("This chat is closed. Start another.", code="session_closed")
+    take_rate("ask_playground", str(by.user.pk))
+    requests = [_request(session, by, question, limits) for limits in (FULL, SHORT)]
+    return Conversing(Turn(session, question, requests))
+
+
+def ask_all(turns: Sequence[Conversing]) -> list[Answered]:
+    """The answers of all of them, asked at the same time."""
+    waiting: list[Future[Answered]] = [Future() for _ in turns]
+    for turn, future in zip(turns, waiting, strict=True):
+        turn.start(lambda _text: None, future.set_result)
+    release_connections()
+    return [future.result() for future in waiting]
+
+
+def release_connections() -> None:
+    """Give this thread's database connection back, unless a transaction is open on it."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()
+
+
+def rate_chat(*, session: AgentSession, by: Principal, outcome: str, notes: str = "") -> Closed:
+    """The chat is closed, and an outcome by a person's judgement, with the chat as its trace.
+
+    Raises what close_session raises; Conflict (`no_answer`) before there is anything to judge.
+    """
+    if not session.message_count:
+        raise Conflict("There is no answer to judge yet. Ask something first.", code="no_answer")
+    report = SessionReport(outcome=outcome, notes=notes, signal="human")
+    return close_session(session=session, by=by, report=report)
+
+
+def no_model() -> Conflict:
+    return Conflict(
+        "There is no model to ask: set an LLM key of your own in the settings, or ask the operator "
+        "of this server for one.",
+        code="no_model",
+    )
+
+
+def _request(session: AgentSession, by: Principal, question: str, limits: Limits) -> ChatRequest:
+    """The instructions with the playbook, what was said lately, and the question."""
+    count = RECENT if limits is FULL else 2
+    said = session.messages.filter(role__in=(Role.USER, Role.ASSISTANT)).order_by("-position")
+    messages: list[Message] = [
+        *({"role": row.role, "content": row.content} for row in reversed(said[:count])),
+        {"role": "user", "content": question},
+    ]
+    if session.ace_enabled and session.playbook is not None and session.version is not None:
+        reading = read_playbook(
+            playbook=session.playbook,
+            by=by,
+            version=session.version.number,
+            max_tokens=max(1, int(session.playbook.token_budget * limits.view)),
+        )
+        messages = with_playbook(messages, reading)
+    return ChatRequest(
+        step=f"generate:{session.pk}",
+        model=session.model,
+        messages=[{"role": one["role"], "content": one["content"]} for one in messages],
+        max_tokens=MAX_TOKENS,
+    )

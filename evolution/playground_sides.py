@@ -1,0 +1,165 @@
+"""What a playground's page shows of a chat: its sides, their turns, and what each answer cites."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from accounts.models import User
+from billing.models import UsageRecord
+from evolution.engine.llm import Cancelled
+from evolution.models import AgentSession, SessionMessage
+from playbooks.document import BULLET_ID, Bullet, Document, Section
+from playbooks.rows import document_of
+
+BROKEN = "The provider broke off, or stopped, in the middle of this answer."
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of an answer's text: plain words, or a bullet's id; `known`: of this version."""
+
+    text: str
+    is_id: bool = False
+    known: bool = False
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message as it is shown. `cost` None: nobody knows the price."""
+
+    role: str
+    pieces: list[Piece]
+    cited: list[Bullet] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    note: str = ""
+    tokens: int = 0
+    estimated: bool = False
+    is_metered: bool = False
+    cost: Decimal | None = None
+
+    @property
+    def is_question(self) -> bool:
+        return self.role == SessionMessage.Role.USER
+
+
+@dataclass(frozen=True)
+class Side:
+    """One session of a chat: `label` says what the model reads, `shelves` all of it."""
+
+    key: str
+    label: str
+    session: AgentSession | None
+    said: list[Said]
+    shelves: list[tuple[Section, list[Bullet]]]
+    can_rate: bool = False
+
+    @property
+    def cited(self) -> set[str]:
+        return {bullet.id for one in self.said for bullet in one.cited}
+
+    @property
+    def answers(self) -> list[Said]:
+        return [one for one in self.said if not one.is_question]
+
+    @property
+    def cost(self) -> Decimal:
+        return sum((one.cost for one in self.answers if one.cost is not None), Decimal(0))
+
+    @property
+    def is_unpriced(self) -> bool:
+        return any(one.is_metered and one.cost is None for one in self.answers)
+
+    @property
+    def tokens(self) -> int:
+        return sum(one.tokens for one in self.answers)
+
+
+def side_of(session: AgentSession, *, user: User) -> Side:
+    """The session with all that was said in it; three queries."""
+    document = read_by(session)
+    rows = session.messages.filter(role__in=("user", "assistant")).select_related("usage")
+    return Side(
+        key=str(session.pk),
+        label=label_of(session),
+        session=session,
+        said=[said_of(row, document) for row in rows],
+        shelves=shelves_of(document),
+        can_rate=can_rate(session, user),
+    )
+
+
+def read_by(session: AgentSession) -> Document:
+    """What the model reads in this session: nothing when it is asked without the playbook."""
+    if not session.ace_enabled or session.version is None:
+        return Document((), ())
+    return document_of(session.version)
+
+
+def label_of(session: AgentSession) -> str:
+    if not session.ace_enabled or session.version is None:
+        return "Without the playbook"
+    return f"Version {session.version.number}"
+
+
+def can_rate(session: AgentSession, user: User) -> bool:
+    """Only one's own playbook learns, from what was read in it."""
+    own = session.playbook is not None and session.playbook.owner_id == user.pk
+    return own and session.ace_enabled and session.outcome_id is None
+
+
+def said_of(row: SessionMessage, document: Document) -> Said:
+    """A stored message; bullets are looked up in what was read."""
+    usage = row.usage
+    said = said_in(document, role=row.role, text=row.content)
+    if usage is None:
+        return said
+    return replace(
+        said,
+        note=note_on(usage),
+        tokens=usage.total_tokens,
+        estimated=usage.estimated,
+        is_metered=True,
+        cost=usage.cost_usd,
+    )
+
+
+def said_in(document: Document, *, role: str, text: str) -> Said:
+    """The text, cut at the bullets that an answer names."""
+    if role == SessionMessage.Role.USER:
+        return Said(role, [Piece(text)])
+    known = document.by_id()
+    pieces = pieces_of(text, known)
+    named = dict.fromkeys(piece.text for piece in pieces if piece.is_id)
+    return Said(
+        role=role,
+        pieces=pieces,
+        cited=[known[name] for name in named if name in known],
+        unknown=[name for name in named if name not in known],
+    )
+
+
+def pieces_of(text: str, known: Iterable[str]) -> list[Piece]:
+    """The text cut at the bullet ids that it names."""
+    pieces, end, known = [], 0, set(known)
+    for match in BULLET_ID.finditer(text):
+        pieces += [Piece(text[end : match.start()])] if match.start() > end else []
+        pieces.append(Piece(match.group(), is_id=True, known=match.group() in known))
+        end = match.end()
+    return [*pieces, Piece(text[end:])] if end < len(text) else pieces
+
+
+def note_on(usage: UsageRecord) -> str:
+    """Why a stored answer is not whole; empty when it is."""
+    if usage.status != UsageRecord.Status.FAILED:
+        return ""
+    code = usage.metadata.get("error", "")
+    return "Stopped before its end." if code == Cancelled().code else BROKEN
+
+
+def shelves_of(document: Document) -> list[tuple[Section, list[Bullet]]]:
+    """The sections that have bullets."""
+    shelves: Sequence[tuple[Section, list[Bullet]]] = [
+        (section, [bullet for bullet in document.bullets if bullet.section == section.key])
+        for section in document.sections
+    ]
+    return [(section, bullets) for section, bullets in shelves if bullets]

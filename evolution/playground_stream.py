@@ -1,0 +1,95 @@
+"""An answer on its way to a browser: server-sent events from a turn's thread.
+
+    event: piece   {"text": "…"}                     as often as the model says something
+    event: end     {"html": …, "cited": […], …}      stored; the turn as the page shows it
+    event: failed  {"message": "…"}                  nothing came, and nothing is stored
+
+Under ASGI nothing here waits on a thread; under WSGI a process of its own is held all the while.
+"""
+
+import asyncio
+import json
+import queue
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.template.loader import render_to_string
+
+from evolution.playground import release_connections
+from evolution.playground_sides import Side
+from evolution.worker.conversing import Answered, Conversing
+
+Shown = Callable[[Answered], Side | None]
+QUIET = 15.0
+"""Seconds without a piece after which a comment says that the line is alive."""
+ALIVE = b": still waiting\n\n"
+
+
+async def events_async(turn: Conversing, shown: Shown) -> AsyncIterator[bytes]:
+    """The events; when the browser leaves, Django cancels this, and the call ends."""
+    # On the request's own thread, which keeps its connection until the response is over.
+    await sync_to_async(release_connections)()
+    loop, arrived = asyncio.get_running_loop(), asyncio.Queue[str | Answered]()
+
+    def pass_on(what: str | Answered) -> None:
+        loop.call_soon_threadsafe(arrived.put_nowait, what)
+
+    turn.start(pass_on, pass_on)
+    try:
+        while True:
+            try:
+                what = await asyncio.wait_for(arrived.get(), QUIET)
+            except TimeoutError:
+                yield ALIVE
+                continue
+            if isinstance(what, Answered):
+                yield await sync_to_async(ending)(what, shown)
+                return
+            yield piece(what)
+    finally:
+        turn.cut()
+
+
+def events_sync(turn: Conversing, shown: Shown) -> Iterator[bytes]:
+    """The same for a server that speaks WSGI; it closes this when the browser leaves."""
+    release_connections()
+    arrived = queue.SimpleQueue[str | Answered]()
+    turn.start(arrived.put, arrived.put)
+    try:
+        while True:
+            try:
+                what = arrived.get(timeout=QUIET)
+            except queue.Empty:
+                yield ALIVE
+                continue
+            if isinstance(what, Answered):
+                yield ending(what, shown)
+                return
+            yield piece(what)
+    finally:
+        turn.cut()
+
+
+def piece(text: str) -> bytes:
+    return event("piece", {"text": text})
+
+
+def ending(answered: Answered, shown: Shown) -> bytes:
+    """The last event; reads the stored answer, now that the model is done."""
+    side = shown(answered)
+    if side is None:
+        return event("failed", {"message": answered.error})
+    turn = {"side": side, "one": side.said[-1], "note": answered.error}
+    return event(
+        "end",
+        {
+            "html": render_to_string("evolution/_answer.html", turn),
+            "total": render_to_string("evolution/_chat_cost.html", {"side": side}),
+            "cited": sorted(side.cited),
+        },
+    )
+
+
+def event(name: str, data: dict[str, Any]) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()

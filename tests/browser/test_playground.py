@@ -1,0 +1,172 @@
+"""Chats in a browser: answers that arrive piece by piece, their bullets, thumbs, and no script."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import LazySettings, settings
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from accounts.models import User
+from accounts.scopes import Principal
+from billing.models import UsageRecord
+from evolution.models import AgentSession, Outcome
+from evolution.playground import open_chat
+from playbooks.models import Playbook
+from tests.browser.watch import Watch
+from tests.config.waiting import wait_until
+from tests.factories import make_playbook
+from tests.fake_llm import FakeLLM
+from tests.live import live_url as live_url
+
+PIECES = ("Read it ", "first ", "[str-00001], ", "and [str-99999].")
+
+
+@pytest.fixture
+def llm(settings: LazySettings) -> Iterator[FakeLLM]:
+    with FakeLLM() as fake:
+        settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "sk-operator"
+        settings.OPENAI_BASE_URL = fake.base_url
+        yield fake
+
+
+@pytest.fixture
+def watch(page: Page, live_url: str) -> Iterator[Watch]:
+    """At uvicorn and the ASGI application, with its compression."""
+    watching = Watch(page, live_url)
+    yield watching
+    assert not watching.faults, "\n".join(watching.faults)
+
+
+@pytest.fixture
+def playbook(alice: User, context: BrowserContext, live_url: str) -> Playbook:
+    """Of alice, who is logged in."""
+    enter(context, live_url, alice)
+    return make_playbook(alice)
+
+
+def enter(context: BrowserContext, url: str, user: User) -> None:
+    client = Client()
+    client.force_login(user)
+    cookie = client.cookies["sessionid"].value
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": url}])
+
+
+def test_an_answer_is_painted_piece_by_piece(
+    watch: Watch, playbook: Playbook, llm: FakeLLM
+) -> None:
+    page, drip = watch.page, llm.drip()
+    llm.tell(*PIECES)
+    watch.open(f"/playground?playbook={playbook.pk}")
+    page.get_by_role("button", name="Start the chat").click()
+    page.get_by_label("Your question").fill("Why is it red?")
+    watch.look_each("empty-chat")
+    page.get_by_role("button", name="Send").click()
+    answer = page.locator(".answer")
+    for count in range(1, 4):
+        drip.let(1)
+        expect(answer).to_have_text("".join(PIECES[:count]).strip())
+    watch.look_each("answer-under-way")
+    drip.free()
+    expect(page.get_by_text("Not in what the model read: str-99999")).to_be_visible()
+    expect(page.locator("[data-bullet=str-00001]")).to_have_class("cited")
+    expect(page.locator("[data-bullet=str-00002]")).not_to_have_class("cited")
+    watch.look_each("answered")
+
+
+def test_two_sides_answer_side_by_side_and_one_of_them_is_judged(
+    watch: Watch, playbook: Playbook, llm: FakeLLM
+) -> None:
+    page = watch.page
+    watch.open(f"/playground?playbook={playbook.pk}", axe=False)
+    page.get_by_label("Side by side with").select_option("bare")
+    page.get_by_role("button", name="Start the chat").click()
+    page.get_by_label("Your question").fill("Why is it red?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("I was given no playbook")).to_be_visible()
+    expect(page.get_by_text("I follow [str-00001]")).to_be_visible()
+    watch.look_each("two-sides")
+    page.get_by_label("What made the difference").fill("lesson: Ask for the log first.")
+    page.get_by_role("button", name="Well").click()
+    expect(page.get_by_role("link", name="see the outcome")).to_be_visible()
+    watch.look_each("one-side-judged")
+    row = Outcome.objects.get()
+    assert (row.status, row.signal, row.cited_bullets) == ("success", "human", ["str-00001"])
+    assert (row.version.number, row.version_assumed) == (1, False)
+    assert "Why is it red?" in row.reasoning_trace
+    assert row.agent_session.source == AgentSession.Source.PLAYGROUND
+
+
+def test_leaving_ends_the_call(watch: Watch, playbook: Playbook, llm: FakeLLM) -> None:
+    page, drip = watch.page, llm.drip()
+    llm.tell(*PIECES)
+    watch.open(f"/playground/{start(playbook)}", axe=False)
+    page.get_by_label("Your question").fill("Why is it red?")
+    page.get_by_role("button", name="Send").click()
+    drip.let(2)
+    expect(page.locator(".answer")).to_have_text("Read it first")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped.")).to_be_visible()
+    wait_until(lambda: UsageRecord.objects.filter(metadata__error="cancelled").exists())
+    wait_until(lambda: AgentSession.objects.get().message_count == 2)
+    record = UsageRecord.objects.get()
+    assert record.estimated and record.completion_tokens > 0
+    page.reload()
+    expect(page.get_by_text("Stopped before its end.")).to_be_visible()
+
+
+def test_a_fault_gives_the_question_back(watch: Watch, playbook: Playbook, llm: FakeLLM) -> None:
+    page = watch.page
+    llm.fail("chat", status=401)
+    watch.open(f"/playground/{start(playbook)}", axe=False)
+    page.get_by_label("Your question").fill("Why is it red?")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("alert")).to_have_text(
+        "The provider refused the API key. Set a valid one."
+    )
+    expect(page.get_by_label("Your question")).to_have_value("Why is it red?")
+    watch.look_each("refused-by-the-provider")
+
+
+def test_hostile_answers_stay_text(watch: Watch, playbook: Playbook, llm: FakeLLM) -> None:
+    page, hostile = watch.page, '<img src=x onerror="document.title=1"><b>bold</b>'
+    llm.tell("Look: ", hostile)
+    watch.open(f"/playground/{start(playbook)}", axe=False)
+    page.get_by_label("Your question").fill(hostile)
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".answer")).to_contain_text(f"Look: {hostile}")
+    expect(page.locator(".question")).to_contain_text(hostile)
+    assert page.locator(".log img, .log b").count() == 0
+
+
+def test_without_a_script_the_answer_comes_as_a_page(
+    browser: Browser, playbook: Playbook, llm: FakeLLM, live_url: str, alice: User
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    enter(context, live_url, alice)
+    page = context.new_page()
+    page.goto(f"{live_url}/playground/{start(playbook)}")
+    page.get_by_label("Your question").fill("Why is it red?")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("I follow [str-00001]")).to_be_visible()
+    page.get_by_role("button", name="Badly").click()
+    expect(page.get_by_role("link", name="see the outcome")).to_be_visible()
+    assert Outcome.objects.get().status == "failure"
+    context.close()
+
+
+def test_without_a_model_the_page_says_so_and_shows_the_recorded_chat(
+    watch: Watch, playbook: Playbook
+) -> None:
+    watch.open("/playground")
+    watch.look_each("no-model")
+    watch.page.get_by_role("link", name="See a recorded chat").click()
+    expect(watch.page.get_by_role("heading", name="A recorded chat")).to_be_visible()
+    watch.look_each("recorded")
+
+
+def start(playbook: Playbook) -> str:
+    """The id of an open chat under the playbook."""
+    assert playbook.owner is not None
+    by = Principal.of(playbook.owner)
+    return str(open_chat(by=by, playbook=playbook, model=settings.ACE_GENERATOR_MODEL).pk)
