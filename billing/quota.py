@@ -12,7 +12,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
+from accounts.audit import record
 from accounts.clock import database_now
+from accounts.errors import Conflict
+from accounts.scopes import Principal
 from billing.models import QuotaHold, QuotaPeriod, Resource
 from billing.notices import note_refusal, note_use
 from billing.periods import Span
@@ -101,6 +104,15 @@ def release_stale_holds(now: datetime) -> int:
     """What was held for a process that died is free again; returns how many holds."""
     stale = QuotaHold.objects.filter(expires_at__lt=now)
     return sum(_settle(hold, 0) for hold in list(stale[:AT_ONCE]))
+
+
+def release_hold(*, hold: QuotaHold, by: Principal) -> None:
+    """A person gives back what is held. Raises Conflict (`settled`) when it has ended already."""
+    with transaction.atomic():
+        owner_id = hold.period.user_id
+        if not _settle(hold, 0):
+            raise Conflict("What was held has ended already.", code="settled")
+        record(action="release_hold", by=by, subject=hold, owner=owner_id, amount=hold.amount)
 
 
 def has_room(*, user_id: UUID, resource: Resource, mark: str) -> bool:

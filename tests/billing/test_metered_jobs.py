@@ -125,7 +125,7 @@ def test_what_a_killed_worker_held_is_given_back_or_counted(
     assert not problems()
 
 
-def start_child(job: EvolutionJob, settings: Settings) -> "subprocess.Popen[str]":
+def start_child(job: EvolutionJob, settings: Settings) -> "subprocess.Popen[bytes]":
     """A worker in a process of its own (tests/faults/child.py)."""
     env = os.environ | {
         "DJANGO_SETTINGS_MODULE": "config.settings_test",

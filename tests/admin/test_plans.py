@@ -1,0 +1,130 @@
+"""Staff changes what plans include, gives one without payment, and gives holds back."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from pytest_django import Settings
+
+from accounts.models import AuditEntry, User
+from accounts.scopes import Principal
+from billing.granting import grant_plan
+from billing.models import BillingAccount, Plan, QuotaHold, Resource
+from billing.plans import load_plans, plan_of
+from billing.quota import reserve
+from tests.admin.desk import Desk
+from tests.billing.plans import figures, put_on
+
+LISTS = ("plan", "billingaccount", "quotaperiod", "quotahold", "quotanotice")
+
+
+@pytest.fixture
+def plans(settings: Settings, db: None) -> dict[str, Plan]:
+    settings.BILLING_ENABLED = True
+    load_plans()
+    return {plan.slug: plan for plan in Plan.objects.all()}
+
+
+@pytest.fixture
+def hold(alice: User, plans: dict[str, Plan]) -> QuotaHold:
+    reserve(
+        user_id=alice.pk,
+        resource=Resource.EVOLUTIONS,
+        amount=1,
+        holder_id=uuid.UUID(int=7),
+        lifetime=timedelta(minutes=1),
+    )
+    return QuotaHold.objects.get()
+
+
+def form_of(plan: Plan, **changes: object) -> dict[str, object]:
+    names = [field.name for field in Plan._meta.fields if field.editable]
+    fields = {name: getattr(plan, name) for name in names} | changes
+    return {name: "" if value is None else value for name, value in fields.items() if value != 0}
+
+
+def test_a_changed_limit_applies_at_once_and_the_log_says_so(
+    desk: Desk, plans: dict[str, Plan], alice: User
+) -> None:
+    free = plans["free"]
+    address = reverse("admin:billing_plan_change", args=[free.pk])
+    fields = {"position": 1, "trial_days": 0, "is_active": "on", "is_default": "on"}
+    answer = desk.client.post(address, form_of(free, monthly_evolutions=7) | fields)
+    assert answer.status_code == 302
+    plan = plan_of(alice)
+    assert plan is not None and plan.monthly_evolutions == 7
+    assert AuditEntry.objects.get(action="set_plan").detail["monthly_evolutions"] == 7
+
+
+def test_the_default_plan_cannot_be_deleted(desk: Desk, plans: dict[str, Plan]) -> None:
+    address = reverse("admin:billing_plan_delete", args=[plans["free"].pk])
+    assert desk.client.post(address, {"post": "yes"}).status_code == 403
+    assert Plan.objects.filter(slug="free").exists()
+
+
+def test_a_plan_is_given_without_payment_and_withdrawn(
+    desk: Desk, plans: dict[str, Plan], alice: User
+) -> None:
+    address = reverse("admin:billing_billingaccount_add")
+    fields = {"user": str(alice.pk), "plan": str(plans["team"].pk)}
+    assert desk.client.post(address, fields).status_code == 302
+    assert plan_of(alice) == plans["team"]
+    desk.act("withdraw", BillingAccount.objects.get())
+    assert plan_of(alice) == plans["free"]
+    actions = AuditEntry.objects.filter(owner_id=alice.pk).values_list("action", flat=True)
+    assert set(actions) == {"grant_plan", "withdraw_plan"}
+
+
+def test_a_given_plan_can_be_changed_on_its_form(
+    desk: Desk, plans: dict[str, Plan], alice: User, staff: User
+) -> None:
+    account = put_on(alice, "pro")
+    address = reverse("admin:billing_billingaccount_change", args=[account.pk])
+    assert desk.client.post(address, {"plan": str(plans["team"].pk)}).status_code == 302
+    assert plan_of(alice) == plans["team"]
+
+
+def test_what_the_payment_provider_says_staff_cannot_change(
+    desk: Desk, plans: dict[str, Plan], alice: User
+) -> None:
+    account = put_on(alice, "pro", stripe_customer_id="cus_1")
+    address = reverse("admin:billing_billingaccount_change", args=[account.pk])
+    assert desk.client.post(address, {"plan": str(plans["team"].pk)}).status_code == 403
+    assert "The payment provider knows this person" in desk.act("withdraw", account)
+    assert plan_of(alice) == plans["pro"]
+
+
+def test_somebody_whose_payment_failed_is_found(
+    desk: Desk, plans: dict[str, Plan], alice: User, charlie: User
+) -> None:
+    put_on(alice, "pro", status="past_due")
+    put_on(charlie, "pro")
+    page = desk.rows("billing_billingaccount", trouble="grace")
+    assert alice.email in page
+    assert charlie.email not in page
+
+
+def test_a_hold_is_given_back_once(desk: Desk, hold: QuotaHold, alice: User) -> None:
+    assert "1 hold given back" in desk.act("give_back", hold)
+    assert figures(alice) == (0, 0)
+    assert AuditEntry.objects.get(action="release_hold").owner_id == alice.pk
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_each_list_says_when_billing_is_off(
+    desk: Desk, settings: Settings, name: str, hold: QuotaHold
+) -> None:
+    assert "Billing is not enabled" not in desk.rows(f"billing_{name}")
+    settings.BILLING_ENABLED = False
+    assert "Billing is not enabled" in desk.rows(f"billing_{name}")
+
+
+def test_lists_are_exported(desk: Desk, hold: QuotaHold, alice: User, plans: object) -> None:
+    grant_plan(user=alice, plan=Plan.objects.get(slug="pro"), by=_staff())
+    for name in LISTS[:4]:
+        assert len(desk.export(f"billing_{name}")) >= 2
+
+
+def _staff() -> Principal:
+    return Principal.of(User.objects.get(is_staff=True))
