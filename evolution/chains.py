@@ -14,6 +14,8 @@ from evolution.models import AgentSession, EvolutionJob, Outcome, SessionMessage
 from playbooks.models import Delta, Playbook, Version, Vote
 
 SHOWN = 20
+MESSAGES = 100
+"""On one page of a session; a link to a later one names its page."""
 OUTCOMES_LOOKED_AT = 500
 UUID_TEXT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LONG = ("reasoning_trace", "notes")
@@ -38,13 +40,24 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A message, and the page of its session that it stands on."""
+
+    position: int
+
+    @property
+    def page(self) -> int:
+        return self.position // MESSAGES + 1
+
+
+@dataclass(frozen=True)
 class Teacher:
     """A session whose outcome taught, or voted on, a bullet; where in it the bullet is cited."""
 
     session: AgentSession
     outcome: Outcome
     taught: bool
-    positions: list[int]
+    places: list[Place]
 
 
 def chain_of(session: AgentSession) -> Chain:
@@ -95,7 +108,7 @@ def teachers_of(*, playbook: Playbook, bullet_id: str, by: Principal) -> list[Te
     wanted = taught.union(str(pk) for pk in voted[:OUTCOMES_LOOKED_AT])
     rows = AgentSession.objects.for_user(by).filter(playbook=playbook, outcome_id__in=wanted)
     found = list(rows.select_related("outcome").defer("outcome__reasoning_trace")[:SHOWN])
-    cited = _positions(found, bullet_id)
+    cited = _places(found, bullet_id)
     return [
         Teacher(row, row.outcome, str(row.outcome_id) in taught, cited.get(row.pk, []))
         for row in found
@@ -127,11 +140,11 @@ def _outcomes_that_taught(playbook: Playbook, bullet_id: str) -> list[str]:
     return list(named)[:OUTCOMES_LOOKED_AT]
 
 
-def _positions(sessions: Iterable[AgentSession], bullet_id: str) -> dict[UUID, list[int]]:
+def _places(sessions: Iterable[AgentSession], bullet_id: str) -> dict[UUID, list[Place]]:
     """Where each session cites the bullet; one query for all."""
     said = SessionMessage.objects.filter(session__in=list(sessions)).exclude(cited_bullets=[])
-    found: dict[UUID, list[int]] = {}
+    found: dict[UUID, list[Place]] = {}
     for pk, position, cited in said.values_list("session_id", "position", "cited_bullets"):
         if bullet_id in cited:
-            found.setdefault(pk, []).append(position)
+            found.setdefault(pk, []).append(Place(position))
     return found

@@ -72,7 +72,9 @@ def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
     related = ("version", "job__to_version", "api_key", "reported_by", "agent_session")
     row = rows.select_related(*related).fetch(outcome)
     context = {"playbook": playbook, "tab": "outcomes", "outcome": row, "edits": edits_from(row)}
-    return render(request, "evolution/outcome.html", context | reflection_of(row))
+    data, is_draft = reflection_on(row)
+    reflection = reflection_shown(data, is_draft=is_draft)
+    return render(request, "evolution/outcome.html", context | reflection)
 
 
 @login_required
@@ -141,9 +143,8 @@ def said(made: services.Report) -> str:
     return f"Recorded. {made.pending_outcomes} pending for the next evolution."
 
 
-def reflection_of(row: Outcome) -> dict[str, Any]:
-    """What the Reflector made of it: its texts under readable names, and its votes."""
-    data, is_draft = reflection_on(row)
+def reflection_shown(data: dict[str, Any], *, is_draft: bool) -> dict[str, Any]:
+    """What the Reflector made of an outcome: its texts under readable names, and its votes."""
     texts = [(label, data[name]) for name, label in REFLECTION.items() if data.get(name)]
     return {"reflection": texts, "tags": data.get("bullet_tags") or [], "is_draft": is_draft}
 

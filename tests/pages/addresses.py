@@ -4,7 +4,10 @@ from django.urls import reverse
 
 from tests.pages.world import World
 
-PUBLIC = ("/", "/login", "/login/reset", "/register", "/no-such-page")
+PUBLIC = (
+    *("/", "/login", "/login/reset", "/register", "/no-such-page"),
+    *("/docs/operations", "/docs/mcp"),
+)
 ADMIN_MODELS = (
     *("accounts/user", "accounts/apikey", "accounts/auditentry", "accounts/refreshtoken"),
     *("accounts/storedanswer", "accounts/ratecounter", "mfa/authenticator"),
@@ -17,7 +20,7 @@ ADMIN_MODELS = (
     *("evolution/reflection", "evolution/adaptationrun", "evolution/providerline"),
     *("evolution/workerbeat", "mcp_bridge/agentcontact"),
     *("oauth2_provider/application", "oauth2_provider/accesstoken"),
-    "oauth2_provider/refreshtoken",
+    *("oauth2_provider/refreshtoken", "evolution/agentsession", "evolution/sessionmessage"),
 )
 ADMIN = ("/admin/", "/admin/accounts/user/add/", *(f"/admin/{name}/" for name in ADMIN_MODELS))
 
@@ -37,8 +40,9 @@ def common_pages() -> list[str]:
         *("/starters", "/keys", "/usage", "/usage?period=week", "/usage?period=month"),
         *("/connect", "/connect?client=claude-ai"),
         *("/activity", "/activity?what=keys&who=me", "/activity?who=staff"),
+        *("/sessions", "/sessions?status=reported", "/sessions?status=open"),
         *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
-        *("/usage/budgets", "/usage/budgets/set"),
+        *("/usage/budgets", "/usage/budgets/set", "/billing", "/billing?paid=1"),
         *("/settings", "/settings/password", "/settings/sessions"),
         *("/settings/second-factor", "/settings/second-factor/passkeys", "/settings/confirm"),
     ]
@@ -52,6 +56,7 @@ def staff_pages(world: World) -> list[str]:
         "playbooks/playbook": world.playbook,
         "evolution/outcome": world.outcome,
         "evolution/evolutionjob": world.done,
+        "evolution/agentsession": world.session,
     }
     one, starter = (f"/admin/playbooks/playbook/{p.pk}" for p in (world.playbook, world.starter))
     return [
@@ -89,6 +94,10 @@ def own_pages(world: World) -> list[str]:
         f"{one}/outcomes?status=success&signal=self_report&version=1&client=-",
         f"{one}/outcomes/new",
         world.outcome.get_absolute_url(),
+        f"/sessions?playbook={world.playbook.pk}",
+        *(one.get_absolute_url() for one in (world.session, world.chat)),
+        f"{world.session.get_absolute_url()}/delete",
+        f"{one}/bullets/str-00001/sessions",
         f"{world.empty.get_absolute_url()}/outcomes",
         f"{world.empty.get_absolute_url()}/evolutions",
         *(job.get_absolute_url() for job in (world.done, world.queued, world.failed)),

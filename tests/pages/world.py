@@ -13,14 +13,22 @@ from accounts.scopes import Principal
 from billing.budgets import set_budget
 from billing.models import UsageRecord
 from evolution import services as evolution
-from evolution.models import EvolutionJob, Outcome, WorkerBeat
+from evolution.models import AgentSession, EvolutionJob, Outcome, WorkerBeat
+from evolution.sessions import NewMessage, ToolCall, add_messages, close_session
 from evolution.worker.claims import claim_job
 from evolution.worker.publication import publish
 from evolution.worker.thinking import think
 from playbooks import services as playbooks
 from playbooks.models import Playbook
 from playbooks.operations import Operation
-from tests.factories import make_app, make_held_text, make_key, make_outcome, make_playbook
+from tests.factories import (
+    make_app,
+    make_held_text,
+    make_key,
+    make_outcome,
+    make_playbook,
+    make_session,
+)
 
 HOSTILE = '<script>alert("trace")</script><img src=x onerror=alert(1)>'
 LONG = "unbroken" * 40
@@ -41,6 +49,8 @@ class World:
     done: EvolutionJob
     queued: EvolutionJob
     failed: EvolutionJob
+    session: AgentSession
+    chat: AgentSession
 
 
 def build_world(owner: User) -> World:
@@ -71,6 +81,8 @@ def build_world(owner: User) -> World:
         done=leave_out(EvolutionJob.objects.get(pk=done.pk), outcome),
         queued=make_waiting_job(busy, owner),
         failed=make_failed_job(broken, owner),
+        session=make_conversation(playbook, owner, outcome),
+        chat=make_session(owner, None, ("user", f"{HOSTILE} {LONG}")),
     )
 
 
@@ -92,6 +104,26 @@ def make_evolution(playbook: Playbook, owner: User) -> tuple[Outcome, EvolutionJ
     assert claim is not None
     publish(claim, think(claim))
     return Outcome.objects.get(pk=outcome.pk), done
+
+
+def make_conversation(playbook: Playbook, owner: User, outcome: Outcome) -> AgentSession:
+    """What was said before the outcome, by every role; one side of a pair."""
+    pair = uuid.uuid4()
+    make_session(owner, playbook, ("user", "The same"), ace_enabled=False, pair_id=pair)
+    session = make_session(owner, playbook, version=1, pair_id=pair, model="gpt-4o-mini")
+    call = ToolCall("call_1", "run_tests", '{"only": "failed"}')
+    said = [
+        NewMessage("system", f"Use the playbook.\n{LONG}" * 9),
+        NewMessage("user", f"Make the build green {HOSTILE}"),
+        NewMessage("assistant", "", tool_calls=[call]),
+        NewMessage("tool", f"3 failed {HOSTILE}\n{LONG}", tool_name="run_tests"),
+        NewMessage("assistant", f"By [str-00001] it is green. {LONG}", tokens=1234),
+    ]
+    add_messages(session=session, messages=said)
+    close_session(session=session, by=Principal.of(owner))
+    # As if it had been closed with that report.
+    AgentSession.objects.filter(pk=session.pk).update(outcome=outcome)
+    return session
 
 
 def edit(playbook: Playbook, by: Principal) -> None:
