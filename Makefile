@@ -3,7 +3,7 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run test nightly looks conformance fuzz page-speed lighthouse screenshots clients lint types lock fmt base dev
+.PHONY: run test nightly metering looks conformance fuzz page-speed lighthouse screenshots clients lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
@@ -18,6 +18,9 @@ nightly: dev ## The random walks over deltas and versions, 200,000 steps: some 1
 fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies: some 15 minutes.
 	@ACE_FUZZ_CASES=20000 ACE_FUZZ_BODIES=30000 $(BIN)/pytest -q -n0 -rP --show-capture=stdout \
 		-p no:logging tests/doors/test_fuzz.py
+
+metering: dev ## 200 evolutions before a failing model: ledger, model and plan agree. Some minutes.
+	@ACE_METERED_JOBS=200 $(BIN)/pytest -q -n0 tests/billing/test_metered_jobs.py
 
 clients: dev ## Real agent programs from npm, whole sessions against a mock model: some 2 minutes.
 	@exec $(BIN)/python -m tests.clients

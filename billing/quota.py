@@ -43,7 +43,7 @@ class QuotaReached(Exception):
         left = "what is left is held for work under way" if is_busy else LEFT[resource]
         super().__init__(
             f"The {plan.name} plan includes {limit:,} {resource} a month, and {left}. "
-            f"This goes on by itself on {self.until:%-d %B %Y, %H:%M} UTC, "
+            f"What waits goes on by itself on {self.until:%-d %B %Y, %H:%M} UTC, "
             f"or as soon as you change to a larger plan{OTHERWISE[resource]}."
         )
         self.entitlement, self.resource, self.limit = entitlement, resource, limit
