@@ -59,7 +59,7 @@ def subscribe(*, user: User, plan: str, site: str, by: Principal | None = None) 
         price=price,
         trial_days=0 if had_a_subscription(known) else chosen.trial_days,
         success_url=f"{site}/billing?paid=1",
-        cancel_url=f"{site}/billing",
+        cancel_url=f"{site}/billing?paid=no",
     )
     record(action="subscribe", by=by or user, subject=account, owner=user, plan=chosen.slug)
     return url

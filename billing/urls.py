@@ -3,7 +3,7 @@
 from django.urls import URLPattern, path
 
 from billing import api as rest
-from billing import budget_api, budget_views, views
+from billing import budget_api, budget_views, plan_views, views
 from billing import payment_api as payment
 
 pages: list[URLPattern] = [
@@ -11,6 +11,10 @@ pages: list[URLPattern] = [
     path("usage.csv", views.usage_csv, name="usage_csv"),
     path("usage/budgets", budget_views.budgets, name="budgets"),
     path("usage/budgets/set", budget_views.set_one, name="set_budget"),
+    path("billing", plan_views.plan, name="plan"),
+    path("billing/confirmation", plan_views.confirmation, name="confirmation"),
+    path("billing/subscribe", plan_views.subscribe, name="subscribe"),
+    path("billing/portal", plan_views.portal, name="portal"),
 ]
 api: list[URLPattern] = [
     path("billing/usage", rest.UsageDoor.as_view(), name="usage"),

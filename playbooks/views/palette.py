@@ -20,6 +20,7 @@ PAGES = (
     ("Starters", "playbooks:starters"),
     ("Connect an agent", "mcp_bridge:connect"),
     ("Usage", "billing:usage"),
+    ("Budgets", "billing:budgets"),
     ("API keys", "accounts:keys"),
     ("Settings", "accounts:settings"),
     ("Activity", "accounts:activity"),
