@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +76,8 @@ def mcp_requests(where: dict[str, Any]) -> dict[str, bytes]:
 def bare_requests(where: dict[str, Any]) -> dict[str, bytes]:
     host = f"Host: 127.0.0.1:{where['port']}\r\n\r\n"
     paths = {"read": "/bare", "write": "/bare-insert"}
-    return {kind: f"GET {path} HTTP/1.1\r\n{host}".encode() for kind, path in paths.items()}
+    pk = where["playbook_id"]
+    return {kind: f"GET {path}?pk={pk} HTTP/1.1\r\n{host}".encode() for kind, path in paths.items()}
 
 
 async def one_client(
@@ -124,7 +125,9 @@ async def load(
 
 
 @contextmanager
-def server(processes: int, database_url: str, profile: str = "") -> Iterator[dict[str, Any]]:
+def server(
+    processes: int, database_url: str, profile: str = "", lists: Sequence[int] = ()
+) -> Iterator[dict[str, Any]]:
     """A fresh platform with limits out of the way; where to call it."""
     with tempfile.TemporaryDirectory(prefix="ace-load-") as folder:
         keep = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -133,7 +136,8 @@ def server(processes: int, database_url: str, profile: str = "") -> Iterator[dic
             "RATE_OUTCOMES": "100000000/h", "EVOLUTION_OUTCOME_THRESHOLD": "100000000",
             "LOG_LEVEL": "error", "EVOLUTION_TIME_THRESHOLD_HOURS": "100000",
         }  # fmt: skip
-        command = [sys.executable, "-m", "benchmarks.mcp_server", str(processes), profile]
+        given = json.dumps({"processes": processes, "lists": list(lists), "profile": profile})
+        command = [sys.executable, "-m", "benchmarks.server", given]
         child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
         with child.stdout:

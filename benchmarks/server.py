@@ -1,13 +1,13 @@
-"""The server side of benchmarks.mcp_load: the agents' door, and the bare query beside it.
+"""The server side of the benchmarks: the platform, and the bare queries beside it.
 
-Run by that command, not by hand. Prints one line of JSON about where to call, serves until SIGTERM.
+Run by those commands, not by hand. Prints one line of JSON about where to call, serves until
+SIGTERM.
 """
 
 import cProfile
 import json
 import os
 import pstats
-import secrets
 import signal
 import socket
 import sys
@@ -15,75 +15,39 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qs
 
 import django
 import uvicorn
-from django.core.management import call_command
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-BULLETS = 130  # about 20 KB
-
-
-def prepare() -> dict[str, str]:
-    """Tables, a person, a playbook of 20 KB and a key."""
-    from accounts.models import User  # noqa: PLC0415 - needs the settings
-    from accounts.scopes import KEY_SCOPES, Principal  # noqa: PLC0415 - likewise
-    from accounts.services import create_api_key  # noqa: PLC0415 - likewise
-    from playbooks.services import import_playbook  # noqa: PLC0415 - likewise
-
-    call_command("migrate", verbosity=0)
-    # The temporary PostgreSQL serves several runs, each with a person of its own.
-    email = f"load-{secrets.token_hex(4)}@example.org"
-    user = User.objects.create_user(email, secrets.token_urlsafe(24))
-    lines = [
-        f"[str-{n:05}] helpful=0 harmful=0 :: {'Read the failing test before the code. ' * 4}{n}"
-        for n in range(1, BULLETS + 1)
-    ]
-    text = "\n".join(["## STRATEGIES & INSIGHTS", *lines])
-    playbook = import_playbook(by=Principal.of(user), name="Load", text=text)
-    token = create_api_key(user=user, name="load", scopes=KEY_SCOPES)[1]
-    return {"token": token, "playbook_id": str(playbook.pk)}
-
 
 class Bare:
-    """`/bare` reads the same row, `/bare-insert` writes one like a report's: nothing else."""
+    """`/bare…`: the query that an operation cannot do without, on the same threads; no more."""
 
-    def __init__(self, app: ASGIApp, playbook_id: str, begin: Callable[[], None]) -> None:
-        self.app, self.playbook_id, self.begin = app, playbook_id, begin
+    def __init__(self, app: ASGIApp, begin: Callable[[], None]) -> None:
+        from benchmarks import rows  # noqa: PLC0415 - needs the settings
+        from mcp_bridge.db import threads  # noqa: PLC0415 - likewise
+
+        self.app, self.begin, self.run = app, begin, threads.run
+        self.works = {
+            "/bare": rows.read_bare,
+            "/bare-insert": rows.insert_bare,
+            "/bare-list": rows.list_bare,
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = {"/bare": self._read, "/bare-insert": self._insert}.get(scope.get("path", ""))
-        if scope.get("path") == "/profile":
+        path = scope.get("path", "")
+        if path == "/profile":
             self.begin()
             await PlainTextResponse("begun")(scope, receive, send)
-            return
-        if work is None:
+        elif path in self.works:
+            pk = parse_qs(scope["query_string"].decode())["pk"][0]
+            text = await self.run(lambda: self.works[path](pk))
+            await PlainTextResponse(text)(scope, receive, send)
+        else:
             await self.app(scope, receive, send)
-            return
-        from mcp_bridge.db import threads  # noqa: PLC0415 - needs the settings
-
-        await PlainTextResponse(await threads.run(work))(scope, receive, send)
-
-    def _read(self) -> str:
-        from playbooks.models import Playbook  # noqa: PLC0415 - needs the settings
-
-        found = Playbook.objects.select_related("current_version").get(pk=self.playbook_id)
-        assert found.current_version is not None
-        return found.current_version.text
-
-    def _insert(self) -> str:
-        from evolution.models import Outcome  # noqa: PLC0415 - needs the settings
-        from playbooks.models import Version  # noqa: PLC0415 - likewise
-
-        version = Version.objects.only("pk").get(playbook_id=self.playbook_id, number=1)
-        row = Outcome.objects.create(
-            playbook_id=self.playbook_id,
-            version=version,
-            task_description="Make the build green",
-            status="success",
-        )
-        return str(row.pk)
 
 
 class Profiled:
@@ -120,11 +84,11 @@ class Profiled:
         pstats.Stats(first, *others).dump_stats(self.path)
 
 
-def serve(listener: socket.socket, playbook_id: str, profile: str) -> None:
-    from config.asgi import build_mcp_application  # noqa: PLC0415 - needs the settings
+def serve(listener: socket.socket, profile: str) -> None:
+    from config.asgi import build_application  # noqa: PLC0415 - needs the settings
 
     profiled = Profiled(profile)
-    app: Any = Bare(build_mcp_application(), playbook_id, profiled.begin)
+    app: Any = Bare(build_application(), profiled.begin)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5
     )
@@ -142,23 +106,29 @@ def stop(children: list[int]) -> None:
         os.kill(child, signal.SIGTERM)
 
 
-def main(processes: int, profile: str) -> None:
+def main(processes: int, lists: list[int], profile: str) -> None:
+    """Serve with so many processes; `lists` are the outcomes of further playbooks."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    where = prepare()
     from django.db import connections  # noqa: PLC0415 - needs the settings
 
     import config.asgi  # noqa: F401, PLC0415 - once, before the fork
+    from benchmarks import rows  # noqa: PLC0415 - likewise
+
+    where = rows.prepare(lists)
+    rows.offer_empty_tool()
 
     connections.close_all()
     for one in connections.all():
         getattr(one, "close_pool", lambda: None)()
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+    # asyncio sets it only on sockets that say their protocol; without it every answer waits 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     children = []
     for _ in range(processes):
         child = os.fork()
         if child == 0:
-            serve(listener, where["playbook_id"], profile)
+            serve(listener, profile)
             os._exit(0)
         children.append(child)
     signal.signal(signal.SIGTERM, lambda *_: stop(children))
@@ -168,4 +138,5 @@ def main(processes: int, profile: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), (sys.argv[2:] or [""])[0])
+    given = json.loads(sys.argv[1])
+    main(given["processes"], given.get("lists", []), given.get("profile", ""))

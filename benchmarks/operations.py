@@ -1,0 +1,101 @@
+"""What is asked of the server, as bytes, and how long each answer takes."""
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.mcp_load import percentile, read_answer, tool_request
+
+ROUNDS = 3
+
+
+@dataclass
+class Timings:
+    """Seconds of the calls that succeeded; `span` is how long was asked, all rounds together."""
+
+    seconds: list[float] = field(default_factory=list)
+    errors: int = 0
+    span: float = 0.0
+
+    def figures(self) -> dict[str, float]:
+        """Calls a second, and milliseconds of the middle one, of the 95th and 99th in 100."""
+        shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+        found = {name: round(percentile(self.seconds, share), 2) for name, share in shares.items()}
+        a_second = round(len(self.seconds) / self.span, 1) if self.span else 0.0
+        return found | {"calls_per_s": a_second, "calls": len(self.seconds), "errors": self.errors}
+
+
+def http(where: dict[str, Any], path: str, *, body: Any = None, cookie: bool = False) -> bytes:
+    """A GET, or a POST of `body`, with the key or the session of the prepared person."""
+    who = f"Cookie: {where['cookie']}" if cookie else f"Authorization: Bearer {where['token']}"
+    sent = b"" if body is None else json.dumps(body).encode()
+    head = (
+        f"{'GET' if body is None else 'POST'} {path} HTTP/1.1\r\n"
+        f"Host: 127.0.0.1:{where['port']}\r\n{who}\r\nContent-Type: application/json\r\n"
+        f"Accept: */*\r\nContent-Length: {len(sent)}\r\n\r\n"
+    )
+    return head.encode() + sent
+
+
+def door_requests(where: dict[str, Any]) -> dict[str, bytes]:
+    """Reading and reporting through each door, the empty tool, and the bare queries."""
+    pk = where["playbook_id"]
+    report = {"task_description": "Make the build green", "outcome": "success"}
+    rest = {"task_description": "Make the build green", "status": "success"}
+    return {
+        "bare query": http(where, f"/bare?pk={pk}"),
+        "bare INSERT": http(where, f"/bare-insert?pk={pk}"),
+        "MCP, empty tool": tool_request(where, "empty", {}),
+        "MCP get_playbook": tool_request(where, "get_playbook", {"playbook_id": pk}),
+        "MCP report_outcome": tool_request(where, "report_outcome", {"playbook_id": pk} | report),
+        "REST get_playbook": http(where, f"/api/v1/playbooks/{pk}"),
+        "REST report_outcome": http(where, f"/api/v1/playbooks/{pk}/outcomes", body=rest),
+    }
+
+
+def list_requests(where: dict[str, Any]) -> dict[str, bytes]:
+    """A playbook's outcomes as page, over REST, and as the bare query, at each size."""
+    found = {}
+    for count, pk in where["lists"].items():
+        name = f"{int(count):,} outcomes"
+        found[f"bare list, {name}"] = http(where, f"/bare-list?pk={pk}")
+        found[f"REST list, {name}"] = http(where, f"/api/v1/playbooks/{pk}/outcomes?page_size=50")
+        found[f"page, {name}"] = http(where, f"/playbooks/{pk}/outcomes", cookie=True)
+    return found
+
+
+async def one_client(where: dict[str, Any], request: bytes, until: float, taken: Timings) -> None:
+    """One agent on one connection, call after call."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", where["port"])
+    while time.monotonic() < until:
+        began = time.perf_counter()
+        writer.write(request)
+        status, body = await read_answer(reader)
+        if status in {200, 201} and b'"isError":true' not in body:
+            taken.seconds.append(time.perf_counter() - began)
+        else:
+            taken.errors += 1
+    writer.close()
+
+
+async def ask(where: dict[str, Any], request: bytes, clients: int, seconds: float) -> Timings:
+    taken, until = Timings(span=seconds), time.monotonic() + seconds
+    await asyncio.gather(*(one_client(where, request, until, taken) for _ in range(clients)))
+    return taken
+
+
+def measure(
+    where: dict[str, Any], requests: dict[str, bytes], clients: int, seconds: float
+) -> dict[str, dict[str, float]]:
+    """Each request in turn, in ROUNDS rounds, so that a slow minute is everybody's."""
+    found = {name: Timings() for name in requests}
+    for _ in range(ROUNDS):
+        for name, request in requests.items():
+            part = asyncio.run(ask(where, request, clients, seconds / ROUNDS))
+            whole = found[name]
+            whole.seconds += part.seconds
+            whole.errors += part.errors
+            whole.span += part.span
+    return {name: taken.figures() for name, taken in found.items()}
