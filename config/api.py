@@ -129,6 +129,18 @@ class CursorPages(CursorPagination):
     def get_ordering(self, request: Request, queryset: QuerySet[Any], view: Any) -> tuple[str, ...]:
         return tuple(view.ordering)
 
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """For the OpenAPI document: all three are always there."""
+        page = {"type": "string", "format": "uri", "nullable": True}
+        more = {"description": "The address of the next page; null: this is the last one."}
+        less = {"description": "The address of the page before; null: this is the first one."}
+        properties = {
+            "next": page | more,
+            "previous": page | less,
+            "results": schema,
+        }
+        return {"type": "object", "required": list(properties), "properties": properties}
+
     def decode_cursor(self, request: Request) -> Cursor | None:
         """The cursor in the query string, or None. Raises Invalid for one that we never gave."""
         try:

@@ -1,5 +1,6 @@
 """The OpenAPI document's own rules: every route names its refusals and its Idempotency-Key."""
 
+import re
 from typing import Any, Literal
 
 from drf_spectacular.openapi import AutoSchema
@@ -20,6 +21,7 @@ REFUSALS = {
     "503": "The database is busy; `Retry-After` says for how many seconds.",
 }
 ALWAYS = ("400", "406", "503")
+OWN_BODY = re.compile(r"(In|Put|Patch)Request$")
 WITH_BODY = ("413", "415", "429")
 
 
@@ -47,6 +49,13 @@ class AceSchema(AutoSchema):
     def get_tags(self) -> list[str]:
         """The first word after /api/v1."""
         return [self.path.removeprefix("/api/v1/").split("/")[0]]
+
+    def _get_serializer_name(
+        self, serializer: Any, direction: Any, bypass_extensions: bool = False
+    ) -> str:
+        """Bodies have shapes of their own, such as OutcomeIn: no `Request` behind those."""
+        name = super()._get_serializer_name(serializer, direction, bypass_extensions)
+        return OWN_BODY.sub(r"\1", name)
 
     def _handler(self) -> Any:
         return getattr(self.view, self.method.lower(), None)

@@ -3,7 +3,6 @@
 from typing import ClassVar
 from uuid import UUID
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -49,11 +48,11 @@ class MetricsDoor(Door):
 
     scopes: ClassVar = {"GET": Scope.READ}
 
-    @extend_schema(operation_id="read_metrics", responses=OpenApiTypes.OBJECT)
+    @extend_schema(operation_id="read_metrics", responses=s.MetricsShape)
     def get(self, request: Request, pk: UUID) -> Response:
         """Outcomes by status, success rate (0 to 1), votes, evolutions."""
         playbook = Playbook.objects.for_user(self.who).select_related("current_version").fetch(pk)
-        return Response(services.playbook_metrics(playbook=playbook))
+        return Response(s.MetricsShape(services.playbook_metrics(playbook=playbook)).data)
 
 
 class EvolutionsDoor(Door):

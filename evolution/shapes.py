@@ -7,6 +7,7 @@ from rest_framework import serializers
 from evolution.models import EvolutionJob, Outcome
 
 Text = serializers.CharField
+MAYBE: Any = {"default": None, "allow_null": True, "read_only": True}
 LONG: Any = {"allow_blank": True, "trim_whitespace": False, "default": ""}
 
 
@@ -65,6 +66,55 @@ class TriggeredShape(serializers.Serializer[Any]):
     is_new = serializers.BooleanField(help_text="false: one was active already.")
 
 
+class OutcomeFigures(serializers.Serializer[Any]):
+    """What agents reported; a training's own attempts are left out."""
+
+    total = serializers.IntegerField()
+    pending = serializers.IntegerField(help_text="Waiting for the next evolution.")
+    set_aside = serializers.IntegerField(help_text="No evolution will take them.")
+    success = serializers.IntegerField()
+    failure = serializers.IntegerField()
+    partial = serializers.IntegerField()  # type: ignore[assignment]  # DRF takes it out of the class
+    success_rate = serializers.FloatField(allow_null=True, help_text="0 to 1; null: no outcome.")
+
+
+class BulletFigures(serializers.Serializer[Any]):
+    active = serializers.IntegerField()
+    helpful = serializers.IntegerField()
+    harmful = serializers.IntegerField()
+
+
+class EvolutionFigures(serializers.Serializer[Any]):
+    total = serializers.IntegerField()
+    last_completed_at = serializers.DateTimeField(allow_null=True)
+    queued = serializers.IntegerField()
+    running = serializers.IntegerField()
+    completed = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    cancelled = serializers.IntegerField()
+
+
+class MetricsShape(serializers.Serializer[Any]):
+    """A playbook's figures."""
+
+    outcomes = OutcomeFigures()
+    bullets = BulletFigures()
+    evolutions = EvolutionFigures()
+    version = serializers.IntegerField(allow_null=True)
+    token_count = serializers.IntegerField(help_text="Estimate, for the agent view.")
+
+
+class TotalsShape(serializers.Serializer[Any]):
+    """Of all calls of models made for it, failed ones included; 0 until it has ended."""
+
+    calls = serializers.IntegerField(default=0, read_only=True)
+    prompt_tokens = serializers.IntegerField(default=0, read_only=True)
+    completion_tokens = serializers.IntegerField(default=0, read_only=True)
+    cached_tokens = serializers.IntegerField(default=0, read_only=True)
+    total_tokens = serializers.IntegerField(default=0, read_only=True)
+    cost_usd = Text(**MAYBE, help_text="A decimal; null: no price is known.")
+
+
 class JobShape(serializers.Serializer[Any]):
     job_id = serializers.UUIDField(source="pk")
     playbook_id = serializers.UUIDField()
@@ -73,14 +123,12 @@ class JobShape(serializers.Serializer[Any]):
     phase = serializers.ChoiceField(choices=EvolutionJob.Phase.choices)
     attempt = serializers.IntegerField(help_text="Attempts that failed so far; 5 end it.")
     outcomes_processed = serializers.IntegerField()
-    from_version = serializers.IntegerField(
-        source="from_version.number", default=None, allow_null=True
-    )
+    from_version = serializers.IntegerField(source="from_version.number", **MAYBE)
     to_version = serializers.IntegerField(
-        source="to_version.number", default=None, allow_null=True, help_text="null: no change yet."
+        source="to_version.number", **MAYBE, help_text="null: no change yet."
     )
     engine = Text()
-    token_totals = serializers.DictField()
+    token_totals = TotalsShape()
     error_code = Text()
     error_message = serializers.SerializerMethodField(help_text="Why it failed or waits, or null.")
     next_attempt_at = serializers.DateTimeField(

@@ -39,7 +39,9 @@ class RollbackSourceIn(serializers.Serializer[Any]):
 class WithdrawalShape(serializers.Serializer[Any]):
     """Bullet ids; `kept` were taught by others as well."""
 
-    version = serializers.IntegerField(source="version.number", default=None, allow_null=True)
+    version = serializers.IntegerField(
+        source="version.number", default=None, allow_null=True, read_only=True
+    )
     retired = serializers.ListField(child=serializers.CharField())
     changed = serializers.ListField(child=serializers.CharField())
     kept = serializers.ListField(child=serializers.CharField())

@@ -12,6 +12,7 @@ from playbooks.upkeep import MAX_OUTCOME_THRESHOLD, MAX_TIME_THRESHOLD_HOURS, MA
 
 TOP = 2_147_483_647
 Text = serializers.CharField
+MAYBE: Any = {"default": None, "allow_null": True, "read_only": True}
 
 
 class NamedIn(serializers.Serializer[Any]):
@@ -89,7 +90,7 @@ class FaceShape(serializers.Serializer[Any]):
     token_budget = serializers.IntegerField()
     outcome_threshold = serializers.IntegerField(allow_null=True)
     time_threshold_hours = serializers.IntegerField(allow_null=True)
-    review_policy = Text()
+    review_policy = serializers.ChoiceField(choices=ReviewPolicy.choices)
     cloned_from = serializers.UUIDField(source="cloned_from_id", allow_null=True)
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -130,15 +131,13 @@ class ExportShape(serializers.Serializer[Any]):
 
 class VersionShape(serializers.Serializer[Any]):
     version = serializers.IntegerField(source="number")
-    parent = serializers.IntegerField(  # type: ignore[assignment]  # DRF takes it out of the class
-        source="parent.number", default=None, allow_null=True
-    )
+    parent = serializers.IntegerField(source="parent.number", **MAYBE)  # type: ignore[assignment]  # DRF takes it out of the class
     reason = serializers.ChoiceField(choices=Version.Reason.choices)
     bullet_count = serializers.IntegerField()
     token_count = serializers.IntegerField(help_text="Estimate, for the agent view.")
     text_hash = Text(help_text="SHA-256 of the agent view.")
     job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that made it.")
-    diff_summary = serializers.DictField(help_text="Counts: added, updated, removed, …")
+    diff_summary = serializers.DictField(child=serializers.IntegerField(), help_text="Counts.")
     created_at = serializers.DateTimeField()
 
 
@@ -209,7 +208,7 @@ class BulletShape(serializers.Serializer[Any]):
     section = Text(source="section.key")
     content = Text()
     status = serializers.ChoiceField(choices=Bullet.Status.choices)
-    merged_into = Text(source="merged_into.public_id", default=None, allow_null=True)
+    merged_into = Text(source="merged_into.public_id", **MAYBE)
     pinned = serializers.BooleanField()
     helpful = serializers.IntegerField()
     harmful = serializers.IntegerField()
@@ -291,7 +290,7 @@ class DeltasIn(serializers.Serializer[Any]):
 
 class PublicationShape(serializers.Serializer[Any]):
     version = serializers.IntegerField(
-        source="version.number", default=None, allow_null=True, help_text="null: nothing changed."
+        source="version.number", **MAYBE, help_text="null: nothing changed."
     )
     results = DeltaShape(
         source="deltas",

@@ -74,7 +74,7 @@ class Door(BaseHTTPRequestHandler):
         headers = {key.lower(): value for key, value in self.headers.items()}
         is_chat = "messages" in body
         role = role_of(body["messages"]) if is_chat else "embedder"
-        call = Call("chat" if body.get("stream") else role, body, headers)
+        call = Call("chat" if body.get("stream") else role, body, headers, raw)
         fault, said = self.llm.take(call)
         self.llm.wait(call.role)
         if not is_chat and (fault is None or fault.kind in {"wrong_schema", "no_usage"}):

@@ -24,7 +24,7 @@ BIN = Path(sys.executable).parent
 # look of things on SQLite; the generated matrices of who may reach what on PostgreSQL, which minds
 # more (types, NULs, ended transactions). Without a PostgreSQL everything runs on SQLite.
 ON_SQLITE = (
-    *("engine", "clients", "adaptation", "observability", "config"),
+    *("engine", "clients", "adaptation", "observability", "config", "examples"),
     *("journeys/test_poisoned_outcomes.py", "evolution/test_refining.py"),
     *("evolution/test_token_economics.py", "mcp_bridge/test_stdio.py"),
     *("mcp_bridge/test_protocol.py", "mcp_bridge/test_tools.py", "mcp_bridge/test_lists.py"),
@@ -34,7 +34,7 @@ ON_SQLITE = (
 ON_POSTGRES = (
     *("doors/test_rest_tenancy.py", "doors/test_rest_auth.py", "doors/test_rest_scopes.py"),
     *("doors/test_rest_bad_input.py", "doors/test_fuzz.py", "doors/test_planted_leaks.py"),
-    *("doors/test_parity.py", "oauth", "mcp_bridge/test_tenancy.py"),
+    *("doors/test_parity.py", "oauth", "playground", "mcp_bridge/test_tenancy.py"),
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LINT = {

@@ -1,0 +1,95 @@
+"""The whole loop with a client that was generated from /api/schema; README.md says how.
+
+Needs httpx, attrs and python-dateutil, as the generated client does.
+"""
+
+import os
+import sys
+from threading import Event
+from typing import TypeVar
+
+from ace_client import AuthenticatedClient, Client
+from ace_client.api.auth import create_api_key, log_in
+from ace_client.api.evolutions import read_evolution
+from ace_client.api.playbooks import (
+    clone_playbook,
+    diff_versions,
+    get_playbook,
+    list_playbooks,
+    list_versions,
+    report_outcome,
+    trigger_evolution,
+)
+from ace_client.models import (
+    ApiKeyIn,
+    CloneIn,
+    ErrorShape,
+    EvolutionStatus,
+    JobShape,
+    KeyScope,
+    LogInIn,
+    OutcomeIn,
+    OutcomeSignal,
+    OutcomeStatus,
+)
+
+T = TypeVar("T")
+URL = os.environ.get("ACE_URL", "http://127.0.0.1:8000")
+ACTIVE = {EvolutionStatus.QUEUED, EvolutionStatus.RUNNING}
+
+
+def good(answer: T | ErrorShape | None) -> T:
+    """The answer, unless it is a refusal: that is said, and ends the program."""
+    if isinstance(answer, ErrorShape):
+        sys.exit(f"refused: {answer.error.message}")
+    if answer is None:
+        sys.exit("an answer that the OpenAPI document does not name")
+    return answer
+
+
+def made_key() -> str:
+    """Log in, and make a key for the rest of the program."""
+    with Client(base_url=URL) as public:
+        login = LogInIn(email=os.environ["ACE_EMAIL"], password=os.environ["ACE_PASSWORD"])
+        tokens = good(log_in.sync(client=public, body=login))
+    with AuthenticatedClient(base_url=URL, token=tokens.access) as person:
+        wanted = ApiKeyIn(name="generated client", scopes=list(KeyScope))
+        made: str = good(create_api_key.sync(client=person, body=wanted)).key
+        return made
+
+
+def ended(job: JobShape, client: AuthenticatedClient) -> JobShape:
+    """The evolution once it is neither queued nor running."""
+    while job.status in ACTIVE:
+        Event().wait(0.5)
+        job = good(read_evolution.sync(job.job_id, client=client))
+    return job
+
+
+def main() -> None:
+    with AuthenticatedClient(base_url=URL, token=made_key()) as ace:
+        starter = good(list_playbooks.sync(client=ace, include_starters=True)).results[0]
+        mine = good(clone_playbook.sync(starter.id, client=ace, body=CloneIn(name="Mine"))).id
+        advice = good(get_playbook.sync(mine, client=ace))
+        for number in range(2):
+            outcome = OutcomeIn(
+                task_description="Fix the flaky test",
+                outcome=OutcomeStatus.FAILURE,
+                notes="Lesson: freeze the clock in every test that compares dates.",
+                serving_id=advice.serving_id,
+                signal=OutcomeSignal.TEST,
+            )
+            key = f"flaky-test-{mine}-{number}"
+            told = good(report_outcome.sync(mine, client=ace, body=outcome, idempotency_key=key))
+            print(f"{told.pending_outcomes} waiting")
+        started = good(trigger_evolution.sync(mine, client=ace))
+        job = ended(good(read_evolution.sync(started.job_id, client=ace)), ace)
+        print(f"evolution {job.status}: version {job.from_version} to {job.to_version}")
+        versions = good(list_versions.sync(mine, client=ace, page_size=10)).results
+        print(*(f"version {row.version}: {row.reason}" for row in versions), sep="\n")
+        diff = good(diff_versions.sync(mine, versions[0].version, client=ace))
+        print(*(f"+ [{line.id}] {line.content}" for line in diff.added), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

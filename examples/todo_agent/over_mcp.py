@@ -1,0 +1,61 @@
+"""The platform over MCP: every call is a connection of its own, so no session has to be kept."""
+
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult
+
+from todo_agent.ace import AceError, Evolution, Reading, Report, Triggered
+
+
+class McpDoor:
+    def __init__(self, url: str, key: str) -> None:
+        self._url, self._headers = f"{url}/mcp", {"Authorization": f"Bearer {key}"}
+
+    def close(self) -> None:
+        """Nothing stays open between calls."""
+
+    def create_playbook(self, name: str) -> str:
+        return str(self._call("create_playbook", name=name)["id"])
+
+    def read(self, playbook_id: str, max_tokens: int | None) -> Reading:
+        said = self._call("get_playbook", playbook_id=playbook_id, max_tokens=max_tokens)
+        return Reading(said["id"], said["version"], said["serving_id"], said["content"])
+
+    def report(self, playbook_id: str, report: Report) -> str:
+        said = self._call("report_outcome", playbook_id=playbook_id, **asdict(report))
+        return str(said["outcome_id"])
+
+    def trigger_evolution(self, playbook_id: str) -> Triggered:
+        said = self._call("trigger_evolution", playbook_id=playbook_id)
+        return Triggered(said["job_id"], said["is_new"])
+
+    def evolution(self, job_id: str) -> Evolution:
+        said = self._call("get_evolution_status", job_id=job_id)
+        return Evolution(said["status"], said["outcomes_processed"], said["error_message"])
+
+    def _call(self, tool: str, **arguments: Any) -> Any:
+        try:
+            answer = asyncio.run(self._ask(tool, arguments))
+        except* (httpx2.HTTPError, OSError) as group:
+            raise AceError(f"The platform could not be reached: {_first(group)}") from None
+        if answer.is_error:
+            said = " ".join(getattr(part, "text", "") for part in answer.content)
+            raise AceError(f"The platform refused: {said}")
+        return answer.structured_content
+
+    async def _ask(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        async with (
+            httpx2.AsyncClient(headers=self._headers, timeout=30) as http,
+            Client(streamable_http_client(self._url, http_client=http)) as client,
+        ):
+            return await client.call_tool(tool, arguments)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
