@@ -14,17 +14,26 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 from tests.postgres import NoPostgres, temporary_cluster
 
 BIN = Path(sys.executable).parent
-# What no database can change runs once, where it is cheaper: the engine, programs of their own, the
-# look of things on SQLite; the generated matrices of who may reach what on PostgreSQL, which minds
-# more (types, NULs, ended transactions). Without a PostgreSQL everything runs on SQLite.
+# What no database can change runs once, where it is cheaper: the engine, the pure rules, programs
+# of their own, the look of things on SQLite; the generated matrices of who may reach what, and
+# pages without a browser (with one they are walked on SQLite) on PostgreSQL, which minds more
+# (types, NULs, ended transactions). Without a PostgreSQL everything runs on SQLite.
 ON_SQLITE = (
-    *("engine", "clients", "adaptation", "observability", "config", "examples"),
+    *("engine", "clients", "adaptation", "observability", "config", "examples", "browser"),
+    *("playbooks/test_budget.py", "playbooks/test_deltas.py", "playbooks/test_diff.py"),
+    *("playbooks/test_document.py", "playbooks/test_excerpt.py", "playbooks/test_formats.py"),
+    *("playbooks/test_hazards.py", "playbooks/test_similarity.py"),
+    *("playbooks/test_state_machine.py", "playbooks/test_votes_and_merges.py"),
+    *("accounts/test_keys.py", "billing/test_pricing.py", "evolution/test_threshold.py"),
+    "journeys/test_main_job.py::test_twenty_reports_become_a_better_playbook[rules]",
     *("journeys/test_poisoned_outcomes.py", "evolution/test_refining.py"),
     *("evolution/test_token_economics.py", "mcp_bridge/test_stdio.py"),
     *("mcp_bridge/test_protocol.py", "mcp_bridge/test_tools.py", "mcp_bridge/test_lists.py"),
@@ -35,6 +44,8 @@ ON_POSTGRES = (
     *("doors/test_rest_tenancy.py", "doors/test_rest_auth.py", "doors/test_rest_scopes.py"),
     *("doors/test_rest_bad_input.py", "doors/test_fuzz.py", "doors/test_planted_leaks.py"),
     *("doors/test_parity.py", "oauth", "playground", "mcp_bridge/test_tenancy.py"),
+    *("pages", "admin", "faults/test_killed_cluster.py"),
+    "journeys/test_main_job.py::test_twenty_reports_become_a_better_playbook[openai]",
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LINT = {
@@ -46,6 +57,45 @@ LINT = {
 TYPES = {"types": ["mypy", "."]}
 
 
+@dataclass
+class Begun:
+    """A step that runs beside others; `seconds` is set when it has ended."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    printed: IO[bytes]
+    began: float
+    seconds: float = 0
+
+    @classmethod
+    def of(cls, name: str, command: list[str]) -> "Begun":
+        program, *arguments = command
+        printed = tempfile.TemporaryFile()  # noqa: SIM115 - `stop` closes it
+        process = subprocess.Popen(
+            [str(BIN / program), *arguments],
+            env=os.environ | {"ACE_LOCAL": "true"},
+            stdout=printed,
+            stderr=printed,
+        )
+        return cls(name, process, printed, time.monotonic())
+
+    def wait(self) -> int:
+        """Its exit code, when it ended; what it printed is printed by then."""
+        code = self.process.wait()
+        self.seconds = time.monotonic() - self.began
+        self.printed.seek(0)
+        print(f"== {self.name}", flush=True)
+        print(self.printed.read().decode(errors="replace"), end="", flush=True)
+        return code
+
+    def stop(self) -> None:
+        """It has ended, if need be before its time."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
+        self.printed.close()
+
+
 class Run:
     """The steps of one `make test`, what they counted, and what was left out."""
 
@@ -55,22 +105,37 @@ class Run:
         self.left_out: list[str] = []
 
     def checks(self, steps: dict[str, list[str]]) -> None:
-        """Run all of `steps`, so that one look shows everything that is wrong."""
-        for name, (program, *arguments) in steps.items():
-            self.step(name, [str(BIN / program), *arguments], {"ACE_LOCAL": "true"})
+        """Run all of `steps` at once, so that one look shows everything that is wrong."""
+        with self.beside(steps):
+            pass
+
+    @contextmanager
+    def beside(self, steps: dict[str, list[str]]) -> Iterator[None]:
+        """Run `steps` while the block runs; what they print comes at its end."""
+        begun = [Begun.of(name, command) for name, command in steps.items()]
+        try:
+            yield
+            for step in begun:
+                self.note(step.name, step.wait(), step.seconds)
+        finally:
+            for step in begun:
+                step.stop()
 
     def step(self, name: str, command: list[str], environment: dict[str, str]) -> None:
         print(f"== {name}", flush=True)
         start = time.monotonic()
         code = subprocess.run(command, env=os.environ | environment, check=False).returncode
-        print(f"== {name}: {'failed' if code else 'ok'}, {time.monotonic() - start:.0f} s")
+        self.note(name, code, time.monotonic() - start)
+
+    def note(self, name: str, code: int, seconds: float) -> None:
+        print(f"== {name}: {'failed' if code else 'ok'}, {seconds:.0f} s", flush=True)
         if code:
             self.failed.append(name)
 
     def suite(self, database: str, url: str, *, without: tuple[str, ...] = ()) -> None:
         """Run the tests on one database and add up what ran; `without` are left to the other."""
         pytest = [str(BIN / "python"), "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
-        pytest += [f"--ignore=tests/{part}" for part in without]
+        pytest += [f"--{'deselect' if '::' in part else 'ignore'}=tests/{part}" for part in without]
         pytest += ["-m", "not browser"] if url or not find_browser() else []
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "report.xml"
@@ -127,17 +192,21 @@ def postgres() -> Iterator[str]:
 
 
 def main(part: str) -> int:
-    """Run the quick checks, then what is slow; stop between the two when a check failed."""
+    """Run the quick checks, then what is slow; stop between the two when a check failed.
+
+    Types beside the tests: those wait often, for a browser or a process, and leave a core free.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # runs what cleans up
     run = Run()
     if part in {"lint", "all"}:
         run.checks(LINT)
-    if part in {"types", "all"}:
+    if part == "types":
         run.checks(TYPES)
     if part == "all" and run.failed:
-        run.left_out.append("The tests were not run: mend the checks first.")
+        run.left_out.append("Types and tests were not run: mend the checks first.")
     elif part == "all":
-        run.suites()
+        with run.beside(TYPES):
+            run.suites()
     return run.close()
 
 

@@ -4,6 +4,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.utils import timezone
 
@@ -51,6 +52,7 @@ class World:
     failed: EvolutionJob
     session: AgentSession
     chat: AgentSession
+    tried: AgentSession
 
 
 def build_world(owner: User) -> World:
@@ -83,6 +85,7 @@ def build_world(owner: User) -> World:
         failed=make_failed_job(broken, owner),
         session=make_conversation(playbook, owner, outcome),
         chat=make_session(owner, None, ("user", f"{HOSTILE} {LONG}")),
+        tried=make_try(playbook, owner),
     )
 
 
@@ -104,6 +107,14 @@ def make_evolution(playbook: Playbook, owner: User) -> tuple[Outcome, EvolutionJ
     assert claim is not None
     publish(claim, think(claim))
     return Outcome.objects.get(pk=outcome.pk), done
+
+
+def make_try(playbook: Playbook, owner: User) -> AgentSession:
+    """A chat in the playground, beside the same without the playbook."""
+    asked, said = f"Why? {HOSTILE} {LONG}", f"See [str-00001] and [str-99999]. {HOSTILE} {LONG}"
+    both: dict[str, Any] = {"source": "playground", "model": "own-model", "pair_id": uuid.uuid4()}
+    make_session(owner, playbook, ("user", asked), ace_enabled=False, **both)
+    return make_session(owner, playbook, ("user", asked), ("assistant", said), **both)
 
 
 def make_conversation(playbook: Playbook, owner: User, outcome: Outcome) -> AgentSession:

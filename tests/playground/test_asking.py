@@ -1,22 +1,37 @@
 """A turn of a chat: asked with the playbook, metered and stored with what it cites."""
 
+from decimal import Decimal
+
+import pytest
+from django.conf import LazySettings
+
+from accounts.errors import Conflict, Invalid, RateLimited
+from accounts.models import User
 from accounts.scopes import Principal
+from accounts.services import set_llm_key
+from billing.models import UsageRecord
 from evolution import playground
-from evolution.models import AgentSession
-from evolution.worker.conversing import Answered
-from tests.fake_llm import FakeLLM
+from evolution.engine.breaker import MIN_FAILURES
+from evolution.models import AgentSession, Outcome
+from evolution.worker.conversing import SEATS, SEATS_EACH, Answered
+from playbooks import services as playbooks
+from playbooks.models import Playbook
+from playbooks.operations import Operation
+from tests.config.waiting import wait_until
+from tests.factories import make_outcome
+from tests.fake_llm import EVER, FakeLLM
 
 
-def ask(chat: AgentSession, question: str = "Why is the build red?") -> Answered:
-    by = Principal.of(chat.user)
-    turn = playground.begin_turn(session=chat, by=by, question=question)
-    return playground.ask_all([turn])[0]
+def ask(*chats: AgentSession, question: str = "Why is the build red?") -> list[Answered]:
+    by = Principal.of(chats[0].user)
+    turns = [playground.begin_turn(session=chat, by=by, question=question) for chat in chats]
+    return playground.ask_all(turns)
 
 
 def test_an_answer_is_stored_with_its_question_its_bullets_and_its_cost(
     chat: AgentSession, llm: FakeLLM
 ) -> None:
-    answered = ask(chat)
+    answered = ask(chat)[0]
     asked, said = chat.messages.all()
     assert (asked.role, asked.content) == ("user", "Why is the build red?")
     assert (said.role, said.cited_bullets, answered.answer) == ("assistant", ["str-00001"], said)
@@ -28,9 +43,177 @@ def test_the_model_reads_the_playbook_and_what_was_said_before(
     chat: AgentSession, llm: FakeLLM
 ) -> None:
     ask(chat)
-    ask(chat, "And then?")
-    roles = [message["role"] for message in llm.requests[-1].body["messages"]]
-    assert roles == ["system", "user", "assistant", "user"]
-    system = llm.requests[-1].body["messages"][0]["content"]
-    assert "[str-00001] Read the failing test before the code." in system
-    assert "helpful=" not in system
+    ask(chat, question="And then?")
+    messages = llm.requests[-1].body["messages"]
+    assert [one["role"] for one in messages] == ["system", "user", "assistant", "user"]
+    assert "[str-00001] Read the failing test before the code." in messages[0]["content"]
+    assert "helpful=" not in messages[0]["content"]
+
+
+def test_two_versions_are_asked_at_the_same_time_and_each_reads_its_own(
+    alice: User, playbook: Playbook, llm: FakeLLM
+) -> None:
+    by = Principal.of(alice)
+    change = Operation("UPDATE", id="str-00001", content="Read the log first.")
+    playbooks.edit_playbook(playbook=playbook, by=by, operations=[change])
+    first = open_chat(alice, playbook, version=2, against=1)
+    gate = llm.hold("chat")
+    sides = playground.chat_of(alice, first.pk)
+    turns = [playground.begin_turn(session=one, by=by, question="How?") for one in sides]
+    for turn in turns:
+        turn.start(lambda _text: None, lambda _answered: None)
+    gate.wait_for(2)
+    read = [call.body["messages"][0]["content"] for call in llm.requests]
+    assert sorted("Read the log first." in text for text in read) == [False, True]
+    gate.open()
+    wait_until(lambda: not SEATS.taken)
+
+
+def test_without_the_playbook_only_the_question_is_sent(
+    alice: User, playbook: Playbook, llm: FakeLLM
+) -> None:
+    first = open_chat(alice, playbook, bare=True)
+    bare = playground.chat_of(alice, first.pk)[1]
+    ask(bare)
+    assert llm.requests[-1].body["messages"] == [
+        {"role": "user", "content": "Why is the build red?"}
+    ]
+
+
+def test_with_ace_off_no_side_reads_anything(
+    alice: User, playbook: Playbook, llm: FakeLLM, settings: LazySettings
+) -> None:
+    settings.ACE_ENABLED = False
+    ask(open_chat(alice, playbook))
+    assert [one["role"] for one in llm.requests[-1].body["messages"]] == ["user"]
+
+
+def test_a_prompt_that_is_too_long_is_asked_once_more_in_short(
+    chat: AgentSession, llm: FakeLLM
+) -> None:
+    for number in range(3):
+        ask(chat, question=f"Question {number}")
+    llm.fail("chat", status=400, code="context_length_exceeded")
+    assert ask(chat)[0].answer is not None
+    full, short = (len(call.body["messages"]) for call in llm.requests[-2:])
+    assert (full, short) == (8, 4)
+
+
+def test_a_judged_chat_is_an_outcome_by_a_person_with_the_chat_as_its_trace(
+    chat: AgentSession, alice: User
+) -> None:
+    ask(chat)
+    playground.rate_chat(
+        session=chat, by=Principal.of(alice), outcome="partial", notes="lesson: Ask for the log."
+    )
+    row = Outcome.objects.get()
+    assert (row.status, row.signal, row.cited_bullets) == ("partial", "human", ["str-00001"])
+    assert (row.version, row.version_assumed) == (chat.version, False)
+    assert "Why is the build red?" in row.reasoning_trace
+    assert AgentSession.objects.get().outcome == row
+
+
+def test_a_judged_chat_takes_no_more_questions(chat: AgentSession, alice: User) -> None:
+    ask(chat)
+    playground.rate_chat(session=chat, by=Principal.of(alice), outcome="success")
+    with pytest.raises(Conflict) as raised:
+        ask(AgentSession.objects.get())
+    assert raised.value.code == "session_closed"
+
+
+def test_what_was_never_asked_cannot_be_judged(chat: AgentSession, alice: User) -> None:
+    with pytest.raises(Conflict) as raised:
+        playground.rate_chat(session=chat, by=Principal.of(alice), outcome="success")
+    assert raised.value.code == "no_answer"
+
+
+def test_without_a_key_nothing_can_be_asked(alice: User, playbook: Playbook) -> None:
+    with pytest.raises(Conflict) as raised:
+        open_chat(alice, playbook)
+    assert raised.value.code == "no_model"
+
+
+def test_the_operators_key_asks_only_the_operators_models(
+    alice: User, playbook: Playbook, llm: FakeLLM
+) -> None:
+    with pytest.raises(Invalid):
+        open_chat(alice, playbook, model="the-dearest")
+
+
+def test_a_key_of_ones_own_pays_for_any_model_and_unknown_cost_stays_unknown(
+    alice: User, playbook: Playbook, llm: FakeLLM, settings: LazySettings
+) -> None:
+    settings.ACE_ENGINE = "rules"
+    set_llm_key(user=alice, api_key="sk-of-alice")
+    ask(open_chat(alice, playbook, model="the-dearest"))
+    assert llm.requests[0].headers["authorization"] == "Bearer sk-of-alice"
+    assert llm.requests[0].body["model"] == "the-dearest"
+    assert UsageRecord.objects.get().cost_usd is None
+
+
+@pytest.mark.parametrize("question", ["", "   \n"])
+def test_an_empty_question_is_refused(chat: AgentSession, question: str) -> None:
+    with pytest.raises(Invalid):
+        ask(chat, question=question)
+
+
+def test_questions_are_limited(chat: AgentSession, settings: LazySettings) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"ask_playground": "1/h"}
+    ask(chat)
+    with pytest.raises(RateLimited):
+        ask(chat)
+
+
+def test_the_days_limit_on_cost_holds_here_too(
+    chat: AgentSession, llm: FakeLLM, settings: LazySettings
+) -> None:
+    settings.COST_CAP_USER_DAY_USD = Decimal("0.000001")
+    answered = ask(chat)[0]
+    assert answered.answer is None
+    assert answered.error.startswith("Today's limit on cost of this account")
+    assert answered.error.endswith("Ask again later.")
+    assert (llm.count(), UsageRecord.objects.count()) == (0, 0)
+
+
+def test_a_provider_that_is_down_is_left_alone(chat: AgentSession, llm: FakeLLM) -> None:
+    llm.fail("chat", status=500, times=EVER)
+    while llm.count() < MIN_FAILURES:
+        ask(chat)
+    made = llm.count()
+    answered = ask(chat)[0]
+    assert answered.error == "The provider has not answered for a while. Ask again later."
+    assert (llm.count(), chat.messages.count()) == (made, 0)
+
+
+def test_one_person_has_so_many_answers_at_a_time(chat: AgentSession, llm: FakeLLM) -> None:
+    gate = llm.hold("chat")
+    by = Principal.of(chat.user)
+    for _ in range(SEATS_EACH):
+        turn = playground.begin_turn(session=chat, by=by, question="?")
+        turn.start(lambda _text: None, lambda _answered: None)
+    gate.wait_for(SEATS_EACH)
+    assert "of your chats are being answered" in ask(chat)[0].error
+    gate.open()
+    wait_until(lambda: not SEATS.taken)
+
+
+def test_one_process_hears_so_many_answers_at_a_time(
+    chat: AgentSession, settings: LazySettings
+) -> None:
+    settings.PLAYGROUND_STREAMS = 0
+    assert "As many chats as this server holds" in ask(chat)[0].error
+
+
+def test_what_a_chat_taught_can_be_judged_beside_other_outcomes(
+    chat: AgentSession, alice: User, playbook: Playbook
+) -> None:
+    make_outcome(playbook, alice)
+    ask(chat)
+    made = playground.rate_chat(session=chat, by=Principal.of(alice), outcome="success")
+    assert made.report is not None
+    assert made.report.pending_outcomes == 2
+
+
+def open_chat(user: User, playbook: Playbook, **fields: object) -> AgentSession:
+    fields.setdefault("model", "gpt-4o-mini")
+    return playground.open_chat(by=Principal.of(user), playbook=playbook, **fields)  # type: ignore[arg-type]  # named by each test
