@@ -132,9 +132,10 @@ def _with_customer(user: User) -> BillingAccount:
         user_id=user.pk, email=user.email, attempt=sync.asked if sync else 0
     )
     with transaction.atomic():
-        # Written even when the account has gone meanwhile: so the customer is found and deleted.
-        stripe.mirror.keep_customer(made)
+        # The account's row first, as everywhere: two requests would wait for each other otherwise.
         locked = BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
+        # Also when the account has gone meanwhile: so the customer is found, and deleted.
+        stripe.mirror.keep_customer(made)
         if locked is not None and not locked.stripe_customer_id:
             locked.stripe_customer_id = made
             locked.save(update_fields=["stripe_customer_id", "updated_at"])

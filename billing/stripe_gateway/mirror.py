@@ -44,6 +44,7 @@ def keep_customer(customer: str) -> None:
 
 def keep_state(customer: str, state: CustomerState) -> None:
     """The customer's subscriptions and last invoices are the rows that Stripe has shown."""
+    keep_customer(customer)
     for data in state.subscriptions:
         _keep(Subscription, data, customer_id=customer)
     known = {data["id"] for data in state.subscriptions}

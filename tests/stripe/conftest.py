@@ -10,6 +10,7 @@ from django.core.management import call_command
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
+from billing.plans import load_plans
 from tests.factories import make_user
 from tests.stripe.customer import Customer
 from tests.stripe.fake import FakeStripe, fake_stripe
@@ -31,6 +32,7 @@ def fake(settings: Any) -> Iterator[FakeStripe]:
 def shop(fake: FakeStripe, live_server: LiveServer, settings: Any) -> FakeStripe:
     """The fake Stripe, set up for this server by `billing_setup`."""
     settings.PUBLIC_URL = live_server.url
+    load_plans()
     call_command("billing_setup", price=["pro=29", "team=99"], verbosity=0)
     return fake
 

@@ -2,7 +2,9 @@
 
 import copy
 import re
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -19,6 +21,14 @@ class Refused(Exception):
         super().__init__(code)
         self.status = status
         self.body = {"error": {"type": kind, "code": code, "message": f"fake: {code}"}}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Holds the next answer of one path on its way: what it says grows old meanwhile."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
 
 
 def route(method: str, path: str) -> Callable[[Route], Route]:
@@ -39,17 +49,26 @@ class Api:
         self.faults: list[int] = []
         self.calls: list[str] = []
         self.answers: dict[str, tuple[str, Data]] = {}
+        self.gates: dict[str, Gate] = {}
 
     def answer(self, method: str, path: str, text: str, headers: Any) -> tuple[int, Data]:
         with self.world.lock:
             self.calls.append(f"{method} {path}")
-            try:
-                self._check(headers)
-                return 200, self._once(method, path, text, headers.get("Idempotency-Key", ""))
-            except Refused as refused:
-                return refused.status, refused.body
-            except Missing:
-                return 404, Refused(404, "resource_missing").body
+            answer = self._answer(method, path, text, headers)
+            gate = self.gates.pop(path, None)
+        if gate is not None:
+            gate.reached.set()
+            gate.opened.wait(20)
+        return answer
+
+    def _answer(self, method: str, path: str, text: str, headers: Any) -> tuple[int, Data]:
+        try:
+            self._check(headers)
+            return 200, self._once(method, path, text, headers.get("Idempotency-Key", ""))
+        except Refused as refused:
+            return refused.status, refused.body
+        except Missing:
+            return 404, Refused(404, "resource_missing").body
 
     def _check(self, headers: Any) -> None:
         if self.faults:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from tests.stripe.fake import pages
-from tests.stripe.fake.api import Api, nested
+from tests.stripe.fake.api import Api, Gate, nested
 from tests.stripe.fake.delivery import Sent, deliver, plan
 from tests.stripe.fake.world import DAY, Data, Missing, World
 
@@ -28,17 +28,32 @@ class FakeStripe:
         """The next calls of the API answer these."""
         self.api.faults += statuses
 
+    def hold(self, path: str) -> Gate:
+        """The next answer to this path is computed, and waits until the gate is opened."""
+        gate = Gate()
+        self.api.gates[path] = gate
+        return gate
+
     def advance(self, days: float) -> None:
         with self.world.lock:
             self.world.advance(int(days * DAY))
 
     def deliver(
-        self, *, copies: int = 1, bad_share: float = 0, seed: int = 0, at_once: int = 1
+        self,
+        *,
+        copies: int = 1,
+        bad_share: float = 0,
+        seed: int = 0,
+        at_once: int = 1,
+        again: bool = False,
     ) -> list[Sent]:
-        """Send what was not sent yet, to every endpoint; in order unless copied or forged."""
+        """Send what was not sent yet, to every endpoint; in order unless copied or forged.
+
+        `again`: everything since the beginning.
+        """
         with self.world.lock:
-            fresh = self.world.events[self.delivered :]
-            self.delivered += len(fresh)
+            fresh = self.world.events[0 if again else self.delivered :]
+            self.delivered = len(self.world.events)
             endpoints = self.world.every("webhook_endpoint", status="enabled")
         rng = random.Random(seed)
         sent = plan(fresh, endpoints, copies=copies, bad_share=bad_share, rng=rng)

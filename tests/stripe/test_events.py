@@ -1,0 +1,138 @@
+"""Events in any order, in copies, forged or at once: the account says what Stripe says."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connections
+
+from accounts.models import AuditEntry
+from billing import syncing
+from billing.models import BillingAccount
+from tests.stripe.customer import Customer
+from tests.stripe.fake import FAILS_LATER, FakeStripe
+from tests.stripe.fake.delivery import Sent, deliver
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SAID = ("plan__slug", "status", "period_start", "period_end", "cancel_at_period_end")
+SAID += ("grace_until", "trial_end", "stripe_subscription_id")
+
+
+def said(buyer: Customer) -> tuple[object, ...]:
+    """All that the account says of its subscription."""
+    found: tuple[object, ...] = BillingAccount.objects.values_list(*SAID).get(user=buyer.user)
+    return found
+
+
+def live_through(buyer: Customer, shop: FakeStripe) -> None:
+    """A trial, a change of plan, a failed renewal: seven weeks without a single event delivered."""
+    prices = {row["lookup_key"]: row["id"] for row in shop.world.every("price")}
+    buyer.buy("pro")
+    shop.advance(15)
+    buyer.manage(price=prices["ace_team_monthly"])
+    shop.world.cards[buyer.account.stripe_customer_id] = FAILS_LATER
+    shop.advance(31)
+
+
+def read_slowly(account: BillingAccount) -> None:
+    """In a thread, whose connection is its own to close."""
+    syncing.sync_account(account=account)
+    connections.close_all()
+
+
+def test_copies_disorder_and_forgeries_change_nothing(buyer: Customer, shop: FakeStripe) -> None:
+    live_through(buyer, shop)
+    shop.deliver()
+    expected = said(buyer)
+    assert expected[:2] == ("team", "past_due")
+    for seed in range(2):
+        syncing.stripe.mirror.forget_customer(buyer.account.stripe_customer_id)
+        BillingAccount.objects.update(status="free", plan=None, stripe_subscription_id="")
+        syncing.stripe.mirror.forget_events(before=syncing.database_now())
+        sent = shop.deliver(copies=3, bad_share=0.1, seed=seed, again=True)
+        assert said(buyer) == expected
+        assert {one.status for one in sent if one.forgery} == {400}
+        assert {one.status for one in sent if not one.forgery} == {200}
+
+
+def test_every_forgery_is_refused(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    sent = shop.deliver(bad_share=1, seed=4)
+    assert len({one.forgery for one in sent}) > 2
+    assert {(one.status == 400) == bool(one.forgery) for one in sent} == {True}
+
+
+def test_events_at_once_while_plans_change_leave_the_last_state(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    prices = [row["id"] for row in shop.world.every("price")]
+    buyer.buy("team")
+    page = buyer.post("/billing/portal").json()["url"]
+    post = threading.Thread(target=shop.deliver, kwargs={"copies": 3, "at_once": 4})
+    post.start()
+    for turn in range(6):
+        with shop.world.lock:
+            price = shop.world.get(prices[turn % 2], "price")
+            shop.world.change_price(shop.subscription(), price)
+    assert page
+    post.join()
+    sent = shop.deliver(copies=2, at_once=6)
+    assert {one.status for one in sent} == {200}
+    paid = shop.subscription()["items"]["data"][0]["price"]["lookup_key"]
+    assert said(buyer)[0] == {"ace_team_monthly": "team", "ace_pro_monthly": "pro"}[paid]
+
+
+def test_an_answer_that_is_overtaken_is_thrown_away(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    gate = shop.hold("/v1/invoices")
+    slow = threading.Thread(target=read_slowly, args=[buyer.account])
+    slow.start()
+    assert gate.reached.wait(20)
+    with shop.world.lock:
+        shop.world.end(shop.subscription())
+    shop.deliver()
+    gate.opened.set()
+    slow.join()
+    assert said(buyer)[:2] == (None, "canceled")
+
+
+def test_an_event_grants_nothing_by_what_it_says(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    (told,) = [e for e in shop.world.events if e["type"] == "customer.subscription.created"]
+    shop.world.end(shop.subscription())
+    endpoint = shop.world.every("webhook_endpoint")[0]
+    (sent,) = deliver([Sent(told, endpoint["url"], endpoint["secret"])])
+    assert (sent.status, buyer.plan) == (200, "free")
+
+
+def test_an_event_of_a_stranger_is_received_and_ignored(buyer: Customer, shop: FakeStripe) -> None:
+    shop.world.add("cus", "customer", email="somebody@example.org")
+    shop.world.tell("customer.deleted", shop.world.every("customer")[0])
+    assert [one.status for one in shop.deliver()] == [200]
+    assert not BillingAccount.objects.exists()
+
+
+def test_an_event_that_comes_while_stripe_is_down_is_asked_for_again(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.buy("team")
+    shop.fail(500)
+    assert [one.status for one in shop.deliver()] == [503, 200, 200]
+    assert buyer.plan == "team"
+
+
+def test_one_change_is_one_line_in_the_audit_log(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver(copies=3)
+    (entry,) = AuditEntry.objects.filter(action="change_subscription")
+    assert (entry.actor, entry.owner_id, entry.detail["plan"]) == ("", buyer.user.pk, "team")
+
+
+def test_two_clicks_at_once_make_one_customer_and_one_page(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        urls = {one.json()["url"] for one in pool.map(buyer.subscribe, ["team"] * 4)}
+    assert len(urls) == 1
+    assert len(shop.world.every("customer")) == 1

@@ -1,0 +1,146 @@
+"""What webhooks have missed is found; who is gone here pays nothing there."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.core.management import CommandError, call_command
+from djstripe.models import APIKey
+from djstripe.models import Customer as MirroredCustomer
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.scopes import Principal
+from accounts.services import delete_account
+from billing import syncing
+from billing.models import AccountSync, BillingAccount
+from billing.refusals import NoCustomer
+from billing.subscriptions import list_invoices, refresh_subscription
+from tests.factories import make_user
+from tests.stripe.customer import Customer
+from tests.stripe.fake import FakeStripe
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def resync() -> str:
+    out = StringIO()
+    call_command("billing_resync", stdout=out)
+    return out.getvalue()
+
+
+def test_lost_events_are_found(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    assert resync() == "1 read, 1 changed, 0 customers deleted.\n"
+    assert buyer.plan == "team"
+    assert resync() == "1 read, 0 changed, 0 customers deleted.\n"
+
+
+def test_the_worker_reads_each_account_once_a_day(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    syncing.keep_in_step()
+    assert buyer.plan == "free"  # asked a moment ago
+    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    syncing.keep_in_step()
+    assert buyer.plan == "free"  # another host has just done its part
+    cache.clear()
+    syncing.keep_in_step()
+    assert buyer.plan == "team"
+
+
+def test_a_deleted_account_pays_nothing_more(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    delete_account(user=buyer.user)
+    assert "1 customers deleted" in resync()
+    assert shop.subscription()["status"] == "canceled"
+    assert shop.world.every("customer") == [shop.world.every("customer")[0]]
+    assert shop.world.every("customer")[0]["deleted"]
+    assert not MirroredCustomer.objects.exists()
+
+
+def test_a_wrong_key_ends_nobodys_plan(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    del shop.world.objects[buyer.account.stripe_customer_id]  # as another account's key sees it
+    with pytest.raises(CommandError, match="1 could not be read"):
+        resync()
+    assert (buyer.plan, bool(buyer.account.stripe_customer_id)) == ("team", True)
+
+
+def test_one_customer_that_cannot_be_read_does_not_stop_the_others(
+    buyer: Customer, shop: FakeStripe, live_server: LiveServer
+) -> None:
+    buyer.subscribe("team")
+    del shop.world.objects[buyer.account.stripe_customer_id]
+    other = Customer.of(make_user("dora@example.org"), live_server.url)
+    other.buy("team")
+    with pytest.raises(CommandError):
+        resync()
+    assert other.plan == "team"
+
+
+def test_a_plan_given_by_staff_stays_until_there_is_a_subscription(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.subscribe("pro")
+    team = syncing.Plan.objects.get(slug="team")
+    BillingAccount.objects.update(plan=team, status="active")
+    resync()
+    assert buyer.plan == "team"
+    buyer.buy("pro")
+    resync()
+    assert buyer.plan == "pro"
+
+
+def test_staff_has_an_account_read_again(buyer: Customer, shop: FakeStripe) -> None:
+    staff = Principal.of(make_user("staff@example.org", is_staff=True))
+    buyer.buy("team")
+    syncing.resync_account(account=buyer.account, by=staff)
+    assert buyer.plan == "team"
+    nobody = BillingAccount.objects.create(user=staff.user)
+    with pytest.raises(NoCustomer):
+        syncing.resync_account(account=nobody, by=staff)
+
+
+def test_the_page_after_a_payment_shows_the_plan_before_any_event(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    assert refresh_subscription(user=buyer.user) is None
+    buyer.buy("team")
+    assert refresh_subscription(user=buyer.user) == buyer.account
+    assert buyer.plan == "team"
+
+
+def test_invoices_are_listed_from_the_mirror(buyer: Customer, shop: FakeStripe) -> None:
+    assert list_invoices(user=buyer.user) == []
+    buyer.buy("team")
+    shop.advance(30)
+    shop.deliver()
+    shop.api.calls.clear()
+    invoices = list_invoices(user=buyer.user)
+    assert [(one.status, str(one.total), one.currency) for one in invoices] == [
+        ("paid", "99", "USD")
+    ] * 2
+    assert invoices[0].created > invoices[1].created  # type: ignore[operator]  # both are set
+    assert not shop.api.calls
+
+
+def test_the_mirror_holds_no_secret_key_and_no_e_mail(
+    buyer: Customer, shop: FakeStripe, settings: Any
+) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    rows = [
+        str(row)
+        for model in syncing.stripe.mirror.Customer._meta.apps.get_app_config(
+            "djstripe"
+        ).get_models()
+        for row in model._default_manager.values()
+    ]
+    assert len(rows) > 5
+    told = "\n".join(rows)
+    assert "alice@example.org" not in told
+    assert settings.STRIPE_SECRET_KEY not in told
+    assert not APIKey.objects.exists()
+    assert not MirroredCustomer.objects.exclude(subscriber=None).exists()

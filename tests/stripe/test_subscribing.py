@@ -1,0 +1,75 @@
+"""Choosing a plan: one customer, one page to pay at, one subscription."""
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import AuditEntry
+from tests.factories import make_key, make_user
+from tests.stripe.customer import Customer
+from tests.stripe.fake import FakeStripe
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_asking_again_gives_the_page_that_is_open(buyer: Customer, shop: FakeStripe) -> None:
+    first, second = buyer.subscribe("team").json(), buyer.subscribe("team").json()
+    assert first == second
+    (entry, _) = AuditEntry.objects.filter(action="subscribe")
+    assert (entry.actor, entry.detail) == ("alice@example.org", {"plan": "team"})
+
+
+def test_another_plan_closes_the_page_of_the_first(buyer: Customer, shop: FakeStripe) -> None:
+    first, second = (buyer.subscribe(plan).json()["url"] for plan in ("team", "pro"))
+    assert (buyer.pay(first).status_code, buyer.pay(second).status_code) == (410, 303)
+    again = buyer.subscribe("team")
+    assert again.status_code == 409  # although no event has come yet
+
+
+@pytest.mark.parametrize("plan", ["free", "gold", ""])
+def test_only_a_plan_that_costs_something_can_be_chosen(buyer: Customer, plan: str) -> None:
+    answer = buyer.subscribe(plan)
+    assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["plan"])
+
+
+def test_a_plan_without_a_price_at_stripe_cannot_be_chosen(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    for price in shop.world.every("price"):
+        price["active"] = False
+    answer = buyer.subscribe("pro")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "plan_not_offered")
+
+
+@pytest.mark.parametrize("status", [429, 500, 401])
+def test_a_stripe_that_fails_changes_nothing(
+    buyer: Customer, shop: FakeStripe, status: int
+) -> None:
+    shop.fail(status)
+    answer = buyer.subscribe("team")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "payment_unavailable")
+    assert buyer.subscribe("team").status_code == 200
+
+
+def test_a_stranger_has_a_portal_of_their_own_or_none(
+    buyer: Customer, live_server: LiveServer
+) -> None:
+    buyer.buy("team")
+    charlie = Customer.of(make_user("charlie@example.org"), live_server.url)
+    answer = charlie.post("/billing/portal")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_customer")
+    assert buyer.post("/billing/portal").status_code == 200
+
+
+def test_an_api_key_cannot_spend_money(buyer: Customer, live_server: LiveServer) -> None:
+    key = Customer(buyer.user, buyer.site, make_key(buyer.user)[1])
+    assert key.subscribe("team").status_code == 403
+    assert key.post("/billing/portal").status_code == 403
+
+
+def test_a_customer_deleted_at_stripe_is_made_anew(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    shop.world.delete_customer(shop.world.every("customer")[0])
+    buyer.buy("team")
+    shop.deliver()
+    assert (buyer.plan, len(shop.world.every("customer"))) == ("team", 2)
