@@ -104,7 +104,8 @@ def teachers_of(*, playbook: Playbook, bullet_id: str, by: Principal) -> list[Te
     """
     taught = set(_outcomes_that_taught(playbook, bullet_id))
     votes = Vote.objects.filter(bullet__playbook=playbook, bullet__public_id=bullet_id)
-    voted = votes.exclude(outcome_id=None).values_list("outcome_id", flat=True)
+    votes = votes.exclude(outcome_id=None).order_by("-created_at")
+    voted = votes.values_list("outcome_id", flat=True)
     wanted = taught.union(str(pk) for pk in voted[:OUTCOMES_LOOKED_AT])
     rows = AgentSession.objects.for_user(by).filter(playbook=playbook, outcome_id__in=wanted)
     found = list(rows.select_related("outcome").defer("outcome__reasoning_trace")[:SHOWN])

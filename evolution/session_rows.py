@@ -11,6 +11,12 @@ from billing.models import UsageRecord
 from evolution.querysets import SessionMessageQuerySet, SessionQuerySet
 from playbooks.models import Playbook, Version
 
+ORIGINS = {
+    "api": "recorded by a program",
+    "playground": "in the playground",
+    "orchestrator": "led by the orchestrator",
+}
+
 
 class AgentSession(Row):
     """One conversation of an agent, under one version of a playbook or under none.
@@ -78,6 +84,11 @@ class AgentSession(Row):
     def close(self, *, now: datetime) -> None:
         """open → closed: it takes no more messages; closing again keeps the first time."""
         self.status, self.closed_at = self.Status.CLOSED, self.closed_at or now
+
+    @property
+    def origin(self) -> str:
+        """Who talks in it, in words for people."""
+        return ORIGINS[self.source]
 
     @property
     def is_open(self) -> bool:

@@ -1,4 +1,4 @@
-"""The world of the pages grown large: 500 bullets, 200 versions, 10,000 outcomes, 10,000 calls.
+"""The world of the pages grown large: 500 bullets, 200 versions, 10,000 outcomes, calls.
 
 Rows are inserted in bulk, past the services: it is about the pages' queries, not about rules.
 """
@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, AuditEntry, User
 from billing.models import UsageRecord
-from evolution.models import EvolutionJob, Outcome, Reflection
+from evolution.models import AgentSession, EvolutionJob, Outcome, Reflection, SessionMessage
 from mcp_bridge.models import AgentContact
 from playbooks.deltas import replay
 from playbooks.document import Document, content_hash, render, text_hash
@@ -20,7 +20,7 @@ from playbooks.operations import Record
 from playbooks.services import document_of
 from tests.pages.world import World, build_world
 
-BULLETS, VERSIONS, OUTCOMES = 500, 200, 10_000
+BULLETS, VERSIONS, OUTCOMES, MESSAGES = 500, 200, 10_000, 500
 FIRST = 1000
 TRACE = "$ make test\n" + "collected 41 items, 1 failed, 40 passed\n" * 20
 
@@ -32,6 +32,7 @@ def build_big_world(owner: User) -> World:
     outcomes = grow_outcomes(world.playbook, jobs)
     grow_versions(world.playbook, jobs, outcomes)
     grow_votes(world.playbook, outcomes, jobs)
+    grow_sessions(world, outcomes)
     grow_account(world)
     return world
 
@@ -181,6 +182,38 @@ def grow_votes(playbook: Playbook, outcomes: list[Outcome], jobs: list[Evolution
         Reflection(job=jobs[0], outcome=outcome, content={"key_insight": "Read it."})
         for outcome in outcomes
         if outcome.job_id == jobs[0].pk
+    )
+
+
+def grow_sessions(world: World, outcomes: list[Outcome]) -> None:
+    """One session of 500 messages, and a session behind every fifth outcome."""
+    version = world.playbook.versions.get(number=1)
+    said = "By [str-00001] I ran the failing test alone and read its whole message. " * 9
+    roles = ("user", "assistant", "tool", "assistant")
+    SessionMessage.objects.bulk_create(
+        SessionMessage(
+            session=world.session,
+            position=number,
+            role=roles[number % 4],
+            content=said,
+            tool_calls=[{"id": "1", "name": "run", "arguments": "{}"}] if number % 4 == 1 else [],
+            cited_bullets=["str-00001"] if number % 2 else [],
+            tokens=200,
+        )
+        for number in range(world.session.message_count, MESSAGES)
+    )
+    AgentSession.objects.filter(pk=world.session.pk).update(message_count=MESSAGES)
+    AgentSession.objects.bulk_create(
+        AgentSession(
+            user=world.owner,
+            playbook=world.playbook,
+            version=version,
+            title=outcome.task_description,
+            status="closed",
+            outcome=outcome,
+            message_count=9,
+        )
+        for outcome in outcomes[::5]
     )
 
 
