@@ -100,7 +100,7 @@ def platform_with_model(**extra: str) -> Iterator[tuple[Platform, FakeLLM]]:
     """A platform of its own, on TEST_DATABASE_URL's server or on SQLite, and its model."""
     with FakeLLM() as llm:
         model = {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": llm.base_url}
-        with running_platform(mint().token, **QUICK, **model, **extra) as platform:
+        with running_platform(mint().token, **(QUICK | model | extra)) as platform:
             yield platform, llm
 
 
