@@ -15,6 +15,7 @@ import mcp_bridge.urls
 import playbooks.urls
 from config import api as rest
 from config import theme, views
+from config.handbook import views as handbook
 
 handler400 = views.bad_request
 handler403 = views.permission_denied
@@ -29,6 +30,11 @@ pages = [
     path("start", views.start, name="start"),
     path("start/dismiss", views.dismiss_start, name="dismiss_start"),
     path("theme", theme.choose, name="theme"),
+    path("docs", handbook.first, name="handbook"),
+    path("docs/<path:slug>.md", handbook.source, name="handbook_source"),
+    path("docs/<path:slug>", handbook.page, name="handbook_page"),
+    path("llms.txt", handbook.llms, name="llms"),
+    path("llms-full.txt", handbook.llms_full, name="llms_full"),
     path("", include((accounts.urls.pages, "accounts"))),
     *accounts.urls.second_factor,
     path("", include(accounts.oauth.urls)),

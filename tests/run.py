@@ -38,7 +38,7 @@ ON_SQLITE = (
     *("evolution/test_token_economics.py", "mcp_bridge/test_stdio.py"),
     *("mcp_bridge/test_protocol.py", "mcp_bridge/test_tools.py", "mcp_bridge/test_lists.py"),
     *("mcp_bridge/test_credentials.py", "mcp_bridge/test_contract.py"),
-    *("deploy/test_files.py", "deploy/test_first_secrets.py"),
+    *("deploy/test_files.py", "deploy/test_first_secrets.py", "docs"),
 )
 ON_POSTGRES = (
     *("doors/test_rest_tenancy.py", "doors/test_rest_auth.py", "doors/test_rest_scopes.py"),

@@ -1,0 +1,27 @@
+"""`manage.py settings_docs`: write the table of docs/CONFIGURATION.md from .env.example."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from config.handbook.variables import with_variables
+
+
+class Command(BaseCommand):
+    help = "Write the table of variables in docs/CONFIGURATION.md; --check only compares."
+    requires_system_checks: list[str] = []  # it needs two files
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--check", action="store_true", help="exit with 1 when it is old")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path = settings.BASE_DIR / "docs" / "CONFIGURATION.md"
+        old = path.read_text()
+        new = with_variables(old, (settings.BASE_DIR / ".env.example").read_text())
+        if options["check"] and old != new:
+            raise CommandError("docs/CONFIGURATION.md is old: run `manage.py settings_docs`.")
+        if not options["check"]:
+            path.write_text(new)
+            self.stdout.write(f"{path.name} is written.")

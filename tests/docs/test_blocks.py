@@ -1,0 +1,88 @@
+"""Every command in README and docs is run here, tested elsewhere, or marked as not run."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from accounts.models import User
+from evolution.models import EvolutionJob
+from evolution.worker import run_evolution
+from tests.docs.blocks import GENERATED, ROOT, Block, shell_blocks
+from tests.factories import make_key
+from tests.live import live_url  # noqa: F401 - a fixture
+
+BLOCKS = shell_blocks()
+RUN = sorted({block.file for block in BLOCKS if block.mark == "run"})
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_shell_block_says_how_it_was_tried(block: Block) -> None:
+    teach = "write <!-- run -->, <!-- tested: file::test --> or <!-- not run: why --> above it"
+    assert block.mark, f"{block}: {teach} (see tests/docs/blocks.py)"
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.mark.startswith("tested")], ids=str)
+def test_the_test_that_a_block_names_is_there(block: Block) -> None:
+    path, _, name = block.mark.removeprefix("tested:").strip().partition("::")
+    assert (ROOT / path).is_file(), block
+    assert not name or f"def {name}(" in (ROOT / path).read_text(), block
+
+
+@pytest.mark.parametrize("document", sorted(GENERATED))
+def test_a_generated_document_is_held_to_its_source(document: str) -> None:
+    assert (ROOT / document).is_file() and (ROOT / GENERATED[document]).is_file()
+
+
+@pytest.fixture
+def working(transactional_db: None) -> Iterator[None]:
+    """A worker: evolutions that the commands start are run, one after the other."""
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(0.1):
+            for pk in EvolutionJob.objects.filter(status="queued").values_list("pk", flat=True):
+                run_evolution(str(pk))
+        connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    ended.set()
+    thread.join(30)
+
+
+@pytest.mark.parametrize("document", RUN)
+def test_the_commands_of_a_document_work_one_after_the_other(
+    document: str,
+    working: None,
+    live_url: str,  # noqa: F811 - the fixture imported above
+    alice: User,
+    tmp_path: Path,
+) -> None:
+    call_command("load_starters", verbosity=0)
+    script = "\n".join(b.text for b in BLOCKS if b.file == document and b.mark == "run")
+    script = re.sub(r"http://(127\.0\.0\.1|localhost):8000", live_url, script)
+    ended = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=ROOT,
+        env={
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "ACE_API_KEY": make_key(alice)[1],
+            "ACE_DATA_DIR": str(tmp_path),
+            "ACE_LOCAL": "true",
+        },
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    assert '"error"' not in ended.stdout, ended.stdout
