@@ -7,13 +7,14 @@ same rows, however often and in whatever order events came.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from accounts.audit import record
 from accounts.clock import database_now
@@ -27,7 +28,8 @@ logger = logging.getLogger(__name__)
 EVENTS_KEPT = timedelta(days=30)
 IN_STEP = timedelta(hours=24)
 """Every account with a customer is read again after so long, whatever webhooks said."""
-EVERY, PAUSE, AT_ONCE = 10, 300, 2
+EVERY, PAUSE, AT_ONCE = 10, 300, 1
+"""One account every ten seconds at most, and a pause once Stripe gives no answer."""
 STATED = ("plan_id", "status", "cancel_at_period_end", "stripe_subscription_id")
 
 
@@ -109,7 +111,7 @@ def resync(*, most: int | None = None, stale: timedelta = timedelta(0)) -> Resyn
     stripe.mirror.forget_events(before=now - EVENTS_KEPT)
     try:
         done.forgotten = forget_customers(most=most or 1000)
-        for account in _stale(now - stale)[:most]:
+        for account in list(_stale(now - stale)[:most]):
             _read_again(account, done)
     except PaymentUnavailable:
         done.failed += 1
@@ -126,23 +128,33 @@ def _read_again(account: BillingAccount, done: Resync) -> None:
         done.failed += 1
 
 
+def is_out_of_step() -> bool:
+    """Whether an account or a customer waits for its turn; true once in EVERY seconds at most."""
+    if not settings.BILLING_ENABLED:
+        return False
+    waits = _stale(database_now() - IN_STEP).exists() or _gone(most=1)
+    return bool(waits) and cache.add("billing-step", 1, EVERY)
+
+
 def keep_in_step() -> None:
-    """A small part of `resync` at a time, by whichever host comes first, if billing is on."""
-    if not settings.BILLING_ENABLED or not cache.add("billing-step", 1, EVERY):
-        return
-    if resync(most=AT_ONCE, stale=IN_STEP).failed:
+    """A small part of `resync`, and a pause once Stripe gives no answer: a task of the worker."""
+    if settings.BILLING_ENABLED and resync(most=AT_ONCE, stale=IN_STEP).failed:
         cache.set("billing-step", 1, PAUSE)
 
 
 def forget_customers(*, most: int) -> int:
     """Customers whose person has deleted the account pay nothing more, and Stripe forgets them."""
-    named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
-    gone = stripe.mirror.customers_without(named, most=most)
+    gone = _gone(most=most)
     for customer in gone:
         stripe.calls.delete_customer(customer)
         with transaction.atomic():
             stripe.mirror.forget_customer(customer)
     return len(gone)
+
+
+def _gone(*, most: int) -> Sequence[str]:
+    named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
+    return stripe.mirror.customers_without(named, most=most)
 
 
 def _ask(account: BillingAccount) -> int:
@@ -210,11 +222,11 @@ def _plan_of(standing: Standing) -> Plan | None:
     return plan
 
 
-def _stale(before: datetime) -> list[BillingAccount]:
+def _stale(before: datetime) -> QuerySet[BillingAccount]:
     rows = BillingAccount.objects.exclude(stripe_customer_id="")
     # By the last question, not the last answer: what always fails must not come first for ever.
     old = rows.filter(Q(sync=None) | Q(sync__updated_at__lt=before))
-    return list(old.order_by(F("sync__updated_at").asc(nulls_first=True), "pk"))
+    return old.order_by(F("sync__updated_at").asc(nulls_first=True), "pk")
 
 
 def _stated(account: BillingAccount) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ from evolution.models import EvolutionJob
 # By path: importing the worker here would turn the layers round.
 RUN_EVOLUTION = "evolution.worker.run_evolution"
 BEAT = "evolution.worker.beat"
+KEEP_BILLING = "billing.syncing.keep_in_step"
 MANY_MESSAGES = 50
 
 
@@ -20,6 +21,11 @@ def ring(job_id: UUID, *, now: datetime) -> None:
     """Tell the queue that this job can be claimed, in the caller's transaction if there is one."""
     EvolutionJob.objects.filter(pk=job_id).update(rung_at=now)
     async_task(RUN_EVOLUTION, str(job_id), group="evolution")
+
+
+def ring_billing() -> None:
+    """Have a worker ask the payment provider: the sweep waits for nobody's server."""
+    async_task(KEEP_BILLING, group="billing")
 
 
 def is_crowded() -> bool:

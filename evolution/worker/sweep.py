@@ -13,8 +13,9 @@ from billing.budgets import warn_of_budgets
 from billing.notices import send_quota_notices
 from billing.quota import release_stale_holds
 from billing.services import settle_abandoned_usage
+from billing.syncing import is_out_of_step
 from evolution.clock import database_now
-from evolution.jobs import is_crowded, ring
+from evolution.jobs import is_crowded, ring, ring_billing
 from evolution.models import EvolutionJob, Outcome
 from evolution.retention import purge_if_due
 from evolution.services import pending_count
@@ -38,6 +39,8 @@ def sweep() -> dict[str, int]:
     forget_old_beats()
     clear_oauth_if_due()
     purge_if_due()
+    if is_out_of_step():
+        ring_billing()
     return {
         "settled": settle_abandoned_usage(longest_call=longest_call()),
         "rescued": sum(_rescue(job_id, now) for job_id in _expired(now))

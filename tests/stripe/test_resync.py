@@ -4,8 +4,9 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.core.management import CommandError, call_command
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ
 from djstripe.models import APIKey
 from djstripe.models import Customer as MirroredCustomer
 from pytest_django.live_server_helper import LiveServer
@@ -16,6 +17,7 @@ from billing import syncing
 from billing.models import AccountSync, BillingAccount
 from billing.refusals import NoCustomer
 from billing.subscriptions import list_invoices, refresh_subscription
+from evolution.worker.sweep import sweep
 from tests.factories import make_user
 from tests.stripe.customer import Customer
 from tests.stripe.fake import FakeStripe
@@ -38,14 +40,25 @@ def test_lost_events_are_found(buyer: Customer, shop: FakeStripe) -> None:
 
 def test_the_worker_reads_each_account_once_a_day(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
-    syncing.keep_in_step()
-    assert buyer.plan == "free"  # asked a moment ago
+    sweep()
+    assert not OrmQ.objects.exists()  # it was asked a moment ago
     AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
-    syncing.keep_in_step()
-    assert buyer.plan == "free"  # another host has just done its part
-    cache.clear()
-    syncing.keep_in_step()
+    sweep()
+    sweep()
+    (message,) = OrmQ.objects.all()
+    import_string(message.func())()
     assert buyer.plan == "team"
+
+
+def test_a_stripe_that_gives_no_answer_is_left_alone_for_a_while(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.buy("team")
+    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    shop.fail(500)
+    syncing.keep_in_step()
+    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    assert not syncing.is_out_of_step()
 
 
 def test_a_deleted_account_pays_nothing_more(buyer: Customer, shop: FakeStripe) -> None:
