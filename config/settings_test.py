@@ -42,6 +42,10 @@ STATIC_ROOT, WHITENOISE_USE_FINDERS = None, True
 if EMBEDDED:
     # A file: threads and child processes of a test see the same database.
     DATABASES["default"]["TEST"] = {"NAME": str(Path(DATA_DIR) / "test.sqlite3")}
+    # Processes are killed in tests, machines are not: nothing has to wait for the disk.
+    DATABASES["default"]["OPTIONS"] = DATABASES["default"]["OPTIONS"] | {
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
+    }
 if BILLING_ENABLED:
     # dj-stripe's own cost about 70 s of CPU: `make billing-migrations` runs those.
     MIGRATION_MODULES = {"djstripe": "tests.stripe.migrations"}

@@ -9,8 +9,17 @@ from tests.factories import make_playbook, make_user
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright leaves an event loop running on the thread of the tests."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    """What may take long first, so that no process ends long after the others.
+
+    Browser tests last: Playwright leaves an event loop running on the thread of the tests.
+    """
+    items.sort(key=lambda item: (item.get_closest_marker("browser") is not None, -_longest(item)))
+
+
+def _longest(item: pytest.Item) -> float:
+    """Seconds that the test says it may take."""
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker is not None and marker.args else 0.0
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
@@ -18,6 +18,8 @@ from tests.run import find_browser
 # Playwright runs an event loop on the test's thread; Django would refuse the ORM there.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
+# A machine with other work takes long over a page; what never comes is found out all the same.
+expect.set_options(timeout=20_000)
 CHROMIUM = find_browser()
 ARGS = [
     "--no-sandbox",

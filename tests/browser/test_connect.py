@@ -11,8 +11,6 @@ from mcp_bridge import contacts
 from tests.browser.watch import Watch
 from tests.factories import make_key
 
-WITHIN_MS = 3000
-
 
 def arrive(user: User, **found: str) -> None:
     """What a call leaves in the database, whichever process served it."""
@@ -27,10 +25,12 @@ def test_the_page_follows_the_door_within_three_seconds(
     watch.open("/connect")
     arrivals = watch.page.locator("#arrivals")
     expect(arrivals).to_contain_text("nothing yet")
+    # With a second for the answer. A machine with other work may take longer, and the test may not.
+    expect(arrivals).to_have_attribute("hx-trigger", "every 2s")
     arrive(alice, tool="create_playbook", refusal="insufficient_scope")
-    expect(arrivals).to_contain_text("was refused", timeout=WITHIN_MS)
+    expect(arrivals).to_contain_text("was refused")
     arrive(alice, tool="get_playbook")
-    expect(arrivals).to_contain_text("claude-code 2.1 is connected", timeout=WITHIN_MS)
+    expect(arrivals).to_contain_text("claude-code 2.1 is connected")
     expect(arrivals).to_contain_text("get_playbook")
 
 

@@ -24,6 +24,8 @@ def register(page: Page, base: str) -> None:
     page.get_by_label("E-mail").fill("dora@example.org")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Register").click()
+    # The same labels are on both pages.
+    expect(page).to_have_url(f"{base}/login")
     page.get_by_label("E-mail").fill("dora@example.org")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
@@ -96,11 +98,12 @@ def test_from_registering_to_a_new_version(watch: Watch, transactional_db: None)
     record_outcome(page)
     evolve(page)
     # Nobody reloads: the page asks by itself until the end, and then no more.
-    page.get_by_role("link", name="version 5").click(timeout=15_000)
+    page.get_by_role("link", name="version 5").click()
     expect(page.get_by_text("Search for the old name in strings too.").first).to_be_visible()
     secret = make_key(page)
     watch.look("key-made")
     page.get_by_role("link", name="I have kept it").click()
+    expect(page.locator("#secret")).to_have_count(0)
     assert secret not in page.content()
 
 
@@ -134,7 +137,7 @@ def test_a_finished_job_is_not_asked_about_again(
     with watch.page.expect_response(re.compile("seen=")):
         pass
     run_evolution(str(job.pk))
-    expect(watch.page.get_by_text("completed", exact=True)).to_be_visible(timeout=15_000)
+    expect(watch.page.get_by_text("completed", exact=True)).to_be_visible()
     assert watch.page.locator("#live").get_attribute("hx-get") is None
     assert polls
 

@@ -11,7 +11,7 @@ def test_the_reference_shows_routes_and_a_route_shows_its_fields(
     page = watch.page
     page.goto(f"{watch.base}/api/docs")
     route = page.locator("#operations-playbooks-report_outcome")
-    expect(route).to_be_visible(timeout=20_000)
+    expect(route).to_be_visible()
     route.locator(".opblock-summary").click()
     expect(route.get_by_text("Idempotency-Key").first).to_be_visible()
     expect(route.get_by_text("Needs the scope write.")).to_be_visible()

@@ -18,6 +18,8 @@ def enter(watch: Watch, user: User) -> None:
     watch.page.get_by_label("E-mail").fill(user.email)
     watch.page.get_by_label("Password").fill(PASSWORD)
     watch.page.get_by_role("button", name="Log in").click()
+    # Whoever goes on at once would take the answer, and with it the session, away.
+    expect(watch.page).not_to_have_url(re.compile("/login$"))
 
 
 def leave(page: Page) -> None:
@@ -33,6 +35,7 @@ def test_an_app_from_setting_it_up_to_logging_in(watch: Watch, alice: User) -> N
     secret = watch.page.locator("code.secret").inner_text()
     watch.page.get_by_label("Authenticator code").fill(code_of(secret))
     watch.page.get_by_role("button", name="Turn it on").click()
+    expect(watch.page.locator("#codes")).to_be_visible()
     # Not by axe: the toast that says so is still fading in.
     watch.look("recovery codes", axe=False)
     codes = watch.page.locator("#codes").inner_text().split()

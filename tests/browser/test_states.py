@@ -1,25 +1,12 @@
 """States that no address leads to: a key shown, refused forms, errors, filters without a hit."""
 
 from collections.abc import Callable
-from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from accounts.models import User
 from tests.browser.watch import Watch
 from tests.factories import make_key, make_playbook
-
-LOOKS = [("light", 1280), ("light", 360), ("dark", 1280), ("dark", 360)]
-
-
-@pytest.fixture(params=LOOKS, ids=[f"{scheme}-{width}" for scheme, width in LOOKS])
-def browser_context_args(
-    browser_context_args: dict[str, Any], request: pytest.FixtureRequest
-) -> dict[str, Any]:
-    scheme, width = request.param
-    viewport = {"width": width, "height": 800}
-    return browser_context_args | {"color_scheme": scheme, "viewport": viewport}
 
 
 def test_keys_shown_and_refused(watch: Watch, alice: User, log_in: Callable[[User], None]) -> None:
@@ -31,14 +18,14 @@ def test_keys_shown_and_refused(watch: Watch, alice: User, log_in: Callable[[Use
     watch.expected = 422
     page.get_by_role("button", name="Create the key").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    watch.look("keys-refused")
+    watch.look_each("keys-refused")
     page.get_by_label("Name").fill("ci")
     watch.expected = 200
     page.get_by_role("button", name="Create the key").click()
     expect(page.get_by_text("ace_live_").first).to_be_visible()
-    watch.look("key-shown")
+    watch.look_each("key-shown")
     page.reload()
-    watch.look("key-shown-already")
+    watch.look_each("key-shown-already")
 
 
 def test_outcomes_refused_and_filtered_to_nothing(
@@ -53,12 +40,14 @@ def test_outcomes_refused_and_filtered_to_nothing(
     watch.expected = 422
     page.get_by_role("button", name="Record it").click()
     expect(page.get_by_text("has no str-99999").first).to_be_visible()
-    watch.look("outcome-refused")
-    watch.open(f"{playbook.get_absolute_url()}/outcomes?status=failure")
+    watch.look_each("outcome-refused")
+    watch.go(f"{playbook.get_absolute_url()}/outcomes?status=failure")
+    watch.look_each("outcomes-filtered-to-nothing")
 
 
 def test_error_pages(watch: Watch, alice: User, log_in: Callable[[User], None]) -> None:
     log_in(alice)
-    watch.open("/nothing-here", status=404)
-    watch.open("/usage?period=year", status=400)
-    watch.open("/admin/login/", status=403)
+    refused = {"/nothing-here": 404, "/usage?period=year": 400, "/admin/login/": 403}
+    for address, status in refused.items():
+        watch.go(address, status=status)
+        watch.look_each(address)

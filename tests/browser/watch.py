@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from playwright.sync_api import ConsoleMessage, Page, Request, Response
@@ -13,6 +14,7 @@ RUN_AXE = """async (preload) => (await axe.run(document, {
     runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
 })).violations.map(v => `${v.id}: ` + v.nodes.map(n => n.target.join(" ")).join(" | "))"""
 OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+LOOKS = (("dark", 360), ("light", 360), ("dark", 1280), ("light", 1280))
 # Where to keep pictures for people to look at; nothing is kept when it is not set.
 PICTURES = os.environ.get("ACE_SCREENSHOTS", "")
 
@@ -35,9 +37,13 @@ class Watch:
 
     def open(self, address: str, *, status: int = 200, axe: bool = True) -> None:
         """Go there and look at what it shows."""
+        self.go(address, status=status)
+        self.look(address, axe=axe)
+
+    def go(self, address: str, *, status: int = 200) -> None:
+        """Go there; errors, violations and requests are noted, how it looks is not."""
         self.expected = status
         self.page.goto(self.base + address)
-        self.look(address, axe=axe)
 
     @property
     def width(self) -> int:
@@ -57,16 +63,17 @@ class Watch:
             self._note(f"{name}: {over} px wider than the window")
         if axe:
             # By the debugger and not by a script element: the page's policy stays as it is.
-            self.page.evaluate(AXE)
+            if not self.page.evaluate("() => 'axe' in window"):
+                self.page.evaluate(AXE)
             self.faults += [
                 f"{name}: axe {found}" for found in self.page.evaluate(RUN_AXE, self.preload)
             ]
         self.picture(name)
 
-    def look_each(self, name: str) -> None:
-        """The same state in both themes and at both widths; ends as it began."""
+    def look_each(self, name: str, looks: Iterable[tuple[str, int]] = LOOKS) -> None:
+        """The same state in each theme and at each width; ends as wide as it began."""
         before = self.page.viewport_size
-        for scheme, width in (("dark", 360), ("light", 360), ("dark", 1280), ("light", 1280)):
+        for scheme, width in looks:
             # Without motion: a colour half-way to the other theme is nobody's contrast.
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its words
             self.page.set_viewport_size({"width": width, "height": 800})

@@ -67,10 +67,31 @@ def test_a_failed_step_fails_the_run(capfd: pytest.CaptureFixture[str]) -> None:
     assert "Failed: quick." in capfd.readouterr().out
 
 
+def test_steps_beside_others_are_all_told_of_and_any_fails_the_run(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run = Run()
+    with run.beside({"good": ["python", "-c", "print('fine')"], "bad": ["python", "-c", "1 / 0"]}):
+        print("meanwhile")
+    assert run.close() == 1
+    said = capfd.readouterr().out
+    assert said.index("meanwhile") < said.index("fine") < said.index("== good: ok")
+    assert "ZeroDivisionError" in said
+    assert "Failed: bad." in said
+
+
+def test_a_step_beside_others_ends_with_them() -> None:
+    run, steps = Run(), {"endless": ["python", "-c", "import threading; threading.Event().wait()"]}
+    with pytest.raises(KeyboardInterrupt), run.beside(steps):
+        raise KeyboardInterrupt
+    assert run.failed == []
+
+
 def test_no_test_is_left_to_the_other_database_by_both() -> None:
     tests = Path(__file__).parents[1]
+    named = {tests / name.partition("::")[0] for name in (*ON_SQLITE, *ON_POSTGRES)}
+    assert all(path.exists() for path in named)
     left = {suite: {tests / name for name in suite} for suite in (ON_SQLITE, ON_POSTGRES)}
-    assert all(path.exists() for paths in left.values() for path in paths)
     for path in left[ON_POSTGRES]:
         assert not {path, *path.parents} & left[ON_SQLITE], path
 
@@ -83,5 +104,6 @@ def test_without_a_postgresql_everything_runs_on_sqlite(monkeypatch: pytest.Monk
     monkeypatch.setattr("tests.run.postgres", none_here)
     run = Run()
     monkeypatch.setattr(run, "suite", lambda name, url, without=(): ran.append((name, without)))
+    monkeypatch.setattr(run, "paying", lambda name, url: ran.append((f"{name}, paying", ())))
     run.suites()
-    assert ran == [("SQLite", ())]
+    assert ran == [("SQLite", ()), ("SQLite, paying", ())]

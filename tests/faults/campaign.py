@@ -133,14 +133,24 @@ def kill_many(plan: Plan, lanes: list[UUID], until: float) -> None:
                 _repeat_reports(lanes)
         else:
             todo.append(point)
-    _end_all(running)
+    _let_end(running)
 
 
 def _end_all(running: Iterable[int]) -> None:
-    """The time is over: children that are still on their way die like the others."""
+    """Children that are still on their way when the time is over die like the others."""
     for pid in running:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+
+
+def _let_end(running: dict[int, Point]) -> None:
+    """Children on their way come to their point, or miss it: a kill of ours would not be noted."""
+    until = time.monotonic() + LAST
+    while running and time.monotonic() < until:
+        pid, _ = os.waitpid(-1, os.WNOHANG)
+        if running.pop(pid, None) is None:
+            PAUSE.wait(0.01)
+    _end_all(running)
 
 
 REPEATED: set[str] = set()

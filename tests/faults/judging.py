@@ -97,7 +97,7 @@ def _judge_log(verdict: Verdict, lines: list[str]) -> None:
 
 
 def _point(line: str) -> str:
-    match = re.match(r"(?:kill \d+|pause) (.+)", line)
+    match = re.match(r"(?:kill \d+ \d+|pause) (.+)", line)
     return match.group(1) if match else ""
 
 
@@ -132,15 +132,13 @@ def _judge_outcomes(verdict: Verdict, lines: list[str]) -> None:
 
 def _judge_calls(verdict: Verdict, lines: list[str], served: dict[str, int]) -> None:
     """Metered are the calls that were made, and those that were killed at the door."""
-    kills = [line.split(" ", 2) for line in lines if line.startswith("kill ")]
+    kills = [line.split(" ", 3) for line in lines if line.startswith("kill ")]
     rows = UsageRecord.objects.exclude(operation="judge")
     steps = rows.values("job_id", "step").distinct().count()
     retried = sum(line.startswith("retry ") for line in lines)
-    unsent = sum(
-        ("reserved, before" in point or "at the request" in point) for _, _, point in kills
-    )
-    between = sum(int(under_way) > 0 for _, under_way, _ in kills)
-    under_way = sum(int(under_way) for _, under_way, _ in kills)
+    unsent = sum(int(at_the_door) for _, _, at_the_door, _ in kills)
+    between = sum(int(under_way) > 0 for _, under_way, *_ in kills)
+    under_way = sum(int(under_way) for _, under_way, *_ in kills)
     calls = served.get("reflector", 0) + served.get("curator", 0)
     extra = rows.count() - steps
     again = rows.filter(operation="curate").values("job_id").annotate(n=Count("pk"))
@@ -148,7 +146,7 @@ def _judge_calls(verdict: Verdict, lines: list[str], served: dict[str, int]) -> 
     verdict.figures |= {
         "calls served": calls,
         "calls metered": rows.count(),
-        "killed at the door": unsent,
+        "on record and not sent when killed": unsent,
         "kills between a request and its checkpoint": between,
         "calls under way at those": under_way,
         "extra calls": extra,

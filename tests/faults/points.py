@@ -157,29 +157,72 @@ POINTS: list[Point] = [
 
 
 class UnderWay:
-    """Calls of this process that were made and are not in a checkpoint yet, by step."""
+    """Calls of this process, by step: not in a checkpoint yet; on record and not sent yet.
+
+    A reflection is asked for while the one before it is stored, so a kill at any point of a worker
+    may meet another call at the door: on SQLite it often does, where a checkpoint waits for the
+    very transaction that puts the next call on record.
+    """
 
     def __init__(self) -> None:
         self._steps: set[str] = set()
+        self._door: set[str] = set()
         self._lock = threading.Lock()
+        self._here = threading.local()
 
     def count(self) -> int:
         return len(self._steps)
 
-    def watch(self) -> None:
-        """Follow the ledger and the checkpoints of this process."""
-        ledger: Any = importlib.import_module("evolution.worker.ledger")
-        kept = importlib.import_module("evolution.worker.checkpoints").StoredCheckpoints
-        admit = ledger.admit
+    def at_the_door(self) -> int:
+        return len(self._door)
 
+    def watch(self) -> None:
+        """Follow the ledger, the wire and the checkpoints of this process."""
+        ledger: Any = importlib.import_module("evolution.worker.ledger")
+        wire: Any = importlib.import_module("evolution.engine.providers.openai").OpenAILLM
+        stream: Any = importlib.import_module("accounts.deadlines").DeadlineStream
+        kept = importlib.import_module("evolution.worker.checkpoints").StoredCheckpoints
+        ledger.admit = self._admitting(ledger.admit)
+        wire._call = self._calling(wire._call)
+        stream.read = self._reading(stream.read)
+        for name in ("save_reflection", "save_curation"):
+            setattr(kept, name, self._forgetting(getattr(kept, name), name))
+
+    def _admitting(self, admit: Any) -> Any:
         def admitted(call: Any) -> Any:
             with self._lock:
                 self._steps.add(call.step)
-            return admit(call)
+                self._door.add(call.step)
+            try:
+                return admit(call)
+            except BaseException:
+                with self._lock:
+                    self._door.discard(call.step)
+                raise
 
-        ledger.admit = admitted
-        for name in ("save_reflection", "save_curation"):
-            setattr(kept, name, self._forgetting(getattr(kept, name), name))
+        return admitted
+
+    def _calling(self, inner: Any) -> Any:
+        def called(llm: Any, request: Any) -> Any:
+            self._here.step = request.step
+            try:
+                return inner(llm, request)
+            finally:
+                with self._lock:
+                    self._door.discard(request.step)
+
+        return called
+
+    def _reading(self, inner: Any) -> Any:
+        """Who reads has sent everything: the model gets it, whatever becomes of this process."""
+
+        def read(stream: Any, *args: Any) -> bytes:
+            with self._lock:
+                self._door.discard(getattr(self._here, "step", ""))
+            found: bytes = inner(stream, *args)
+            return found
+
+        return read
 
     def _forgetting(self, save: Any, name: str) -> Any:
         def saved(this: Any, *args: Any) -> Any:

@@ -42,7 +42,8 @@ class Victim:
             note(f"pause {self.point.name}")
             os.kill(os.getpid(), signal.SIGSTOP)
         else:
-            note(f"kill {self.under_way.count()} {self.point.name}")
+            here = self.under_way
+            note(f"kill {here.count()} {here.at_the_door()} {self.point.name}")
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _arm(self) -> None:

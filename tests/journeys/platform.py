@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from django.conf import settings
+
+from tests.postgres import free_port
 
 EMAIL = "first@example.org"
 PASSWORD = "a long first password"
@@ -63,13 +64,6 @@ class Platform:
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

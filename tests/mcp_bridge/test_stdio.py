@@ -22,8 +22,8 @@ from mcp_bridge.errors import CODE_META
 from mcp_bridge.models import AgentContact
 from playbooks.models import Playbook
 from tests.factories import make_key
-from tests.journeys.platform import free_port
 from tests.live import text_of
+from tests.postgres import free_port
 
 T = TypeVar("T")
 
