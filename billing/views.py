@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from accounts.http import UserRequest
 from accounts.tables import write_csv
 from billing.breakdowns import EVERY_WAY, Cell, Total, total_by, usage_cells
+from billing.budgets import list_budgets
 from billing.chart import SPANS, buckets
 from billing.forms import UsageFilter, period_of
 from billing.shown import HEADS, Names, breakdowns_of, charts_of, narrowed_to, table_of
@@ -37,6 +38,12 @@ def usage(request: UserRequest) -> HttpResponse:
         "total": total_by(by_day, lambda _cell: "").get("", Total()),
         "charts": charts_of(by_start, period=period, today=timezone.now().date()),
         "breakdowns": breakdowns_of(by_playbook, by_operation, by_key, names),
+        "alarms": [
+            (watched.budget, standing)
+            for watched in list_budgets(who=request.user)
+            for standing in watched.standings
+            if standing.state != "ok"
+        ],
     }
     return render(request, "billing/usage.html", context)
 

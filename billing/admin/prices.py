@@ -38,6 +38,14 @@ class PriceOverrideAdmin(CsvExport):
     search_fields = ("model", "base_url", "note", "=id")
     date_hierarchy = "updated_at"
     readonly_fields = ("version",)
+    fieldsets = (
+        (None, {"fields": ("model", "base_url")}),
+        (
+            "US dollars for a million tokens",
+            {"fields": ("input_usd", "cached_usd", "output_usd")},
+        ),
+        ("Validity (UTC)", {"fields": ("valid_from", "valid_until", "note", "version")}),
+    )
     csv_columns = (
         *("id", "version", "updated_at", "model", "base_url", "input_usd", "cached_usd"),
         *("output_usd", "valid_from", "valid_until", "note"),

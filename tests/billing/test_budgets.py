@@ -155,7 +155,7 @@ def test_budgets_cost_as_many_queries_for_many_playbooks(
     budget(alice, usd_per_day=DOLLAR)
     for _ in range(4):
         Budget.objects.create(user=alice, playbook_id=uuid.uuid4(), usd_per_day=DOLLAR)
-    with django_assert_num_queries(4):  # the clock, the budgets, the accounts, the playbooks
+    with django_assert_num_queries(4):  # the budgets, the clock, the accounts, the playbooks
         assert len(list_budgets(who=alice)) == 5
 
 
@@ -266,6 +266,7 @@ def test_the_page_sets_a_budget_and_shows_how_it_stands(
     assert "$0.60 of $1.00" in page
     assert "Over 50 % are spent" in page
     assert playbook.name in page
+    assert "60 % of the budget of today for a playbook" in client.get("/usage").content.decode()
 
 
 def test_the_form_says_what_does_not_fit(alice: User, client: Client) -> None:

@@ -10,6 +10,8 @@ import pytest
 from django.conf import LazySettings
 
 from accounts.models import User
+from accounts.scopes import Principal
+from billing.budgets import set_budget
 from billing.models import CostCap, UsageRecord
 from evolution import worker
 from evolution.clock import database_now
@@ -246,6 +248,26 @@ def test_once_the_limit_has_room_again_the_sweep_wakes_the_job(
     assert sweep()["woken"] == 1
     job.refresh_from_db()
     assert job.next_attempt_at is None
+
+
+def test_a_job_over_its_owners_budget_waits_and_goes_on_when_it_is_raised(
+    call: Call, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = {"by": Principal.of(alice), "playbook_id": job.playbook_id}
+    set_budget(**budget, usd_per_month=Decimal("0.01"))
+    mine = replace(call, playbook_id=job.playbook_id)
+    for _ in range(3):
+        end(admit(mine))
+    with pytest.raises(HeldBack, match="This month's budget of this playbook") as raised:
+        for _ in range(20):
+            end(admit(mine))
+    monkeypatch.setattr(worker, "think", raising(raised.value))
+    run_evolution(str(job.pk))
+    job.refresh_from_db()
+    assert (job.status, job.wait_reason) == ("queued", raised.value.message)
+    assert sweep()["woken"] == 0
+    set_budget(**budget, usd_per_month=Decimal("5"))
+    assert sweep()["woken"] == 1
 
 
 def test_a_new_key_wakes_the_jobs_that_waited_for_one(
