@@ -40,6 +40,13 @@ class Access:
     def __bool__(self) -> bool:
         return bool(self.models)
 
+    def refuse_other(self, model: str) -> None:
+        """Raise Conflict (`no_model`) without any, Invalid for a model that is not offered."""
+        if not self:
+            raise no_model()
+        if not self.own_key and model not in self.models:
+            raise Invalid.field("model", f"Choose one of: {', '.join(self.models)}.")
+
 
 def access_of(user: User) -> Access:
     """By the same rule as for evolutions: one's own key, else the operator's where it thinks.
@@ -66,11 +73,7 @@ def open_chat(
 
     Raises Conflict (`no_model`), and what open_session raises.
     """
-    access = access_of(by.user)
-    if not access:
-        raise no_model()
-    if not access.own_key and model not in access.models:
-        raise Invalid.field("model", f"Choose one of: {', '.join(access.models)}.")
+    access_of(by.user).refuse_other(model)
     pair = uuid.uuid4() if bare or against is not None else None
     first = _open(by, playbook, model, version, pair)
     if pair is not None:
@@ -117,8 +120,8 @@ def begin_turn(*, session: AgentSession, by: Principal, question: str) -> Conver
     question = clean_field("question", question, settings.MAX_MESSAGE_BYTES).strip()
     if not question:
         raise Invalid.field("question", "Write a question first.")
-    if not access_of(by.user):
-        raise no_model()
+    # Again: a chat that began with a key of one's own may go on without it.
+    access_of(by.user).refuse_other(session.model)
     if not session.is_open:
         raise Conflict("This chat is closed. Start another.", code="session_closed")
     take_rate("ask_playground", str(by.user.pk))

@@ -4,12 +4,14 @@ It runs on a thread of its own. While the model speaks, no database connection i
 takes a minute, and a pool has a dozen of them.
 """
 
+import contextvars
 import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
@@ -31,6 +33,7 @@ from evolution.models import AgentSession, SessionMessage
 from evolution.sessions import NewMessage, add_messages
 from evolution.worker.ledger import UsageLedger
 from evolution.worker.session_ledger import SessionLedger
+from evolution.worker.tracing import TracedChat
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -98,6 +101,7 @@ class Conversing:
         from evolution.engine.providers.wire import Wire  # noqa: PLC0415 - see above
 
         self.turn, self._wire = turn, Wire()
+        self._asked_in = contextvars.copy_context()
 
     def cut(self) -> None:
         """Nobody listens any more: the call ends, and what it cost is on record."""
@@ -135,7 +139,7 @@ class Conversing:
 
         def work() -> None:
             try:
-                answered = self.run(say)
+                answered = self._asked_in.run(self.run, say)
             except Exception as error:  # noqa: BLE001 - the thread's edge: somebody waits for `done`
                 # The type only: the text of an unknown error may quote the chat.
                 logger.error("a chat's turn ended with %s", type(error).__name__)
@@ -167,7 +171,7 @@ class Conversing:
     def _connect(self, ledger: UsageLedger) -> StreamingLLM:
         from evolution.engine.providers.chat import ChatLLM  # noqa: PLC0415 - as above
 
-        return ChatLLM(
+        bare = ChatLLM(
             api_key=ledger.credential.api_key,
             base_url=ledger.credential.base_url or None,
             deadline=settings.LLM_DEADLINE_SECONDS,
@@ -175,6 +179,7 @@ class Conversing:
             wire=self._wire,
             resolve=ledger.credential.resolve,
         )
+        return TracedChat(bare, address=urlsplit(ledger.credential.base_url).hostname or "openai")
 
     def _store(self, text: str, usage: UsageRecord | None, error: str) -> Answered:
         """A question without any answer is not kept: it can be asked again."""

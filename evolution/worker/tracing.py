@@ -6,7 +6,7 @@ Spans follow OpenTelemetry's GenAI conventions; they go nowhere unless the proce
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -16,7 +16,14 @@ from opentelemetry import context, trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from accounts.correlation import request_id
-from evolution.engine.llm import LLM, LLMError, LLMReply, LLMRequest
+from evolution.engine.llm import (
+    LLM,
+    ChatRequest,
+    LLMError,
+    LLMReply,
+    LLMRequest,
+    StreamingLLM,
+)
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
 
@@ -41,27 +48,29 @@ def at_work(claim: Claim) -> Iterator[None]:
         request_id.reset(known)
 
 
-class TracedLLM:
-    """An LLM whose every call is a span and a log line.
+class _Traced:
+    """What is seen of calls: a span and a log line each.
 
-    The engine calls from threads of its own: they get the id and the span of the job from here.
+    They may be made on any thread: they get the id and the span of their job, or of their request,
+    from here.
     """
 
-    def __init__(self, llm: LLM, *, address: str) -> None:
-        self._llm, self._address = llm, address
+    def __init__(self, *, address: str) -> None:
+        self._address = address
         self._job, self._request_id = context.get_current(), request_id.get()
 
-    def complete(self, request: LLMRequest[Any]) -> LLMReply:
-        """As the wrapped LLM's, errors included."""
-        known, begun = request_id.set(self._request_id), monotonic()
+    @contextmanager
+    def _seen(
+        self, request: LLMRequest[Any] | ChatRequest, output: str
+    ) -> Iterator[list[LLMReply]]:
+        """One call; its reply is put into the list."""
+        known, begun, replies = request_id.set(self._request_id), monotonic(), list[LLMReply]()
         span = tracer.start_span(f"chat {request.model}", self._job, SpanKind.CLIENT)
-        status, tokens = "answered", 0
+        status = "answered"
         try:
-            self._describe(span, request)
-            reply = self._llm.complete(request)
-            tokens = reply.usage.total_tokens
-            _describe_reply(span, reply)
-            return reply
+            self._describe(span, request, output)
+            yield replies
+            _describe_reply(span, replies[0])
         except LLMError as error:
             status = error.code
             span.set_attribute("error.type", error.code)
@@ -69,24 +78,52 @@ class TracedLLM:
             raise
         finally:
             span.end()
+            tokens = sum(reply.usage.total_tokens for reply in replies)
             told = {"model": request.model, "operation": request.operation, "status": status}
             logger.info("llm call", extra={**told, "tokens": tokens, "took_ms": _since(begun)})
             request_id.reset(known)
 
-    def _describe(self, span: Span, request: LLMRequest[Any]) -> None:
+    def _describe(self, span: Span, request: LLMRequest[Any] | ChatRequest, output: str) -> None:
         span.set_attributes(
             {
                 "gen_ai.operation.name": "chat",
                 "gen_ai.provider.name": "openai",
                 "gen_ai.request.model": request.model,
                 "gen_ai.request.max_tokens": request.max_tokens,
-                "gen_ai.output.type": "json",
+                "gen_ai.output.type": output,
                 "server.address": self._address,
                 "ace.operation": request.operation,
             }
         )
         if settings.OTEL_CAPTURE_CONTENT:
             span.set_attribute("gen_ai.input.messages", json.dumps(request.messages))
+
+
+class TracedLLM(_Traced):
+    """An LLM whose every call is seen."""
+
+    def __init__(self, llm: LLM, *, address: str) -> None:
+        super().__init__(address=address)
+        self._llm = llm
+
+    def complete(self, request: LLMRequest[Any]) -> LLMReply:
+        """As the wrapped LLM's, errors included."""
+        with self._seen(request, "json") as replies:
+            replies.append(self._llm.complete(request))
+        return replies[0]
+
+
+class TracedChat(_Traced):
+    """The same for answers that are heard while they are made."""
+
+    def __init__(self, llm: StreamingLLM, *, address: str) -> None:
+        super().__init__(address=address)
+        self._llm = llm
+
+    def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
+        with self._seen(request, "text") as replies:
+            replies.append(self._llm.chat(request, say))
+        return replies[0]
 
 
 def _describe_reply(span: Span, reply: LLMReply) -> None:

@@ -8,7 +8,7 @@ from django.conf import LazySettings
 from accounts.errors import Conflict, Invalid, RateLimited
 from accounts.models import User
 from accounts.scopes import Principal
-from accounts.services import set_llm_key
+from accounts.services import remove_llm_key, set_llm_key
 from billing.models import UsageRecord
 from evolution import playground
 from evolution.engine.breaker import MIN_FAILURES
@@ -149,6 +149,17 @@ def test_a_key_of_ones_own_pays_for_any_model_and_unknown_cost_stays_unknown(
     assert llm.requests[0].headers["authorization"] == "Bearer sk-of-alice"
     assert llm.requests[0].body["model"] == "the-dearest"
     assert UsageRecord.objects.get().cost_usd is None
+
+
+def test_a_chat_of_ones_own_key_does_not_go_on_at_the_operators_cost(
+    alice: User, playbook: Playbook, llm: FakeLLM
+) -> None:
+    set_llm_key(user=alice, api_key="sk-of-alice")
+    chat = open_chat(alice, playbook, model="the-dearest")
+    remove_llm_key(user=alice)
+    with pytest.raises(Invalid):
+        ask(chat)
+    assert llm.count("chat") == 0
 
 
 @pytest.mark.parametrize("question", ["", "   \n"])

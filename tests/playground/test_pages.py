@@ -1,6 +1,7 @@
 """The playground's pages: what can be chosen, what is shown, and the way without a script."""
 
 import json
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -92,6 +93,7 @@ def test_without_a_script_a_refusal_gives_the_question_back(
 def test_an_unknown_price_is_said(
     owner: Client, chat: AgentSession, llm: FakeLLM, settings: LazySettings
 ) -> None:
+    settings.ACE_GENERATOR_MODEL = "own-model"
     AgentSession.objects.update(model="own-model")
     page = owner.post(f"{START}/{chat.pk}/ask", {"question": "Why?"}, follow=True)
     assert UsageRecord.objects.get().cost_usd is None
@@ -102,7 +104,7 @@ def test_a_server_that_speaks_wsgi_streams_too(
     owner: Client, chat: AgentSession, llm: FakeLLM
 ) -> None:
     llm.tell("<b>one</b> ", "two")
-    response = owner.post(f"{START}/{chat.pk}/stream", {"question": "Why?"})
+    response: Any = owner.post(f"{START}/{chat.pk}/stream", {"question": "Why?"})
     text = b"".join(response.streaming_content).decode()
     names = [line for line in text.splitlines() if line.startswith("event: ")]
     assert names == ["event: piece", "event: piece", "event: end"]

@@ -146,6 +146,8 @@ def test_what_is_said_never_reaches_the_log(
         assert "nightjar" in response.read().decode()
     assert "nightjar" not in caplog.text
     assert "sk-operator" not in caplog.text
+    told = [record for record in caplog.records if record.getMessage() == "llm call"]
+    assert [(one.status, one.operation) for one in told] == [("malformed", "generate")]  # type: ignore[attr-defined]  # put there by `extra`
 
 
 def events(response: httpx2.Response) -> Iterator[tuple[str, dict[str, Any]]]:
