@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from evolution.orchestrator import AceOrchestrator, with_playbook, without_citat
 from evolution.sessions import SessionReport
 from playbooks import services as playbooks
 from playbooks.models import Playbook
+from tests.factories import make_playbook
 from tests.fake_llm import FakeLLM
 
 ASKED: list[Message] = [
@@ -242,3 +244,18 @@ def test_the_generator_solves_a_sample_and_its_call_is_the_sessions(
         record.total_tokens,
     )
     assert Outcome.objects.get().status == "success"
+
+
+def test_the_example_of_the_documentation_runs(
+    llm: FakeLLM, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", llm.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-own")
+    make_playbook(alice, name="Planning")
+    llm.say("", DONE)
+    text = (Path(__file__).parents[2] / "docs" / "SESSIONS.md").read_text()
+    code = text.partition("```python\n")[2].partition("```")[0]
+    exec(code.replace("you@example.org", alice.email), {})  # noqa: S102 - our own document
+    assert capsys.readouterr().out == "Milk is on the list. ['str-00001']\n"
+    assert Outcome.objects.get().notes == "lesson: ask for the time zone first"
+    assert len(code.strip().splitlines()) <= 20
