@@ -142,7 +142,7 @@ def server(
         assert child.stdout is not None
         with child.stdout:
             try:
-                yield json.loads(child.stdout.readline())
+                yield json.loads(child.stdout.readline()) | {"environment": environment}
             finally:
                 child.terminate()
                 child.wait(30)

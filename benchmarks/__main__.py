@@ -1,0 +1,114 @@
+"""`python -m benchmarks`: every figure of docs/BENCHMARKS.md, side by side in one run.
+
+    python -m benchmarks                                      # all of it: some 20 minutes
+    python -m benchmarks --parts doors lists --seconds 1      # a look
+    python -m benchmarks --write                              # and put them into docs/
+
+Clients, server, database and model share the machine, so only ratios within one run say much.
+"""
+
+import argparse
+import importlib
+import json
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import django
+
+from tests.postgres import NoPostgres, temporary_cluster
+
+SIZES = [100, 10_000, 100_000]
+CLIENTS = [1, 8, 32]
+Options = argparse.Namespace
+Part = Callable[[Options], Any]
+
+
+def parse() -> Options:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--seconds", type=float, default=3, help="for each request and load")
+    parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--database", nargs="+", choices=("SQLite", "PostgreSQL"),
+                        default=["SQLite", "PostgreSQL"])  # fmt: skip
+    parser.add_argument("--write", action="store_true", help="keep the figures and draw docs/")
+    return parser.parse_args()
+
+
+def doors(options: Options) -> Any:
+    """Reading and reporting, beside an empty tool and the bare queries."""
+    return served(options, "door_requests", options.clients, options.processes, [])
+
+
+def lists(options: Options) -> Any:
+    """Pages of outcomes out of few and out of many."""
+    return served(options, "list_requests", [1], [1], options.sizes)
+
+
+def served(
+    options: Options, requests: str, clients: list[int], processes: list[int], sizes: list[int]
+) -> list[dict[str, Any]]:
+    """The figures of every request, on each database, with each number of processes and clients."""
+    from benchmarks import operations  # noqa: PLC0415 - needs the settings
+    from benchmarks.mcp_load import server  # noqa: PLC0415 - likewise
+
+    found = []
+    for database in options.database:
+        for count in processes:
+            with url_of(database) as url, server(count, url, lists=sizes) as where:
+                asked = getattr(operations, requests)(where)
+                operations.measure(where, asked, 1, 0.5 * operations.ROUNDS)  # warm
+                for load in clients:
+                    taken = operations.measure(where, asked, load, options.seconds)
+                    about = {"database": database, "processes": count, "clients": load}
+                    found += [about | {"request": name} | each for name, each in taken.items()]
+                    for row in found[-len(taken) :]:
+                        print(json.dumps(row), flush=True)
+    return found
+
+
+def url_of(database: str) -> Any:
+    if database == "PostgreSQL":
+        return temporary_cluster()
+    return nullcontext("")
+
+
+def peers(_options: Options) -> Any:
+    return importlib.import_module("benchmarks.peers").measure(200)
+
+
+def overhead(_options: Options) -> Any:
+    return importlib.import_module("benchmarks.overhead").measure(5)
+
+
+def footprint(_options: Options) -> Any:
+    return importlib.import_module("benchmarks.footprint").measure()
+
+
+PARTS: dict[str, Part] = {
+    part.__name__: part for part in (doors, lists, peers, overhead, footprint)
+}
+
+
+def main() -> None:
+    options = parse()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings_test")
+    django.setup()
+    results: dict[str, Any] = {}
+    for name in options.parts:
+        try:
+            results[name] = PARTS[name](options)
+        except NoPostgres as error:
+            print(f"PostgreSQL was not measured: {error}.")
+            continue
+        if name not in {"doors", "lists"}:
+            print(json.dumps(results[name]), flush=True)
+    if options.write:
+        importlib.import_module("benchmarks.report").write(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Puts the figures of a run into docs/BENCHMARKS.md, as tables and as one picture."""
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE, PICTURE = DOCS / "BENCHMARKS.md", DOCS / "benchmarks.svg"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+# What is a multiple of what, in the same run.
+RATIOS = {
+    "MCP get_playbook": "MCP, empty tool",
+    "MCP report_outcome": "MCP, empty tool",
+    "REST get_playbook": "bare query",
+    "REST report_outcome": "bare INSERT",
+    "MCP, empty tool": "bare query",
+}
+BAR, GAP, LEFT, WIDE = 18, 6, 190, 760
+
+
+def write(results: dict[str, Any]) -> None:
+    """The page's figures are those of this run; the rest of the page stays."""
+    text = "\n\n".join([about_the_run(), *sections(results)])
+    page = PAGE.read_text()
+    block = f"{BEGIN}\n\n{text}\n\n{END}"
+    PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: block, page, flags=re.DOTALL))
+    if results.get("doors"):
+        PICTURE.write_text(draw(results["doors"]))
+
+
+def about_the_run() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
+    return (
+        f"{datetime.now(UTC):%d %B %Y}, {os.cpu_count()} cores, {memory} GiB, "
+        f"{platform.system()}, Python {platform.python_version()}. Clients, server and database "
+        "share the cores; PostgreSQL runs without fsync. Milliseconds."
+    )
+
+
+def sections(results: dict[str, Any]) -> Iterable[str]:
+    if rows := results.get("doors"):
+        yield "### Reading and reporting\n\n![p50 of one client](benchmarks.svg)"
+        yield of_doors(rows)
+    if rows := results.get("lists"):
+        yield "### Lists\n\nOne client, one process, 50 rows a page.\n\n" + of_lists(rows)
+    if found := results.get("peers"):
+        yield "### Beside a public peer\n\n" + of_peers(found)
+    if found := results.get("overhead"):
+        yield "### One evolution\n\n" + of_overhead(found)
+    if found := results.get("footprint"):
+        yield "### Start and memory\n\n" + of_footprint(found)
+
+
+def of_doors(rows: list[dict[str, Any]]) -> str:
+    heads = ["database", "processes", "clients", "request", "p50", "p95", "p99", "calls/s", "×"]
+    lines = []
+    for row in rows:
+        base = RATIOS.get(row["request"], "")
+        same = {k: row[k] for k in ("database", "processes", "clients")}
+        other = [r for r in rows if r["request"] == base and same.items() <= r.items()]
+        ratio = f"{row['p50'] / other[0]['p50']:.1f} {base}" if other else ""
+        figures = [row[name] for name in ("p50", "p95", "p99", "calls_per_s")]
+        failed = f" ({row['errors']} failed)" if row["errors"] else ""
+        lines.append([*same.values(), row["request"] + failed, *figures, ratio])
+    return table(heads, lines)
+
+
+def of_lists(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for database in dict.fromkeys(row["database"] for row in rows):
+        for kind in ("bare list", "REST list", "page"):
+            mine = [r for r in rows if r["database"] == database and r["request"].startswith(kind)]
+            times = [r["p50"] for r in mine]
+            lines.append([database, kind, *times, f"{times[-1] / times[0]:.2f}"])
+    sizes = [r["request"].partition(", ")[2] for r in rows if r["request"].startswith("page")]
+    return table(["database", "p50", *dict.fromkeys(sizes), "last ÷ first"], lines)
+
+
+def of_peers(found: dict[str, dict[str, float]]) -> str:
+    lines = [[name, f["start"], f["read"], f["report"]] for name, f in found.items()]
+    return table(["over stdio", "start to first list", "read, p50", "report, p50"], lines)
+
+
+def of_overhead(found: dict[str, Any]) -> str:
+    return (
+        f"Ten outcomes, two seconds a call: critical path {found['critical_path_s']:.1f} s. The "
+        f"worker took {found['worked_s']:.2f} s (**{found['overhead_share']:.1%}** over it), after "
+        f"{found['waited_for_worker_s']:.2f} s in the queue "
+        f"({found['overhead_share_with_wait']:.1%} with it); median of {found['rounds']}."
+    )
+
+
+def of_footprint(found: dict[str, Any]) -> str:
+    lines = [[name.partition(" ")[2], size] for name, size in found["memory_mb"].items()]
+    whole = sum(found["memory_mb"].values())
+    return (
+        f"From `manage.py run` on an empty folder to ready: {found['start_s']:.1f} s. Memory at "
+        f"rest, {whole:.0f} MB in all (proportional set size):\n\n"
+        + table(["process", "MB"], lines)
+    )
+
+
+def table(heads: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+def draw(rows: list[dict[str, Any]]) -> str:
+    """Bars of the median of one client at one process, each database beside the other."""
+    shown = [r for r in rows if r["clients"] == 1 and r["processes"] == 1]
+    names = list(dict.fromkeys(r["request"] for r in shown))
+    databases = list(dict.fromkeys(r["database"] for r in shown))
+    most = max(r["p50"] for r in shown)
+    high = len(names) * (len(databases) * BAR + GAP) + 30
+    parts, top = [], 4
+    for name in names:
+        parts.append(f'<text x="{LEFT - 8}" y="{top + BAR}" text-anchor="end">{name}</text>')
+        for place, database in enumerate(databases):
+            found = [r["p50"] for r in shown if (r["request"], r["database"]) == (name, database)]
+            for value in found:
+                long = (WIDE - LEFT - 110) * value / most
+                parts.append(
+                    f'<rect class="b{place}" x="{LEFT}" y="{top}" width="{long:.1f}" '
+                    f'height="{BAR - 3}"/><text x="{LEFT + long + 6:.1f}" y="{top + 12}">'
+                    f"{value:.1f} ms {database}</text>"
+                )
+            top += BAR
+        top += GAP
+    style = (
+        "text{font:12px sans-serif;fill:#555}.b0{fill:#3b6fd4}.b1{fill:#2f9e6e}"
+        "@media(prefers-color-scheme:dark){text{fill:#bbb}}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {high}" role="img">'
+        f"<title>Median time of one client</title><style>{style}</style>{''.join(parts)}</svg>\n"
+    )
