@@ -6,16 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connections
 
+from accounts.clock import database_now
 from accounts.models import AuditEntry
 from billing import syncing
 from billing.models import BillingAccount
+from billing.stripe_gateway import mirror
 from tests.stripe.customer import Customer
 from tests.stripe.fake import FAILS_LATER, FakeStripe
 from tests.stripe.fake.delivery import Sent, deliver
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SAID = ("plan__slug", "status", "period_start", "period_end", "cancel_at_period_end")
-SAID += ("grace_until", "trial_end", "stripe_subscription_id")
+SAID = (
+    *("plan__slug", "status", "period_start", "period_end", "cancel_at_period_end"),
+    *("grace_until", "trial_end", "stripe_subscription_id"),
+)
 
 
 def said(buyer: Customer) -> tuple[object, ...]:
@@ -46,9 +50,9 @@ def test_copies_disorder_and_forgeries_change_nothing(buyer: Customer, shop: Fak
     expected = said(buyer)
     assert expected[:2] == ("team", "past_due")
     for seed in range(2):
-        syncing.stripe.mirror.forget_customer(buyer.account.stripe_customer_id)
+        mirror.forget_customer(buyer.account.stripe_customer_id)
         BillingAccount.objects.update(status="free", plan=None, stripe_subscription_id="")
-        syncing.stripe.mirror.forget_events(before=syncing.database_now())
+        mirror.forget_events(before=database_now())
         sent = shop.deliver(copies=3, bad_share=0.1, seed=seed, again=True)
         assert said(buyer) == expected
         assert {one.status for one in sent if one.forgery} == {400}
