@@ -92,16 +92,22 @@ def set_budget(
         budget = Budget.objects.filter(user=user, playbook_id=playbook_id).first()
         budget = budget or Budget(user=user, playbook_id=playbook_id)
         if usd_per_day is None and usd_per_month is None:
-            return _remove(budget, by)
+            _remove(budget, by)
+            return None
         budget.usd_per_day, budget.usd_per_month = usd_per_day, usd_per_month
         budget.warn_percent, budget.stops = warn_percent, stops
         # Another amount is worth another letter.
         budget.warned_day = budget.warned_month = None
         budget.save()
-        amounts = {"day": usd_per_day, "month": usd_per_month}
-        detail = {span: None if usd is None else str(usd) for span, usd in amounts.items()}
-        detail["playbook"] = str(playbook_id) if playbook_id else None
-        record(action="set_budget", by=by, subject=budget, stops=stops, **detail)
+        record(
+            action="set_budget",
+            by=by,
+            subject=budget,
+            stops=stops,
+            day=_said(usd_per_day),
+            month=_said(usd_per_month),
+            playbook=_said(playbook_id),
+        )
     return budget
 
 
@@ -203,6 +209,10 @@ def _watched(budget: Budget, spent: dict[str, Any], now: datetime) -> Watched:
         )
 
     return Watched(budget, stand("day", budget.usd_per_day), stand("month", budget.usd_per_month))
+
+
+def _said(value: Decimal | UUID | None) -> str | None:
+    return None if value is None else str(value)
 
 
 def _remove(budget: Budget, by: Principal) -> None:

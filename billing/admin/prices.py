@@ -68,7 +68,7 @@ class PriceOverrideAdmin(CsvExport):
     def note(
         self, request: HttpRequest, obj: PriceOverride, action: str, **detail: str | int | None
     ) -> None:
-        record(action=action, by=principal_of(request), subject=obj, **detail)
+        record(action=action, by=principal_of(request), subject=obj, owner=None, **detail)
 
 
 def figures(price: PriceOverride) -> dict[str, str | int | None]:

@@ -21,7 +21,7 @@ def own(**changes: Any) -> Override:
 
 
 def source(*overrides: Override, model: str = "own-7b", url: str = "", at: datetime = NOW) -> str:
-    call = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "cached_tokens": 0}
+    call: dict[str, Any] = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "cached_tokens": 0}
     return price_call(model=model, at=at, api_url=url, overrides=overrides, **call).source
 
 
@@ -31,8 +31,14 @@ def make_price(**fields: Any) -> PriceOverride:
 
 
 def test_input_cached_input_and_output_have_their_own_price() -> None:
-    call = {"prompt_tokens": 3_000_000, "completion_tokens": 1_000_000, "cached_tokens": 1_000_000}
-    price = price_call(model="own-7b", at=NOW, overrides=[CHEAP], **call)
+    price = price_call(
+        model="own-7b",
+        prompt_tokens=3_000_000,
+        completion_tokens=1_000_000,
+        cached_tokens=1_000_000,
+        at=NOW,
+        overrides=[CHEAP],
+    )
     assert (price.cost, price.source) == (Decimal("6.500000"), "cheap")
 
 
@@ -109,7 +115,7 @@ def test_a_price_for_an_address_needs_that_address(alice: User) -> None:
 
 
 def test_a_limit_on_cost_reckons_with_it(db: None) -> None:
-    call = {"model": "our-own-7b", "prompt_tokens": 1000, "completion_tokens": 500}
+    call: dict[str, Any] = {"model": "our-own-7b", "prompt_tokens": 1000, "completion_tokens": 500}
     assert most_cost(**call, api_url="") == 0
     make_price()
     assert most_cost(**call, api_url="") == Decimal("0.003000")

@@ -253,7 +253,7 @@ def test_once_the_limit_has_room_again_the_sweep_wakes_the_job(
 def test_a_job_over_its_owners_budget_waits_and_goes_on_when_it_is_raised(
     call: Call, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    budget = {"by": Principal.of(alice), "playbook_id": job.playbook_id}
+    budget: dict[str, Any] = {"by": Principal.of(alice), "playbook_id": job.playbook_id}
     set_budget(**budget, usd_per_month=Decimal("0.01"))
     mine = replace(call, playbook_id=job.playbook_id)
     for _ in range(3):

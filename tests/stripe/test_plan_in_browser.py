@@ -124,8 +124,8 @@ def test_without_scripts_a_payment_can_be_looked_at_again(
     client = Client()
     client.force_login(alice)
     context = browser.new_context(java_script_enabled=False)
-    session = {"name": "sessionid", "value": client.cookies["sessionid"].value}
-    context.add_cookies([{**session, "url": live_server.url}])  # type: ignore[list-item]  # a dict is one
+    cookie = client.cookies["sessionid"].value
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
     page = context.new_page()
     page.goto(f"{live_server.url}/billing?paid=1")
     put_on(alice, "pro", **SAID["active"][0])
