@@ -24,8 +24,12 @@ CANARY = "canary-7f3a"
 ROOT = Path(__file__).resolve().parents[2]
 OWN_RECORD = {
     "report_outcome": "the outcome's row says who reported what and when",
-    **dict.fromkeys(("open_session", "close_session"), "the session's row says who and when"),
+    **dict.fromkeys(
+        ("open_session", "close_session", "open_chat", "begin_turn", "rate_chat"),
+        "the session's row says who and when",
+    ),
     **dict.fromkeys(("clean_report", "read_playbook", "find_playbook"), "reads only"),
+    "teachers_of": "reads only",
     "ensure_job": "its callers record what a person asked for; rules trigger by themselves",
     "trigger_if_due": "a rule does it, not the person whose report made it due",
     "refuse_fixed": "reads only",
