@@ -3,10 +3,14 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run test nightly metering looks conformance fuzz page-speed lighthouse screenshots clients lint types lock fmt base dev
+.PHONY: run demo test nightly metering looks conformance fuzz page-speed lighthouse screenshots clients lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
+
+demo: base ## An account with sixty days of made-up history; `manage.py demo --remove` deletes it.
+	@ACE_LOCAL=true $(BIN)/python manage.py migrate --verbosity 0
+	@ACE_LOCAL=true exec $(BIN)/python manage.py demo
 
 test: dev ## Every check and every test; see tests/run.py for the steps.
 	@exec $(BIN)/python -m tests.run

@@ -1,0 +1,209 @@
+"""Makes the demo by the functions that users reach, a day at a time, and takes it away again."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.errors import Conflict
+from accounts.models import ApiKey, User
+from accounts.scopes import Principal
+from accounts.services import create_api_key, delete_account
+from billing.models import UsageRecord
+from billing.pricing import price_call
+from config.demo.days import move_to
+from config.demo.story import CLIENTS, KEYS, STORIES, Story
+from evolution.clock import database_now
+from evolution.models import EvolutionJob
+from evolution.services import report_outcome
+from evolution.worker.claims import claim_job
+from evolution.worker.heartbeat import Heartbeat
+from evolution.worker.publication import publish
+from evolution.worker.thinking import think
+from playbooks.models import Bullet, Playbook
+from playbooks.services import clone_playbook, load_starters
+
+EMAIL = "demo@example.org"
+MARK = "demo"
+DAYS, EVOLVE_EVERY = 60, 6
+NEVER = 10_000
+NOTE = "Made-up data of `manage.py demo`. "
+MODELS = (("reflect", "gpt-4o-mini"), ("curate", "gpt-4o"))
+
+
+@dataclass
+class Telling:
+    """One story on its way: what is still to be learned."""
+
+    story: Story
+    playbook: Playbook
+    told: int = 0
+    reports: list[str] = field(default_factory=list)
+
+
+def demo_user() -> User | None:
+    """The demo's account, if there is one. Raises Conflict: a person has that address."""
+    user = User.objects.filter(email=EMAIL).first()
+    if user is not None and not user.settings.get(MARK):
+        raise Conflict(f"Somebody registered {EMAIL}: there is no room for a demo.", code="demo")
+    return user
+
+
+def build_demo(*, password: str, days: int = DAYS, stories: tuple[Story, ...] = STORIES) -> User:
+    """The demo's account has `days` of history; one that is there is left as it is.
+
+    Raises Conflict: billing is on (plans would limit it), or a person has the demo's address.
+    """
+    user = demo_user()
+    if user is not None:
+        return user
+    if settings.BILLING_ENABLED:
+        raise Conflict("Plans would limit a demo: set BILLING_ENABLED=false.", code="demo")
+    load_starters()
+    user = User.objects.create_user(EMAIL, password, email_verified=True, settings={MARK: True})
+    try:
+        with at_no_cost():
+            _tell(user, stories, days=days)
+    except BaseException:
+        # Half a history would pass for a whole one at the next call.
+        delete_account(user=user)
+        raise
+    return user
+
+
+def remove_demo() -> bool:
+    """The demo's account and every row of it are gone; False when there was none."""
+    user = demo_user()
+    if user is None:
+        return False
+    delete_account(user=user)
+    return True
+
+
+@contextmanager
+def at_no_cost() -> Iterator[None]:
+    """In this process no limit counts and no model is asked, whatever the instance uses."""
+    kept = settings.RATE_LIMITS, settings.ACE_ENGINE
+    settings.RATE_LIMITS, settings.ACE_ENGINE = dict.fromkeys(settings.RATE_LIMITS), "rules"
+    try:
+        yield
+    finally:
+        settings.RATE_LIMITS, settings.ACE_ENGINE = kept
+
+
+def _tell(user: User, stories: tuple[Story, ...], *, days: int) -> None:
+    draw = random.Random(7)  # noqa: S311 - a story, no secret
+    by = Principal.of(user)
+    keys = [create_api_key(user=user, name=name, scopes=["read", "write"])[0] for name in KEYS]
+    tellings = [_open(story, by) for story in stories]
+    since = user.created_at - timedelta(seconds=1)
+    move_to(user, made_since=since, back=timedelta(days=days))
+    for day in range(days, -1, -1):
+        since = database_now() - timedelta(milliseconds=1)
+        for number, telling in enumerate(tellings):
+            _one_day(telling, user, keys, draw, day=day)
+            # The first day has a version already; the last leaves something to wait for.
+            if day in {1, *range(2 * number + 2, days, EVOLVE_EVERY)}:
+                _evolve(telling, user, keys, draw)
+        back = timedelta(days=day, minutes=draw.randint(1, 500) if day else 20)
+        move_to(user, made_since=since, back=back)
+    _close(tellings)
+
+
+def _open(story: Story, by: Principal) -> Telling:
+    starter = Playbook.objects.starters().get(name=story.starter)
+    playbook = clone_playbook(playbook=starter, by=by, name=story.name)
+    # The history decides when it evolves; no worker of the instance joins in.
+    Playbook.objects.filter(pk=playbook.pk).update(
+        description=NOTE + playbook.description, outcome_threshold=NEVER, time_threshold_hours=0
+    )
+    playbook.refresh_from_db()
+    return Telling(story, playbook)
+
+
+def _close(tellings: list[Telling]) -> None:
+    rows = Playbook.objects.filter(pk__in=[telling.playbook.pk for telling in tellings])
+    rows.update(outcome_threshold=None, time_threshold_hours=None)
+
+
+def _one_day(
+    telling: Telling, user: User, keys: list[ApiKey], draw: random.Random, *, day: int
+) -> None:
+    """Up to four outcomes; the more was learned, the more of them succeed."""
+    cited = list(
+        Bullet.objects.filter(playbook=telling.playbook, status="active")
+        .order_by("-created_at", "public_id")
+        .values_list("public_id", flat=True)[:12]
+    )
+    for _ in range(draw.choice((0, 1, 2, 2, 3, 4)) if day > 1 else 2):
+        key, client = draw.choice(keys), draw.choice(CLIENTS)
+        by = Principal(user, Principal.of(user).scopes, api_key=key).with_client(client)
+        learned = telling.told / len(telling.story.lessons)
+        status = "success" if draw.random() < 0.45 + 0.45 * learned else "failure"
+        status = "partial" if draw.random() < 0.12 else status
+        report_outcome(
+            playbook=telling.playbook,
+            by=by,
+            task_description=draw.choice(telling.story.tasks),
+            outcome=status,
+            notes=_note(telling, status, draw),
+            reasoning_trace=f"$ make test\n{draw.randint(20, 90)} passed\n",
+            bullet_ids=sorted(draw.sample(cited, k=min(2, len(cited)))),
+            signal=draw.choice(("test", "test", "human", "self_report")),
+        )
+
+
+def _note(telling: Telling, status: str, draw: random.Random) -> str:
+    if status == "failure" and draw.random() < 0.4:
+        return f"Avoid: {draw.choice(telling.story.mistakes)}"
+    if telling.told < len(telling.story.lessons) and draw.random() < 0.11:
+        telling.told += 1
+        return f"Lesson: {telling.story.lessons[telling.told - 1]}"
+    return "" if status == "success" else "It took a second attempt."
+
+
+def _evolve(telling: Telling, user: User, keys: list[ApiKey], draw: random.Random) -> None:
+    """One evolution, begun and run here: its claim commits with the job, so no worker takes it."""
+    with transaction.atomic():
+        job = EvolutionJob.objects.create(
+            playbook=telling.playbook, trigger="threshold", triggered_by=user
+        )
+        claim = claim_job(str(job.pk))
+    if claim is None:
+        raise Conflict("The demo's evolution could not be begun.", code="demo")
+    with Heartbeat(claim):
+        publish(claim, think(claim))
+    job.refresh_from_db()
+    _meter(job, user, keys, draw)
+
+
+def _meter(job: EvolutionJob, user: User, keys: list[ApiKey], draw: random.Random) -> None:
+    """Calls as a model would have made them; of no job, whose own ledger says that none were."""
+    now = database_now()
+    for operation, model in MODELS:
+        prompt = draw.randint(2_000, 4_000) * (job.outcomes_processed if model[-1] == "i" else 2)
+        answer = prompt // draw.randint(7, 12)
+        price = price_call(
+            model=model, prompt_tokens=prompt, completion_tokens=answer, cached_tokens=0, at=now
+        )
+        UsageRecord.objects.create(
+            user=user,
+            playbook_id=job.playbook_id,
+            api_key_id=draw.choice(keys).pk,
+            step=operation,
+            attempt=1,
+            operation=operation,
+            status=UsageRecord.Status.ANSWERED,
+            ended_at=now,
+            model=model,
+            prompt_tokens=prompt,
+            completion_tokens=answer,
+            total_tokens=prompt + answer,
+            cost_usd=price.cost,
+            price_source="demo",
+            metadata={MARK: True},
+        )

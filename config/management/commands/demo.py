@@ -1,0 +1,42 @@
+"""`manage.py demo`: an account with sixty days of made-up history; `--remove` takes it away."""
+
+import secrets
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.errors import AceError
+from config.demo.building import DAYS, EMAIL, build_demo, demo_user, remove_demo
+
+
+class Command(BaseCommand):
+    help = (
+        "Make an account whose playbooks have learned for sixty days, to look at. No model is "
+        "asked. What is there already is left as it is. --remove deletes all of it."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--remove", action="store_true", help="delete the demo")
+        parser.add_argument("--days", type=int, default=DAYS, help=f"of history, {DAYS} by default")
+        parser.add_argument("--password", default="", help="else one is made and printed once")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self._remove() if options["remove"] else self._build(options)
+        except AceError as error:
+            raise CommandError(error.message) from None
+
+    def _remove(self) -> None:
+        gone = remove_demo()
+        self.stdout.write("The demo is gone." if gone else "There is no demo.")
+
+    def _build(self, options: dict[str, Any]) -> None:
+        if demo_user() is not None:
+            self.stdout.write(f"The demo is there: log in as {EMAIL}. --remove deletes it.")
+            return
+        password = options["password"] or secrets.token_urlsafe(15)
+        build_demo(password=password, days=options["days"])
+        self.stdout.write(f"The demo is there. Log in as {EMAIL}")
+        if not options["password"]:
+            self.stdout.write(f"  password  {password}")

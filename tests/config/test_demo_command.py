@@ -1,0 +1,87 @@
+"""`manage.py demo`: a history that holds every promise of the loop, made once, gone whole."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from accounts.models import AuditEntry, User
+from config.demo.building import EMAIL, build_demo, remove_demo
+from config.demo.story import STORIES
+from evolution.models import EvolutionJob, Outcome, WorkerBeat
+from evolution.verification import Problem, verify_database
+from playbooks.models import Playbook, Version
+from playbooks.services import load_starters
+
+DAYS = 9
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def counts() -> dict[str, int]:
+    """How many rows each table of accounts has; the audit log only ever grows."""
+    others = {AuditEntry, ContentType, WorkerBeat}
+    models = (model for model in apps.get_models() if model not in others)
+    return {model._meta.label: model._base_manager.count() for model in models}
+
+
+@pytest.fixture
+def demo() -> Iterator[User]:
+    yield build_demo(password="look at this demo", days=DAYS, stories=STORIES[:1])
+
+
+def test_the_history_is_old_in_order_and_whole(demo: User) -> None:
+    playbook = Playbook.objects.get(owner=demo)
+    versions = list(Version.objects.filter(playbook=playbook).order_by("number"))
+    ages = [version.created_at for version in versions]
+    assert len(versions) > 2 and ages == sorted(ages)
+    assert ages[0] < timezone.now() - timedelta(days=DAYS - 1)
+    assert [p for p in verify_database([playbook.pk]) if isinstance(p, Problem)] == []
+
+
+def test_evolutions_lie_within_the_history_and_leave_something_pending(demo: User) -> None:
+    for job in EvolutionJob.objects.all():
+        assert job.status == "completed" and job.completed_at is not None
+        assert job.created_at <= job.completed_at < timezone.now()
+    assert 0 < Outcome.objects.pending().count() < 5
+
+
+def test_everything_says_that_it_is_made_up(demo: User) -> None:
+    playbook = Playbook.objects.get(owner=demo)
+    assert playbook.name.startswith("Demo: ") and "Made-up data" in playbook.description
+
+
+def test_no_model_is_asked_and_no_limit_is_used_up(settings: Any) -> None:
+    settings.ACE_ENGINE, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:1"
+    build_demo(password="look at this demo", days=4, stories=STORIES[:1])
+    assert set(EvolutionJob.objects.values_list("engine", flat=True)) == {"rules"}
+    assert settings.ACE_ENGINE == "openai"
+
+
+def test_it_is_made_once_and_taken_away_without_a_trace(alice: User, playbook: Playbook) -> None:
+    load_starters()
+    before = counts()
+    for _ in range(2):
+        call_command("demo", days=3, password="look at this demo", verbosity=0)
+    assert User.objects.filter(email=EMAIL).count() == 1
+    call_command("demo", remove=True)
+    assert counts() == before
+    assert not remove_demo()
+
+
+def test_a_person_with_the_demos_address_keeps_everything() -> None:
+    User.objects.create_user(EMAIL, "a password of their own")
+    for remove in (False, True):
+        with pytest.raises(CommandError, match="Somebody registered"):
+            call_command("demo", remove=remove)
+    assert User.objects.filter(email=EMAIL).exists()
+
+
+def test_where_plans_would_limit_it_it_says_so(settings: Any) -> None:
+    settings.BILLING_ENABLED = True
+    with pytest.raises(CommandError, match="BILLING_ENABLED=false"):
+        call_command("demo")
