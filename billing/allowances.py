@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce, Greatest
 from accounts.errors import Conflict
 from accounts.models import ApiKey, User
 from billing.models import BillingAccount, Plan
-from billing.plans import default_plan, plan_of
+from billing.plans import default_plan, plan_of, so_many
 
 LAPSED_KEEPS = timedelta(days=30)
 """For so long after a paid plan has ended its traces are not blanked for the smaller one."""
@@ -30,7 +30,7 @@ def refuse_more_playbooks(*, user: User, active: QuerySet[Any]) -> None:
     """Raise PlanLimit when the user's plan allows no more playbooks than these `active` ones."""
     plan = plan_of(user)
     if plan is not None and plan.max_playbooks is not None:
-        _refuse(user, plan, plan.max_playbooks, active, "playbooks", "Archive one")
+        _refuse(user, plan, plan.max_playbooks, active, "playbook", "Archive one")
 
 
 def refuse_more_keys(*, user: User) -> None:
@@ -42,7 +42,7 @@ def refuse_more_keys(*, user: User) -> None:
     plan = plan_of(user)
     if plan is not None and plan.max_keys is not None:
         in_use = ApiKey.objects.usable().filter(user=user, apikey=None)
-        _refuse(user, plan, plan.max_keys, in_use, "API keys", "Revoke one")
+        _refuse(user, plan, plan.max_keys, in_use, "API key", "Revoke one")
 
 
 def shorter_retention(now: datetime, than: int) -> Iterator[tuple[int, QuerySet[User]]]:
@@ -75,6 +75,6 @@ def _refuse(
     have = rows.count()
     if have >= limit:
         raise PlanLimit(
-            f"The {plan.name} plan allows {limit:,} {what}, and you have {have:,}. "
+            f"The {plan.name} plan allows {so_many(limit, what)}, and you have {have:,}. "
             f"{otherwise}, or change to a larger plan."
         )

@@ -7,6 +7,7 @@ from django.conf import settings
 from accounts.clock import database_now
 from accounts.mail import send_letter
 from billing.models import QuotaHold, QuotaNotice, QuotaPeriod, Resource
+from billing.plans import so_many
 
 NEAR, FULL = 80, 100
 AT_ONCE = 50
@@ -42,7 +43,7 @@ def _send(notice: QuotaNotice) -> int:
             to=user.email,
             site=settings.PUBLIC_URL,
             resource=notice.resource,
-            limit=f"{notice.limit:,}",
+            limit=so_many(notice.limit, notice.resource.removesuffix("s")),
             until=f"{notice.period.end:%-d %B %Y, %H:%M} UTC",
         )
     return 1

@@ -64,6 +64,11 @@ def default_plan() -> Plan:
     return plan
 
 
+def so_many(number: int, one: str) -> str:
+    """In words of a limit: "1 playbook", "1,000 playbooks"."""
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
+
+
 def load_plans() -> int:
     """The standard plans exist; those that do already stay as staff made them. Says how many new.
 

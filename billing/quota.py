@@ -19,11 +19,11 @@ from accounts.scopes import Principal
 from billing.models import QuotaHold, QuotaPeriod, Resource
 from billing.notices import note_refusal, note_use
 from billing.periods import Span
-from billing.plans import Entitlement, entitlement_for
+from billing.plans import Entitlement, entitlement_for, so_many
 
 AT_ONCE = 200
 LEFT = {
-    Resource.EVOLUTIONS: "none is left",
+    Resource.EVOLUTIONS: "no evolution is left",
     Resource.TOKENS: "too few are left for the next call of a model",
 }
 OTHERWISE = {Resource.EVOLUTIONS: "", Resource.TOKENS: ", or use a model key of your own"}
@@ -41,8 +41,9 @@ class QuotaReached(Exception):
     ) -> None:
         plan, self.until = entitlement.plan, entitlement.span.end
         left = "what is left is held for work under way" if is_busy else LEFT[resource]
+        included = so_many(limit, resource.removesuffix("s"))
         super().__init__(
-            f"The {plan.name} plan includes {limit:,} {resource} a month, and {left}. "
+            f"The {plan.name} plan includes {included} a month, and {left}. "
             f"What waits goes on by itself on {self.until:%-d %B %Y, %H:%M} UTC, "
             f"or as soon as you change to a larger plan{OTHERWISE[resource]}."
         )

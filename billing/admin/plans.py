@@ -14,6 +14,7 @@ from accounts.clock import database_now
 from billing.granting import grant_plan, withdraw_plan
 from billing.models import BillingAccount, Plan, QuotaHold, QuotaNotice, QuotaPeriod
 from billing.quota import release_hold
+from billing.syncing import resync_account
 
 LIMITS = ("monthly_evolutions", "monthly_tokens", "max_playbooks", "max_keys", "retention_days")
 OFF = "Billing is not enabled on this server: no limit of a plan applies to anybody."
@@ -91,7 +92,7 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
     date_hierarchy = "updated_at"
     search_fields = ("user__email", "=stripe_customer_id", "=stripe_subscription_id")
     autocomplete_fields = ("user",)
-    actions = ("withdraw",)
+    actions = ("withdraw", "read_again")
     csv_columns = (
         *("user__email", "plan__slug", "status", "period_start", "period_end"),
         *("cancel_at_period_end", "grace_until", "trial_end", "synced_at"),
@@ -129,7 +130,7 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
         if plan is None:
             return
         granted = grant_plan(user=obj.user, plan=plan, by=principal_of(request))
-        obj.pk = granted.pk
+        obj.pk, obj.status = granted.pk, granted.status
 
     @admin.display(description="what is wrong")
     def standing(self, account: BillingAccount) -> str:
@@ -147,6 +148,17 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
             lambda row: withdraw_plan(account=row, by=who),
             one="plan withdrawn",
             many="plans withdrawn",
+        )
+
+    @admin.action(description="Read again from Stripe", permissions=["view"])
+    def read_again(self, request: HttpRequest, rows: QuerySet[BillingAccount]) -> None:
+        who = principal_of(request)
+        act_on(
+            request,
+            rows.select_related("user"),
+            lambda row: resync_account(account=row, by=who),
+            one="account is as Stripe says",
+            many="accounts are as Stripe says",
         )
 
 

@@ -39,7 +39,7 @@ def test_no_way_to_make_a_playbook_passes_the_limit(
         "clone": lambda: services.clone_playbook(playbook=playbook, by=by),
         "restore": lambda: services.restore_playbook(playbook=old, by=by),
     }
-    with pytest.raises(PlanLimit, match="The Free plan allows 1 playbooks, and you have 1"):
+    with pytest.raises(PlanLimit, match="The Free plan allows 1 playbook, and you have 1"):
         ways[verb]()
     assert Playbook.objects.filter(owner=alice, status="active").count() == 1
 
@@ -77,7 +77,7 @@ def test_of_ten_made_at_once_as_many_exist_as_the_plan_allows(alice: User, billi
 
 def test_one_key_too_many_is_refused_until_one_is_revoked(alice: User, one: Plan) -> None:
     key, _ = make_key(alice)
-    with pytest.raises(PlanLimit, match="allows 1 API keys, and you have 1. Revoke one"):
+    with pytest.raises(PlanLimit, match="allows 1 API key, and you have 1. Revoke one"):
         make_key(alice)
     revoke_api_key(key=key, reason="")
     assert make_key(alice)

@@ -36,13 +36,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 JOBS = int(os.environ.get("ACE_METERED_JOBS", "12"))
 WORKERS = 4
 FAULTS = ("status", "reset", "not_json", "truncated", "malformed", "no_usage", "refusal")
-NAMES = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY", "BILLING_ENABLED")
+NAMES = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY")
 
 
 @pytest.fixture
 def llm(settings: Settings, billing: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
     limit(billing, monthly_evolutions=None, monthly_tokens=None, max_playbooks=None)
     monkeypatch.setattr(patience, "QUICK_PAUSES", (0.0, 0.0))
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "100000/h"}
     with FakeLLM() as server:
         settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
         settings.OPENAI_BASE_URL, settings.LLM_CONCURRENCY = server.base_url, 2
@@ -129,6 +130,7 @@ def start_child(job: EvolutionJob, settings: Settings) -> "subprocess.Popen[byte
     """A worker in a process of its own (tests/faults/child.py)."""
     env = os.environ | {
         "DJANGO_SETTINGS_MODULE": "config.settings_test",
+        "TEST_BILLING_ENABLED": "true",
         "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
         "ACE_TEST_SETTINGS": json.dumps({name: getattr(settings, name) for name in NAMES}),
     }

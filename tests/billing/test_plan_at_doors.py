@@ -19,7 +19,7 @@ from tests.rest import Rest
 
 __all__ = ["live_url"]
 
-PLAYBOOKS = "The Free plan allows 1 playbooks, and you have 1. Archive one"
+PLAYBOOKS = "The Free plan allows 1 playbook, and you have 1. Archive one"
 REPORT = {"task_description": "Mend it", "outcome": "success", "signal": "test"}
 KEYS = "The Free plan allows 0 API keys, and you have 0. Revoke one"
 
