@@ -1,16 +1,20 @@
 """What a playground's page shows of a chat: its sides, their turns, and what each answer cites."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Any
 
 from accounts.models import User
 from billing.models import UsageRecord
+from evolution.chains import cost_of
 from evolution.engine.llm import Cancelled
 from evolution.models import AgentSession, SessionMessage
 from playbooks.document import BULLET_ID, Bullet, Document, Section
 from playbooks.rows import document_of
 
+SHOWN = 100
+"""Messages of a side on its page; the session has all of them."""
 BROKEN = "The provider broke off, or stopped, in the middle of this answer."
 
 
@@ -52,6 +56,8 @@ class Side:
     said: list[Said]
     shelves: list[tuple[Section, list[Bullet]]]
     can_rate: bool = False
+    total: Mapping[str, Any] = field(default_factory=dict)
+    """Of all its calls, those without an answer too: see `cost_of`."""
 
     @property
     def cited(self) -> set[str]:
@@ -62,29 +68,33 @@ class Side:
         return [one for one in self.said if not one.is_question]
 
     @property
-    def cost(self) -> Decimal:
-        return sum((one.cost for one in self.answers if one.cost is not None), Decimal(0))
+    def turns(self) -> list[list[Said]]:
+        """A question with what was said to it; an odd session may begin with an answer."""
+        turns: list[list[Said]] = []
+        for one in self.said:
+            if one.is_question or not turns:
+                turns.append([])
+            turns[-1].append(one)
+        return turns
 
     @property
-    def is_unpriced(self) -> bool:
-        return any(one.is_metered and one.cost is None for one in self.answers)
-
-    @property
-    def tokens(self) -> int:
-        return sum(one.tokens for one in self.answers)
+    def is_cut(self) -> bool:
+        return self.session is not None and self.session.message_count > len(self.said) == SHOWN
 
 
 def side_of(session: AgentSession, *, user: User) -> Side:
-    """The session with all that was said in it; three queries."""
+    """The session with what was said in it lately."""
     document = read_by(session)
     rows = session.messages.filter(role__in=("user", "assistant")).select_related("usage")
+    latest = reversed(rows.order_by("-position")[:SHOWN])
     return Side(
         key=str(session.pk),
         label=label_of(session),
         session=session,
-        said=[said_of(row, document) for row in rows],
+        said=[said_of(row, document) for row in latest],
         shelves=shelves_of(document),
         can_rate=can_rate(session, user),
+        total=cost_of(session),
     )
 
 

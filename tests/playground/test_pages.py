@@ -11,6 +11,7 @@ from django.urls import reverse
 from accounts.models import User
 from billing.models import UsageRecord
 from evolution.models import AgentSession, Outcome
+from evolution.sessions import NewMessage, add_messages
 from playbooks import services as playbooks
 from playbooks.models import Playbook
 from tests.factories import make_user
@@ -126,3 +127,14 @@ def test_nobody_is_sent_to_the_login_first(client: Client, chat: AgentSession) -
         response = client.post(f"{START}/{chat.pk}/{part}", {"question": "Why?"})
         assert response.status_code == 302
         assert response["Location"].startswith("/login?next=")
+
+
+def test_a_long_chat_opens_with_its_latest_messages(
+    owner: Client, chat: AgentSession, alice: User
+) -> None:
+    said = [NewMessage("user" if n % 2 else "assistant", f"line {n}.") for n in range(1, 101)]
+    for _ in range(2):
+        add_messages(session=chat, messages=said)
+    page = owner.get(f"{START}/{chat.pk}").content.decode()
+    assert page.count("line 7.") == page.count("line 8.") == 1
+    assert "The beginning of this chat is in" in page
