@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm
@@ -11,6 +12,7 @@ from django.contrib.auth.models import Group
 from django.db.models import (
     Count,
     DecimalField,
+    F,
     IntegerField,
     OuterRef,
     Q,
@@ -41,6 +43,7 @@ LINKS = (
     ("evolutions", "evolution_evolutionjob"),
     ("outcomes", "evolution_outcome"),
     ("usage", "billing_usagerecord"),
+    ("plan and payment", "billing_billingaccount"),
     ("audit log", "accounts_auditentry"),
 )
 
@@ -82,9 +85,11 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
     search_fields = ("email", "=id")
     ordering = ("-created_at",)
     filter_horizontal = ("user_permissions",)
-    readonly_fields = ("is_active", "second_factor_required", "last_login", "created_at", "see")
+    readonly_fields = (
+        *("is_active", "second_factor_required", "last_login", "created_at", "plan", "see"),
+    )
     fieldsets = (
-        (None, {"fields": ("email", "password", "email_verified", "is_active", "see")}),
+        (None, {"fields": ("email", "password", "email_verified", "is_active", "plan", "see")}),
         (
             "Staff",
             {"fields": ("second_factor_required", "is_staff", "is_superuser", "user_permissions")},
@@ -110,10 +115,15 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
             playbook_count=of_user("playbooks", Count("pk")),
             key_count=of_user("api_keys", Count("pk"), Q(revoked_at=None)),
             spent=of_user("usage_records", Sum("cost_usd"), recent),
+            plan_name=F("billing_account__plan__name"),
+            plan_status=F("billing_account__status"),
             unpriced=of_user(
                 "usage_records", Count("pk"), recent & Q(cost_usd=None) & ~Q(status="started")
             ),
         )
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return (*self.list_display, *(("plan",) if settings.BILLING_ENABLED else ()))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Only a superuser makes staff; anybody else could make a superuser of themselves."""
@@ -160,6 +170,13 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
     def spend(self, user: Any) -> str:
         unknown = f" + {user.unpriced} of unknown price" if user.unpriced else ""
         return f"${user.spent:.2f}{unknown}"
+
+    @admin.display(ordering="plan_status")
+    def plan(self, user: Any) -> str:
+        if not settings.BILLING_ENABLED:
+            return "Billing is not enabled."
+        words = [user.plan_name, (user.plan_status or "free").replace("_", " ")]
+        return ", ".join(filter(None, words))
 
     @admin.display(ordering="created_at")
     def joined(self, user: User) -> Any:

@@ -116,6 +116,8 @@ class World:
             currency=item["price"]["currency"],
             total=amount,
             amount_due=amount,
+            amount_paid=0,
+            amount_remaining=amount,
             attempts=0,
             parent=parent,
             period_start=item["current_period_start"],
@@ -133,7 +135,7 @@ class World:
             self.tell("customer.subscription.updated", subscription)
             self.tell("invoice.payment_failed", invoice)
             return
-        invoice["status"] = "paid"
+        invoice |= {"status": "paid", "amount_paid": invoice["total"], "amount_remaining": 0}
         self.tell("invoice.paid", invoice)
         if subscription["status"] == "past_due":
             subscription["status"] = "active"
