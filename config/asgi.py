@@ -88,11 +88,26 @@ def _too_large(scope: Scope) -> JSONResponse:
     error = {"code": "too_large", "message": message}
     known = scope.get(REQUEST_ID) or uuid.uuid4().hex
     body = {"error": error, "request_id": known}
-    return JSONResponse(body, status_code=413, headers={"X-Request-ID": known})
+    headers = security_headers() | {"X-Request-ID": known}
+    return JSONResponse(body, status_code=413, headers=headers)
+
+
+def security_headers() -> dict[str, str]:
+    """What Django's middleware gives every page, for answers that no browser should make use of."""
+    headers = {
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    }
+    if settings.SECURE_HSTS_SECONDS:
+        headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+    return headers
 
 
 class RequestIds:
-    """Gives /mcp what config.middleware.RequestId gives Django: one id in logs and answers."""
+    """Gives /mcp what middleware gives Django: one id in logs and answers, and safe headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -104,7 +119,10 @@ class RequestIds:
 
         async def with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["X-Request-ID"] = known
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = known
+                for name, value in security_headers().items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self.app({**scope, "path": "/mcp", REQUEST_ID: known}, receive, with_id)
