@@ -12,6 +12,7 @@ from evolution.adaptation_rows import AdaptationRun, AdaptationStep
 from evolution.line_rows import ProviderLine
 from evolution.querysets import JobQuerySet, OutcomeQuerySet
 from evolution.session_rows import AgentSession, SessionMessage
+from evolution.tally_rows import OutcomeTally
 from playbooks.models import Playbook, Version
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "AdaptationStep",
     "EvolutionJob",
     "Outcome",
+    "OutcomeTally",
     "ProviderLine",
     "Reflection",
     "SessionMessage",

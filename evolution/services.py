@@ -16,7 +16,7 @@ from billing.quota import release
 from evolution import intake
 from evolution.clock import database_now
 from evolution.jobs import ring
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import EvolutionJob, Outcome, OutcomeTally
 from evolution.triggers import ensure_job, trigger_if_due
 from playbooks.models import Playbook
 
@@ -90,6 +90,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
         if report.version_assumed and locked.current_version is not None:
             report.version = locked.current_version
         report.save(force_insert=True)
+        OutcomeTally.add(locked, succeeded=report.status == Outcome.Status.SUCCESS)
         pending = pending_count(locked)
         job = trigger_if_due(locked, pending=pending, by=by)
     return Report(report, pending, job, is_new=True)

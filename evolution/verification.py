@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce
 
 from billing.models import QuotaHold, QuotaPeriod, Resource, UsageRecord
 from evolution.clock import database_now
-from evolution.models import EvolutionJob, Outcome, Reflection
+from evolution.models import EvolutionJob, Outcome, OutcomeTally, Reflection
 from playbooks.models import Delta, Playbook, Version, Vote
 from playbooks.verification import check_rows, check_versions
 
@@ -191,6 +191,16 @@ def _paid(playbook: Playbook, job: EvolutionJob) -> Iterator[Problem]:
         yield _of(playbook, "metering_missing", f"an answer to {step} is not metered", job.pk)
 
 
+def tally(playbook: Playbook) -> Iterator[Problem]:
+    """The tally counts what was reported; a training's own attempts are not reports."""
+    rows = Outcome.objects.filter(playbook=playbook, job__training=None)
+    counted = rows.aggregate(all=Count("pk"), won=Count("pk", filter=Q(status="success")))
+    kept = OutcomeTally.objects.filter(playbook=playbook).first() or OutcomeTally()
+    if (kept.reported, kept.succeeded) != (counted["all"], counted["won"]):
+        sentence = f"{counted['all']} outcomes were reported, the tally says {kept.reported}"
+        yield _of(playbook, "tally", sentence)
+
+
 def votes(playbook: Playbook) -> Iterator[Problem]:
     """A machine's vote rests on an outcome that was processed."""
     waiting = Outcome.objects.filter(pk=OuterRef("outcome_id"), processed_at=None)
@@ -234,6 +244,7 @@ CHECKS: tuple[Check, ...] = (
     jobs,
     versions_of_jobs,
     each_job,
+    tally,
     votes,
     open_calls,
 )

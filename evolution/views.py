@@ -14,7 +14,7 @@ from accounts.http import UserRequest
 from accounts.scopes import Principal
 from evolution import services
 from evolution.chains import edits_from, reflection_on
-from evolution.filters import STATES, OutcomeFilter
+from evolution.filters import STATES, NewestPages, OutcomeFilter
 from evolution.forms import ReportForm
 from evolution.models import EvolutionJob, Outcome
 from evolution.progress import LONG, SHOWN, live
@@ -45,7 +45,7 @@ def outcomes(request: UserRequest, pk: str) -> HttpResponse:
         "states": STATES,
         "filter": chosen,
         "state": chosen.chosen("status") or "",
-        "page": Paginator(rows, PAGE).get_page(request.GET.get("page")),
+        "page": NewestPages(rows, PAGE).get_page(request.GET.get("page")),
     }
     return render(request, "evolution/outcomes.html", context)
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Self, Union
 
-from django.db.models import Avg, Case, Count, F, OuterRef, Q, Subquery, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models import Count, F, FloatField, OuterRef, Q, Subquery
+from django.db.models.functions import Cast, Coalesce, NullIf
 
 from accounts.querysets import OwnedQuerySet, words_in
 from accounts.scopes import Principal
@@ -48,11 +48,11 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
     def with_counts(self) -> Self:
         """Each row with bullet_count, outcome_count, pending_outcomes and held_count.
 
-        Subqueries instead of joins: counted for the rows of one page, not for every outcome.
+        Counted are the few that wait; of all that was ever reported the app above keeps a tally.
         """
         return self.annotate(
             bullet_count=Coalesce(F("current_version__bullet_count"), 0),
-            outcome_count=self._count("outcomes"),
+            outcome_count=Coalesce(F("tally__reported"), 0),
             pending_outcomes=self._count(
                 "outcomes", processed_at=None, set_aside_reason="", job=None
             ),
@@ -72,11 +72,8 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
 
         A training's own attempts at its samples are left out.
         """
-        outcomes: Any = self.model._meta.get_field("outcomes").related_model
-        rows = outcomes.objects.filter(playbook=OuterRef("pk"), job__training=None).order_by()
-        won = Case(When(status="success", then=Value(1.0)), default=Value(0.0))
-        rate = rows.values("playbook").annotate(rate=Avg(won)).values("rate")
-        return self.annotate(success_rate=Subquery(rate))
+        won = Cast(F("tally__succeeded"), FloatField())
+        return self.annotate(success_rate=won / NullIf(F("tally__reported"), 0))
 
     def with_last_job(self) -> Self:
         """Each row with job_status and job_id: of its newest evolution, or None."""

@@ -9,13 +9,14 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.models import F
 
 from accounts.models import User
 from accounts.scopes import Principal
 from billing.models import UsageRecord
 from billing.services import begin_usage
 from evolution.clock import database_now
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import EvolutionJob, Outcome, OutcomeTally
 from evolution.services import trigger_evolution
 from evolution.verification import Problem, verify_database
 from evolution.worker import run_evolution
@@ -140,12 +141,17 @@ def call(job: EvolutionJob) -> UsageRecord:
     )
 
 
+def miscount_reports(job: EvolutionJob) -> None:
+    OutcomeTally.objects.filter(playbook=job.playbook).update(reported=F("reported") + 1)
+
+
 SPOILT: dict[Callable[[EvolutionJob], None], str] = {
     lose: "outcome_lost",
     process_by_nobody: "outcome_lost",
     process_early: "outcome_early",
     apply_twice: "outcome_twice",
     miscount: "outcome_count",
+    miscount_reports: "tally",
     bind_elsewhere: "outcome_foreign",
     vote_early: "vote_early",
     forget_the_job: "version_job",

@@ -10,7 +10,7 @@ from accounts.scopes import Principal
 from evolution.models import EvolutionJob, Outcome, Reflection
 from evolution.services import report_outcome
 from playbooks.models import Playbook
-from tests.factories import make_key, make_outcome
+from tests.factories import make_key, make_outcome, make_playbook
 from tests.pages.world import World
 from tests.rest import Rest
 
@@ -71,6 +71,26 @@ def test_pages_of_a_list_keep_the_filter(owner: Client, alice: User, playbook: P
     )
     page = owner.get(f"{playbook.get_absolute_url()}/outcomes?status=failure").content.decode()
     assert 'href="?status=failure&amp;page=2"' in page
+
+
+def test_a_long_list_ends_and_says_so(
+    owner: Client, alice: User, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evolution.filters.MOST_LISTED", 2)
+    for _ in range(3):
+        make_outcome(playbook, alice)
+    page = owner.get(f"{playbook.get_absolute_url()}/outcomes").content.decode()
+    assert "The newest 2 outcomes" in page
+    assert "older ones by a filter, or over REST" in page
+
+
+def test_the_filter_offers_each_program_once(alice: User, playbook: Playbook) -> None:
+    for client in ("codex 0.9", "", "claude-code 2.1", "codex 0.9"):
+        report_by(client, playbook, alice)
+    named = Outcome.objects.all().clients_of(playbook, most=10)
+    assert named == ["claude-code 2.1", "codex 0.9"]
+    assert Outcome.objects.all().clients_of(playbook, most=1) == ["claude-code 2.1"]
+    assert Outcome.objects.all().clients_of(make_playbook(alice), most=1) == []
 
 
 def test_the_program_that_reported_over_rest_is_shown(
