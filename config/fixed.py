@@ -164,6 +164,11 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "VoteTag": "playbooks.models.Vote.Tag",
         "MarkKind": ["same", "removed", "added"],
         "KeyScope": "accounts.shapes.SCOPES",
+        "UsagePeriod": ["day", "week", "month"],
+        "UsageGroup": ["playbook", "model", "operation", "key"],
+        "QuotaResource": "billing.models.Resource",
+        "QuotaState": ["open", "near", "reached"],
+        "BudgetState": ["ok", "warning", "reached"],
     },
 }
 

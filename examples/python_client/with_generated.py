@@ -5,8 +5,11 @@ Needs httpx, attrs and python-dateutil, as the generated client does.
 
 import os
 import sys
+from collections.abc import Iterator
 from threading import Event
 from typing import TypeVar
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 from ace_client import AuthenticatedClient, Client
 from ace_client.api.auth import create_api_key, log_in
@@ -31,7 +34,9 @@ from ace_client.models import (
     OutcomeIn,
     OutcomeSignal,
     OutcomeStatus,
+    VersionShape,
 )
+from ace_client.types import UNSET, Unset
 
 T = TypeVar("T")
 URL = os.environ.get("ACE_URL", "http://127.0.0.1:8000")
@@ -66,6 +71,17 @@ def ended(job: JobShape, client: AuthenticatedClient) -> JobShape:
     return job
 
 
+def all_versions(client: AuthenticatedClient, playbook: UUID) -> Iterator[VersionShape]:
+    """Newest first, page by page: the cursor of the next page stands in its address."""
+    cursor: str | Unset = UNSET
+    while True:
+        page = good(list_versions.sync(playbook, client=client, page_size=1, cursor=cursor))
+        yield from page.results
+        if page.next_ is None:
+            return
+        cursor = parse_qs(urlsplit(page.next_).query)["cursor"][0]
+
+
 def main() -> None:
     with AuthenticatedClient(base_url=URL, token=made_key()) as ace:
         starter = good(list_playbooks.sync(client=ace, include_starters=True)).results[0]
@@ -85,7 +101,7 @@ def main() -> None:
         started = good(trigger_evolution.sync(mine, client=ace))
         job = ended(good(read_evolution.sync(started.job_id, client=ace)), ace)
         print(f"evolution {job.status}: version {job.from_version} to {job.to_version}")
-        versions = good(list_versions.sync(mine, client=ace, page_size=10)).results
+        versions = list(all_versions(ace, mine))
         print(*(f"version {row.version}: {row.reason}" for row in versions), sep="\n")
         diff = good(diff_versions.sync(mine, versions[0].version, client=ace))
         print(*(f"+ [{line.id}] {line.content}" for line in diff.added), sep="\n")

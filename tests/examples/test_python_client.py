@@ -33,8 +33,8 @@ def generate_command(url: str, folder: Path) -> list[str]:
 
 
 @contextmanager
-def running(program: str, **env: str) -> Iterator[subprocess.Popen[str]]:
-    """An example in a process of its own; it has to end well."""
+def running(program: str, *, ends: int = 0, **env: str) -> Iterator[subprocess.Popen[str]]:
+    """An example in a process of its own; it has to end with this exit code."""
     with subprocess.Popen(
         [sys.executable, str(CLIENT / program)],
         env={"PATH": os.environ["PATH"], **env},
@@ -44,7 +44,7 @@ def running(program: str, **env: str) -> Iterator[subprocess.Popen[str]]:
     ) as process:
         yield process
         _out, said = process.communicate(timeout=60)
-        assert process.returncode == 0, said
+        assert process.returncode == ends, said
 
 
 @pytest.mark.parametrize("program", ["over_rest.py", "over_mcp.py"])
@@ -81,6 +81,10 @@ def test_a_generated_client_needs_no_warning_and_drives_the_whole_loop(
         for job in EvolutionJob.objects.all():
             run_evolution(str(job.pk))
         printed = process.stdout.read() if process.stdout else ""
+    wrong = login | {"ACE_PASSWORD": "not the password", "PYTHONPATH": str(tmp_path)}
+    with running("with_generated.py", ends=1, ACE_URL=live_url, **wrong) as process:
+        assert process.stderr is not None
+        assert "refused: No account has this e-mail and password." in process.stderr.read()
     mine = Playbook.objects.get(owner=alice)
     assert "evolution completed: version 1 to 2" in printed
     assert "version 2: evolution\nversion 1: clone" in printed
