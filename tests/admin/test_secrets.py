@@ -11,7 +11,7 @@ from accounts.admin import MachineRows
 from accounts.models import ApiKey, RefreshToken, User
 from accounts.oauth_admin import Hidden
 from accounts.services import issue_tokens
-from billing.models import CostCap
+from billing.models import Budget, CostCap, Plan, PriceOverride
 from tests.admin.desk import Desk
 from tests.factories import make_key
 from tests.pages.conftest import client_of
@@ -20,6 +20,7 @@ SECRET = ("token", "digest", "secret", "password", "sealed", "payload", "session
 SAFE = {"code", "error_code", "wait_code", "reason_code", "token_count", "token_budget"} | {
     *("token_totals", "prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
     *("tokens", "expected_tokens", "token_family"),
+    *("monthly_tokens", "tokens_used", "tokens_held"),
 }
 
 
@@ -63,7 +64,7 @@ def hidden(page: "admin.ModelAdmin[Any]") -> set[str]:
 
 
 def test_what_machines_write_nobody_writes() -> None:
-    by_hand = {User, CostCap}
+    by_hand = {User, CostCap, Budget, PriceOverride, Plan}
     others = {type(page) for model, page in admin.site._registry.items() if model not in by_hand}
     assert [page for page in others if not issubclass(page, MachineRows)] == []
 
