@@ -37,6 +37,7 @@ ON_SQLITE = (
     "journeys/test_main_job.py::test_twenty_reports_become_a_better_playbook[rules]",
     *("journeys/test_poisoned_outcomes.py", "evolution/test_refining.py"),
     *("evolution/test_token_economics.py", "mcp_bridge/test_stdio.py"),
+    *("evolution/test_orchestrator.py", "evolution/test_transcripts.py", "admin/test_sessions.py"),
     *("mcp_bridge/test_protocol.py", "mcp_bridge/test_tools.py", "mcp_bridge/test_lists.py"),
     *(
         "mcp_bridge/test_credentials.py",

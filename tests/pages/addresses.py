@@ -48,7 +48,7 @@ def common_pages() -> list[str]:
         ),
         *("/connect", "/connect?client=claude-ai"),
         *("/activity", "/activity?what=keys&who=me", "/activity?who=staff"),
-        *("/sessions", "/sessions?status=reported", "/sessions?status=open"),
+        *("/sessions", "/sessions?status=reported"),
         *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
         *("/usage/budgets", "/usage/budgets/set", "/billing", "/billing?paid=1"),
         *("/settings", "/settings/password", "/settings/sessions"),
