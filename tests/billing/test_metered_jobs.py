@@ -6,6 +6,7 @@ A short form; `make metering` (ACE_METERED_JOBS=200) is the long one.
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,11 +127,36 @@ def test_what_a_killed_worker_held_is_given_back_or_counted(
     assert not problems()
 
 
-def start_child(job: EvolutionJob, settings: Settings) -> "subprocess.Popen[bytes]":
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("evolution.worker.ledger:admit:end", id="reserved-before-the-request"),
+        pytest.param("evolution.worker.publication:settle:end", id="settled-before-the-commit"),
+    ],
+)
+def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(
+    llm: FakeLLM, alice: User, settings: Settings, point: str
+) -> None:
+    job = make_job(alice, 1)
+    with start_child(job, settings, crash_at=point) as child:
+        assert child.wait(60) == -signal.SIGKILL
+    assert figures(alice) == (0, 1)
+    pass_the_lease(job)
+    assert figures(alice) == (0, 0)
+    run_all()
+    assert figures(alice) == (1, 0)
+    assert figures(alice, "tokens") == (metered(), 0)
+    assert not problems()
+
+
+def start_child(
+    job: EvolutionJob, settings: Settings, *, crash_at: str = ""
+) -> "subprocess.Popen[bytes]":
     """A worker in a process of its own (tests/faults/child.py)."""
     env = os.environ | {
         "DJANGO_SETTINGS_MODULE": "config.settings_test",
         "TEST_BILLING_ENABLED": "true",
+        "ACE_CRASH_AT": crash_at,
         "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
         "ACE_TEST_SETTINGS": json.dumps({name: getattr(settings, name) for name in NAMES}),
     }
