@@ -50,7 +50,7 @@ class OutcomeQuerySet(OwnedQuerySet["Outcome"]):
         """
         table = self.model._meta.db_table
         pk = self.model._meta.get_field("playbook").get_db_prep_value(playbook.pk, connection)
-        step = f"SELECT MIN(client) FROM {table} WHERE playbook_id = %s AND client > "  # noqa: S608 - our own table's name
+        step = f"SELECT CAST(MIN(client) AS text) FROM {table} WHERE playbook_id = %s AND client > "  # noqa: S608 - our own table's name
         with connection.cursor() as cursor:
             cursor.execute(
                 f"WITH RECURSIVE named(client) AS ({step} '' UNION ALL "  # noqa: S608 - likewise
