@@ -60,7 +60,7 @@ def test_an_answer_is_painted_piece_by_piece(
     watch.open(f"/playground?playbook={playbook.pk}")
     page.get_by_role("button", name="Start the chat").click()
     page.get_by_label("Your question").fill("Why is it red?")
-    watch.look_each("empty-chat")
+    watch.look("empty-chat")
     page.get_by_role("button", name="Send").click()
     answer = page.locator(".answer")
     for count in range(1, 4):
@@ -89,7 +89,7 @@ def test_two_sides_answer_side_by_side_and_one_of_them_is_judged(
     page.get_by_label("What made the difference").fill("lesson: Ask for the log first.")
     page.get_by_role("button", name="Well").click()
     expect(page.get_by_role("link", name="see the outcome")).to_be_visible()
-    watch.look_each("one-side-judged")
+    watch.look("one-side-judged")
     row = Outcome.objects.get()
     assert (row.status, row.signal, row.cited_bullets) == ("success", "human", ["str-00001"])
     assert (row.version.number, row.version_assumed) == (1, False)
@@ -125,7 +125,7 @@ def test_a_fault_gives_the_question_back(watch: Watch, playbook: Playbook, llm: 
         "The provider refused the API key. Set a valid one."
     )
     expect(page.get_by_label("Your question")).to_have_value("Why is it red?")
-    watch.look_each("refused-by-the-provider")
+    watch.look("refused-by-the-provider")
 
 
 def test_hostile_answers_stay_text(watch: Watch, playbook: Playbook, llm: FakeLLM) -> None:
@@ -159,10 +159,10 @@ def test_without_a_model_the_page_says_so_and_shows_the_recorded_chat(
     watch: Watch, playbook: Playbook
 ) -> None:
     watch.open("/playground")
-    watch.look_each("no-model")
+    watch.look("no-model")
     watch.page.get_by_role("link", name="See a recorded chat").click()
     expect(watch.page.get_by_role("heading", name="A recorded chat")).to_be_visible()
-    watch.look_each("recorded")
+    watch.look("recorded")
 
 
 def start(playbook: Playbook) -> str:

@@ -13,6 +13,7 @@ from django.test import Client
 
 from accounts.models import User
 from billing.models import UsageRecord
+from evolution import playground_stream
 from evolution.models import AgentSession
 from evolution.worker.conversing import SEATS
 from tests.config.waiting import wait_until
@@ -96,6 +97,18 @@ def test_no_connection_to_the_database_is_held_while_the_model_speaks(
         drip.free()
         assert [name for name, _data in arriving][-1] == "end"
     assert UsageRecord.objects.get().status == "answered"
+
+
+def test_a_silent_model_does_not_look_like_a_dead_line(
+    visitor: Visitor, chat: AgentSession, llm: FakeLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playground_stream, "QUIET", 0.05)
+    gate = llm.hold("chat")
+    with visitor.ask(chat) as response:
+        lines = response.iter_lines()
+        assert [next(lines), next(lines), next(lines)] == [": still waiting", "", ": still waiting"]
+        gate.open()
+        assert any(line == "event: end" for line in lines)
 
 
 def test_a_fault_before_the_answer_stores_nothing(
