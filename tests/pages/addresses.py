@@ -13,6 +13,8 @@ ADMIN_MODELS = (
     *("accounts/storedanswer", "accounts/ratecounter", "mfa/authenticator"),
     *("usersessions/usersession", "django_q/ormq", "django_q/failure", "billing/usagerecord"),
     *("billing/priceoverride", "billing/budget"),
+    *("billing/plan", "billing/billingaccount", "billing/quotaperiod", "billing/quotahold"),
+    "billing/quotanotice",
     *("billing/costcap", "accounts/llmkey", "accounts/attempts", "accounts/connectedapp"),
     *("playbooks/playbook", "playbooks/section", "playbooks/bullet", "playbooks/vote"),
     *("playbooks/version", "playbooks/delta", "playbooks/heldtext", "playbooks/pairdecision"),
