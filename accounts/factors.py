@@ -24,6 +24,11 @@ def must_have_second_factor(user: User) -> bool:
     return user.second_factor_required or (user.is_staff and settings.STAFF_SECOND_FACTOR)
 
 
+def needs_enrolment(user: User) -> bool:
+    """They must have a second factor and have none: the first one needs more than the password."""
+    return must_have_second_factor(user) and not has_second_factor(user)
+
+
 def code_fits(user: User, code: str) -> bool:
     """The code is the app's of this minute, or an unused recovery code: either is used up now."""
     kinds = (Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES)

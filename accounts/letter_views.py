@@ -1,6 +1,9 @@
 """Pages that letters lead to, and the one that asks for a letter."""
 
+import time
+
 from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -8,7 +11,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from accounts import services
-from accounts.http import client_address, site_of, source_of
+from accounts.factors import needs_enrolment
+from accounts.forms import NoForm
+from accounts.http import UserRequest, client_address, site_of, source_of
+from accounts.middleware import ENROLS
 from accounts.models import User
 from accounts.settings_forms import EmailForm, NewPasswordForm, VerifyForm
 
@@ -29,6 +35,31 @@ def verify_email(request: HttpRequest, token: str) -> HttpResponse:
         return redirect("accounts:settings" if by else "accounts:log_in")
     context = {"form": form, "address": email}
     return render(request, "accounts/verify.html", context, status=form.status)
+
+
+@login_required
+@require_http_methods(FORM)
+def enrol(request: UserRequest) -> HttpResponse:
+    """Ask for the letter without which nobody sets up the first second factor that must be."""
+    if not needs_enrolment(request.user):
+        return redirect("mfa_index")
+    form = NoForm(request.POST if request.method == "POST" else None)
+    form.send(services.request_enrolment, user=request.user, site=site_of(request))
+    if form.is_valid():
+        messages.success(request, "An e-mail is on its way. Its link is good for an hour.")
+        return redirect("mfa_index")
+    return render(request, "accounts/enrol.html", {"form": form}, status=form.status)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD"])
+def begin_enrolment(request: UserRequest, token: str) -> HttpResponse:
+    """The link of that letter: from here on this session may set up a factor."""
+    services.check_enrolment(user=request.user, token=token)
+    request.session[ENROLS] = time.time()
+    messages.success(request, "Now set up an app or a passkey.")
+    return redirect("mfa_index")
 
 
 @require_http_methods(FORM)

@@ -17,6 +17,12 @@ pages: list[URLPattern] = [
     path("login/reset", letter_views.request_reset, name="request_reset"),
     path("login/reset/<str:uid>/<str:token>", letter_views.reset_password, name="reset_password"),
     path("verify/<str:token>", letter_views.verify_email, name="verify_email"),
+    path("settings/second-factor/first", letter_views.enrol, name="enrol"),
+    path(
+        "settings/second-factor/first/<str:token>",
+        letter_views.begin_enrolment,
+        name="begin_enrolment",
+    ),
     path("logout", views.log_out, name="log_out"),
     path("settings", settings_views.index, name="settings"),
     path("settings/email", settings_views.change_email, name="change_email"),

@@ -12,6 +12,7 @@ from accounts.services.api_keys import (
     update_api_key,
 )
 from accounts.services.credentials import principal_for_bearer, principal_for_key
+from accounts.services.enrolment import check_enrolment, request_enrolment
 from accounts.services.letters import read_verification
 from accounts.services.llm_keys import (
     LlmCredential,
@@ -41,6 +42,7 @@ __all__ = [
     "TokenPair",
     "change_password",
     "check_code",
+    "check_enrolment",
     "check_password",
     "create_api_key",
     "delete_account",
@@ -60,6 +62,7 @@ __all__ = [
     "register_user",
     "remove_llm_key",
     "request_email_change",
+    "request_enrolment",
     "request_password_reset",
     "resend_verification",
     "reset_password",

@@ -8,8 +8,8 @@ from django.utils import timezone
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
 from accounts.audit import record
-from accounts.errors import Invalid, NotFound, SecondFactorRequired
-from accounts.factors import has_second_factor
+from accounts.errors import Forbidden, Invalid, NotFound, SecondFactorRequired
+from accounts.factors import has_second_factor, needs_enrolment
 from accounts.limits import take_rate
 from accounts.lockout import Source, forget_attempts, take_attempt
 from accounts.mail import send_letter
@@ -24,12 +24,15 @@ def verify_email(*, token: str, by: User | None, password: str = "", source: Sou
     """The address that the link proves is the account's, and verified.
 
     Somebody who is not logged in as that user gives the password too: a link alone would verify
-    an account that another person registered with this address. Raises Invalid, RateLimited.
+    an account that another person registered with this address. Raises Invalid, RateLimited,
+    Forbidden.
     """
     user, email = read_verification(token)
     if by != user:
         recheck_password(user=user, password=password, source=source)
     old, changed = user.email, user.email != email
+    if changed:
+        _refuse_unproven(user)
     user.email, user.pending_email, user.email_verified = email, "", True
     try:
         with transaction.atomic():
@@ -45,8 +48,10 @@ def verify_email(*, token: str, by: User | None, password: str = "", source: Sou
 def request_email_change(*, user: User, email: str, site: str) -> None:
     """A letter to the new address asks for proof; until then everything stays.
 
-    The answer is the same for an address that another account has. Raises Invalid, RateLimited.
+    The answer is the same for an address that another account has. Raises Invalid, RateLimited,
+    Forbidden for who must have a second factor and has none: its letter goes to the old address.
     """
+    _refuse_unproven(user)
     email = clean_email(email)
     if email == user.email:
         raise Invalid.field("email", "This is your address already.")
@@ -59,6 +64,14 @@ def request_email_change(*, user: User, email: str, site: str) -> None:
         send_letter("already", to=email, site=site, link=f"{site}/login/reset")
     else:
         send_verification(user, to=email, site=site)
+
+
+def _refuse_unproven(user: User) -> None:
+    if needs_enrolment(user):
+        raise Forbidden(
+            "Set up the second factor that this account needs, then change the address.",
+            code="second_factor_setup_required",
+        )
 
 
 def resend_verification(*, user: User, site: str) -> None:

@@ -84,6 +84,19 @@ def test_the_pages_of_ones_account(watch: Watch, alice: User) -> None:
         watch.open(f"/settings/{page}")
 
 
+def test_the_first_factor_of_who_must_have_one_begins_with_a_letter(
+    watch: Watch, alice: User
+) -> None:
+    alice.second_factor_required = True
+    alice.save()
+    enter(watch, alice)
+    watch.page.get_by_role("link", name="Set up an app").click()
+    expect(watch.page.get_by_role("heading", level=1)).to_have_text("Your first second factor")
+    watch.look_each("first factor")
+    watch.page.get_by_role("button", name="Send me the link").click()
+    expect(watch.page.get_by_text("An e-mail is on its way.").first).to_be_visible()
+
+
 @pytest.mark.browser_context_args(java_script_enabled=False)
 def test_the_app_works_without_scripts(watch: Watch, alice: User, settings: Settings) -> None:
     secret = set_up_app(alice)

@@ -1,0 +1,26 @@
+"""A link to the set-up of somebody's first second factor, where letters do not arrive."""
+
+from argparse import ArgumentParser
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.audit import record
+from accounts.models import User
+from accounts.services.enrolment import enrolment_path
+
+
+class Command(BaseCommand):
+    """Print the link of one account."""
+
+    help = "Print the link with which a person sets up the first second factor, within an hour."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("email")
+
+    def handle(self, *, email: str, **options: object) -> None:
+        user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+        if user is None:
+            raise CommandError("No active account has this e-mail.")
+        record(action="request_enrolment", by=None, subject=user, owner=user)
+        self.stdout.write(f"{settings.PUBLIC_URL}{enrolment_path(user)}")
