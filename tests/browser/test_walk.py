@@ -18,7 +18,7 @@ from tests.pages.world import build_world
 EVERY_LOOK = [("light", 360), ("dark", 1280), ("light", 1280), ("light", 800), ("dark", 360)]
 # Each theme once and each width once: a page costs half a second in every look.
 LOOKS = EVERY_LOOK if os.environ.get("ACE_EVERY_LOOK") else EVERY_LOOK[:2]
-OURS = re.compile("roll-back|edit|evolutionjob/.*change")
+OURS = re.compile("roll-back|edit|summary|evolutionjob/.*change")
 LogIn = Callable[[User], None]
 pytestmark = [pytest.mark.timeout(300)]
 

@@ -270,6 +270,19 @@ def test_a_job_over_its_owners_budget_waits_and_goes_on_when_it_is_raised(
     assert sweep()["woken"] == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_parallel_calls_cannot_pass_a_budget_together(call: Call, alice: User) -> None:
+    set_budget(by=Principal.of(alice), usd_per_day=Decimal("0.01"))
+
+    def try_it(number: int) -> bool:
+        try:
+            return bool(admit(replace(call, step=f"reflect:{number}")))
+        except HeldBack:
+            return False
+
+    assert sum(at_once(12, try_it)) == 3
+
+
 def test_a_new_key_wakes_the_jobs_that_waited_for_one(
     job: EvolutionJob, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
