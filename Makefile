@@ -3,7 +3,7 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run demo test nightly metering looks conformance fuzz page-speed lighthouse screenshots clients lint types lock fmt base dev
+.PHONY: run demo test nightly metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
@@ -15,7 +15,8 @@ demo: base ## An account with sixty days of made-up history; `manage.py demo --r
 test: dev ## Every check and every test; see tests/run.py for the steps.
 	@exec $(BIN)/python -m tests.run
 
-nightly: dev ## The random walks over deltas and versions, 200,000 steps: some 10 minutes.
+nightly: dev ## Several hosts on one PostgreSQL; random walks of 200,000 steps: some 15 minutes.
+	@$(BIN)/python -m tests.deploy.hosts
 	@ACE_STATE_STEPS=200000 $(BIN)/pytest -q -n0 tests/playbooks/test_state_machine.py \
 		tests/playbooks/test_state_machine_rows.py
 
@@ -43,6 +44,12 @@ looks: dev ## Every page in a browser, light and dark at each width, axe on each
 
 screenshots: dev ## The pictures of the README.
 	@exec $(BIN)/python -m tests.screenshots
+
+billing-migrations: dev ## Billing off, on, off, on with dj-stripe's own migrations: some 5 minutes.
+	@exec $(BIN)/python -m tests.stripe.switching
+
+stripe-test-mode: dev ## A subscription's life at Stripe itself; needs STRIPE_SECRET_KEY=sk_test_….
+	@exec $(BIN)/python -m tests.stripe.real
 
 lint: dev ## The quick checks of `make test`.
 	@exec $(BIN)/python -m tests.run lint
