@@ -73,16 +73,17 @@ def test_a_generated_client_needs_no_warning_and_drives_the_whole_loop(
     said = generated.stdout + generated.stderr
     assert generated.returncode == 0, said
     assert "warning" not in said.lower()
-    login = {"ACE_EMAIL": alice.email, "ACE_PASSWORD": PASSWORD}
+    program, email, path = "with_generated.py", alice.email, str(tmp_path)
     with running(
-        "with_generated.py", ACE_URL=live_url, PYTHONPATH=str(tmp_path), **login
+        program, ACE_URL=live_url, ACE_EMAIL=email, ACE_PASSWORD=PASSWORD, PYTHONPATH=path
     ) as process:
         wait_until(lambda: EvolutionJob.objects.exists() or process.poll() is not None, seconds=60)
         for job in EvolutionJob.objects.all():
             run_evolution(str(job.pk))
         printed = process.stdout.read() if process.stdout else ""
-    wrong = login | {"ACE_PASSWORD": "not the password", "PYTHONPATH": str(tmp_path)}
-    with running("with_generated.py", ends=1, ACE_URL=live_url, **wrong) as process:
+    with running(
+        program, ends=1, ACE_URL=live_url, ACE_EMAIL=email, ACE_PASSWORD="no", PYTHONPATH=path
+    ) as process:
         assert process.stderr is not None
         assert "refused: No account has this e-mail and password." in process.stderr.read()
     mine = Playbook.objects.get(owner=alice)
