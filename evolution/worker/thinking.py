@@ -15,7 +15,7 @@ from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for as credential_for
 from evolution.worker.ledger import UsageLedger
 from evolution.worker.refining import with_merges
-from evolution.worker.tracing import TracedLLM
+from evolution.worker.tracing import TracedEmbedder, TracedLLM
 from evolution.worker.vectors import by_stored_meaning
 from playbooks.models import Version
 from playbooks.services import document_of
@@ -80,8 +80,13 @@ def connect(ledger: UsageLedger) -> LLM:
         ledger=ledger,
         resolve=ledger.credential.resolve,
     )
-    llm = TracedLLM(bare, address=urlsplit(ledger.credential.base_url).hostname or "openai")
+    llm = TracedLLM(bare, address=address_of(ledger))
     return llm if ledger.budget is None else CappedLLM(llm, ledger.budget)
+
+
+def address_of(ledger: UsageLedger) -> str:
+    """Whom a call goes to, for who watches."""
+    return urlsplit(ledger.credential.base_url).hostname or "openai"
 
 
 def uses_model(ledger: UsageLedger) -> bool:
@@ -103,7 +108,7 @@ def choose_find(claim: Claim, ledger: UsageLedger) -> Find | None:
         ledger=ledger,
         resolve=ledger.credential.resolve,
     )
-    return by_stored_meaning(claim, embedder)
+    return by_stored_meaning(claim, TracedEmbedder(embedder, address=address_of(ledger)))
 
 
 def playbook_input(claim: Claim) -> PlaybookInput:

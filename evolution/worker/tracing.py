@@ -6,7 +6,7 @@ Spans follow OpenTelemetry's GenAI conventions; they go nowhere unless the proce
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -26,6 +26,7 @@ from evolution.engine.llm import (
 )
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
+from evolution.worker.vectors import Embedder
 
 logger = logging.getLogger(__name__)
 tracer = trace.get_tracer("ace.evolution")
@@ -64,13 +65,35 @@ class _Traced:
         self, request: LLMRequest[Any] | ChatRequest, output: str
     ) -> Iterator[list[LLMReply]]:
         """One call; its reply is put into the list."""
-        known, begun, replies = request_id.set(self._request_id), monotonic(), list[LLMReply]()
-        span = tracer.start_span(f"chat {request.model}", self._job, SpanKind.CLIENT)
-        status = "answered"
-        try:
-            self._describe(span, request, output)
+        replies = list[LLMReply]()
+        with self._call("chat", request.model, request.operation) as (span, told):
+            span.set_attribute("gen_ai.request.max_tokens", request.max_tokens)
+            span.set_attribute("gen_ai.output.type", output)
+            if settings.OTEL_CAPTURE_CONTENT:
+                span.set_attribute("gen_ai.input.messages", json.dumps(request.messages))
             yield replies
             _describe_reply(span, replies[0])
+            told["tokens"] = replies[0].usage.total_tokens
+
+    @contextmanager
+    def _call(
+        self, name: str, model: str, operation: str
+    ) -> Iterator[tuple[Span, dict[str, object]]]:
+        """The span of one call, and what its log line tells besides."""
+        known, begun, told = request_id.set(self._request_id), monotonic(), dict[str, object]()
+        span = tracer.start_span(f"{name} {model}", self._job, SpanKind.CLIENT)
+        status = "answered"
+        try:
+            span.set_attributes(
+                {
+                    "gen_ai.operation.name": name,
+                    "gen_ai.provider.name": "openai",
+                    "gen_ai.request.model": model,
+                    "server.address": self._address,
+                    "ace.operation": operation,
+                }
+            )
+            yield span, told
         except LLMError as error:
             status = error.code
             span.set_attribute("error.type", error.code)
@@ -78,25 +101,9 @@ class _Traced:
             raise
         finally:
             span.end()
-            tokens = sum(reply.usage.total_tokens for reply in replies)
-            told = {"model": request.model, "operation": request.operation, "status": status}
-            logger.info("llm call", extra={**told, "tokens": tokens, "took_ms": _since(begun)})
+            told = {"tokens": 0, **told, "model": model, "operation": operation, "status": status}
+            logger.info("llm call", extra={**told, "took_ms": _since(begun)})
             request_id.reset(known)
-
-    def _describe(self, span: Span, request: LLMRequest[Any] | ChatRequest, output: str) -> None:
-        span.set_attributes(
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": "openai",
-                "gen_ai.request.model": request.model,
-                "gen_ai.request.max_tokens": request.max_tokens,
-                "gen_ai.output.type": output,
-                "server.address": self._address,
-                "ace.operation": request.operation,
-            }
-        )
-        if settings.OTEL_CAPTURE_CONTENT:
-            span.set_attribute("gen_ai.input.messages", json.dumps(request.messages))
 
 
 class TracedLLM(_Traced):
@@ -124,6 +131,21 @@ class TracedChat(_Traced):
         with self._seen(request, "text") as replies:
             replies.append(self._llm.chat(request, say))
         return replies[0]
+
+
+class TracedEmbedder(_Traced):
+    """The same for vectors of texts; the texts themselves are in no span."""
+
+    def __init__(self, embedder: Embedder, *, address: str) -> None:
+        super().__init__(address=address)
+        self._embedder, self.model = embedder, embedder.model
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        with self._call("embeddings", self.model, "embed") as (span, _):
+            span.set_attribute("ace.texts", len(texts))
+            vectors = self._embedder.embed(texts)
+            span.set_attribute("gen_ai.embeddings.dimension.count", len(vectors[0]))
+        return vectors
 
 
 def _describe_reply(span: Span, reply: LLMReply) -> None:

@@ -226,14 +226,16 @@ def by_meaning(fake: FakeLLM, settings: LazySettings) -> FakeLLM:
 
 
 def test_with_an_embedding_model_pairs_are_found_by_meaning(
-    by_meaning: FakeLLM, alice: User
+    by_meaning: FakeLLM, alice: User, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "evolution.worker.tracing")
     reworded = "Before you answer: verify; sum = total of parts; equals (that the)"
     playbook = make_playbook(alice, text=TEXT.replace(SAME, reworded))
     evolve(playbook, alice)
     assert PairDecision.objects.filter(first="str-00001", second="str-00002").exists()
     assert UsageRecord.objects.filter(operation="embed", status="answered").count() == 1
     assert not UsageRecord.objects.filter(estimated=True).exists()
+    assert "embed" in {getattr(line, "operation", "") for line in caplog.records}
 
 
 def test_a_text_is_embedded_once(by_meaning: FakeLLM, grown: Playbook, alice: User) -> None:

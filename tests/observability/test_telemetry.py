@@ -1,7 +1,7 @@
 """Spans and errors leave the process without anybody's text."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -16,6 +16,7 @@ from sentry_sdk.transport import Transport
 
 from config import telemetry
 from config.telemetry import scrub
+from evolution.engine.llm import AnswerError
 from evolution.models import EvolutionJob
 from evolution.worker import run_evolution, tracing
 from tests.fake_llm import FakeLLM
@@ -77,6 +78,30 @@ def test_a_failed_call_says_its_code(
     run_evolution(str(asked.pk))
     failed = [s for s in told(spans)["chat gpt-4o-mini"] if s.status.status_code.name == "ERROR"]
     assert dict(failed[0].attributes or {})["error.type"] == "provider_fault"
+
+
+class Vectors:
+    """A model of vectors, which may refuse."""
+
+    model = "small-vectors"
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        if "refuse" in texts:
+            raise AnswerError("malformed", "Made to fail.")
+        return [[0.5, 0.5] for _ in texts]
+
+
+def test_vectors_are_asked_for_in_a_span_without_the_texts(spans: InMemorySpanExporter) -> None:
+    embedder = tracing.TracedEmbedder(Vectors(), address="models.example")
+    embedder.embed([CANARY, "two"])
+    with pytest.raises(AnswerError):
+        embedder.embed(["refuse"])
+    good, bad = told(spans)["embeddings small-vectors"]
+    attributes = dict(good.attributes or {})
+    assert attributes["gen_ai.operation.name"] == "embeddings"
+    assert (attributes["ace.texts"], attributes["gen_ai.embeddings.dimension.count"]) == (2, 2)
+    assert dict(bad.attributes or {})["error.type"] == "malformed"
+    assert CANARY not in good.to_json()
 
 
 def test_an_event_for_sentry_keeps_types_places_and_ids_only() -> None:
