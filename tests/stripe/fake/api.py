@@ -205,7 +205,8 @@ def list_subscriptions(api: Api, sent: Data, pk: str) -> Data:
 
 @route("GET", "invoices")
 def list_invoices(api: Api, sent: Data, pk: str) -> Data:
-    return api.page(api.world.every("invoice", customer=sent["customer"]), sent)
+    status = {"status": sent["status"]} if "status" in sent else {}
+    return api.page(api.world.every("invoice", customer=sent["customer"], **status), sent)
 
 
 @route("GET", "webhook_endpoints")

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from tests.stripe.fake import clocks as clocks
 from tests.stripe.fake import pages
 from tests.stripe.fake.api import Api, Gate, nested
 from tests.stripe.fake.delivery import Sent, deliver, plan

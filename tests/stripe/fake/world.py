@@ -75,18 +75,17 @@ class World:
             raise Declined
         self.cards[session["customer"]] = card
         price = self.get(session["line_items"][0]["price"], "price")
-        subscription = self._begin(session["customer"], price, trial)
+        subscription = self.begin(session["customer"], price, trial)
         session |= {"status": "complete", "subscription": subscription["id"], "url": None}
-        self.tell("customer.subscription.created", subscription)
-        self._bill(subscription, 0 if trial else price["unit_amount"])
         self.tell("checkout.session.completed", session)
         return subscription
 
-    def _begin(self, customer: str, price: Data, trial: int) -> Data:
+    def begin(self, customer: str, price: Data, trial: int) -> Data:
+        """A subscription, and its first invoice; `trial` in seconds."""
         end = self.now + (trial or MONTH)
         item = {"id": "si_1", "object": "subscription_item", "price": price, "quantity": 1}
         item |= {"current_period_start": self.now, "current_period_end": end}
-        return self.add(
+        made = self.add(
             "sub",
             "subscription",
             customer=customer,
@@ -97,6 +96,9 @@ class World:
             ended_at=None,
             items={"object": "list", "data": [item], "has_more": False, "url": "/"},
         )
+        self.tell("customer.subscription.created", made)
+        self._bill(made, 0 if trial else price["unit_amount"])
+        return made
 
     def _bill(self, subscription: Data, amount: int) -> Data:
         """An invoice for the period, tried once."""
