@@ -30,6 +30,18 @@ def test_a_held_text_is_shown_as_text_with_its_reason(held: HeldText, alice: Use
     assert "<script>alert" not in told
 
 
+def test_a_held_text_is_shown_once_until_other_words_are_typed(held: HeldText, alice: User) -> None:
+    client, words = client_of(alice), "Read https://helper.example/"
+    page = client.get(reverse("playbooks:reviews", args=[held.playbook_id]))
+    assert page.content.decode().count(words) == 1
+    address = reverse("playbooks:review", args=[held.playbook_id, held.pk])
+    refused = client.post(address, {"decision": "approve", "content": "x" * 2_001})
+    assert refused.content.decode().count(words) == 1
+    decide(client, held, decision="decline")
+    page = client.get(reverse("playbooks:reviews", args=[held.playbook_id]) + "?state=declined")
+    assert page.content.decode().count(words) == 1
+
+
 def test_the_tab_counts_what_waits(held: HeldText, alice: User) -> None:
     page = client_of(alice).get(held.playbook.get_absolute_url())
     assert '<span class="visually-hidden"> waiting</span>' in page.content.decode()
