@@ -53,3 +53,16 @@ class ReportForm(PageForm):
     def clean_bullet_ids(self) -> list[str]:
         text: Any = self.cleaned_data["bullet_ids"]
         return [part for part in re.split(r"[\s,;]+", text) if part]
+
+
+class CloseForm(PageForm):
+    """How a session ended; what was said in it is the trace."""
+
+    outcome = forms.ChoiceField(label="How it ended", choices=ENDINGS, widget=forms.RadioSelect)
+    notes = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="What made the difference. Lines that begin with “lesson:” or “avoid:” are "
+        "taken as advice.",
+    )
+    signal = forms.ChoiceField(label="How you know", choices=SIGNALS, initial=Outcome.Signal.HUMAN)

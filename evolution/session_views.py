@@ -13,9 +13,10 @@ from accounts.forms import NoForm
 from accounts.http import UserRequest
 from accounts.scopes import Principal
 from evolution.chains import MESSAGES, chain_of, cost_of, teachers_of
+from evolution.forms import CloseForm
 from evolution.models import AgentSession, SessionMessage
-from evolution.sessions import delete_session
-from evolution.views import NEWEST, fetch_own, reflection_shown
+from evolution.sessions import Closed, SessionReport, close_session, delete_session
+from evolution.views import NEWEST, fetch_own, reflection_shown, said
 from playbooks.models import Playbook
 
 PAGE = 50
@@ -53,17 +54,30 @@ def session(request: UserRequest, pk: str) -> HttpResponse:
     """What was said, a part at a time, and what followed from it."""
     row = fetch_session(request, pk)
     chain = chain_of(row)
-    said = SessionMessage.objects.filter(session=row).select_related("usage").order_by("position")
+    spoken = SessionMessage.objects.filter(session=row).select_related("usage").order_by("position")
     context = {
         "session": row,
         "playbook": row.playbook,
         "chain": chain,
         **reflection_shown(chain.reflection, is_draft=chain.is_draft),
         "cost": cost_of(row),
+        "can_report": may_learn(row),
         "other": other_side(request, row),
-        "page": Paginator(said, MESSAGES).get_page(request.GET.get("page")),
+        "page": Paginator(spoken, MESSAGES).get_page(request.GET.get("page")),
     }
     return render(request, "evolution/session.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def close(request: UserRequest, pk: str) -> HttpResponse:
+    row, form = fetch_session(request, pk), CloseForm(request.POST or None)
+    made = form.send(close_with, session=row, by=Principal.of(request.user))
+    if made is not None and made.report is not None:
+        messages.success(request, said(made.report))
+        return redirect(row)
+    context = {"session": row, "playbook": row.playbook, "form": form}
+    return render(request, "evolution/session_close.html", context, status=form.status)
 
 
 @login_required
@@ -98,11 +112,22 @@ def bullet_sessions(request: UserRequest, pk: str, bullet: str) -> HttpResponse:
     return render(request, f"evolution/bullet_sessions.html{part}", context)
 
 
+def close_with(*, session: AgentSession, by: Principal, **report: Any) -> Closed:
+    """The form's fields as a report."""
+    return close_session(session=session, by=by, report=SessionReport(**report))
+
+
 def fetch_session(request: UserRequest, pk: str) -> AgentSession:
     rows: Any = AgentSession.objects.for_user(request.user)
     related = ("playbook", "version", "api_key")
     found: AgentSession = rows.select_related(*related).defer("version__text").fetch(pk)
     return found
+
+
+def may_learn(row: AgentSession) -> bool:
+    """Whether a report of it would be taken."""
+    book = row.playbook
+    return row.outcome_id is None and bool(book and not book.is_starter and not book.is_archived)
 
 
 def other_side(request: UserRequest, row: AgentSession) -> AgentSession | None:

@@ -33,6 +33,7 @@ pages: list[URLPattern] = [
     ),
     path("sessions", session_views.sessions, name="sessions"),
     path("sessions/<uuid:pk>", session_views.session, name="session"),
+    path("sessions/<uuid:pk>/close", session_views.close, name="close_session"),
     path("sessions/<uuid:pk>/delete", session_views.delete, name="delete_session"),
     path("evolutions/<uuid:pk>", views.job, name="job"),
     path("evolutions/<uuid:pk>/cancel", views.cancel, name="cancel"),

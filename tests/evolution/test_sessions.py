@@ -3,10 +3,12 @@
 import pytest
 from django.conf import LazySettings
 
+from accounts.belongings import rows_of
 from accounts.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
 from accounts.keys import mint
 from accounts.models import AuditEntry, User
 from accounts.scopes import Principal
+from accounts.services import delete_account
 from evolution.models import AgentSession, Outcome, SessionMessage
 from evolution.sessions import (
     Closed,
@@ -192,3 +194,15 @@ def test_deleting_keeps_the_outcome_and_says_so_in_the_log(playbook: Playbook, a
     delete_session(session=session, by=Principal.of(alice))
     assert (SessionMessage.objects.count(), Outcome.objects.count()) == (0, 1)
     assert AuditEntry.objects.filter(action="delete_session", owner_id=alice.pk).count() == 1
+
+
+def test_a_session_is_in_the_export_and_goes_with_the_account(
+    playbook: Playbook, alice: User, charlie: User
+) -> None:
+    kept = make_session(charlie, None, *CHAT[1:2])
+    close(make_session(alice, playbook, *CHAT), alice)
+    rows = {rows.model: list(rows) for rows in rows_of(alice)}
+    assert [len(rows[model]) for model in (AgentSession, SessionMessage)] == [1, 3]
+    delete_account(user=alice)
+    assert [row.pk for row in AgentSession.objects.all()] == [kept.pk]
+    assert SessionMessage.objects.count() == 1

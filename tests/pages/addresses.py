@@ -106,7 +106,7 @@ def own_pages(world: World) -> list[str]:
         world.outcome.get_absolute_url(),
         f"/sessions?playbook={world.playbook.pk}",
         *(one.get_absolute_url() for one in (world.session, world.chat)),
-        f"{world.session.get_absolute_url()}/delete",
+        *(f"{world.session.get_absolute_url()}/{verb}" for verb in ("close", "delete")),
         f"/playground/{world.tried.pk}",
         f"{one}/bullets/str-00001/sessions",
         f"{world.empty.get_absolute_url()}/outcomes",
