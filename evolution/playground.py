@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import connections
+from django.db import connections, transaction
 
 from accounts.errors import Conflict, Invalid
 from accounts.limits import take_rate
@@ -75,9 +75,10 @@ def open_chat(
     """
     access_of(by.user).refuse_other(model)
     pair = uuid.uuid4() if bare or against is not None else None
-    first = _open(by, playbook, model, version, pair)
-    if pair is not None:
-        _open(by, playbook, model, against, pair, ace_enabled=not bare)
+    with transaction.atomic():
+        first = _open(by, playbook, model, version, pair)
+        if pair is not None:
+            _open(by, playbook, model, against, pair, ace_enabled=not bare)
     return first
 
 

@@ -46,8 +46,16 @@ class StartForm(PageForm):
 class RateForm(PageForm):
     """How a chat went, in the person's own judgement."""
 
-    outcome = forms.ChoiceField(choices=ENDINGS)
+    outcome = forms.ChoiceField(
+        choices=ENDINGS,
+        error_messages=dict.fromkeys(("required", "invalid_choice"), "Say how the chat went."),
+    )
     notes = forms.CharField(required=False)
+
+    @property
+    def reason(self) -> str:
+        """Why it was refused, in its first sentence."""
+        return next((str(line) for lines in self.errors.values() for line in lines), "")
 
 
 def label_of(number: int, current: int) -> str:

@@ -109,7 +109,7 @@ def rate(request: UserRequest, pk: UUID) -> HttpResponse:
     form = RateForm(request.POST)
     made = form.send(playground.rate_chat, session=session, by=Principal.of(request.user))
     if made is None:
-        return show(request, pk, refusal="Say how it went: well, partly, or badly.")
+        return show(request, pk, refusal=form.reason)
     messages.success(request, "Recorded: this chat is an outcome now, and closed.")
     return redirect("evolution:playground_chat", pk)
 

@@ -91,6 +91,12 @@ def test_without_a_script_a_refusal_gives_the_question_back(
     assert "Why &lt;b&gt;?</textarea>" in page.content.decode()
 
 
+def test_a_chat_and_its_session_lead_to_each_other(owner: Client, chat: AgentSession) -> None:
+    page, session = f"{START}/{chat.pk}", chat.get_absolute_url()
+    assert f'href="{session}"' in owner.get(page).content.decode()
+    assert f'href="{page}"' in owner.get(session).content.decode()
+
+
 def test_an_unknown_price_is_said(
     owner: Client, chat: AgentSession, llm: FakeLLM, settings: LazySettings
 ) -> None:
@@ -127,6 +133,26 @@ def test_nobody_is_sent_to_the_login_first(client: Client, chat: AgentSession) -
         response = client.post(f"{START}/{chat.pk}/{part}", {"question": "Why?"})
         assert response.status_code == 302
         assert response["Location"].startswith("/login?next=")
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({}, "Say how the chat went."),
+        ({"outcome": "splendid"}, "Say how the chat went."),
+        ({"outcome": "success", "notes": "n" * 3000}, "at most 2048 are allowed"),
+        ({"outcome": "success"}, "There is no answer to judge yet."),
+    ],
+    ids=["nothing", "unknown", "too-long", "too-early"],
+)
+def test_a_judgement_that_is_refused_says_why(
+    owner: Client, chat: AgentSession, form: dict[str, str], why: str
+) -> None:
+    if why != "There is no answer to judge yet.":
+        add_messages(session=chat, messages=[NewMessage("assistant", "So.")])
+    page = owner.post(f"{START}/{chat.pk}/rate", form)
+    assert (page.status_code, why in page.content.decode()) == (422, True)
+    assert AgentSession.objects.get().is_open
 
 
 def test_a_long_chat_opens_with_its_latest_messages(
