@@ -73,6 +73,12 @@ def test_it_is_made_once_and_taken_away_without_a_trace(alice: User, playbook: P
     assert not remove_demo()
 
 
+def test_on_an_empty_database_the_first_login_is_made_before_it(capsys: Any) -> None:
+    call_command("demo", days=1)
+    assert "First login, shown once: admin@localhost" in capsys.readouterr().out
+    assert User.objects.filter(is_superuser=True).exclude(email=EMAIL).exists()
+
+
 def test_a_person_with_the_demos_address_keeps_everything() -> None:
     User.objects.create_user(EMAIL, "a password of their own")
     for remove in (False, True):

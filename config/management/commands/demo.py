@@ -4,6 +4,7 @@ import secrets
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.errors import AceError
@@ -35,6 +36,8 @@ class Command(BaseCommand):
         if demo_user() is not None:
             self.stdout.write(f"The demo is there: log in as {EMAIL}. --remove deletes it.")
             return
+        # The first login is for an empty database, which it will not be from here on.
+        call_command("bootstrap", stdout=self.stdout, stderr=self.stderr)
         password = options["password"] or secrets.token_urlsafe(15)
         build_demo(password=password, days=options["days"])
         self.stdout.write(f"The demo is there. Log in as {EMAIL}")
