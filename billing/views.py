@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from datetime import date
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -12,9 +13,11 @@ from django.views.decorators.http import require_safe
 from accounts.http import UserRequest
 from accounts.tables import write_csv
 from billing.breakdowns import EVERY_WAY, Cell, Total, total_by, usage_cells
-from billing.budgets import list_budgets
+from billing.budgets import Standing, list_budgets
 from billing.chart import SPANS, buckets
 from billing.forms import UsageFilter, period_of
+from billing.models import Budget
+from billing.own_plan import OwnPlan, Quota, read_plan
 from billing.shown import HEADS, Names, breakdowns_of, charts_of, narrowed_to, table_of
 
 PERIODS = {"day": "By day", "week": "By week", "month": "By month"}
@@ -38,12 +41,8 @@ def usage(request: UserRequest) -> HttpResponse:
         "total": total_by(by_day, lambda _cell: "").get("", Total()),
         "charts": charts_of(by_start, period=period, today=timezone.now().date()),
         "breakdowns": breakdowns_of(by_playbook, by_operation, by_key, names),
-        "alarms": [
-            (watched.budget, standing)
-            for watched in list_budgets(who=request.user)
-            for standing in watched.standings
-            if standing.state != "ok"
-        ],
+        "alarms": budget_alarms(request),
+        "plan_alarms": plan_alarms(request),
     }
     return render(request, "billing/usage.html", context)
 
@@ -57,6 +56,21 @@ def usage_csv(request: UserRequest) -> HttpResponse:
     response = HttpResponse(text, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="usage-by-{period}.csv"'
     return response
+
+
+def budget_alarms(request: UserRequest) -> list[tuple[Budget, Standing]]:
+    """The budgets that are near their end, or at it."""
+    watched = list_budgets(who=request.user)
+    found = [(one.budget, standing) for one in watched for standing in one.standings]
+    return [(budget, standing) for budget, standing in found if standing.state != "ok"]
+
+
+def plan_alarms(request: UserRequest) -> list[tuple[OwnPlan, Quota]]:
+    """What of the plan's month is nearly, or wholly, used; nothing while billing is off."""
+    if not settings.BILLING_ENABLED:
+        return []
+    own = read_plan(user=request.user)
+    return [(own, quota) for quota in own.quotas if quota.state != "open"]
 
 
 def start_of(cell: Cell) -> date | None:

@@ -103,6 +103,13 @@ def test_what_is_nearly_or_wholly_used_is_said_with_the_date(
     assert f'class="gauge {state}"' in read(own)
 
 
+def test_the_usage_page_says_what_of_the_plan_is_used_up(own: Client, alice: User) -> None:
+    use(alice, evolutions_used=50, tokens_used=10)
+    text = read(own, "/usage")
+    assert "50 of the 50 evolutions of your plan are used. Evolutions wait until" in text
+    assert "tokens of your plan" not in text
+
+
 def test_what_is_above_a_smaller_plan_goes_on_working(own: Client, alice: User) -> None:
     limit(Plan.objects.get(slug="free"), max_playbooks=1)
     for name in ("one", "two"):
