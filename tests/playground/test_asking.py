@@ -9,7 +9,8 @@ from accounts.errors import Conflict, Invalid, RateLimited
 from accounts.models import User
 from accounts.scopes import Principal
 from accounts.services import remove_llm_key, set_llm_key
-from billing.models import UsageRecord
+from billing.models import Plan, UsageRecord
+from billing.plans import load_plans
 from evolution import playground
 from evolution.engine.breaker import MIN_FAILURES
 from evolution.models import AgentSession, Outcome
@@ -195,6 +196,17 @@ def test_the_days_limit_on_cost_holds_here_too(
     assert answered.answer is None
     assert answered.error.startswith("Today's limit on cost of this account")
     assert answered.error.endswith("Ask again later.")
+    assert (llm.count(), UsageRecord.objects.count()) == (0, 0)
+
+
+def test_the_plans_tokens_hold_here_too(
+    chat: AgentSession, llm: FakeLLM, settings: LazySettings
+) -> None:
+    settings.BILLING_ENABLED = True
+    load_plans()
+    Plan.objects.update(monthly_tokens=5)
+    answered = ask(chat)[0]
+    assert "plan includes 5 tokens a month" in answered.error
     assert (llm.count(), UsageRecord.objects.count()) == (0, 0)
 
 
