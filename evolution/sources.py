@@ -123,7 +123,9 @@ def _outcomes_of(playbook: Playbook, source: str) -> set[str]:
 
 def _refuse_while_running(playbook: Playbook, ids: set[str]) -> None:
     active = EvolutionJob.objects.active().filter(playbook=playbook)
-    if Outcome.objects.filter(job__in=active, pk__in=ids).exists():
+    # The job's few outcomes are looked up, not the source's many.
+    at_work = Outcome.objects.filter(job__in=active).values_list("pk", flat=True)
+    if not ids.isdisjoint(map(str, at_work)):
         raise Conflict(
             "An evolution is at work on its outcomes. Cancel it, or wait until it has ended.",
             code="evolution_active",
