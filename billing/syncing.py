@@ -40,6 +40,7 @@ class Resync:
     read: int = 0
     changed: int = 0
     failed: int = 0
+    unknown: int = 0
     forgotten: int = 0
 
 
@@ -110,7 +111,8 @@ def resync(*, most: int | None = None, stale: timedelta = timedelta(0)) -> Resyn
     now = database_now()
     stripe.mirror.forget_events(before=now - EVENTS_KEPT)
     try:
-        done.forgotten = forget_customers(most=most or 1000)
+        for customer in _gone(most=most):
+            _forget(customer, done)
         for account in list(_stale(now - stale)[:most]):
             _read_again(account, done)
     except PaymentUnavailable:
@@ -125,7 +127,7 @@ def _read_again(account: BillingAccount, done: Resync) -> None:
         done.read += 1
     except UnknownToProvider:
         # One customer of another key must not keep the others from their turn.
-        done.failed += 1
+        done.unknown += 1
 
 
 def is_out_of_step() -> bool:
@@ -142,17 +144,21 @@ def keep_in_step() -> None:
         cache.set("billing-step", 1, PAUSE)
 
 
-def forget_customers(*, most: int) -> int:
-    """Customers whose person has deleted the account pay nothing more, and Stripe forgets them."""
-    gone = _gone(most=most)
-    for customer in gone:
+def _forget(customer: str, done: Resync) -> None:
+    """Somebody who has deleted the account pays nothing more, and Stripe forgets them."""
+    try:
         stripe.calls.delete_customer(customer)
-        with transaction.atomic():
-            stripe.mirror.forget_customer(customer)
-    return len(gone)
+    except UnknownToProvider:
+        stripe.mirror.mark_unknown(customer)
+        done.unknown += 1
+        return
+    with transaction.atomic():
+        stripe.mirror.forget_customer(customer)
+    done.forgotten += 1
 
 
-def _gone(*, most: int) -> Sequence[str]:
+def _gone(*, most: int | None) -> Sequence[str]:
+    """Customers that no account names; with `most`, without those that the key did not know."""
     named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
     return stripe.mirror.customers_without(named, most=most)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Model
+from django.utils import timezone
 from djstripe.models import (
     Customer,
     Event,
@@ -126,11 +127,21 @@ def forget_events(*, before: datetime) -> int:
     return int(Event.objects.filter(djstripe_created__lt=before).delete()[0])
 
 
-def customers_without(accounts: Any, *, most: int) -> Sequence[str]:
-    """Customers of ours that no account names any more; `accounts` is a query of ids."""
+def customers_without(accounts: Any, *, most: int | None) -> Sequence[str]:
+    """Customers of ours that no account names any more; `accounts` is a query of ids.
+
+    Those that the key did not know come only where all are asked for.
+    """
     rows = Customer.objects.exclude(id__in=accounts).filter(livemode=settings.STRIPE_LIVE_MODE)
+    if most is not None:
+        rows = rows.filter(date_purged=None)
     rows = rows.order_by("djstripe_id")
     return list(rows.values_list("id", flat=True)[:most])
+
+
+def mark_unknown(customer: str) -> None:
+    """The key does not know this customer: it is asked for again only when all are."""
+    Customer.objects.filter(id=customer).update(date_purged=timezone.now())
 
 
 def customers_of_test_mode() -> list[str]:

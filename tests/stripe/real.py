@@ -141,7 +141,7 @@ def live(life: Life) -> Iterator[str]:
     life.says("canceled", "free")
     yield "cancelled: the default plan applies once the period is over"
     delete_account(user=life.user)
-    assert syncing.forget_customers(most=1) == 1
+    assert syncing.resync().forgotten == 1
     assert life.api.customers.retrieve(life.customer).deleted
     yield "the account is deleted, and the customer with it"
 

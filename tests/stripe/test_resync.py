@@ -60,6 +60,9 @@ def test_a_stripe_that_gives_no_answer_is_left_alone_for_a_while(
     syncing.keep_in_step()
     AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
     assert not syncing.is_out_of_step()
+    with pytest.raises(CommandError, match="gave no answer"):
+        shop.fail(500)
+        resync()
 
 
 def test_a_deleted_account_pays_nothing_more(buyer: Customer, shop: FakeStripe) -> None:
@@ -77,7 +80,7 @@ def test_a_wrong_key_ends_nobodys_plan(buyer: Customer, shop: FakeStripe) -> Non
     buyer.buy("team")
     shop.deliver()
     del shop.world.objects[buyer.account.stripe_customer_id]  # as another account's key sees it
-    with pytest.raises(CommandError, match="1 could not be read"):
+    with pytest.raises(CommandError, match="1 not known to Stripe"):
         resync()
     assert (buyer.plan, bool(buyer.account.stripe_customer_id)) == ("team", True)
 
@@ -92,6 +95,21 @@ def test_one_customer_that_cannot_be_read_does_not_stop_the_others(
     with pytest.raises(CommandError):
         resync()
     assert other.plan == "team"
+
+
+def test_a_leaver_whom_the_key_does_not_know_does_not_stop_the_others(
+    buyer: Customer, shop: FakeStripe, live_server: LiveServer
+) -> None:
+    buyer.subscribe("team")
+    del shop.world.objects[buyer.account.stripe_customer_id]
+    other = Customer.of(make_user("dora@example.org"), live_server.url)
+    other.buy("team")
+    for user in (buyer.user, other.user):
+        delete_account(user=user)
+    with pytest.raises(CommandError, match="1 not known to Stripe"):
+        resync()
+    assert shop.subscription()["status"] == "canceled"
+    assert MirroredCustomer.objects.count() == 1
 
 
 def test_a_plan_given_by_staff_stays_until_there_is_a_subscription(

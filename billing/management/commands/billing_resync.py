@@ -20,4 +20,9 @@ class Command(BaseCommand):
             f"{done.read} read, {done.changed} changed, {done.forgotten} customers deleted."
         )
         if done.failed:
-            raise CommandError(f"{done.failed} could not be read; see the log, then try again.")
+            raise CommandError("Stripe gave no answer: the rest was not read. Try again later.")
+        if done.unknown:
+            raise CommandError(
+                f"{done.unknown} not known to Stripe under this key: is it the account and the "
+                "mode that they were made with?"
+            )
