@@ -32,7 +32,7 @@ class OutcomeTally(Row):
     @classmethod
     def add(cls, playbook: Playbook, *, succeeded: bool) -> None:
         """One report more; call it in the report's transaction, with the playbook locked."""
-        row, _ = cls.objects.get_or_create(playbook=playbook)
-        cls.objects.filter(pk=row.pk).update(
-            reported=F("reported") + 1, succeeded=F("succeeded") + int(succeeded)
-        )
+        won = int(succeeded)
+        known = cls.objects.filter(playbook=playbook)
+        if not known.update(reported=F("reported") + 1, succeeded=F("succeeded") + won):
+            cls.objects.create(playbook=playbook, reported=1, succeeded=won)

@@ -70,4 +70,4 @@ def test_a_report_costs_what_is_pinned(alice: User) -> None:
     with CaptureQueriesContext(connection) as captured:
         assert rest.post(f"/playbooks/{playbook.pk}/outcomes", body).status_code == 201
     work = [q for q in captured if "SAVEPOINT" not in q["sql"]]
-    assert len(work) == 13
+    assert len(work) == 14
