@@ -34,6 +34,7 @@ ON_SQLITE = (
     *("playbooks/test_state_machine.py", "playbooks/test_votes_and_merges.py"),
     *("accounts/test_keys.py", "billing/test_pricing.py", "evolution/test_threshold.py"),
     *("billing/test_money.py", "billing/test_standing.py"),
+    *("billing/test_periods.py", "billing/test_own_plan.py"),
     "journeys/test_main_job.py::test_twenty_reports_become_a_better_playbook[rules]",
     *("journeys/test_poisoned_outcomes.py", "evolution/test_refining.py"),
     *("evolution/test_token_economics.py", "mcp_bridge/test_stdio.py"),
@@ -50,7 +51,7 @@ ON_POSTGRES = (
     *("doors/test_rest_tenancy.py", "doors/test_rest_auth.py", "doors/test_rest_scopes.py"),
     *("doors/test_rest_bad_input.py", "doors/test_fuzz.py", "doors/test_planted_leaks.py"),
     *("doors/test_parity.py", "oauth", "playground", "mcp_bridge/test_tenancy.py"),
-    *("pages", "admin", "faults/test_killed_cluster.py"),
+    *("pages", "admin", "faults/test_killed_cluster.py", "billing/test_plan_at_doors.py"),
     "journeys/test_main_job.py::test_twenty_reports_become_a_better_playbook[openai]",
 )
 # What a database can change about payment; all of tests/stripe runs on SQLite.
