@@ -31,7 +31,7 @@ EMAIL = "demo@example.org"
 MARK = "demo"
 DAYS, EVOLVE_EVERY = 60, 6
 NEVER = 10_000
-NOTE = "Made-up data of `manage.py demo`. "
+NOTE = "Made-up data of manage.py demo. "
 MODELS = (("reflect", "gpt-4o-mini"), ("curate", "gpt-4o"))
 
 
@@ -137,7 +137,7 @@ def _one_day(
     cited = list(
         Bullet.objects.filter(playbook=telling.playbook, status="active")
         .order_by("-created_at", "public_id")
-        .values_list("public_id", flat=True)[:12]
+        .values_list("public_id", flat=True)
     )
     for _ in range(draw.choice((0, 1, 2, 2, 3, 4)) if day > 1 else 2):
         key, client = draw.choice(keys), draw.choice(CLIENTS)

@@ -46,7 +46,7 @@ STORIES = (
             "Seed the random generator in every test that shuffles carts.",
         ),
         (
-            "Upgrading two major versions at once hides which one broke.",
+            "Upgrading two major versions at once, which hides the one that broke.",
             "Hiding a deprecation warning instead of mending its cause.",
             "Comparing money as floating point numbers.",
         ),
