@@ -23,6 +23,13 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("People and keys", ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry")),
     ("Cost", ("UsageRecord", "PriceOverride", "CostCap", "Budget")),
+    (
+        "Plans and payment",
+        (
+            *("BillingAccount", "Plan", "QuotaPeriod", "QuotaHold", "QuotaNotice"),
+            *("Subscription", "Invoice", "Event", "WebhookEndpoint"),
+        ),
+    ),
     ("Signing in", ("UserSession", "Authenticator", "Application")),
 )
 LAST = "Machinery"

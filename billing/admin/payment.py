@@ -26,17 +26,21 @@ class Mirrored(MachineRows):
     def status(self, row: Any) -> str:
         return str(row.stripe_data.get("status", ""))
 
+    @admin.display(ordering="djstripe_updated")
+    def read(self, row: Any) -> Any:
+        return row.djstripe_updated
+
     @admin.display(description="customer")
     def whose(self, row: Any) -> str:
         return str(row.customer_id)
 
 
 class SubscriptionAdmin(Mirrored):
-    list_display = ("id", "status", "whose", "created", "djstripe_updated")
+    list_display = ("id", "status", "whose", "created", "read")
 
 
 class InvoiceAdmin(Mirrored):
-    list_display = ("id", "status", "total", "whose", "created", "djstripe_updated")
+    list_display = ("id", "status", "total", "whose", "created", "read")
 
     @admin.display
     def total(self, row: Any) -> str:
@@ -59,12 +63,16 @@ class EndpointAdmin(MachineRows):
 class EventAdmin(MachineRows):
     """Which events came and were acted upon; what they said is not kept."""
 
-    list_display = ("id", "type", "created", "djstripe_created")
+    list_display = ("id", "type", "created", "received")
     list_filter = ("type",)
     date_hierarchy = "djstripe_created"
     ordering = ("-djstripe_created",)
     search_fields = ("id",)
     csv_columns = ("id", "type", "created", "djstripe_created")
+
+    @admin.display(ordering="djstripe_created")
+    def received(self, row: Any) -> Any:
+        return row.djstripe_created
 
 
 if settings.BILLING_ENABLED:
