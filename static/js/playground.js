@@ -108,4 +108,5 @@ if (form) {
     event.preventDefault();
     form.requestSubmit();
   });
+  form.dataset.playground = "ready";
 }

@@ -59,7 +59,7 @@ def test_an_answer_is_painted_piece_by_piece(
     llm.tell(*PIECES)
     watch.open(f"/playground?playbook={playbook.pk}")
     page.get_by_role("button", name="Start the chat").click()
-    page.get_by_label("Your question").fill("Why is it red?")
+    write(page, "Why is it red?")
     watch.look("empty-chat")
     page.get_by_role("button", name="Send").click()
     answer = page.locator(".answer")
@@ -81,7 +81,7 @@ def test_two_sides_answer_side_by_side_and_one_of_them_is_judged(
     watch.open(f"/playground?playbook={playbook.pk}", axe=False)
     page.get_by_label("Side by side with").select_option("bare")
     page.get_by_role("button", name="Start the chat").click()
-    page.get_by_label("Your question").fill("Why is it red?")
+    write(page, "Why is it red?")
     page.keyboard.press("Enter")
     expect(page.get_by_text("I was given no playbook")).to_be_visible()
     expect(page.get_by_text("I follow [str-00001]")).to_be_visible()
@@ -101,7 +101,7 @@ def test_leaving_ends_the_call(watch: Watch, playbook: Playbook, llm: FakeLLM) -
     page, drip = watch.page, llm.drip()
     llm.tell(*PIECES)
     watch.open(f"/playground/{start(playbook)}", axe=False)
-    page.get_by_label("Your question").fill("Why is it red?")
+    write(page, "Why is it red?")
     page.get_by_role("button", name="Send").click()
     drip.let(2)
     expect(page.locator(".answer")).to_have_text("Read it first")
@@ -119,7 +119,7 @@ def test_a_fault_gives_the_question_back(watch: Watch, playbook: Playbook, llm: 
     page = watch.page
     llm.fail("chat", status=401)
     watch.open(f"/playground/{start(playbook)}", axe=False)
-    page.get_by_label("Your question").fill("Why is it red?")
+    write(page, "Why is it red?")
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_role("alert")).to_have_text(
         "The provider refused the API key. Set a valid one."
@@ -132,7 +132,7 @@ def test_hostile_answers_stay_text(watch: Watch, playbook: Playbook, llm: FakeLL
     page, hostile = watch.page, '<img src=x onerror="document.title=1"><b>bold</b>'
     llm.tell("Look: ", hostile)
     watch.open(f"/playground/{start(playbook)}", axe=False)
-    page.get_by_label("Your question").fill(hostile)
+    write(page, hostile)
     page.get_by_role("button", name="Send").click()
     expect(page.locator(".answer")).to_contain_text(f"Look: {hostile}")
     expect(page.locator(".question")).to_contain_text(hostile)
@@ -163,6 +163,12 @@ def test_without_a_model_the_page_says_so_and_shows_the_recorded_chat(
     watch.page.get_by_role("link", name="See a recorded chat").click()
     expect(watch.page.get_by_role("heading", name="A recorded chat")).to_be_visible()
     watch.look("recorded")
+
+
+def write(page: Page, question: str) -> None:
+    """The question is in the field, and the script is there to send it."""
+    expect(page.locator("form[data-playground=ready]")).to_be_visible()
+    page.get_by_label("Your question").fill(question)
 
 
 def start(playbook: Playbook) -> str:
