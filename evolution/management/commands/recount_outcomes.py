@@ -1,0 +1,16 @@
+"""`manage.py recount_outcomes`: after an upgrade during which the old version went on serving."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from evolution.recounting import recount_outcomes
+
+
+class Command(BaseCommand):
+    help = (
+        "Make each playbook's tally of outcomes what was really reported. Beside a live platform."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(f"{recount_outcomes()} tallies were wrong and are right now.")
