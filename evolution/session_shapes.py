@@ -103,21 +103,27 @@ class MessagesIn(serializers.Serializer[Any]):
     messages = MessageIn(many=True, help_text="1 to 100, in their order.")
 
 
-class MessageShape(serializers.Serializer[Any]):
+class StoredMessageShape(serializers.Serializer[Any]):
+    """What the platform says about a message, without the text that the caller has."""
+
     id = serializers.UUIDField()
     position = serializers.IntegerField()
     role = serializers.ChoiceField(choices=SessionMessage.Role.choices)
-    content = Text()
-    tool_calls = ToolCallShape(many=True)
-    tool_name = Text()
-    tool_call_id = Text()
     bullet_ids = serializers.ListField(child=Text(), source="cited_bullets")
     tokens = serializers.IntegerField()
     created_at = serializers.DateTimeField()
 
 
+class MessageShape(StoredMessageShape):
+    content = Text()
+    tool_calls = ToolCallShape(many=True)
+    tool_name = Text()
+    tool_call_id = Text()
+
+
 class AddedShape(serializers.Serializer[Any]):
-    results = MessageShape(many=True)
+    # No texts: an answer to an `Idempotency-Key` is kept for a day, whatever becomes of the session.
+    results = StoredMessageShape(many=True)
 
 
 class CloseIn(serializers.Serializer[Any]):

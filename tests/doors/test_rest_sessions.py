@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accounts.models import User
+from accounts.models import StoredAnswer, User
 from evolution.models import AgentSession, Outcome
 from playbooks.models import Playbook
 from tests.evolution.taught import teach
@@ -81,6 +81,18 @@ def test_the_same_messages_sent_twice_are_stored_once(alice: User) -> None:
         sent = rest.post(f"/sessions/{session.pk}/messages", body, Idempotency_Key="once")
         assert sent.status_code == 201
     assert session.messages.count() == 1
+
+
+def test_nothing_said_outlives_its_session_in_a_kept_answer(alice: User) -> None:
+    session, rest = make_session(alice), Rest.of(alice)
+    call = CALL | {"arguments": CANARY}
+    body = {"messages": [{"role": "assistant", "content": CANARY, "tool_calls": [call]}]}
+    path = f"/sessions/{session.pk}"
+    assert rest.post(f"{path}/messages", body, Idempotency_Key="once").status_code == 201
+    assert rest.delete(path).status_code == 204
+    again = rest.post(f"{path}/messages", body, Idempotency_Key="once")
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert CANARY not in again.content.decode() + str(StoredAnswer.objects.get().body)
 
 
 def test_a_strangers_playbook_opens_no_session(
