@@ -70,6 +70,8 @@ class Door(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers["content-length"]))
+        if len(raw) < int(self.headers["content-length"]):
+            return  # who asked was killed while asking
         body = json.loads(raw)
         headers = {key.lower(): value for key, value in self.headers.items()}
         is_chat = "messages" in body

@@ -80,11 +80,14 @@ def _judge_log(verdict: Verdict, lines: list[str]) -> None:
     late = [float(line.split()[1]) for line in lines if line.startswith("takeover ")]
     stale = sum(line == "resumed STALE" for line in lines)
     errors = [line for line in lines if line.startswith("error ")]
+    reached = {_point(line) for line in lines} - {""}
+    missed = Counter(line[7:] for line in lines if line.startswith("missed "))
     verdict.figures |= {
         "kills": sum(line.startswith("kill ") for line in lines),
         "pauses": sum(line.startswith("pause ") for line in lines),
-        "missed": sum(line.startswith("missed ") for line in lines),
-        "points reached": len({_point(line) for line in lines} - {""}),
+        "missed": missed.total(),
+        "never reached": {name: n for name, n in missed.items() if name not in reached},
+        "points reached": len(reached),
         "resumed": dict(Counter(line[8:] for line in lines if line.startswith("resumed "))),
         "retried": dict(Counter(line[6:] for line in lines if line.startswith("retry "))),
         "healthy runs": dict(Counter(line[8:] for line in lines if line.startswith("healthy "))),

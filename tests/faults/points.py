@@ -203,10 +203,10 @@ class UnderWay:
         return admitted
 
     def _calling(self, inner: Any) -> Any:
-        def called(llm: Any, request: Any) -> Any:
+        def called(llm: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
             self._here.step = request.step
             try:
-                return inner(llm, request)
+                return inner(llm, request, *args, **kwargs)
             finally:
                 with self._lock:
                     self._door.discard(request.step)
@@ -216,10 +216,10 @@ class UnderWay:
     def _reading(self, inner: Any) -> Any:
         """Who reads has sent everything: the model gets it, whatever becomes of this process."""
 
-        def read(stream: Any, *args: Any) -> bytes:
+        def read(stream: Any, *args: Any, **kwargs: Any) -> bytes:
             with self._lock:
                 self._door.discard(getattr(self._here, "step", ""))
-            found: bytes = inner(stream, *args)
+            found: bytes = inner(stream, *args, **kwargs)
             return found
 
         return read

@@ -74,6 +74,9 @@ class Victim:
         worker._run = run
         self._arm()
         result = worker.run_evolution(str(job.pk))
+        for broken in EvolutionJob.objects.filter(pk=job.pk, wait_code="internal"):
+            # Neither the product nor what we put into it may fail so: it would look like a wait.
+            note(f"error {broken.wait_reason}")
         if not self.pause:
             return
         connection.close()
