@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Coalesce, Greatest
+from django.db.models import Q, QuerySet
 
 from accounts.errors import Conflict
 from accounts.models import ApiKey, User
@@ -17,7 +16,7 @@ from billing.models import BillingAccount, Plan
 from billing.plans import default_plan, plan_of, so_many
 
 LAPSED_KEEPS = timedelta(days=30)
-"""For so long after a paid plan has ended its traces are not blanked for the smaller one."""
+"""For so long after a plan was left its traces are not blanked for a smaller one."""
 
 
 class PlanLimit(Conflict):
@@ -60,11 +59,10 @@ def shorter_retention(now: datetime, than: int) -> Iterator[tuple[int, QuerySet[
 
 
 def _just_lapsed(now: datetime) -> QuerySet[BillingAccount]:
-    """Accounts whose paid plan ended a short while ago: they may well come back."""
-    ended = Greatest(F("period_end"), Coalesce(F("grace_until"), F("period_end")))
-    rows = BillingAccount.objects.filter(period_end__isnull=False).alias(ended=ended)
-    lapsed = rows.filter(~Q(pk__in=BillingAccount.objects.entitled(now).values("pk")))
-    return lapsed.filter(ended__gt=now - LAPSED_KEEPS)
+    """Accounts that left a plan a short while ago: they may well come back."""
+    lately = now - LAPSED_KEEPS
+    grace_over = Q(status="past_due", grace_until__gt=lately, grace_until__lte=now)
+    return BillingAccount.objects.filter(grace_over | Q(plan_left_at__gt=lately))
 
 
 def _refuse(

@@ -3,22 +3,26 @@
 from django.db import transaction
 
 from accounts.audit import record
+from accounts.clock import database_now
 from accounts.errors import Conflict
 from accounts.models import User
 from accounts.scopes import Principal
 from billing.models import BillingAccount, Plan
 
+CHANGED = ("plan", "plan_left_at", "status", "updated_at")
+
 
 def grant_plan(*, user: User, plan: Plan, by: Principal) -> BillingAccount:
     """The plan applies to the user until it is withdrawn, and nobody pays for it.
 
-    Raises Conflict (`paid_by_provider`) for somebody whom the payment provider knows: the next
-    word from there would undo it.
+    Raises Conflict (`paid_by_provider`) for somebody with a subscription: the next word from the
+    payment provider would undo it. One who only looked at the pay page has none.
     """
     with transaction.atomic():
         account = _own_account(user)
-        account.plan, account.status = plan, BillingAccount.Status.ACTIVE
-        account.save(update_fields=["plan", "status", "updated_at"])
+        account.move_to(plan, now=database_now())
+        account.status = BillingAccount.Status.ACTIVE
+        account.save(update_fields=CHANGED)
         record(action="grant_plan", by=by, subject=account, owner=user, plan=plan.slug)
     return account
 
@@ -27,19 +31,35 @@ def withdraw_plan(*, account: BillingAccount, by: Principal) -> BillingAccount:
     """The default plan applies again. Raises Conflict (`paid_by_provider`)."""
     with transaction.atomic():
         account = _own_account(account.user)
-        account.plan, account.status = None, BillingAccount.Status.FREE
-        account.save(update_fields=["plan", "status", "updated_at"])
+        account.move_to(None, now=database_now())
+        account.status = BillingAccount.Status.FREE
+        account.save(update_fields=CHANGED)
         record(action="withdraw_plan", by=by, subject=account, owner=account.user_id)
     return account
+
+
+def make_default(*, plan: Plan, by: Principal) -> Plan:
+    """The plan is everybody's who has no other, in the place of the one that was.
+
+    Raises Conflict (`not_for_all`) for one that costs something or cannot be chosen.
+    """
+    if plan.price_lookup_key or not plan.is_active:
+        raise Conflict("Only an active plan that costs nothing is everybody's.", code="not_for_all")
+    with transaction.atomic():
+        Plan.objects.filter(is_default=True).exclude(pk=plan.pk).update(is_default=False)
+        Plan.objects.filter(pk=plan.pk).update(is_default=True)
+        record(action="make_default", by=by, subject=plan, slug=plan.slug)
+    plan.refresh_from_db()
+    return plan
 
 
 def _own_account(user: User) -> BillingAccount:
     BillingAccount.objects.get_or_create(user=user)
     account = BillingAccount.objects.select_for_update(of=("self",)).get(user=user)
-    if account.stripe_customer_id:
+    if account.stripe_subscription_id:
         raise Conflict(
-            "The payment provider knows this person, and what it says counts. Change the plan "
-            "there: in the person's portal, or in the provider's dashboard.",
+            "This person has a subscription, and what the payment provider says counts. Change "
+            "the plan there: in the person's portal, or in the provider's dashboard.",
             code="paid_by_provider",
         )
     return account

@@ -93,6 +93,9 @@ class BillingAccount(Row):
     stripe_customer_id = models.CharField(max_length=255, blank=True)
     stripe_subscription_id = models.CharField(max_length=255, blank=True)
     synced_at = models.DateTimeField(null=True, blank=True, help_text="with the provider's rows")
+    plan_left_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the plan before this one, or before none, ended"
+    )
 
     objects = BillingAccountQuerySet.as_manager()
 
@@ -125,6 +128,12 @@ class BillingAccount(Row):
         if self.status == self.Status.PAST_DUE:
             return self.grace_until is None or now < self.grace_until
         return self.status in {self.Status.TRIALING, self.Status.ACTIVE}
+
+    def move_to(self, plan: Plan | None, *, now: datetime) -> None:
+        """Another plan, or none, is the account's own; not saved here."""
+        if self.plan_id is not None and plan != self.plan:
+            self.plan_left_at = now
+        self.plan = plan
 
 
 class QuotaPeriodQuerySet(OwnedQuerySet["QuotaPeriod"]):

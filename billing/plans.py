@@ -81,4 +81,9 @@ def load_plans() -> int:
             fresh = fields | {"is_default": fields.get("is_default", False) and not has_default}
             slug = fresh.pop("slug")
             made += Plan.objects.get_or_create(slug=slug, defaults=fresh)[1]
+        if not Plan.objects.filter(is_default=True).exists():
+            free = Plan.objects.filter(price_lookup_key="", is_active=True)[:1]
+            Plan.objects.filter(pk__in=list(free.values_list("pk", flat=True))).update(
+                is_default=True
+            )
     return made

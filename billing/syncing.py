@@ -177,12 +177,13 @@ def _state(account: BillingAccount) -> None:
     """Write down what the mirrored rows entitle to; an audit entry when it says another thing."""
     before = _stated(account)
     standing = _standing(account)
-    account.synced_at = database_now()
+    account.synced_at = now = database_now()
     if not standing.subscription and _is_gift(account):
         account.save()
         return
     plan = _plan_of(standing)
-    account.plan, account.status = plan, standing.status
+    account.move_to(plan, now=now)
+    account.status = standing.status
     account.stripe_subscription_id = standing.subscription
     account.period_start, account.period_end = standing.period_start, standing.period_end
     account.cancel_at_period_end = standing.cancel_at_period_end

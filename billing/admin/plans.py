@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.admin import CsvExport, MachineRows, act_on, principal_of
 from accounts.audit import record
 from accounts.clock import database_now
-from billing.granting import grant_plan, withdraw_plan
+from billing.granting import grant_plan, make_default, withdraw_plan
 from billing.models import BillingAccount, Plan, QuotaHold, QuotaNotice, QuotaPeriod
 from billing.quota import release_hold
 from billing.syncing import resync_account
@@ -38,6 +38,9 @@ class PlanAdmin(SaysWhenOff):
     list_display = ("name", "price_text", *LIMITS, "trial_days", "is_active", "is_default")
     list_filter = ("is_active",)
     search_fields = ("name", "slug", "price_lookup_key")
+    # By the action only: between taking it from one plan and giving it to another nobody has any.
+    readonly_fields = ("is_default",)
+    actions = ("make_everybodys",)
     date_hierarchy = "updated_at"
     csv_columns = ("slug", "name", "price_lookup_key", *LIMITS, "is_active", "is_default")
 
@@ -58,6 +61,17 @@ class PlanAdmin(SaysWhenOff):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Plan]) -> None:
         for plan in queryset.filter(is_default=False):
             self.delete_model(request, plan)
+
+    @admin.action(description="Make it the plan of all who have no other", permissions=["change"])
+    def make_everybodys(self, request: HttpRequest, rows: QuerySet[Plan]) -> None:
+        who = principal_of(request)
+        act_on(
+            request,
+            rows,
+            lambda row: make_default(plan=row, by=who),
+            one="plan is everybody's",
+            many="plans, one after the other",
+        )
 
 
 class TroubleFilter(admin.SimpleListFilter):
@@ -103,7 +117,7 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
         return request.user.has_perm("billing.add_billingaccount")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        is_paid = isinstance(obj, BillingAccount) and obj.stripe_customer_id
+        is_paid = isinstance(obj, BillingAccount) and obj.stripe_subscription_id
         return not is_paid and request.user.has_perm("billing.change_billingaccount")
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
@@ -150,7 +164,7 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
             many="plans withdrawn",
         )
 
-    @admin.action(description="Read again from Stripe", permissions=["view"])
+    @admin.action(description="Read again from Stripe", permissions=["change"])
     def read_again(self, request: HttpRequest, rows: QuerySet[BillingAccount]) -> None:
         who = principal_of(request)
         act_on(

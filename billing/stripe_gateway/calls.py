@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ stripe.enable_telemetry = False
 INVOICES = 24
 TOLERANCE = 300
 """How many seconds an event's signature is good for."""
+NAME = re.compile(r"[\w.-]{1,255}", re.ASCII)
+"""What Stripe calls its objects and events: nothing that a database would choke on."""
+LATEST = 2**32
 
 
 @dataclass(frozen=True)
@@ -182,18 +186,25 @@ def read_event(body: bytes, signature: str, secrets: Iterable[str]) -> Event:
         found = told["data"]["object"]
         is_customer = found["object"] == "customer"
         customer = found["id"] if is_customer else found.get("customer") or ""
-        return Event(
+        event = Event(
             id=str(told["id"]),
             type=str(told["type"]),
             created=int(told["created"]),
             customer=str(customer["id"] if isinstance(customer, dict) else customer),
             livemode=bool(told["livemode"]),
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         raise BadSignature from None
+    names = (event.id, event.type, event.customer or "-")
+    if not all(map(NAME.fullmatch, names)) or not 0 <= event.created < LATEST:
+        raise BadSignature
+    return event
 
 
 def _is_signed(body: bytes, signature: str, secret: str) -> bool:
+    if not signature.isascii():
+        # Compared with ours, such a text raises TypeError.
+        return False
     try:
         return bool(stripe.WebhookSignature.verify_header(body, signature, secret, TOLERANCE))
     except (stripe.SignatureVerificationError, UnicodeDecodeError):

@@ -2,8 +2,10 @@
 
 import uuid
 from datetime import timedelta
+from html import unescape
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.urls import reverse
 from pytest_django import Settings
 
@@ -63,6 +65,34 @@ def test_the_default_plan_cannot_be_deleted(desk: Desk, plans: dict[str, Plan]) 
     assert Plan.objects.filter(slug="free").exists()
 
 
+def test_another_plan_is_made_everybodys_in_one_step(
+    desk: Desk, plans: dict[str, Plan], alice: User
+) -> None:
+    other = Plan.objects.create(slug="starter", name="Starter")
+    assert "1 plan is everybody" in desk.act("make_everybodys", other)
+    assert plan_of(alice) == other
+    assert "an active plan that costs nothing" in unescape(
+        desk.act("make_everybodys", plans["pro"])
+    )
+    assert plan_of(alice) == other
+
+
+def test_a_default_plan_that_lost_its_mark_is_found(plans: dict[str, Plan], alice: User) -> None:
+    Plan.objects.update(is_default=False)
+    assert plan_of(alice) == plans["free"]
+
+
+def test_who_may_only_look_has_nothing_read_again_and_makes_no_plan_everybodys(
+    desk: Desk, plans: dict[str, Plan], alice: User, staff: User
+) -> None:
+    put_on(alice, "pro")
+    User.objects.filter(pk=staff.pk).update(is_superuser=False)
+    rows = Permission.objects.filter(content_type__app_label="billing", codename__startswith="view")
+    staff.user_permissions.set(rows)
+    for name in ("plan", "billingaccount"):
+        assert 'name="action"' not in desk.rows(f"billing_{name}")
+
+
 def test_a_plan_is_given_without_payment_and_withdrawn(
     desk: Desk, plans: dict[str, Plan], alice: User
 ) -> None:
@@ -88,10 +118,10 @@ def test_a_given_plan_can_be_changed_on_its_form(
 def test_what_the_payment_provider_says_staff_cannot_change(
     desk: Desk, plans: dict[str, Plan], alice: User
 ) -> None:
-    account = put_on(alice, "pro", stripe_customer_id="cus_1")
+    account = put_on(alice, "pro", stripe_subscription_id="sub_1")
     address = reverse("admin:billing_billingaccount_change", args=[account.pk])
     assert desk.client.post(address, {"plan": str(plans["team"].pk)}).status_code == 403
-    assert "The payment provider knows this person" in desk.act("withdraw", account)
+    assert "This person has a subscription" in desk.act("withdraw", account)
     assert plan_of(alice) == plans["pro"]
 
 

@@ -10,7 +10,8 @@ from accounts.models import ApiKey, User
 from accounts.scopes import Principal
 from accounts.services import revoke_api_key, rotate_api_key
 from billing.allowances import PlanLimit
-from billing.models import Plan
+from billing.granting import grant_plan, withdraw_plan
+from billing.models import BillingAccount, Plan
 from evolution.models import Outcome
 from evolution.retention import blank_old_traces
 from playbooks import services
@@ -135,13 +136,29 @@ def test_a_larger_plan_keeps_traces_for_longer(
 def test_a_plan_that_has_just_ended_blanks_nothing_yet(
     old_trace: Outcome, billing: Plan, alice: User
 ) -> None:
-    now = database_now()
-    period = {"period_start": now - timedelta(days=33), "period_end": now - timedelta(days=3)}
-    account = put_on(alice, "pro", status="canceled", **period)
+    account = grant_plan(user=alice, plan=Plan.objects.get(slug="pro"), by=Principal.of(alice))
+    withdraw_plan(account=account, by=Principal.of(alice))
     assert blank_old_traces() == 0
-    account.period_start, account.period_end = (at - timedelta(days=40) for at in period.values())
-    account.save()
+    BillingAccount.objects.update(plan_left_at=database_now() - timedelta(days=31))
     assert blank_old_traces() == 1
+
+
+def test_a_smaller_paid_plan_blanks_nothing_yet_either(
+    old_trace: Outcome, billing: Plan, alice: User
+) -> None:
+    pro, team = (Plan.objects.get(slug=slug) for slug in ("pro", "team"))
+    limit(pro, retention_days=30)
+    for plan in (team, pro):
+        grant_plan(user=alice, plan=plan, by=Principal.of(alice))
+    assert blank_old_traces() == 0
+
+
+@pytest.mark.parametrize(("days", "blanked"), [(-1, 0), (3, 0), (31, 1)])
+def test_traces_are_kept_for_a_while_after_the_grace_of_a_failed_payment(
+    old_trace: Outcome, billing: Plan, alice: User, days: int, blanked: int
+) -> None:
+    put_on(alice, "pro", status="past_due", grace_until=database_now() - timedelta(days=days))
+    assert blank_old_traces() == blanked
 
 
 def test_while_billing_is_off_no_plan_blanks_anything(old_trace: Outcome) -> None:

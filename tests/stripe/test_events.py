@@ -1,8 +1,10 @@
 """Events in any order, in copies, forged or at once: the account says what Stripe says."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx2
 import pytest
 from django.db import connections
 
@@ -108,6 +110,35 @@ def test_an_event_grants_nothing_by_what_it_says(buyer: Customer, shop: FakeStri
     endpoint = shop.world.every("webhook_endpoint")[0]
     (sent,) = deliver([Sent(told, endpoint["url"], endpoint["secret"])])
     assert (sent.status, buyer.plan) == (200, "free")
+
+
+@pytest.mark.parametrize("digest", ["\xe9", "e\u0301"])
+def test_a_signature_of_other_letters_is_refused(shop: FakeStripe, digest: str) -> None:
+    header = f"t={int(time.time())},v1={digest}".encode()
+    url = shop.world.every("webhook_endpoint")[0]["url"]
+    answer = httpx2.post(url, content=b"{}", headers={b"Stripe-Signature": header}, trust_env=False)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_signature")
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"created": 1e400},
+        {"id": "evt_\x00"},
+        {"id": "e" * 256},
+        {"created": -1},
+        {"data": {"object": {"object": "invoice", "customer": "cus_\ud800"}}},
+        {"data": {"object": {"object": "invoice", "customer": ["cus_1"]}}},
+    ],
+)
+def test_a_signed_body_that_is_no_event_is_refused(
+    buyer: Customer, shop: FakeStripe, strange: dict[str, object]
+) -> None:
+    buyer.buy("team")
+    endpoint = shop.world.every("webhook_endpoint")[0]
+    event = shop.world.events[0] | strange
+    (sent,) = deliver([Sent(event, endpoint["url"], endpoint["secret"])])
+    assert sent.status == 400
 
 
 def test_an_event_of_a_stranger_is_received_and_ignored(buyer: Customer, shop: FakeStripe) -> None:

@@ -6,10 +6,14 @@ from uuid import uuid4
 import pytest
 from django.core.management import call_command
 
-from billing.models import Plan, QuotaPeriod, Resource
+from accounts.clock import database_now
+from billing.models import BillingAccount, Plan, QuotaPeriod, Resource
 from billing.periods import Span
 from billing.plans import entitlement_for
 from billing.quota import open_period, reserve
+from evolution.models import Outcome
+from evolution.retention import blank_old_traces
+from tests.factories import make_outcome, make_playbook
 from tests.stripe.customer import Customer
 from tests.stripe.fake import DECLINED, FAILS_LATER, FakeStripe
 
@@ -82,6 +86,19 @@ def test_a_plan_that_is_cancelled_in_the_portal_ends_with_its_period(
     shop.deliver()
     assert (buyer.plan, buyer.account.status) == ("free", "canceled")
     assert not buyer.account.cancel_at_period_end
+
+
+def test_traces_outlive_a_cancelled_plan_for_a_while(buyer: Customer, shop: FakeStripe) -> None:
+    make_outcome(make_playbook(buyer.user), buyer.user, reasoning_trace="what I did")
+    buyer.buy("team")
+    shop.deliver()
+    Outcome.objects.update(processed_at=database_now() - timedelta(days=100))
+    buyer.manage(do="cancel")
+    shop.advance(30)
+    shop.deliver()
+    assert (buyer.plan, blank_old_traces()) == ("free", 0)
+    BillingAccount.objects.update(plan_left_at=database_now() - timedelta(days=31))
+    assert blank_old_traces() == 1
 
 
 def test_a_trial_is_for_those_who_never_paid(buyer: Customer, shop: FakeStripe) -> None:

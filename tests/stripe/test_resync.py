@@ -15,9 +15,11 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.scopes import Principal
 from accounts.services import delete_account
 from billing import syncing
+from billing.granting import grant_plan, withdraw_plan
 from billing.models import AccountSync, BillingAccount, Plan
 from billing.refusals import NoCustomer
 from billing.subscriptions import list_invoices, refresh_subscription
+from billing.syncing import sync_account
 from evolution.worker.sweep import sweep
 from tests.factories import make_user
 from tests.stripe.customer import Customer
@@ -123,6 +125,17 @@ def test_a_plan_given_by_staff_stays_until_there_is_a_subscription(
     buyer.buy("pro")
     resync()
     assert buyer.plan == "pro"
+
+
+def test_a_plan_given_to_who_has_looked_at_the_pay_page_is_withdrawn(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    staff = Principal.of(make_user("staff@example.org", is_staff=True))
+    grant_plan(user=buyer.user, plan=Plan.objects.get(slug="team"), by=staff)
+    buyer.subscribe("pro")
+    assert buyer.plan == "team"
+    withdraw_plan(account=buyer.account, by=staff)
+    assert (buyer.plan, sync_account(account=buyer.account).status) == ("free", "free")
 
 
 def test_staff_has_an_account_read_again(buyer: Customer, shop: FakeStripe) -> None:
