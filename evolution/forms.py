@@ -58,6 +58,12 @@ class ReportForm(PageForm):
 class CloseForm(PageForm):
     """How a session ended; what was said in it is the trace."""
 
+    task_description = forms.CharField(
+        label="The task",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Left empty, it is the first question.",
+    )
     outcome = forms.ChoiceField(label="How it ended", choices=ENDINGS, widget=forms.RadioSelect)
     notes = forms.CharField(
         required=False,

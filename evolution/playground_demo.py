@@ -27,4 +27,11 @@ def _side(recorded: dict[str, Any], side: dict[str, Any]) -> Side:
     said: list[Said] = [
         said_in(document, role=one["role"], text=one["text"]) for one in side["said"]
     ]
-    return Side(side["key"], side["label"], None, said, shelves_of(document))
+    return Side(
+        key=side["key"],
+        label=side["label"],
+        session=None,
+        said=said,
+        shelves=shelves_of(document),
+        reads=side["reads_playbook"],
+    )

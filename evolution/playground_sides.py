@@ -55,6 +55,8 @@ class Side:
     session: AgentSession | None
     said: list[Said]
     shelves: list[tuple[Section, list[Bullet]]]
+    reads: bool = True
+    """Whether the model is told of a playbook at all; one without bullets has no shelves."""
     can_rate: bool = False
     total: Mapping[str, Any] = field(default_factory=dict)
     """Of all its calls, those without an answer too: see `cost_of`."""
@@ -93,6 +95,7 @@ def side_of(session: AgentSession, *, user: User) -> Side:
         session=session,
         said=[said_of(row, document) for row in latest],
         shelves=shelves_of(document),
+        reads=reads_playbook(session),
         can_rate=can_rate(session, user),
         total=cost_of(session),
     )
@@ -100,13 +103,17 @@ def side_of(session: AgentSession, *, user: User) -> Side:
 
 def read_by(session: AgentSession) -> Document:
     """What the model reads in this session: nothing when it is asked without the playbook."""
-    if not session.ace_enabled or session.version is None:
+    if not reads_playbook(session) or session.version is None:
         return Document((), ())
     return document_of(session.version)
 
 
+def reads_playbook(session: AgentSession) -> bool:
+    return session.ace_enabled and session.version is not None
+
+
 def label_of(session: AgentSession) -> str:
-    if not session.ace_enabled or session.version is None:
+    if not reads_playbook(session) or session.version is None:
         return "Without the playbook"
     return f"Version {session.version.number}"
 

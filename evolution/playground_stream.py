@@ -17,7 +17,7 @@ from asgiref.sync import sync_to_async
 from django.template.loader import render_to_string
 
 from evolution.playground import release_connections
-from evolution.playground_sides import Side
+from evolution.playground_sides import Side, read_by, said_of
 from evolution.worker.conversing import Answered, Conversing
 
 Shown = Callable[[Answered], Side | None]
@@ -77,10 +77,10 @@ def piece(text: str) -> bytes:
 
 def ending(answered: Answered, shown: Shown) -> bytes:
     """The last event; reads the stored answer, now that the model is done."""
-    side = shown(answered)
-    if side is None:
+    side, answer = shown(answered), answered.answer
+    if side is None or answer is None:
         return event("failed", {"message": answered.error})
-    turn = {"side": side, "one": side.said[-1], "note": answered.error}
+    turn = {"side": side, "one": said_of(answer, read_by(answer.session)), "note": answered.error}
     return event(
         "end",
         {

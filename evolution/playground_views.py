@@ -6,7 +6,7 @@ from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -158,11 +158,14 @@ def readable_by(request: UserRequest) -> list[Playbook]:
     return sorted(found.defer("current_version__text"), key=lambda row: row.is_starter)
 
 
-def chosen_of(request: HttpRequest, playbooks: list[Playbook]) -> Playbook | None:
-    """The playbook that the address or the form names, else the first."""
-    wanted = request.POST.get("playbook") or request.GET.get("playbook")
+def chosen_of(request: UserRequest, playbooks: list[Playbook]) -> Playbook | None:
+    """The playbook that the form names (NotFound), or that the address names, else the first."""
+    if request.method == "POST":
+        # Never another one instead: a chat would begin with what nobody chose.
+        rows = Playbook.objects.for_user(request.user, include_starters=True)
+        return rows.select_related("current_version").fetch(request.POST.get("playbook", ""))
     by_id = {str(playbook.pk): playbook for playbook in playbooks}
-    return by_id.get(wanted or "", next(iter(playbooks), None))
+    return by_id.get(request.GET.get("playbook", ""), next(iter(playbooks), None))
 
 
 def recent_chats(request: UserRequest) -> list[AgentSession]:

@@ -122,7 +122,7 @@ class MessageShape(StoredMessageShape):
 
 
 class AddedShape(serializers.Serializer[Any]):
-    # No texts: an answer to an `Idempotency-Key` is kept for a day, whatever becomes of the session.
+    # No texts: the answer to an `Idempotency-Key` is kept for a day, even when the session goes.
     results = StoredMessageShape(many=True)
 
 

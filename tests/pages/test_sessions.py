@@ -3,6 +3,7 @@
 from django.test import Client
 
 from accounts.models import User
+from billing.models import UsageRecord
 from evolution.models import AgentSession, Outcome
 from playbooks.models import Playbook
 from tests.factories import make_session
@@ -80,3 +81,25 @@ def test_a_bullet_loads_its_sessions_as_a_part(owner: Client, world: World) -> N
     part = owner.get(path, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in part
     assert f"{world.session.get_absolute_url()}?page=1#m4" in part
+
+
+def test_a_session_without_a_question_is_reported_with_the_task_in_words(
+    owner: Client, playbook: Playbook, alice: User
+) -> None:
+    address = f"{make_session(alice, playbook).get_absolute_url()}/close"
+    form = {"outcome": "failure", "signal": "human"}
+    refused = owner.post(address, form).content.decode()
+    assert 'id="id_task_description_error"' in refused
+    owner.post(address, form | {"task_description": "Fix the build"})
+    assert Outcome.objects.get().task_description == "Fix the build"
+
+
+def test_a_cost_below_a_hundredth_of_a_cent_is_not_shown_as_nothing(
+    owner: Client, alice: User
+) -> None:
+    session = make_session(alice)
+    row = {"user": alice, "step": "generate", "attempt": 1, "operation": "generate"}
+    UsageRecord.objects.create(
+        **row, session_id=session.pk, status="answered", cost_usd="0.000030", total_tokens=5
+    )
+    assert "$0.000030" in owner.get(session.get_absolute_url()).content.decode()

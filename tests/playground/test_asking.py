@@ -14,6 +14,8 @@ from billing.plans import load_plans
 from evolution import playground
 from evolution.engine.breaker import MIN_FAILURES
 from evolution.models import AgentSession, Outcome
+from evolution.playground_sides import side_of
+from evolution.playground_stream import ending
 from evolution.worker.conversing import SEATS, SEATS_EACH, Answered
 from playbooks import services as playbooks
 from playbooks.models import Playbook
@@ -27,6 +29,17 @@ def ask(*chats: AgentSession, question: str = "Why is the build red?") -> list[A
     by = Principal.of(chats[0].user)
     turns = [playground.begin_turn(session=chat, by=by, question=question) for chat in chats]
     return playground.ask_all(turns)
+
+
+def test_of_two_answers_at_once_each_reader_gets_the_own_one(
+    chat: AgentSession, alice: User, llm: FakeLLM
+) -> None:
+    llm.tell("The first.")
+    llm.tell("The second.")
+    first, _second = ask(chat)[0], ask(chat)[0]
+    told = ending(first, lambda _answered: side_of(chat, user=alice)).decode()
+    assert "The first." in told
+    assert "The second." not in told
 
 
 def test_an_answer_is_stored_with_its_question_its_bullets_and_its_cost(

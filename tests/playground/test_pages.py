@@ -9,12 +9,14 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import User
+from accounts.scopes import Principal
 from billing.models import UsageRecord
+from evolution import playground
 from evolution.models import AgentSession, Outcome
 from evolution.sessions import NewMessage, add_messages
 from playbooks import services as playbooks
 from playbooks.models import Playbook
-from tests.factories import make_user
+from tests.factories import make_playbook, make_user
 from tests.fake_llm import FakeLLM
 
 START = "/playground"
@@ -50,11 +52,35 @@ def test_a_version_that_does_not_exist_is_refused(
 def test_the_playbook_of_another_cannot_be_chosen(
     client: Client, playbook: Playbook, llm: FakeLLM
 ) -> None:
-    client.force_login(make_user("charlie@example.org"))
+    charlie = make_user("charlie@example.org")
+    make_playbook(charlie, name="His own")
+    client.force_login(charlie)
     assert playbook.name not in client.get(f"{START}?playbook={playbook.pk}").content.decode()
     form = {"playbook": playbook.pk, "version": "1", "model": "gpt-4o-mini"}
-    assert client.post(START, form).status_code == 200
+    assert client.post(START, form).status_code == 404
     assert not AgentSession.objects.exists()
+
+
+def test_a_playbook_archived_meanwhile_is_not_replaced_by_another(
+    owner: Client, playbook: Playbook, alice: User, llm: FakeLLM
+) -> None:
+    make_playbook(alice, name="Another")
+    playbooks.archive_playbook(playbook=playbook, by=Principal.of(alice))
+    form = {"playbook": playbook.pk, "version": "1", "model": "gpt-4o-mini"}
+    answer = owner.post(START, form)
+    assert (answer.status_code, "is archived" in answer.content.decode()) == (409, True)
+    assert not AgentSession.objects.exists()
+
+
+def test_a_version_without_bullets_is_not_called_a_chat_without_a_playbook(
+    owner: Client, alice: User, llm: FakeLLM
+) -> None:
+    by = Principal.of(alice)
+    empty = playbooks.create_playbook(by=by, name="Empty")
+    chat = playground.open_chat(by=by, playbook=empty, model="gpt-4o-mini", bare=True)
+    page = owner.get(f"{START}/{chat.pk}").content.decode()
+    assert "Version 1 has no bullets yet" in page
+    assert page.count("Without the playbook the model is given no instructions") == 1
 
 
 def test_a_starter_can_be_asked_and_does_not_learn(owner: Client, llm: FakeLLM) -> None:
