@@ -47,14 +47,22 @@ CALLS: dict[str, Callable[..., Any]] = {
     "add_todo": lambda store, **sent: asdict(store.add(**sent)),
     "list_todos": _list,
     "search_todos": lambda store, query: [asdict(todo) for todo in store.search(query)],
-    "complete_todo": lambda store, todo: asdict(store.complete(str(todo))),
-    "schedule_todo": lambda store, todo, due: asdict(store.schedule(str(todo), due)),
+    "complete_todo": lambda store, todo: asdict(store.complete(todo)),
+    "schedule_todo": lambda store, todo, due: asdict(store.schedule(todo, due)),
 }
 
 
 def call_tool(store: TodoStore, name: str, arguments: str) -> str:
     """The tool's answer as JSON; what went wrong is one too, so that the model can mend it."""
     try:
-        return json.dumps(CALLS[name](store, **json.loads(arguments or "{}")))
-    except (NoSuchTodo, KeyError, TypeError, ValueError) as error:
+        return json.dumps(CALLS[name](store, **_texts(arguments)))
+    except (NoSuchTodo, KeyError, TypeError, ValueError, RecursionError) as error:
         return json.dumps({"error": str(error) or type(error).__name__})
+
+
+def _texts(arguments: str) -> dict[str, str]:
+    """What the model sent, as texts; null is what it left out."""
+    sent = json.loads(arguments or "{}")
+    if not isinstance(sent, dict) or any(isinstance(value, dict | list) for value in sent.values()):
+        raise TypeError("Send an object of texts.")
+    return {name: str(value) for name, value in sent.items() if value is not None}

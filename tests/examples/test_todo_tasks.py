@@ -79,12 +79,25 @@ def test_the_list_shows_the_first_ones_and_says_how_many_there_are() -> None:
         ("add_todo", "{", "Expecting property name"),
         ("add_todo", '{"name": "x"}', "unexpected keyword argument"),
         ("drop_todo", "{}", "drop_todo"),
+        ("add_todo", '{"title": ["x"]}', "Send an object of texts."),
+        ("add_todo", '["x"]', "Send an object of texts."),
+        ("add_todo", '{"title": null}', "missing 1 required positional argument"),
+        ("search_todos", '{"query": {}}', "Send an object of texts."),
+        ("list_todos", "[" * 100_000, "recursion"),
     ],
+    ids=range(10),
 )
 def test_what_a_tool_cannot_do_is_an_answer(name: str, arguments: str, error: str) -> None:
     with closing(TodoStore(start=START)) as store:
         assert error in json.loads(call_tool(store, name, arguments))["error"]
         assert store.all() == list(START)
+
+
+def test_a_number_is_taken_as_its_digits() -> None:
+    with closing(TodoStore(start=START)) as store:
+        call_tool(store, "add_todo", '{"title": 12345678901234567890123, "notes": null}')
+        assert store.all()[-1].title == "12345678901234567890123"
+        assert json.loads(call_tool(store, "search_todos", '{"query": 123}'))[0]["notes"] == ""
 
 
 def test_every_tool_that_is_offered_can_be_called() -> None:
