@@ -69,9 +69,13 @@ class Door(BaseHTTPRequestHandler):
             super().log_message(format, *args)
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers["content-length"]))
-        if len(raw) < int(self.headers["content-length"]):
-            return  # who asked was killed while asking
+        size = int(self.headers["content-length"])
+        raw = self.rfile.read(size)
+        # Else who asked was killed while asking.
+        if len(raw) == size:
+            self._answer(raw)
+
+    def _answer(self, raw: bytes) -> None:
         body = json.loads(raw)
         headers = {key.lower(): value for key, value in self.headers.items()}
         is_chat = "messages" in body
