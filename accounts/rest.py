@@ -1,6 +1,7 @@
 """What every REST route shares: who asks, what was sent, and how lists are cut into pages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
 from django.conf import settings
@@ -9,7 +10,7 @@ from django.http import HttpRequest
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer, Serializer
+from rest_framework.serializers import BaseSerializer, ListSerializer, Serializer
 
 from accounts import http
 from accounts.errors import Invalid, NotAuthenticated
@@ -41,13 +42,9 @@ class Door(GenericAPIView[Any]):
         """
         serializer = shape(data=self.request.data, partial=partial)
         # A misspelt field must not be dropped in silence: a citation would be lost.
-        unknown = sorted(set(self.request.data) - set(serializer.fields))
+        unknown = dict(islice(_unknown(serializer, self.request.data), 10))
         if unknown:
-            known = ", ".join(serializer.fields)
-            raise Invalid(
-                "There is a field that this route does not know.",
-                fields={name[:100]: [f"Send only: {known}."] for name in unknown[:10]},
-            )
+            raise Invalid("There is a field that this route does not know.", fields=unknown)
         serializer.is_valid(raise_exception=True)
         sent: dict[str, Any] = serializer.validated_data
         return sent
@@ -78,6 +75,19 @@ class Door(GenericAPIView[Any]):
         response = super().finalize_response(request, response, *args, **kwargs)
         response["Cache-Control"] = "no-store"
         return response
+
+
+def _unknown(shape: Any, sent: Any, where: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Each field, at whatever depth, that its shape does not have; with those that it has."""
+    if isinstance(shape, ListSerializer):
+        for index, item in enumerate(sent if isinstance(sent, list) else ()):
+            yield from _unknown(shape.child, item, f"{where}{index}.")
+    elif isinstance(shape, Serializer) and isinstance(sent, Mapping):
+        known = f"Send only: {', '.join(shape.fields)}."
+        for name in sorted(set(sent) - set(shape.fields)):
+            yield f"{where}{name[:100]}", [known]
+        for name, field in shape.fields.items():
+            yield from _unknown(field, sent.get(name), f"{where}{name}.")
 
 
 def client_address(request: Request) -> str:

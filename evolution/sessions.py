@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -163,7 +164,7 @@ def _report(session: AgentSession, by: Principal, report: SessionReport) -> Repo
     cited = report.bullet_ids
     if cited is None:
         cited = list(dict.fromkeys(bullet for row in rows for bullet in row.cited_bullets))[:100]
-    return report_outcome(
+    return _one_outcome(
         playbook=playbook,
         by=by,
         task_description=report.task_description
@@ -178,6 +179,17 @@ def _report(session: AgentSession, by: Principal, report: SessionReport) -> Repo
         signal=report.signal,
         idempotency_key=f"session:{session.pk}",
     )
+
+
+def _one_outcome(**report: Any) -> Report:
+    """The report of a session; said otherwise the second time, it is refused in its words."""
+    try:
+        return report_outcome(**report)
+    except Conflict as refusal:
+        if refusal.code != "idempotency_conflict":
+            raise
+        message = "This session is reported already, and otherwise. Its first report stays."
+        raise Conflict(message, code=refusal.code) from None
 
 
 def _lock(session: AgentSession) -> AgentSession:

@@ -135,6 +135,27 @@ def test_what_is_no_message_is_refused(playbook: Playbook, alice: User, body: An
     assert (answer.status_code, session.messages.count()) == (400, 0)
 
 
+@pytest.mark.parametrize(
+    ("message", "where"),
+    [
+        ({"role": "assistant", "cites": ["str-00001"]}, "messages.1.cites"),
+        (
+            {"role": "assistant", "tool_calls": [CALL | {"type": "function"}]},
+            "messages.1.tool_calls.0.type",
+        ),
+    ],
+    ids=["message", "tool-call"],
+)
+def test_a_misspelt_field_of_a_message_is_not_dropped_in_silence(
+    alice: User, message: Any, where: str
+) -> None:
+    session = make_session(alice)
+    body = {"messages": [{"role": "user", "content": "Add milk"}, message]}
+    refused = Rest.of(alice).post(f"/sessions/{session.pk}/messages", body)
+    assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, [where])
+    assert not session.messages.exists()
+
+
 def test_no_word_of_a_session_is_in_a_log(
     playbook: Playbook, alice: User, caplog: pytest.LogCaptureFixture
 ) -> None:
