@@ -41,14 +41,19 @@ class Limit:
 class CapReached(Exception):
     """The next call could cost more than a day or a month may; it goes on at `until`."""
 
-    def __init__(self, limit: Limit, until: datetime) -> None:
-        when = "Today" if limit.span == "day" else "This month"
-        super().__init__(
-            f"{when}'s {limit.what} {limit.whose} ({limit.usd:.2f} US$) is reached. "
-            f"Work goes on at {until:%H:%M} UTC on {until.day} {until:%B}, "
-            f"or once the {limit.what} is raised."
+    def __init__(self, limit: Limit, until: datetime, want: Decimal) -> None:
+        which = f"{'Today' if limit.span == 'day' else 'This month'}'s {limit.what} {limit.whose}"
+        said = (
+            f"{which} ({limit.usd:.2f} US$) is reached. Work goes on at {until:%H:%M} UTC on "
+            f"{until.day} {until:%B}, or once the {limit.what} is raised."
         )
-        self.until = until
+        if want > limit.usd:
+            said = (
+                f"{which} ({limit.usd:.2f} US$) is less than the next call can cost "
+                f"({want:.2f} US$). Work goes on once the {limit.what} is raised."
+            )
+        super().__init__(said)
+        self.until, self.want = until, want
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ def refuse_over_cap(spender: Spender, *, want: Decimal, now: datetime) -> None:
     for limit in (*_caps(spender), *_budgets(spender)):
         begun = UsageRecord.objects.filter(created_at__gte=start_of(limit.span, now)).order_by()
         if spent(begun.filter(limit.calls)) + want > limit.usd:
-            raise CapReached(limit, end_of(limit.span, now))
+            raise CapReached(limit, end_of(limit.span, now), want)
 
 
 def spent(rows: UsageQuerySet) -> Decimal:

@@ -1,6 +1,7 @@
 """The loop's rows: what agents report, what a job made of it, and the job itself."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import ClassVar
 
 from django.db import models
@@ -80,6 +81,8 @@ class EvolutionJob(Row):
     wait_line = models.CharField(
         max_length=64, blank=True, help_text="the credential whose change ends the wait"
     )
+    # The most that the call may cost for which a limit left no room.
+    wait_usd = models.DecimalField(max_digits=12, decimal_places=6, null=True)
     waits = models.PositiveIntegerField(default=0, help_text="in a row; each makes the next longer")
     error_code = models.CharField(max_length=40, blank=True)
     error_message = models.CharField(max_length=500, blank=True)
@@ -129,13 +132,20 @@ class EvolutionJob(Row):
         self.wait_code = self.wait_line = ""
 
     def wait(
-        self, *, until: datetime, reason: str, costs_attempt: bool, code: str = "", line: str = ""
+        self,
+        *,
+        until: datetime,
+        reason: str,
+        costs_attempt: bool,
+        code: str = "",
+        line: str = "",
+        usd: Decimal | None = None,
     ) -> None:
         """running → queued, to be claimed at `until`, or when `line` is no longer called."""
         self.status, self.fence = self.Status.QUEUED, self.fence + 1
         self.lease_expires_at = None
         self.next_attempt_at, self.wait_reason = until, reason[:300]
-        self.wait_code, self.wait_line = code[:40], line
+        self.wait_code, self.wait_line, self.wait_usd = code[:40], line, usd
         self.attempt += int(costs_attempt)
         self.waits += 1
 

@@ -4,6 +4,7 @@ import logging
 import random
 from collections.abc import Mapping
 from datetime import timedelta
+from decimal import Decimal
 
 from django.db import transaction
 
@@ -15,7 +16,7 @@ from evolution.engine.llm import CredentialError, HeldBack, TransientError
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for
-from evolution.worker.quotas import OverQuota
+from evolution.worker.quotas import COST_CAP, OverBudget, OverQuota
 from evolution.worker.settling import settle_outcomes
 
 logger = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ MAX_ATTEMPTS = 5
 MAX_RESCUES = 3
 FIRST_WAIT_SECONDS = 10
 LONGEST_WAIT_SECONDS = 600
-MENDABLE = {*REFUSED, "cost_cap"}
+MENDABLE = {*REFUSED, COST_CAP}
 """Why a job waits long: the sweep looks whether somebody has mended it (worker/waking.py)."""
 
 
@@ -51,9 +52,14 @@ def put_back_for(claim: Claim, error: TransientError | CredentialError) -> str:
     if isinstance(error, HeldBack):
         # No call was made: the line knows when the next one may be.
         wait = soon_after(error.retry_after or 0)
-        mark = error.mark if isinstance(error, OverQuota) else ""
         return put_back(
-            claim, reason=error.message, wait=wait, costs_attempt=False, code=code, line=mark
+            claim,
+            reason=error.message,
+            wait=wait,
+            costs_attempt=False,
+            code=code,
+            line=error.mark if isinstance(error, OverQuota) else "",
+            usd=error.want if isinstance(error, OverBudget) else None,
         )
     waits = EvolutionJob.objects.values_list("waits", flat=True).get(pk=claim.job_id)
     if isinstance(error, CredentialError):
@@ -74,10 +80,12 @@ def put_back(
     costs_attempt: bool = True,
     code: str = "internal",
     line: str = "",
+    usd: Decimal | None = None,
 ) -> str:
     """The job waits in the queue, or has failed when this was its last attempt.
 
     `line`: what ends the wait early when it changes; without one, the key if that can be mended.
+    `usd`: for how much room below a limit it waits.
     """
     logger.warning("evolution %s waits: %s", claim.job_id, reason)
     with transaction.atomic():
@@ -92,6 +100,7 @@ def put_back(
             costs_attempt=costs_attempt,
             code=code,
             line=credential_for(claim.owner_id).line if code in MENDABLE else line,
+            usd=usd,
         )
         job.save()
         release(resource=Resource.EVOLUTIONS, holder_id=job.pk)

@@ -20,10 +20,10 @@ from billing.models import Resource, UsageRecord
 from billing.quota import QuotaReached, note_reached, settle
 from evolution.clock import database_now
 from evolution.engine.breaker import DOWN, OF_THE_MODEL, REFUSED, WINDOW, is_failing
-from evolution.engine.llm import HeldBack, Usage
+from evolution.engine.llm import Usage
 from evolution.line_rows import ProviderLine
 from evolution.worker.credentials import Credential
-from evolution.worker.quotas import OverQuota, hold_tokens
+from evolution.worker.quotas import OverBudget, OverQuota, hold_tokens
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,7 @@ def _within_caps(call: Call, now: datetime) -> Decimal:
     try:
         refuse_over_cap(spender, want=want, now=now)
     except CapReached as cap:
-        wait = (cap.until - now).total_seconds()
-        raise HeldBack("cost_cap", str(cap), retry_after=wait) from None
+        raise OverBudget(cap, now=now) from None
     return want
 
 

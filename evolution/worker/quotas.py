@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from billing.limits import CapReached
 from billing.models import Resource
 from billing.quota import QuotaReached, has_room, note_reached, release, reserve
 from evolution.engine.llm import HeldBack
@@ -13,6 +14,7 @@ from evolution.worker.credentials import credential_for
 
 CODES = {f"quota_{resource.value}": resource for resource in Resource}
 """Why a job waits for its plan, and for what of it."""
+COST_CAP = "cost_cap"
 SPARE = timedelta(minutes=2)
 """What is held outlives by so much what it is held for: only a dead process leaves it behind."""
 
@@ -24,6 +26,15 @@ class OverQuota(HeldBack):
         wait = (reached.until - now).total_seconds()
         super().__init__(reached.code, str(reached), retry_after=wait)
         self.mark = reached.mark
+
+
+class OverBudget(HeldBack):
+    """A limit on cost leaves no room for the call; it needs room for `want` US dollars."""
+
+    def __init__(self, reached: CapReached, *, now: datetime) -> None:
+        wait = (reached.until - now).total_seconds()
+        super().__init__(COST_CAP, str(reached), retry_after=wait)
+        self.want = reached.want
 
 
 def may_begin(job: EvolutionJob) -> bool:

@@ -250,6 +250,37 @@ def test_once_the_limit_has_room_again_the_sweep_wakes_the_job(
     assert job.next_attempt_at is None
 
 
+def test_a_job_is_woken_for_no_less_room_than_its_call_needs(
+    call: Call, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget: dict[str, Any] = {"by": Principal.of(alice), "playbook_id": job.playbook_id}
+    set_budget(**budget, usd_per_day=Decimal("0.50"))
+    large = replace(call, playbook_id=job.playbook_id, most=Usage(1000, 1_000_000))
+    with pytest.raises(
+        HeldBack, match="budget of this playbook .* less than the next call can cost"
+    ) as raised:
+        admit(large)
+    monkeypatch.setattr(worker, "think", raising(raised.value))
+    run_evolution(str(job.pk))
+    assert sweep()["woken"] == 0
+    set_budget(**budget, usd_per_day=Decimal("0.65"))
+    assert sweep()["woken"] == 1
+
+
+def test_a_budget_of_a_cent_wakes_its_job_when_it_is_raised_by_a_cent(
+    call: Call, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget: dict[str, Any] = {"by": Principal.of(alice), "playbook_id": job.playbook_id}
+    set_budget(**budget, usd_per_day=Decimal("0.01"))
+    with pytest.raises(HeldBack, match="is less than the next call can cost") as raised:
+        admit(replace(call, playbook_id=job.playbook_id, most=Usage(1000, 20_000)))
+    monkeypatch.setattr(worker, "think", raising(raised.value))
+    run_evolution(str(job.pk))
+    assert sweep()["woken"] == 0
+    set_budget(**budget, usd_per_day=Decimal("0.02"))
+    assert sweep()["woken"] == 1
+
+
 def test_a_job_over_its_owners_budget_waits_and_goes_on_when_it_is_raised(
     call: Call, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
