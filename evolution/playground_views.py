@@ -142,6 +142,7 @@ def show(request: UserRequest, pk: UUID, *, question: str = "", refusal: str = "
         "chat": sessions[0],
         "sides": [side_of(session, user=request.user) for session in sessions],
         "is_open": any(session.is_open for session in sessions),
+        "is_half_open": len({session.is_open for session in sessions}) > 1,
         "question": question,
         "refusal": refusal,
         "access": playground.access_of(request.user),

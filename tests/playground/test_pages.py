@@ -181,6 +181,18 @@ def test_a_judgement_that_is_refused_says_why(
     assert AgentSession.objects.get().is_open
 
 
+def test_beside_a_judged_side_it_is_said_who_still_answers(
+    owner: Client, playbook: Playbook, alice: User, llm: FakeLLM
+) -> None:
+    by = Principal.of(alice)
+    chat = playground.open_chat(by=by, playbook=playbook, model="gpt-4o-mini", bare=True)
+    told = "only “Without the playbook” answers from now on"
+    asked = owner.post(f"{START}/{chat.pk}/ask", {"question": "Why?"}, follow=True)
+    assert told not in asked.content.decode()
+    judged = owner.post(f"{START}/{chat.pk}/rate", {"outcome": "success"}, follow=True)
+    assert told in judged.content.decode()
+
+
 def test_a_long_chat_opens_with_its_latest_messages(
     owner: Client, chat: AgentSession, alice: User
 ) -> None:
