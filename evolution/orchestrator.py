@@ -10,12 +10,12 @@ reported: what it asks of its model is what it asks without us, byte for byte.
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
-from accounts.errors import Conflict, TooLarge
+from accounts.errors import Conflict, NotFound, TooLarge
 from accounts.scopes import Principal
 from billing.models import UsageRecord
 from evolution.chat_agents import ChatAgent, Message, as_new_messages, text_of
@@ -195,13 +195,14 @@ def generated(
 def record_messages(session: AgentSession, messages: Sequence[NewMessage]) -> None:
     """The messages are in the session, long texts cut in the middle; none once it is full.
 
-    What an agent has paid for is not lost because its transcript is too long to be kept.
+    What an agent has paid for is not lost because its transcript is too long to be kept, or because
+    somebody closed or deleted the session meanwhile.
     """
     kept = [_fitting(message) for message in messages]
     for start in range(0, len(kept), MAX_AT_ONCE):
         try:
             add_messages(session=session, messages=kept[start : start + MAX_AT_ONCE])
-        except TooLarge:
+        except (TooLarge, Conflict, NotFound):
             return
 
 
@@ -214,7 +215,8 @@ def closed_if_it_fails(session: AgentSession, by: Principal) -> Iterator[None]:
         is_done = True
     finally:
         if not is_done:
-            close_session(session=session, by=by)
+            with suppress(NotFound):  # deleted meanwhile: the error inside is the one that counts
+                close_session(session=session, by=by)
 
 
 def _fitting(message: NewMessage) -> NewMessage:

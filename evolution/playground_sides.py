@@ -121,7 +121,8 @@ def label_of(session: AgentSession) -> str:
 def can_rate(session: AgentSession, user: User) -> bool:
     """Only one's own playbook learns, from what was read in it."""
     own = session.playbook is not None and session.playbook.owner_id == user.pk
-    return own and session.ace_enabled and session.outcome_id is None
+    open_to_it = session.outcome_id is None and session.blanked_at is None
+    return own and session.ace_enabled and open_to_it
 
 
 def said_of(row: SessionMessage, document: Document) -> Said:

@@ -127,7 +127,9 @@ def fetch_session(request: UserRequest, pk: str) -> AgentSession:
 def may_learn(row: AgentSession) -> bool:
     """Whether a report of it would be taken."""
     book = row.playbook
-    return row.outcome_id is None and bool(book and not book.is_starter and not book.is_archived)
+    if row.outcome_id is not None or row.blanked_at is not None:
+        return False
+    return bool(book and not book.is_starter and not book.is_archived)
 
 
 def other_side(request: UserRequest, row: AgentSession) -> AgentSession | None:

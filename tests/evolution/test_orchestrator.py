@@ -1,7 +1,7 @@
 """Any agent with a playbook before the task and a report after it; and without, when it is off."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from evolution.chat_agents import ChatAgent, Message, Reply, TooManyTurns, chat_
 from evolution.engine.environments import AnswerMatch, NumberMatch, Question, Sample
 from evolution.models import AgentSession, Outcome, SessionMessage
 from evolution.orchestrator import AceOrchestrator, with_playbook, without_citation
-from evolution.sessions import SessionReport
+from evolution.sessions import SessionReport, close_session, delete_session
 from playbooks import services as playbooks
 from playbooks.models import Playbook
 from tests.factories import make_playbook
@@ -182,6 +182,21 @@ def test_a_transcript_too_long_to_keep_does_not_cost_the_answer(
     run = ace.run(lambda messages: Reply("Done", steps), ASKED)
     assert run.answer == "Done"
     assert SessionMessage.objects.count() <= 3
+
+
+@pytest.mark.parametrize("end", [close_session, delete_session])
+def test_a_session_that_ends_meanwhile_costs_neither_answer_nor_error(
+    ace: AceOrchestrator, end: Callable[..., object]
+) -> None:
+    def working(messages: list[Message]) -> Reply:
+        end(session=AgentSession.objects.latest("created_at"), by=ace.by)
+        if len(messages) == 2:
+            return Reply("Done")
+        raise ZeroDivisionError
+
+    assert ace.run(working, ASKED).answer == "Done"
+    with pytest.raises(ZeroDivisionError):
+        ace.run(working, [*ASKED, *ASKED])
 
 
 def test_roles_and_parts_of_other_programs_are_understood(ace: AceOrchestrator) -> None:

@@ -1,10 +1,12 @@
 """Pages of agents' sessions: what they say, and what can be done there."""
 
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import User
 from billing.models import UsageRecord
 from evolution.models import AgentSession, Outcome
+from evolution.sessions import NewMessage, ToolCall, add_messages
 from playbooks.models import Playbook
 from tests.factories import make_session
 from tests.pages.world import World
@@ -103,3 +105,20 @@ def test_a_cost_below_a_hundredth_of_a_cent_is_not_shown_as_nothing(
         **row, session_id=session.pk, status="answered", cost_usd="0.000030", total_tokens=5
     )
     assert "$0.000030" in owner.get(session.get_absolute_url()).content.decode()
+
+
+def test_a_session_whose_texts_are_gone_is_not_offered_to_be_reported(
+    owner: Client, playbook: Playbook, alice: User
+) -> None:
+    session = make_session(alice, playbook, *SAID)
+    address = session.get_absolute_url()
+    assert "Report how it ended" in owner.get(address).content.decode()
+    AgentSession.objects.update(blanked_at=timezone.now())
+    assert "Report how it ended" not in owner.get(address).content.decode()
+
+
+def test_what_a_tool_was_called_with_can_be_read_to_its_end(owner: Client, alice: User) -> None:
+    call = ToolCall("1", "write", f"{'x' * 5000}the end")
+    session = make_session(alice)
+    add_messages(session=session, messages=[NewMessage("assistant", tool_calls=[call])])
+    assert "the end" in owner.get(session.get_absolute_url()).content.decode()
