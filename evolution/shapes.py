@@ -112,7 +112,7 @@ class TotalsShape(serializers.Serializer[Any]):
     completion_tokens = serializers.IntegerField(default=0, read_only=True)
     cached_tokens = serializers.IntegerField(default=0, read_only=True)
     total_tokens = serializers.IntegerField(default=0, read_only=True)
-    cost_usd = Text(**MAYBE, help_text="A decimal; null: no price is known.")
+    cost_usd = Text(**MAYBE, help_text="A decimal; null: a price is not known.")
 
 
 class JobShape(serializers.Serializer[Any]):

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, Max, Min, QuerySet, Sum
+from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -111,6 +111,7 @@ class EvolutionJobAdmin(MachineRows):
             ended=Max("updated_at"),
             tokens=Sum("total_tokens"),
             cost=Sum("cost_usd"),
+            unpriced=Count("pk", filter=Q(cost_usd=None)),
         ).order_by("began")
         context = {"job": job, "phases": phases, "moments": moments(job)}
         return render_to_string("admin/evolution/timeline.html", context)

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from accounts.models import User
 from evolution.clock import database_now
 from evolution.models import EvolutionJob, Outcome
 from evolution.worker.quotas import may_begin
@@ -58,7 +59,7 @@ def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
     """
     now = database_now()
     with transaction.atomic():
-        job = _due(job_id, now, training)
+        job = _due(job_id, now, training) if _lock_owner(job_id) else None
         if job is None:
             return None
         fence = job.fence
@@ -74,6 +75,23 @@ def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
             deadline=timedelta(seconds=settings.JOB_DEADLINE_SECONDS),
         )
         return _take(job, fence)
+
+
+def _lock_owner(job_id: str) -> bool:
+    """The owner's row before the job's, where a hold will be written; False for no job's id.
+
+    Deleting an account takes the rows in this order: the other way round they deadlock, or the
+    account's period goes while a hold of it comes.
+    """
+    if not settings.BILLING_ENABLED:
+        return True
+    try:
+        owners = EvolutionJob.objects.filter(pk=job_id).values("playbook__owner")
+    except ValidationError:
+        return False
+    rows = User.objects.select_for_update(of=("self",), no_key=True)
+    list(rows.filter(pk__in=owners).values_list("pk", flat=True))
+    return True
 
 
 def _due(job_id: str, now: datetime, training: UUID | None) -> EvolutionJob | None:

@@ -1,7 +1,7 @@
 """Publish: deltas, bullets, votes, version, outcomes and job in one short transaction."""
 
 from django.db import transaction
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 
 from billing.models import Resource, UsageRecord
 from billing.quota import release, settle
@@ -72,17 +72,22 @@ def cancel(job: EvolutionJob) -> None:
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:
-    """Calls, tokens and cost of every physical call made for this job, failed ones included."""
+    """Calls, tokens and cost of every physical call made for this job, failed ones included.
+
+    The cost is None while the price of one of them is not known.
+    """
     sums = UsageRecord.objects.filter(job_id=job.pk).aggregate(
         calls=Count("id"),
         prompt_tokens=Sum("prompt_tokens", default=0),
         completion_tokens=Sum("completion_tokens", default=0),
         cached_tokens=Sum("cached_tokens", default=0),
         total_tokens=Sum("total_tokens", default=0),
+        # Before the sum of that name, which it would mean otherwise.
+        unpriced=Count("id", filter=Q(cost_usd=None)),
         cost_usd=Sum("cost_usd"),
     )
-    cost = sums.pop("cost_usd")
-    return sums | {"cost_usd": None if cost is None else str(cost)}
+    cost, unpriced = sums.pop("cost_usd"), sums.pop("unpriced")
+    return sums | {"cost_usd": None if cost is None or unpriced else str(cost)}
 
 
 def bullet_uses(playbook: Playbook) -> dict[str, int]:

@@ -5,7 +5,9 @@ from decimal import Decimal
 import pytest
 
 from accounts.models import AuditEntry, User
-from billing.models import Budget, PriceOverride
+from billing.models import Budget, PriceOverride, UsageRecord
+from evolution.models import EvolutionJob
+from playbooks.models import Playbook
 from tests.admin.desk import Desk, is_closed
 from tests.factories import make_playbook
 from tests.pages.conftest import client_of
@@ -110,3 +112,21 @@ def test_staff_sees_budgets_and_a_change_is_in_the_log(desk: Desk, alice: User) 
 
 def test_only_staff_gets_there(alice: User) -> None:
     assert is_closed(client_of(alice), SUMMARY, PRICES, f"{PRICES}add/", "/admin/billing/budget/")
+
+
+def test_an_evolutions_page_says_of_a_cost_with_an_unknown_part_what_it_is_at_least(
+    desk: Desk, alice: User, playbook: Playbook
+) -> None:
+    job = EvolutionJob.objects.create(playbook=playbook, trigger="manual")
+    for attempt, cost in enumerate((Decimal("0.25"), None), start=1):
+        UsageRecord.objects.create(
+            user=alice,
+            job_id=job.pk,
+            step="curate",
+            attempt=attempt,
+            operation="curate",
+            status="answered",
+            model="m",
+            cost_usd=cost,
+        )
+    assert "not known, at least $0.25" in desk.row(job)

@@ -3,6 +3,7 @@
 import uuid
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from evolution.worker import run_evolution, sweep
 from evolution.worker.claims import claim_job
 from evolution.worker.credentials import Credential
 from evolution.worker.lines import Call, LineFull, admit, dismiss
+from evolution.worker.publication import token_totals
 from playbooks.models import Playbook
 from playbooks.services import read_playbook
 from tests.billing.plans import figures, limit, put_on, use
@@ -65,6 +67,17 @@ def call(alice: User, playbook: Playbook) -> Call:
 def test_a_completed_evolution_counts_once(billing: Plan, job: EvolutionJob, alice: User) -> None:
     assert run_evolution(str(job.pk)) == "completed"
     assert figures(alice) == (1, 0)
+
+
+def test_what_an_evolution_cost_is_unknown_while_one_price_is(
+    job: EvolutionJob, alice: User
+) -> None:
+    for step, cost in (("curate", "0.25"), ("reflect", "0.50")):
+        fields = {"job_id": job.pk, "status": "answered", "model": "gpt-4o-mini", "attempt": 1}
+        UsageRecord.objects.create(user=alice, step=step, cost_usd=Decimal(cost), **fields)
+    assert Decimal(str(token_totals(job)["cost_usd"])) == Decimal("0.75")
+    UsageRecord.objects.filter(step="curate").update(cost_usd=None)
+    assert token_totals(job)["cost_usd"] is None
 
 
 def test_an_evolution_with_nothing_to_do_counts_as_none(

@@ -1,0 +1,56 @@
+"""An account is deleted while a worker begins one of its evolutions."""
+
+import threading
+
+import pytest
+from django.db import connection, connections, transaction
+
+from accounts.models import User
+from accounts.scopes import Principal
+from accounts.services import delete_account
+from billing.models import Plan, QuotaHold
+from evolution.services import trigger_evolution
+from evolution.worker.claims import claim_job
+from playbooks.models import Playbook
+from tests.billing.plans import use
+from tests.config.waiting import wait_until
+from tests.factories import make_outcome
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_an_account_can_be_deleted_while_an_evolution_of_it_begins(
+    billing: Plan, playbook: Playbook, alice: User, is_first: bool
+) -> None:
+    make_outcome(playbook, alice)
+    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    if not is_first:
+        use(alice, evolutions_used=1)
+    failed: list[Exception] = []
+
+    def leave() -> None:
+        try:
+            delete_account(user=alice)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+            failed.append(error)
+        connections.close_all()
+
+    leaving = threading.Thread(target=leave)
+    with transaction.atomic():
+        assert claim_job(str(job.pk))
+        leaving.start()
+        wait_until(lambda: waits_for_us(leaving))
+    leaving.join()
+    assert not failed
+    assert not User.objects.filter(pk=alice.pk).exists()
+    assert not QuotaHold.objects.exists()
+
+
+def waits_for_us(leaving: threading.Thread) -> bool:
+    """Whether somebody waits for a lock of ours; SQLite lets nobody begin to."""
+    if connection.vendor == "sqlite" or not leaving.is_alive():
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
