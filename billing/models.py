@@ -61,7 +61,11 @@ class UsageRecord(Row):
         max_length=64, blank=True, help_text="a digest of the address and the key that were called"
     )
     base_url = models.CharField(
-        max_length=200, blank=True, help_text="the address that was called: prices depend on it"
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",  # a worker of the version before does not write it
+        help_text="the address that was called: prices depend on it",
     )
     model = models.CharField(max_length=100)
     prompt_tokens = models.PositiveIntegerField(default=0)
