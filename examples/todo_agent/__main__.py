@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -30,7 +31,7 @@ def main() -> None:
     options = parser().parse_args()
     try:
         options.run(options)
-    except (AceError, OpenAIError) as error:
+    except (AceError, OpenAIError, sqlite3.Error) as error:
         sys.exit(f"todo_agent: {error}")
 
 

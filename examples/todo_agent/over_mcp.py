@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult
 
 from todo_agent.ace import AceError, Evolution, Reading, Report, Triggered
@@ -43,6 +44,10 @@ class McpDoor:
             answer = asyncio.run(self._ask(tool, arguments))
         except* (httpx2.HTTPError, OSError) as group:
             raise AceError(f"The platform could not be reached: {_first(group)}") from None
+        except* MCPError as group:
+            # The SDK keeps the status to itself: a key that is not taken looks like any refusal.
+            why = f"{_first(group)}. Is ACE_API_KEY still valid?"
+            raise AceError(f"The platform refused the connection: {why}") from None
         if answer.is_error:
             said = " ".join(getattr(part, "text", "") for part in answer.content)
             raise AceError(f"The platform refused: {said}")

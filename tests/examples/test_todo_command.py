@@ -90,6 +90,26 @@ def test_a_platform_that_is_away_does_not_keep_the_request_from_being_done(
 
 
 @pytest.mark.parametrize("door", ["rest", "mcp"])
+def test_a_key_that_is_not_taken_does_not_keep_the_request_from_being_done(
+    live_url: str, llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str], door: str,
+) -> None:  # fmt: skip
+    ace = {"ACE_URL": live_url, "ACE_API_KEY": "ace_live_revoked", "ACE_PLAYBOOK": "p"}
+    db = ("--db", str(tmp_path / "todos.sqlite3"), "--judge", "success")
+    run_program(monkeypatch, llm, "ask", ADD, "--ace", door, *db, **ace)
+    said = capsys.readouterr()
+    assert "Call Anna" in said.out
+    assert "no advice this time. The platform refused" in said.err
+
+
+def test_a_list_that_cannot_be_opened_is_said(
+    llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit, match="unable to open database file"):
+        run_program(monkeypatch, llm, "ask", ADD, "--db", str(tmp_path / "no" / "todos.sqlite3"))
+
+
+@pytest.mark.parametrize("door", ["rest", "mcp"])
 def test_a_refusal_is_said_in_the_platforms_words(
     live_url: str, alice: User, llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:
