@@ -14,6 +14,9 @@ RUN_AXE = """async (preload) => (await axe.run(document, {
     runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
 })).violations.map(v => `${v.id}: ` + v.nodes.map(n => n.target.join(" ")).join(" | "))"""
 OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# Django's admin fades colours all the same, and on a busy machine for long.
+SETTLED = """() => Promise.all(document.getAnimations()
+    .filter(one => one instanceof CSSTransition).map(one => one.finished.catch(() => null)))"""
 LOOKS = (("dark", 360), ("light", 360), ("dark", 1280), ("light", 1280))
 # Where to keep pictures for people to look at; nothing is kept when it is not set.
 PICTURES = os.environ.get("ACE_SCREENSHOTS", "")
@@ -77,6 +80,7 @@ class Watch:
             # Without motion: a colour half-way to the other theme is nobody's contrast.
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its words
             self.page.set_viewport_size({"width": width, "height": 800})
+            self.page.evaluate(SETTLED)
             self.look(name)
         if before:
             self.page.set_viewport_size(before)
