@@ -7,10 +7,12 @@ import pytest
 from django.core.management import call_command
 
 from accounts.clock import database_now
+from accounts.errors import Invalid
 from billing.models import BillingAccount, Plan, QuotaPeriod, Resource
 from billing.periods import Span
 from billing.plans import entitlement_for
 from billing.quota import open_period, reserve
+from billing.subscriptions import subscribe
 from evolution.models import Outcome
 from evolution.retention import blank_old_traces
 from tests.factories import make_outcome, make_playbook
@@ -58,6 +60,11 @@ def test_the_whole_life(buyer: Customer, shop: FakeStripe) -> None:
     shop.deliver()
     assert (buyer.plan, buyer.account.status) == ("free", "canceled")
     assert buyer.subscribe("team").status_code == 200
+
+
+def test_a_plan_that_no_database_can_look_for_is_refused(buyer: Customer) -> None:
+    with pytest.raises(Invalid, match="Choose one of: pro, team"):
+        subscribe(user=buyer.user, plan="pro\0", site=buyer.site)
 
 
 def test_a_renewal_opens_the_quota_anew(buyer: Customer, shop: FakeStripe) -> None:
