@@ -25,6 +25,27 @@ def source(*overrides: Override, model: str = "own-7b", url: str = "", at: datet
     return price_call(model=model, at=at, api_url=url, overrides=overrides, **call).source
 
 
+@pytest.mark.parametrize(
+    ("pattern", "model", "fits"),
+    [
+        ("own*7b", "own-7b", True),
+        ("own*7b", "own7b", True),
+        ("Own-*", "own-7b", True),
+        ("own-*-*b", "own-7b", False),
+        ("*7*", "own-7b", True),
+        ("own-7*7b", "own-7b", False),
+        ("own-7b*b", "own-7b", False),
+        ("own.7b", "own-7b", False),
+        ("*a" * 40 + "*b", "a" * 100, False),
+        ("*a" * 40, "a" * 100, True),
+    ],
+)
+def test_a_star_stands_for_any_letters_and_costs_no_time(
+    pattern: str, model: str, fits: bool
+) -> None:
+    assert own(model=pattern).fits(model, "", NOW) is fits
+
+
 def make_price(**fields: Any) -> PriceOverride:
     usual = {"model": "our-own-7b", "input_usd": Decimal(1), "output_usd": Decimal(4)}
     return PriceOverride.objects.create(**usual | fields)
