@@ -1,7 +1,9 @@
 """Keeps a few child processes running, each in its own session, and ends all of them together.
 
-A child that dies is started again, later each time; one that keeps dying ends everything. If the
-supervisor itself is killed, config/lifeline.py ends the children. Nothing here knows Django.
+A child that dies is started again, later each time. One that keeps dying before all were ready
+ends everything: a person is watching, and what it printed is the reason. Later nobody may be: it is
+tried for ever. If the supervisor itself is killed, config/lifeline.py ends the children. Nothing
+here knows Django.
 """
 
 import os
@@ -18,8 +20,9 @@ from types import FrameType
 
 from config import lifeline
 
-MANY_DEATHS = 5  # of one child within DEATH_WINDOW seconds end everything
+MANY_DEATHS = 5  # of one child within DEATH_WINDOW seconds end a start
 DEATH_WINDOW = 60.0
+LONGEST_PAUSE = 10.0
 
 
 @dataclass
@@ -37,7 +40,7 @@ class Child:
         """Remember a death and return the seconds to wait before the next start."""
         self.process = None
         self.deaths = [at for at in self.deaths if now - at < DEATH_WINDOW] + [now]
-        pause: float = self.first_pause * 2 ** (len(self.deaths) - 1)
+        pause = min(LONGEST_PAUSE, self.first_pause * 2 ** (len(self.deaths) - 1))
         self.due = now + pause
         return pause
 
@@ -64,7 +67,7 @@ class Supervisor:
         self.exit_code = 0
 
     def run(self) -> int:
-        """Return 0 after a signal, 1 when a child kept dying; no child is left either way."""
+        """Return 0 after a signal, 1 when the start failed; no child is left either way."""
         with self._listening() as wake, self._watched() as self.tell:
             try:
                 while self._bury():
@@ -92,7 +95,7 @@ class Supervisor:
             lifeline.send(pid, signal.SIGKILL)
             self.tell(f"-{pid}")
             pause = child.note_death(time.monotonic())
-            if len(child.deaths) >= MANY_DEATHS:
+            if len(child.deaths) >= MANY_DEATHS and not self.announced:
                 say(f"{child.name} ended {MANY_DEATHS} times in a minute (code {code}): stopping.")
                 self.exit_code = 1
             else:

@@ -112,7 +112,22 @@ def test_what_a_dead_child_left_of_its_group_is_ended(start: Start, tmp_path: Pa
     wait_until(lambda: is_gone(grandchild))
 
 
-def test_a_child_that_keeps_dying_ends_everything(start: Start, tmp_path: Path) -> None:
+def test_a_child_of_a_running_platform_is_started_as_often_as_it_dies(
+    start: Start, tmp_path: Path
+) -> None:
+    process = start(STAY)
+    wait_for_ready(process)
+    for number in range(6):
+        wait_until(lambda number=number: len(numbers_in(tmp_path / "pids")) > number)  # type: ignore[misc]  # called at once
+        os.kill(numbers_in(tmp_path / "pids")[-1], signal.SIGKILL)
+    wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 7)
+    process.terminate()
+    assert "stopping" not in process.communicate()[1]
+
+
+def test_a_child_that_keeps_dying_at_the_start_ends_everything(
+    start: Start, tmp_path: Path
+) -> None:
     process = start("exit 3", STAY)
     assert process.wait(30) == 1
     assert "child0 ended 5 times in a minute (code 3): stopping." in process.communicate()[1]
