@@ -125,10 +125,8 @@ def test_a_child_of_a_running_platform_is_started_as_often_as_it_dies(
     assert "stopping" not in process.communicate()[1]
 
 
-def test_a_child_that_keeps_dying_at_the_start_ends_everything(
-    start: Start, tmp_path: Path
-) -> None:
-    process = start("exit 3", STAY)
+def test_a_child_that_keeps_dying_ends_the_start(start: Start, tmp_path: Path) -> None:
+    process = start("exit 3", "echo $$ >> pids; exec sleep 600")
     assert process.wait(30) == 1
     assert "child0 ended 5 times in a minute (code 3): stopping." in process.communicate()[1]
     assert all(is_gone(pid) for pid in numbers_in(tmp_path / "pids"))
