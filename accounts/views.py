@@ -17,9 +17,12 @@ from accounts.forms import LogInForm, RegisterForm
 from accounts.http import client_address, site_of, source_of
 
 JUST_REGISTERED = "just_registered"
+CONSOLE = "django.core.mail.backends.console.EmailBackend"
 NEXT = {
     "none": "Registered. Log in with your e-mail and password.",
     "optional": "Registered. Log in now; an e-mail asks you to confirm your address when you like.",
+    "printed": "Registered. Log in with your e-mail and password. No mail server is set up here: "
+    "letters are printed where the platform runs.",
     "mandatory": "Look into your inbox: our e-mail there says how to go on.",
 }
 
@@ -49,10 +52,15 @@ def register(request: HttpRequest) -> HttpResponse:
     form = RegisterForm(request.POST or None)
     form.send(services.register_user, address=client_address(request), site=site_of(request))
     if form.is_valid():
-        messages.success(request, NEXT[settings.EMAIL_VERIFICATION])
+        messages.success(request, NEXT[_what_comes()])
         request.session[JUST_REGISTERED] = form.cleaned_data["email"]
         return redirect("accounts:log_in")
     return render(request, "accounts/register.html", {"form": form}, status=form.status)
+
+
+def _what_comes() -> str:
+    is_printed = settings.EMAIL_BACKEND == CONSOLE and settings.EMAIL_VERIFICATION != "none"
+    return "printed" if is_printed else str(settings.EMAIL_VERIFICATION)
 
 
 @require_POST

@@ -11,7 +11,7 @@ from accounts.models import ApiKey, User
 from evolution.models import EvolutionJob, Outcome
 from mcp_bridge.clients import BY_SLUG
 from mcp_bridge.models import AgentContact
-from playbooks.models import Playbook
+from playbooks.models import Playbook, Version
 
 TITLES = {
     "playbook": "Make or clone a playbook",
@@ -84,4 +84,7 @@ def page_of(user: User, *, steps: list[Step], mcp_url: str) -> dict[str, Any]:
     elif name:
         own = Playbook.objects.for_user(user).active().with_counts()
         context["playbook"] = own.order_by("-updated_at").first()
+    else:
+        made = Version.objects.filter(playbook__owner=user, reason=Version.Reason.EVOLUTION)
+        context["learned"] = made.order_by("-created_at").only("playbook_id", "number").first()
     return context

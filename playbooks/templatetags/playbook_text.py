@@ -33,7 +33,7 @@ WISHED = {
 }
 
 
-NAMES = {"tagged": "voted on", "removed": "retired", "updated": "changed", "merged": "merged away"}
+NAMES = {"removed": "retired", "updated": "changed", "merged": "merged away"}
 
 
 @register.filter
@@ -53,8 +53,14 @@ def status_text(delta: Delta) -> str:
 
 @register.filter
 def summary_text(summary: Mapping[str, int]) -> str:
-    """`{"added": 2, "tagged": 1}` as “2 added, 1 voted on”."""
-    return ", ".join(f"{count} {NAMES.get(name, name)}" for name, count in summary.items() if count)
+    """`{"added": 2, "tagged": 5}` as “2 added, 5 votes”: several may be on one bullet."""
+    return ", ".join(f"{count} {_counted(name, count)}" for name, count in summary.items() if count)
+
+
+def _counted(name: str, count: int) -> str:
+    if name == "tagged":
+        return "vote" if count == 1 else "votes"
+    return NAMES.get(name, name)
 
 
 @register.filter

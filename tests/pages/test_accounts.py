@@ -2,7 +2,7 @@
 
 import pytest
 from django.conf import settings
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 
 from accounts.models import ApiKey, User
@@ -16,6 +16,13 @@ def test_registering_leads_to_the_login(client: Client, db: None) -> None:
     response = client.post("/register", {"email": "Dora@Example.org", "password": PASSWORD})
     assert response["Location"] == "/login"
     assert User.objects.get().email == "dora@example.org"
+
+
+@override_settings(EMAIL_BACKEND="django.core.mail.backends.console.EmailBackend")
+def test_who_registers_where_no_mail_is_sent_is_told_so(client: Client, db: None) -> None:
+    sent = {"email": "dora@example.org", "password": PASSWORD}
+    page = client.post("/register", sent, follow=True).content.decode()
+    assert "letters are printed where the platform runs" in page
 
 
 def test_the_login_after_registering_knows_the_address_once(client: Client, db: None) -> None:

@@ -1,6 +1,7 @@
 """The first steps: ticked off by what really happened, and gone when they are done."""
 
 from collections.abc import Callable
+from uuid import uuid4
 
 from django.test import Client
 from django.utils import timezone
@@ -8,7 +9,7 @@ from django.utils import timezone
 from accounts.models import ApiKey, User
 from evolution.models import EvolutionJob, Outcome
 from mcp_bridge.models import AgentContact
-from playbooks.models import Playbook
+from playbooks.models import Playbook, Version
 from playbooks.services import load_starters
 from tests.factories import make_key, make_outcome, make_playbook
 
@@ -76,9 +77,20 @@ def test_when_all_is_done_the_page_asks_no_more_and_home_leads_on(
     for happen in go_through(alice):
         happen()
     page = owner.get("/start").content.decode()
-    assert "All done" in page
+    assert "All done: the first evolution has run" in page
     assert '<div id="live" class="stack">' in page
     assert owner.get("/")["Location"] == "/playbooks"
+
+
+def test_at_the_end_it_leads_to_what_was_learned(owner: Client, alice: User) -> None:
+    for happen in go_through(alice):
+        happen()
+    made = alice.playbooks.get().current_version
+    assert made is not None
+    made.number, made.reason, made.pk = made.number + 1, "evolution", uuid4()
+    Version.objects.bulk_create([made])
+    page = owner.get("/start").content.decode()
+    assert f'/versions/{made.number}/diff">See what it learned' in page
 
 
 def test_putting_it_away_is_kept_and_takes_it_from_the_menu(owner: Client, alice: User) -> None:
