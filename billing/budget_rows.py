@@ -1,7 +1,8 @@
 """What a person wants to spend at most."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -57,3 +58,9 @@ class Budget(Row):
     def __str__(self) -> str:
         whose = f"playbook {self.playbook_id}" if self.playbook_id else "account"
         return f"budget of the {whose}"
+
+    def clean(self) -> None:
+        """In the admin: another's playbook would show what it spends, and block its own budget."""
+        user: Any = User.objects.filter(pk=self.user_id).first()
+        if self.playbook_id and user and not user.playbooks.filter(pk=self.playbook_id).exists():
+            raise ValidationError({"playbook_id": "This person has no such playbook."})

@@ -130,3 +130,13 @@ def test_an_evolutions_page_says_of_a_cost_with_an_unknown_part_what_it_is_at_le
             cost_usd=cost,
         )
     assert "not known, at least $0.25" in desk.row(job)
+
+
+@pytest.mark.parametrize(("whose", "made"), [("alice", 1), ("charlie", 0)])
+def test_a_budget_is_set_for_nobody_elses_playbook(
+    desk: Desk, alice: User, charlie: User, playbook: Playbook, whose: str, made: int
+) -> None:
+    user = {"alice": alice, "charlie": charlie}[whose]
+    fields = {"user": str(user.pk), "playbook_id": str(playbook.pk), "usd_per_day": "5"}
+    desk.client.post("/admin/billing/budget/add/", fields | {"warn_percent": "80", "stops": "on"})
+    assert Budget.objects.filter(user=user).count() == made
