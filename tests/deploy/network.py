@@ -29,6 +29,8 @@ def listening(serve: Serve, host: str) -> Iterator[int]:
     def work() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             loop.run_until_complete(task)
+        # Whoever still serves closes its connections before the loop is gone.
+        loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(loop), return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
@@ -53,18 +55,24 @@ def round_robin(hosts: Sequence[Address], seen: list[int]) -> Serve:
         try:
             request = await _request(reader)
             seen.append(number)
-            there, out = await asyncio.open_connection(*hosts[number])
-            out.write(request)
-            async for piece in _pieces(there):
-                writer.write(piece)
-                await writer.drain()
-            out.close()
+            await _pass_on(request, hosts[number], writer)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # one of the two went away, or the proxy ends: the other sees its connection end
         finally:
             writer.close()
 
     return serve
+
+
+async def _pass_on(request: bytes, host: Address, writer: asyncio.StreamWriter) -> None:
+    there, out = await asyncio.open_connection(*host)
+    try:
+        out.write(request)
+        async for piece in _pieces(there):
+            writer.write(piece)
+            await writer.drain()
+    finally:
+        out.close()
 
 
 async def _request(reader: asyncio.StreamReader) -> bytes:
