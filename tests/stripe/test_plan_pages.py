@@ -92,7 +92,7 @@ def test_somebody_new_is_on_the_free_plan_and_sees_what_is_used(own: Client, ali
     [
         (39, "ok", "39 of 50"),
         (40, "warning", "Over 80 % are used. When all are, evolutions wait until"),
-        (50, "reached", "Evolutions wait and go on by themselves on"),
+        (50, "reached", "All evolutions of this month are used. Evolutions wait and go on by"),
     ],
 )
 def test_what_is_nearly_or_wholly_used_is_said_with_the_date(
