@@ -29,8 +29,9 @@ def listening(serve: Serve, host: str) -> Iterator[int]:
     def work() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             loop.run_until_complete(task)
-        # Whoever still serves closes its connections before the loop is gone.
-        loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(loop), return_exceptions=True))
+        if serving := asyncio.all_tasks(loop):
+            # They close their connections before the loop is gone.
+            loop.run_until_complete(asyncio.wait(serving))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
