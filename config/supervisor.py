@@ -40,7 +40,7 @@ class Child:
         """Remember a death and return the seconds to wait before the next start."""
         self.process = None
         self.deaths = [at for at in self.deaths if now - at < DEATH_WINDOW] + [now]
-        pause = min(LONGEST_PAUSE, self.first_pause * 2 ** (len(self.deaths) - 1))
+        pause: float = min(LONGEST_PAUSE, self.first_pause * 2 ** (len(self.deaths) - 1))
         self.due = now + pause
         return pause
 
