@@ -166,6 +166,10 @@ def _judge_calls(verdict: Verdict, lines: list[str], served: dict[str, int]) -> 
         starved > 0 or extra <= between + retried,
         f"{extra} extra calls, {between} kills could cause",
     )
+    verdict.check(
+        starved > 0 or extra <= under_way + retried,
+        f"{extra} extra calls, {under_way} were under way when their process was killed",
+    )
     verdict.figures["unpriced or open"] = rows.filter(status="started").count()
     doubled = rows.values("job_id", "step").annotate(n=Count("pk"), last=Max("attempt"))
     verdict.check(not doubled.exclude(n=F("last")).exists(), "attempts have gaps")
