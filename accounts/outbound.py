@@ -8,15 +8,15 @@ import ipaddress
 import logging
 import socket
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 from urllib.parse import urlsplit
 
 import httpcore2
 import httpx2
 
-from accounts.deadlines import DeadlineStream, seconds_left
+from accounts.deadlines import DeadlineBackend, core_request
 from accounts.errors import Invalid
 
 for _logger in ("httpx2", "httpcore2"):
@@ -89,7 +89,8 @@ def fetch(
     if parts.scheme != "https" or not parts.hostname:
         raise Unreachable("The address does not begin with https://.")
     deadline = time.monotonic() + seconds
-    backend = _Checked(deadline, private_hosts)
+    resolve = partial(addresses_of, private_hosts=private_hosts)
+    backend = DeadlineBackend(deadline, resolve)
     request = httpx2.Request(
         "GET", url, headers={"Accept": "application/json"} | dict(headers or {})
     )
@@ -103,15 +104,7 @@ def fetch(
 
 
 def _whole(pool: httpcore2.ConnectionPool, request: httpx2.Request, max_bytes: int) -> Fetched:
-    target = httpcore2.URL(
-        scheme=request.url.raw_scheme,
-        host=request.url.raw_host,
-        port=request.url.port,
-        target=request.url.raw_path,
-    )
-    answer = pool.handle_request(
-        httpcore2.Request(method="GET", url=target, headers=request.headers.raw)
-    )
+    answer = pool.handle_request(core_request(request))
     body = bytearray()
     try:
         for chunk in answer.iter_stream():
@@ -124,27 +117,3 @@ def _whole(pool: httpcore2.ConnectionPool, request: httpx2.Request, max_bytes: i
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers
     }
     return Fetched(answer.status, headers, bytes(body))
-
-
-class _Checked(httpcore2.NetworkBackend):
-    """Connects to checked addresses only; every operation ends at one deadline."""
-
-    def __init__(self, deadline: float, private_hosts: Collection[str]) -> None:
-        self._deadline, self._private_hosts = deadline, private_hosts
-        self._inner = httpcore2.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.NetworkStream:
-        for address in addresses_of(host, port, private_hosts=self._private_hosts):
-            try:
-                stream = self._inner.connect_tcp(address, port, seconds_left(self._deadline))
-            except httpcore2.ConnectError:
-                continue
-            return DeadlineStream(stream, self._deadline)
-        raise httpcore2.ConnectError("no address answered")

@@ -1,7 +1,7 @@
 """How Stripe is reached: one deadline for a whole call, a size cap, never inside a transaction."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import httpcore2
@@ -9,7 +9,7 @@ import httpx2
 from django.db import connection
 from stripe import APIConnectionError, HTTPClient
 
-from accounts.deadlines import DeadlineStream, seconds_left
+from accounts.deadlines import DeadlineBackend, core_request
 
 SECONDS, MAX_BYTES = 10.0, 8 * 1024 * 1024
 
@@ -35,12 +35,12 @@ class BoundedClient(HTTPClient):
         """(body, status, headers). Raises APIConnectionError."""
         if connection.in_atomic_block:
             raise RuntimeError("Stripe is never asked inside a transaction.")
-        backend = _Sockets(time.monotonic() + SECONDS)
+        backend = DeadlineBackend(time.monotonic() + SECONDS)
         content = post_data.encode() if isinstance(post_data, str) else post_data
         request = httpx2.Request(method.upper(), url, headers=headers, content=content)
         try:
             with httpcore2.ConnectionPool(ssl_context=self._ssl, network_backend=backend) as pool:
-                return _whole(pool.handle_request(_core(request)))
+                return _whole(pool.handle_request(core_request(request)))
         except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as e:
             raise _no_answer(type(e).__name__) from e
 
@@ -48,41 +48,8 @@ class BoundedClient(HTTPClient):
         """Nothing is kept open."""
 
 
-class _Sockets(httpcore2.NetworkBackend):
-    """Sockets that share one deadline (a value of time.monotonic)."""
-
-    def __init__(self, deadline: float) -> None:
-        self._deadline, self._inner = deadline, httpcore2.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.NetworkStream:
-        left = seconds_left(self._deadline)
-        stream = self._inner.connect_tcp(host, port, left, local_address, socket_options)
-        return DeadlineStream(stream, self._deadline)
-
-
 def _no_answer(reason: str) -> APIConnectionError:
     return APIConnectionError(f"Stripe gave no answer: {reason}.")  # type: ignore[no-untyped-call]  # theirs
-
-
-def _core(request: httpx2.Request) -> httpcore2.Request:
-    return httpcore2.Request(
-        method=request.method,
-        url=httpcore2.URL(
-            scheme=request.url.raw_scheme,
-            host=request.url.raw_host,
-            port=request.url.port,
-            target=request.url.raw_path,
-        ),
-        headers=request.headers.raw,
-        content=request.read(),
-    )
 
 
 def _whole(answer: httpcore2.Response) -> tuple[str, int, Mapping[str, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import openai
 
+from accounts.deadlines import Resolve
 from evolution.engine.llm import (
     AnswerError,
     Cancelled,
@@ -26,6 +27,7 @@ from evolution.engine.providers.endpoint import (
     MAX_REPLY_BYTES,
     Failed,
     connect_by,
+    metered,
     not_answered,
     refusal_of,
     request_id_of,
@@ -33,7 +35,7 @@ from evolution.engine.providers.endpoint import (
 from evolution.engine.providers.faults import judge
 from evolution.engine.providers.openai import Dialect
 from evolution.engine.providers.replies import Served, read_reply
-from evolution.engine.providers.transport import ReplyTooLarge, Resolve
+from evolution.engine.providers.transport import ReplyTooLarge
 from evolution.engine.providers.wire import StreamTransport, Wire
 
 Say = Callable[[str], None]
@@ -66,30 +68,17 @@ class ChatLLM:
 
     def chat(self, request: ChatRequest, say: Say) -> LLMReply:
         """One physical call, written in the ledger before and after; raises an LLMError."""
-        entry = self._ledger.begin(
-            step=request.step,
-            operation=request.operation,
-            model=request.model,
-            most=Usage.most(request),
-        )
+        return metered(self._ledger, request, lambda: self._until_cut(request, say))
+
+    def _until_cut(self, request: ChatRequest, say: Say) -> LLMReply:
+        """However a call ended whose wire was cut: it was cancelled."""
         try:
-            reply = self._call(request, say)
+            return self._call(request, say)
         except Failed as failed:
             error = Cancelled() if self._wire.is_cut else failed.error
-            self._ledger.finish(
-                entry,
-                usage=failed.usage,
-                model=request.model,
-                request_id=failed.request_id,
-                error=error.code,
-            )
-            raise error from None
+            raise Failed(error, failed.usage, failed.request_id) from None
         finally:
             self._wire.let_go()
-        self._ledger.finish(
-            entry, usage=reply.usage, model=reply.model, request_id=reply.request_id
-        )
-        return reply
 
     def _call(self, request: ChatRequest, say: Say) -> LLMReply:
         if self._wire.is_cut:  # while it waited for its turn: nothing was sent

@@ -9,6 +9,7 @@ from typing import Any
 
 import openai
 
+from accounts.deadlines import Resolve
 from evolution.engine.llm import AnswerError, CredentialError, Ledger, Usage
 from evolution.engine.providers.endpoint import (
     Failed,
@@ -18,7 +19,7 @@ from evolution.engine.providers.endpoint import (
     request_id_of,
 )
 from evolution.engine.providers.faults import judge
-from evolution.engine.providers.transport import ReplyTooLarge, Resolve
+from evolution.engine.providers.transport import ReplyTooLarge
 from playbooks.document import estimate_tokens
 
 MAX_NUMBERS = 16_384

@@ -5,15 +5,27 @@ at the top of a command (`evolution.worker` does so inside the function that cho
 """
 
 import logging
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 import openai
 
-from evolution.engine.llm import CredentialError, LLMError, TransientError, Usage
+from accounts.deadlines import Resolve
+from evolution.engine.llm import (
+    ChatRequest,
+    CredentialError,
+    Ledger,
+    LLMError,
+    LLMReply,
+    LLMRequest,
+    TransientError,
+    Usage,
+)
 from evolution.engine.providers.faults import Refusal
 from evolution.engine.providers.replies import NAME_LIMIT
-from evolution.engine.providers.transport import BoundedTransport, Resolve
+from evolution.engine.providers.transport import BoundedTransport
 
 MAX_REPLY_BYTES = 2 * 1024 * 1024
 # At DEBUG the SDK writes whole prompts to the log; its HTTP client names every address at INFO.
@@ -57,6 +69,34 @@ def connect_by(transport: BoundedTransport, *, api_key: str, base_url: str | Non
             follow_redirects=False,
         ),
     )
+
+
+def metered(
+    ledger: Ledger, request: LLMRequest[Any] | ChatRequest, call: Callable[[], LLMReply]
+) -> LLMReply:
+    """What one physical call answers, written in the ledger before and after; raises an LLMError.
+
+    `call` raises Failed.
+    """
+    entry = ledger.begin(
+        step=request.step,
+        operation=request.operation,
+        model=request.model,
+        most=Usage.most(request),
+    )
+    try:
+        reply = call()
+    except Failed as failed:
+        ledger.finish(
+            entry,
+            usage=failed.usage,
+            model=request.model,
+            request_id=failed.request_id,
+            error=failed.error.code,
+        )
+        raise failed.error from None
+    ledger.finish(entry, usage=reply.usage, model=reply.model, request_id=reply.request_id)
+    return reply
 
 
 def refusal_of(error: openai.APIStatusError) -> Refusal:

@@ -9,6 +9,7 @@ from typing import Any
 
 import openai
 
+from accounts.deadlines import Resolve
 from evolution.engine.llm import (
     AnswerError,
     ChatRequest,
@@ -22,6 +23,7 @@ from evolution.engine.llm import (
 from evolution.engine.providers.endpoint import (
     Failed,
     connect,
+    metered,
     not_answered,
     refusal_of,
     request_id_of,
@@ -29,7 +31,7 @@ from evolution.engine.providers.endpoint import (
 from evolution.engine.providers.faults import Refusal, judge
 from evolution.engine.providers.replies import read_reply
 from evolution.engine.providers.schemas import strict_schema
-from evolution.engine.providers.transport import ReplyTooLarge, Resolve
+from evolution.engine.providers.transport import ReplyTooLarge
 
 SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 
@@ -104,27 +106,7 @@ class OpenAILLM:
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """Make one physical call, written in the ledger before and after; raises an LLMError."""
-        entry = self._ledger.begin(
-            step=request.step,
-            operation=request.operation,
-            model=request.model,
-            most=Usage.most(request),
-        )
-        try:
-            reply = self._call(request)
-        except Failed as failed:
-            self._ledger.finish(
-                entry,
-                usage=failed.usage,
-                model=request.model,
-                request_id=failed.request_id,
-                error=failed.error.code,
-            )
-            raise failed.error from None
-        self._ledger.finish(
-            entry, usage=reply.usage, model=reply.model, request_id=reply.request_id
-        )
-        return reply
+        return metered(self._ledger, request, lambda: self._call(request))
 
     def _call(self, request: LLMRequest[Any]) -> LLMReply:
         dialect = self._dialects.get(request.model, Dialect())

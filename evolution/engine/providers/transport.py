@@ -1,18 +1,14 @@
 """An HTTP transport that keeps two promises the SDK does not: a total deadline and a size cap."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpcore2
 import httpx2
 
-from accounts.deadlines import DeadlineStream, seconds_left
-
-CONNECT_SECONDS = 10.0
-Resolve = Callable[[str, int], list[str]]
-"""The addresses that a host may be reached at; raises an LLMError when there are none."""
+from accounts.deadlines import DeadlineBackend, Resolve, core_request
 
 
 class ReplyTooLarge(Exception):
@@ -83,41 +79,3 @@ class _Body(httpx2.SyncByteStream):
 
     def close(self) -> None:
         self._reply.close()
-
-
-def core_request(request: httpx2.Request) -> httpcore2.Request:
-    return httpcore2.Request(
-        method=request.method,
-        url=httpcore2.URL(
-            scheme=request.url.raw_scheme,
-            host=request.url.raw_host,
-            port=request.url.port,
-            target=request.url.raw_path,
-        ),
-        headers=request.headers.raw,
-        content=request.read(),
-    )
-
-
-class DeadlineBackend(httpcore2.NetworkBackend):
-    """Sockets that share one deadline (a value of time.monotonic)."""
-
-    def __init__(self, deadline: float, resolve: Resolve | None) -> None:
-        self._deadline = deadline
-        self._resolve = resolve
-        self._inner = httpcore2.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.NetworkStream:
-        # A name with several addresses is tried one after the other, each with this time-out.
-        timeout = min(CONNECT_SECONDS, seconds_left(self._deadline))
-        if self._resolve is not None:
-            host = self._resolve(host, port)[0]
-        stream = self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
-        return DeadlineStream(stream, self._deadline)

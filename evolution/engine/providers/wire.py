@@ -10,14 +10,8 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from evolution.engine.providers.transport import (
-    BoundedTransport,
-    DeadlineBackend,
-    ReplyTooLarge,
-    Resolve,
-    as_httpx2,
-    core_request,
-)
+from accounts.deadlines import DeadlineBackend, Resolve, core_request
+from evolution.engine.providers.transport import BoundedTransport, ReplyTooLarge, as_httpx2
 
 
 class Wire:
