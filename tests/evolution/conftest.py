@@ -1,11 +1,16 @@
-"""One outcome that cites a bullet and leaves a lesson, and the evolution that it waits for."""
+"""A lesson with the evolution that waits for it, and a call of a model that costs little."""
+
+import uuid
 
 import pytest
 
 from accounts.models import User
 from accounts.scopes import Principal
+from evolution.engine.llm import Usage
 from evolution.models import EvolutionJob
 from evolution.services import trigger_evolution
+from evolution.worker.credentials import Credential
+from evolution.worker.lines import Call
 from playbooks.models import Playbook
 from tests.factories import make_outcome
 
@@ -15,3 +20,18 @@ def job(playbook: Playbook, alice: User) -> EvolutionJob:
     lesson = "lesson: Run the linter before the tests."
     make_outcome(playbook, alice, bullet_ids=["str-00001"], notes=lesson)
     return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+
+
+@pytest.fixture
+def call(alice: User) -> Call:
+    return Call(
+        owner_id=alice.pk,
+        playbook_id=uuid.UUID(int=3),
+        job_id=uuid.UUID(int=7),
+        api_key_id=None,
+        credential=Credential("sk-1", "https://models.example/v1"),
+        step="curate",
+        operation="curate",
+        model="gpt-4o-mini",
+        most=Usage(1000, 5000),
+    )
