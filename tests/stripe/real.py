@@ -93,8 +93,13 @@ class Life:
 
 def live(life: Life) -> Iterator[str]:
     """What has been seen to be so, one by one."""
-    from accounts.services import delete_account  # noqa: PLC0415 - as above
-    from billing import subscriptions, syncing  # noqa: PLC0415 - as above
+    yield from subscribe(life)
+    yield from renew(life)
+    yield from leave(life)
+
+
+def subscribe(life: Life) -> Iterator[str]:
+    from billing import subscriptions  # noqa: PLC0415 - as above
     from billing.refusals import AlreadySubscribed  # noqa: PLC0415 - as above
     from billing.stripe_gateway import calls  # noqa: PLC0415 - as above
 
@@ -115,6 +120,10 @@ def live(life: Life) -> Iterator[str]:
         yield "a second subscription is refused"
     portal = subscriptions.open_portal(user=life.user, site=site)
     yield f"the portal opens at {portal.split('/')[2]}"
+
+
+def renew(life: Life) -> Iterator[str]:
+    """Once paid, once declined and then paid with a new card."""
     first = life.account.period_end
     life.pass_the_end_of_the_period()
     life.hear()
@@ -133,6 +142,13 @@ def live(life: Life) -> Iterator[str]:
     life.hear()
     life.says("active", "team")
     yield "a new card: active again"
+
+
+def leave(life: Life) -> Iterator[str]:
+    """The subscription ends, then the account."""
+    from accounts.services import delete_account  # noqa: PLC0415 - as above
+    from billing import syncing  # noqa: PLC0415 - as above
+
     life.api.subscriptions.update(life.subscription().id, {"cancel_at_period_end": True})
     life.hear()
     assert life.account.cancel_at_period_end
