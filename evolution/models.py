@@ -12,14 +12,17 @@ from accounts.models import ApiKey, Row, User
 from evolution.adaptation_rows import AdaptationRun, AdaptationStep
 from evolution.line_rows import ProviderLine
 from evolution.querysets import JobQuerySet, OutcomeQuerySet
+from evolution.seat_rows import ChatSeat
 from evolution.session_rows import AgentSession, SessionMessage
 from evolution.tally_rows import OutcomeTally
+from evolution.worker_rows import Reflection, WorkerBeat
 from playbooks.models import Playbook, Version
 
 __all__ = [
     "AgentSession",
     "AdaptationRun",
     "AdaptationStep",
+    "ChatSeat",
     "EvolutionJob",
     "Outcome",
     "OutcomeTally",
@@ -55,7 +58,8 @@ class EvolutionJob(Row):
         CURATE = "curate"
         PUBLISH = "publish"
 
-    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="jobs")
+    # db_index=False: Meta.indexes begin with it.
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="jobs", db_index=False)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     trigger = models.CharField(max_length=10, choices=Trigger)
     triggered_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
@@ -107,7 +111,10 @@ class EvolutionJob(Row):
     class Meta:
         verbose_name = "evolution"
         ordering = ("-created_at",)
-        indexes: ClassVar = [models.Index(fields=("status", "next_attempt_at"))]
+        indexes: ClassVar = [
+            models.Index(fields=("status", "next_attempt_at")),
+            models.Index(fields=("playbook", "-created_at", "-id")),
+        ]
         constraints = (
             models.UniqueConstraint(
                 fields=("playbook",),
@@ -221,7 +228,8 @@ class Outcome(Row):
         HUMAN = "human"
         SELF_REPORT = "self_report"
 
-    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="outcomes")
+    # db_index=False: Meta.indexes begin with it.
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="outcomes", db_index=False)
     reported_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     api_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
     client = models.CharField(
@@ -231,7 +239,7 @@ class Outcome(Row):
     status = models.CharField(max_length=7, choices=Status)
     reasoning_trace = models.TextField(blank=True)
     notes = models.TextField(blank=True)
-    version = models.ForeignKey(Version, models.RESTRICT, related_name="outcomes")
+    version = models.ForeignKey(Version, models.RESTRICT, related_name="outcomes", db_index=False)
     version_assumed = models.BooleanField(default=False)
     cited_bullets = models.JSONField(default=list, help_text="public ids known to the playbook")
     signal = models.CharField(max_length=12, choices=Signal, default=Signal.SELF_REPORT)
@@ -247,12 +255,27 @@ class Outcome(Row):
 
     class Meta:
         ordering = ("-created_at",)
+        # Each list is read in the order of its index and ends with its page: PostgreSQL knows
+        # nothing of a table that was just restored, and would sort a playbook's 100,000 rows.
         indexes: ClassVar = [
-            models.Index(fields=("playbook", "processed_at")),
-            # Lists, newest first: without it a page of 10,000 outcomes sorts them all.
+            models.Index(fields=("-created_at", "-id")),
             models.Index(fields=("playbook", "-created_at", "-id")),
+            models.Index(fields=("playbook", "status", "-created_at", "-id")),
+            models.Index(fields=("playbook", "signal", "-created_at", "-id")),
             # The filter's list of clients comes from the index alone.
-            models.Index(fields=("playbook", "client")),
+            models.Index(fields=("playbook", "client", "-created_at", "-id")),
+            models.Index(fields=("version", "-created_at", "-id")),
+            # Few rows: what waits, and what was set aside.
+            models.Index(
+                fields=("playbook", "-created_at", "-id"),
+                condition=Q(processed_at=None),
+                name="outcome_unprocessed",
+            ),
+            models.Index(
+                fields=("playbook", "-created_at", "-id"),
+                condition=~Q(set_aside_reason=""),
+                name="outcome_set_aside",
+            ),
         ]
         constraints = (
             models.UniqueConstraint(
@@ -267,33 +290,3 @@ class Outcome(Row):
 
     def get_absolute_url(self) -> str:
         return reverse("evolution:outcome", args=[self.playbook_id, self.pk])
-
-
-class Reflection(Row):
-    """The Reflector's stored answer on one outcome: the checkpoint that a retry reuses."""
-
-    job = models.ForeignKey(EvolutionJob, models.CASCADE, related_name="reflections")
-    outcome = models.ForeignKey(Outcome, models.CASCADE, related_name="reflections")
-    attempt = models.PositiveIntegerField(default=1)
-    content = models.JSONField()
-    tokens = models.PositiveIntegerField(default=0)
-
-    class Meta:
-        constraints = (
-            models.UniqueConstraint(
-                fields=("job", "outcome"), name="reflection_once_per_job_outcome"
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"reflection on {self.outcome_id}"
-
-
-class WorkerBeat(models.Model):
-    """When each worker group last ran a task; read by the watchdog and the health page."""
-
-    worker = models.CharField(max_length=64, primary_key=True)
-    beat_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return self.worker

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import connections, transaction
 
-from accounts.errors import Conflict, Invalid
+from accounts.errors import Conflict, Invalid, RateLimited
 from accounts.limits import take_rate
 from accounts.models import User
 from accounts.scopes import Principal
@@ -21,6 +21,7 @@ from evolution.orchestrator import with_playbook
 from evolution.sessions import Closed, SessionReport, close_session, open_session
 from evolution.worker.conversing import Answered, Conversing, Turn
 from evolution.worker.credentials import credential_for
+from evolution.worker.seats import take_seats
 from playbooks.models import Playbook
 from playbooks.reading import read_playbook
 
@@ -118,16 +119,32 @@ def begin_turn(*, session: AgentSession, by: Principal, question: str) -> Conver
 
     Raises Invalid, TooLarge, Conflict (`no_model`, `session_closed`), RateLimited.
     """
+    return begin_turns(sessions=[session], by=by, question=question)[0]
+
+
+def begin_turns(
+    *, sessions: Sequence[AgentSession], by: Principal, question: str
+) -> list[Conversing]:
+    """The same for every side of a chat, or for none. Raises what begin_turn raises."""
     question = clean_field("question", question, settings.MAX_MESSAGE_BYTES).strip()
     if not question:
         raise Invalid.field("question", "Write a question first.")
-    # Again: a chat that began with a key of one's own may go on without it.
-    access_of(by.user).refuse_other(session.model)
-    if not session.is_open:
-        raise Conflict("This chat is closed. Start another.", code="session_closed")
-    take_rate("ask_playground", str(by.user.pk))
-    requests = [_request(session, by, question, limits) for limits in (FULL, SHORT)]
-    return Conversing(Turn(session, question, requests))
+    for session in sessions:
+        # Again: a chat that began with a key of one's own may go on without it.
+        access_of(by.user).refuse_other(session.model)
+        if not session.is_open:
+            raise Conflict("This chat is closed. Start another.", code="session_closed")
+    turns = [Turn(one, question, _requests(one, by, question)) for one in sessions]
+    # Seats first: who finds none has asked nothing, and it costs none of the rate.
+    seats = take_seats(by.user, len(turns))
+    try:
+        for _ in seats:
+            take_rate("ask_playground", str(by.user.pk))
+    except RateLimited:
+        for seat in seats:
+            seat.leave()
+        raise
+    return [Conversing(turn, seat) for turn, seat in zip(turns, seats, strict=True)]
 
 
 def ask_all(turns: Sequence[Conversing]) -> list[Answered]:
@@ -163,6 +180,10 @@ def no_model() -> Conflict:
         "of this server for one.",
         code="no_model",
     )
+
+
+def _requests(session: AgentSession, by: Principal, question: str) -> list[ChatRequest]:
+    return [_request(session, by, question, limits) for limits in (FULL, SHORT)]
 
 
 def _request(session: AgentSession, by: Principal, question: str, limits: Limits) -> ChatRequest:

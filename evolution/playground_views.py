@@ -69,12 +69,13 @@ def ask(request: UserRequest, pk: UUID) -> HttpResponse:
     """Without a script: the whole answers, on a new page."""
     by, question = Principal.of(request.user), request.POST.get("question", "")
     try:
-        turns = [
-            playground.begin_turn(session=session, by=by, question=question)
-            for session in open_sides(request, pk)
-        ]
+        turns = playground.begin_turns(sessions=open_sides(request, pk), by=by, question=question)
     except (Invalid, TooLarge) as refusal:
         return show(request, pk, question=question, refusal=refusal.message)
+    except RateLimited as refusal:
+        page = show(request, pk, question=question, refusal=refusal.message)
+        page.status_code, page["Retry-After"] = refusal.status, str(refusal.retry_after)
+        return page
     answered = playground.ask_all(turns)
     failed = [one.error for one in answered if one.answer is None]
     if failed:

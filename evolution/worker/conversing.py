@@ -7,17 +7,16 @@ takes a minute, and a pool has a dozen of them.
 import contextvars
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 from urllib.parse import urlsplit
-from uuid import UUID
 
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, connections
 
-from accounts.errors import AceError, RateLimited
+from accounts.errors import AceError
 from billing.models import UsageRecord
 from evolution.engine.llm import (
     CONTEXT_TOO_LONG,
@@ -27,11 +26,14 @@ from evolution.engine.llm import (
     LLMError,
     LLMReply,
     StreamingLLM,
+    Usage,
 )
 from evolution.engine.patience import PatientChat
 from evolution.models import AgentSession, SessionMessage
 from evolution.sessions import NewMessage, add_messages
 from evolution.worker.ledger import UsageLedger
+from evolution.worker.lines import Admitted
+from evolution.worker.seats import Seat
 from evolution.worker.session_ledger import SessionLedger
 from evolution.worker.tracing import TracedChat
 
@@ -40,9 +42,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Say = Callable[[str], None]
 Role = SessionMessage.Role
-SEATS_EACH = 4
-"""Answers at a time for one person, in one process: two chats side by side."""
-WAIT = 5
 
 
 @dataclass(frozen=True)
@@ -62,45 +61,17 @@ class Answered:
     error: str = ""
 
 
-@dataclass
-class Seats:
-    """How many answers this process hears at a time, and each person among them."""
-
-    taken: Counter[UUID] = field(default_factory=Counter)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def take(self, user_id: UUID) -> None:
-        """One more is heard; RateLimited when there is no room."""
-        with self.lock:
-            if self.taken.total() >= settings.PLAYGROUND_STREAMS:
-                raise RateLimited(
-                    "As many chats as this server holds are under way. Try again in a moment.",
-                    retry_after=WAIT,
-                )
-            if self.taken[user_id] >= SEATS_EACH:
-                raise RateLimited(
-                    f"{SEATS_EACH} of your chats are being answered. Wait for one of them.",
-                    retry_after=WAIT,
-                )
-            self.taken[user_id] += 1
-
-    def leave(self, user_id: UUID) -> None:
-        with self.lock:
-            self.taken[user_id] -= 1
-            self.taken += Counter()  # forgets who has none
-
-
-SEATS = Seats()
-
-
 class Conversing:
-    """A turn that is about to be taken, or under way; `cut` ends it from any thread."""
+    """A turn that is about to be taken, or under way; `cut` ends it from any thread.
 
-    def __init__(self, turn: Turn) -> None:
+    Its seat is left when it ends, or soon after if it never begins.
+    """
+
+    def __init__(self, turn: Turn, seat: Seat) -> None:
         # As in evolution.worker.thinking: only who asks a model imports the SDK.
         from evolution.engine.providers.wire import Wire  # noqa: PLC0415 - see above
 
-        self.turn, self._wire = turn, Wire()
+        self.turn, self.seat, self._wire = turn, seat, Wire()
         self._asked_in = contextvars.copy_context()
 
     def cut(self) -> None:
@@ -113,14 +84,11 @@ class Conversing:
         On a thread that has no transaction open.
         """
         try:
-            SEATS.take(self.turn.session.user_id)
-        except RateLimited as refusal:
-            return Answered(None, refusal.message)
-        try:
             return self._run(say)
         finally:
+            with suppress(DatabaseError):  # without it the lease runs out, and the answer counts
+                self.seat.leave()
             connections.close_all()
-            SEATS.leave(self.turn.session.user_id)
 
     def _run(self, say: Say) -> Answered:
         said: list[str] = []
@@ -129,7 +97,7 @@ class Conversing:
             said.append(text)
             say(text)
 
-        with StreamLedger(self.turn.session) as ledger:
+        with StreamLedger(self.turn.session, self.seat) as ledger:
             connections.close_all()  # of reading the credential
             error = self._ask(ledger, hear)
         return self._store("".join(said), ledger.last, error)
@@ -199,6 +167,15 @@ class Conversing:
 
 class StreamLedger(SessionLedger):
     """A session's Ledger that gives its database connection back after each write."""
+
+    def __init__(self, session: AgentSession, seat: Seat) -> None:
+        super().__init__(session)
+        self._seat = seat
+
+    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Admitted:
+        """As every ledger; a try that begins late keeps its seat too."""
+        self._write(self._seat.keep)
+        return super().begin(step=step, operation=operation, model=model, most=most)
 
     def _write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def released() -> T:

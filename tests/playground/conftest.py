@@ -9,6 +9,7 @@ from accounts.models import User
 from accounts.scopes import Principal
 from evolution.models import AgentSession
 from evolution.playground import open_chat
+from evolution.worker.seats import HALL
 from playbooks.models import Playbook
 from tests.factories import make_playbook
 from tests.fake_llm import FakeLLM
@@ -19,6 +20,13 @@ from tests.live import live_url as live_url
 def alice(transactional_db: None) -> User:
     """Committed rows: answers are heard on threads of their own."""
     return User.objects.create_user("alice@example.org", "correct horse battery")
+
+
+@pytest.fixture(autouse=True)
+def empty_hall() -> Iterator[None]:
+    """What a test has begun and not asked sits on for a while in this process."""
+    yield
+    HALL.taken.clear()
 
 
 @pytest.fixture

@@ -12,11 +12,14 @@ from accounts.services import remove_llm_key, set_llm_key
 from billing.models import Plan, UsageRecord
 from billing.plans import load_plans
 from evolution import playground
+from evolution.clock import database_now
 from evolution.engine.breaker import MIN_FAILURES
-from evolution.models import AgentSession, Outcome
+from evolution.models import AgentSession, ChatSeat, Outcome
 from evolution.playground_sides import side_of
 from evolution.playground_stream import ending
-from evolution.worker.conversing import SEATS, SEATS_EACH, Answered
+from evolution.worker import seats
+from evolution.worker.conversing import Answered, Conversing
+from evolution.worker.seats import HALL, SEATS_EACH, Hall
 from playbooks import services as playbooks
 from playbooks.models import Playbook
 from playbooks.operations import Operation
@@ -80,7 +83,7 @@ def test_two_versions_are_asked_at_the_same_time_and_each_reads_its_own(
     read = [call.body["messages"][0]["content"] for call in llm.requests]
     assert sorted("Read the log first." in text for text in read) == [False, True]
     gate.open()
-    wait_until(lambda: not SEATS.taken)
+    wait_until(lambda: not ChatSeat.objects.exists())
 
 
 def test_without_the_playbook_only_the_question_is_sent(
@@ -233,23 +236,68 @@ def test_a_provider_that_is_down_is_left_alone(chat: AgentSession, llm: FakeLLM)
     assert (llm.count(), chat.messages.count()) == (made, 0)
 
 
-def test_one_person_has_so_many_answers_at_a_time(chat: AgentSession, llm: FakeLLM) -> None:
+def test_one_person_has_so_many_answers_at_a_time_in_all_processes(
+    chat: AgentSession, llm: FakeLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = llm.hold("chat")
-    by = Principal.of(chat.user)
     for _ in range(SEATS_EACH):
-        turn = playground.begin_turn(session=chat, by=by, question="?")
-        turn.start(lambda _text: None, lambda _answered: None)
+        begin(chat).start(lambda _text: None, lambda _answered: None)
     gate.wait_for(SEATS_EACH)
-    assert "of your chats are being answered" in ask(chat)[0].error
+    monkeypatch.setattr(seats, "HALL", Hall())  # as another process has it
+    with pytest.raises(RateLimited, match="of your chats are being answered"):
+        begin(chat)
     gate.open()
-    wait_until(lambda: not SEATS.taken)
+    wait_until(lambda: not ChatSeat.objects.exists())
 
 
 def test_one_process_hears_so_many_answers_at_a_time(
     chat: AgentSession, settings: LazySettings
 ) -> None:
     settings.PLAYGROUND_STREAMS = 0
-    assert "As many chats as this server holds" in ask(chat)[0].error
+    with pytest.raises(RateLimited, match="As many chats as this server holds"):
+        begin(chat)
+
+
+def test_a_question_without_a_seat_costs_none_of_the_rate(
+    chat: AgentSession, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"ask_playground": "1/h"}
+    with monkeypatch.context() as full:
+        full.setattr(seats, "SEATS_EACH", 0)
+        with pytest.raises(RateLimited, match="of your chats"):
+            begin(chat)
+    streams, settings.PLAYGROUND_STREAMS = settings.PLAYGROUND_STREAMS, 0
+    with pytest.raises(RateLimited, match="this server holds"):
+        begin(chat)
+    settings.PLAYGROUND_STREAMS = streams
+    begin(chat)
+
+
+def test_a_refused_question_leaves_its_seat(chat: AgentSession, settings: LazySettings) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"ask_playground": "0/h"}
+    with pytest.raises(RateLimited, match="0/h"):
+        begin(chat)
+    assert (ChatSeat.objects.count(), HALL.taken) == (0, {})
+
+
+def test_the_seats_of_a_process_that_died_are_free_after_their_lease(chat: AgentSession) -> None:
+    for _ in range(SEATS_EACH):
+        begin(chat).seat.keep()
+    ChatSeat.objects.update(expires_at=database_now())
+    HALL.taken.clear()
+    begin(chat)
+    assert ChatSeat.objects.count() == 1
+
+
+def test_both_sides_of_a_chat_are_seated_or_none(
+    alice: User, playbook: Playbook, llm: FakeLLM
+) -> None:
+    sides = playground.chat_of(alice, open_chat(alice, playbook, bare=True).pk)
+    for _ in range(SEATS_EACH - 1):
+        begin(sides[0])
+    with pytest.raises(RateLimited):
+        playground.begin_turns(sessions=sides, by=Principal.of(alice), question="?")
+    assert ChatSeat.objects.count() == len(HALL.taken) == SEATS_EACH - 1
 
 
 def test_what_a_chat_taught_can_be_judged_beside_other_outcomes(
@@ -260,6 +308,10 @@ def test_what_a_chat_taught_can_be_judged_beside_other_outcomes(
     made = playground.rate_chat(session=chat, by=Principal.of(alice), outcome="success")
     assert made.report is not None
     assert made.report.pending_outcomes == 2
+
+
+def begin(chat: AgentSession) -> Conversing:
+    return playground.begin_turn(session=chat, by=Principal.of(chat.user), question="?")
 
 
 def open_chat(user: User, playbook: Playbook, **fields: object) -> AgentSession:

@@ -14,8 +14,7 @@ from django.test import Client
 from accounts.models import User
 from billing.models import UsageRecord
 from evolution import playground_stream
-from evolution.models import AgentSession
-from evolution.worker.conversing import SEATS
+from evolution.models import AgentSession, ChatSeat
 from tests.config.waiting import wait_until
 from tests.factories import make_user
 from tests.fake_llm import FakeLLM
@@ -80,7 +79,7 @@ def test_a_reader_who_leaves_ends_the_call_which_is_metered(
     assert (record.status, record.metadata["error"]) == ("failed", "cancelled")
     assert record.estimated and record.prompt_tokens > 0 and record.completion_tokens > 0
     assert [row.content for row in chat.messages.all()] == ["Why?", "one "]
-    wait_until(lambda: not SEATS.taken)
+    wait_until(lambda: not ChatSeat.objects.exists())
 
 
 def test_no_connection_to_the_database_is_held_while_the_model_speaks(

@@ -1,0 +1,15 @@
+"""Who is being answered in the playground at this moment."""
+
+from django.db import models
+
+from accounts.models import Row, User
+
+
+class ChatSeat(Row):
+    """One answer that a person listens to, in whichever process; a dead process's one expires."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="+")
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"seat until {self.expires_at:%H:%M:%S}"
