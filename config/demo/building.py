@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
@@ -18,7 +18,7 @@ from billing.pricing import price_call
 from config.demo.days import move_to
 from config.demo.story import CLIENTS, KEYS, STORIES, Story
 from evolution.clock import database_now
-from evolution.models import EvolutionJob
+from evolution.models import EvolutionJob, Outcome
 from evolution.services import report_outcome
 from evolution.worker.claims import claim_job
 from evolution.worker.heartbeat import Heartbeat
@@ -29,8 +29,10 @@ from playbooks.services import clone_playbook, load_starters
 
 EMAIL = "demo@example.org"
 MARK = "demo"
-DAYS, EVOLVE_EVERY = 60, 6
+DAYS = 60
 NEVER = 10_000
+# The playbooks' own thresholds, by which their history went and a worker leaves them alone.
+ENOUGH, WEEK = 10, 168
 NOTE = "Made-up data of manage.py demo. "
 MODELS = (("reflect", "gpt-4o-mini"), ("curate", "gpt-4o"))
 
@@ -42,7 +44,11 @@ class Telling:
     story: Story
     playbook: Playbook
     told: int = 0
-    reports: list[str] = field(default_factory=list)
+
+    @property
+    def pending(self) -> int:
+        """How many outcomes no evolution has read."""
+        return Outcome.objects.pending().filter(playbook=self.playbook).count()
 
 
 def demo_user() -> User | None:
@@ -106,11 +112,12 @@ def _tell(user: User, stories: tuple[Story, ...], *, days: int) -> None:
     move_to(user, made_since=since, back=timedelta(days=days))
     for day in range(days, -1, -1):
         since = database_now() - timedelta(milliseconds=1)
-        for number, telling in enumerate(tellings):
+        for telling in tellings:
             _one_day(telling, user, keys, draw, day=day)
-            # The first day has a version already; the last leaves something to wait for.
-            if day in {1, *range(2 * number + 2, days, EVOLVE_EVERY)}:
-                _evolve(telling, user, keys, draw)
+            if telling.pending >= ENOUGH:
+                _evolve(telling, user, keys, draw, trigger=EvolutionJob.Trigger.THRESHOLD)
+            elif day == 1:  # somebody wanted to see it; today's outcomes wait
+                _evolve(telling, user, keys, draw, trigger=EvolutionJob.Trigger.MANUAL)
         back = timedelta(days=day, minutes=draw.randint(1, 500) if day else 20)
         move_to(user, made_since=since, back=back)
     _close(tellings)
@@ -129,7 +136,7 @@ def _open(story: Story, by: Principal) -> Telling:
 
 def _close(tellings: list[Telling]) -> None:
     rows = Playbook.objects.filter(pk__in=[telling.playbook.pk for telling in tellings])
-    rows.update(outcome_threshold=None, time_threshold_hours=None)
+    rows.update(outcome_threshold=ENOUGH, time_threshold_hours=WEEK)
 
 
 def _one_day(
@@ -168,11 +175,13 @@ def _note(telling: Telling, status: str, draw: random.Random) -> str:
     return "" if status == "success" else "It took a second attempt."
 
 
-def _evolve(telling: Telling, user: User, keys: list[ApiKey], draw: random.Random) -> None:
+def _evolve(
+    telling: Telling, user: User, keys: list[ApiKey], draw: random.Random, *, trigger: str
+) -> None:
     """One evolution, begun and run here: its claim commits with the job, so no worker takes it."""
     with transaction.atomic():
         job = EvolutionJob.objects.create(
-            playbook=telling.playbook, trigger="threshold", triggered_by=user
+            playbook=telling.playbook, trigger=trigger, triggered_by=user
         )
         claim = claim_job(str(job.pk))
     if claim is None:

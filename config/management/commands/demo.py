@@ -38,6 +38,7 @@ class Command(BaseCommand):
             return
         # The first login is for an empty database, which it will not be from here on.
         call_command("bootstrap", stdout=self.stdout, stderr=self.stderr)
+        self.stdout.write("Making the history; on a busy machine this takes a minute or two.")
         password = options["password"] or secrets.token_urlsafe(15)
         build_demo(password=password, days=options["days"])
         self.stdout.write(f"The demo is there. Log in as {EMAIL}")
