@@ -3,7 +3,6 @@
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.db.models import F, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -12,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.http import UserRequest
 from accounts.models import AuditEntry, User
+from accounts.paging import NewestFirst
 from accounts.records import action_said, detail_said
 
 PAGE = 50
@@ -32,7 +32,7 @@ def activity(request: UserRequest) -> HttpResponse:
     what, who = (request.GET.get(name, "") for name in ("what", "who"))
     what, who = what if what in WHAT else "", who if who in WHO else ""
     rows = chosen(AuditEntry.objects.for_user(request.user), what, who)
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    page = NewestFirst(rows, request.GET, size=PAGE)
     context = {
         "page": page,
         "lines": lines_of(list(page), request.user),

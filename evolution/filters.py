@@ -3,12 +3,10 @@
 from typing import Any
 
 from django import forms
-from django.core.paginator import Paginator
-from django.db.models import QuerySet
-from django.utils.functional import cached_property
+from django.db.models import QuerySet, Subquery
 
 from evolution.models import Outcome
-from playbooks.models import Playbook
+from playbooks.models import Playbook, Version
 
 STATES = (
     ("", "All"),
@@ -21,25 +19,7 @@ STATES = (
 SIGNALS = (("", "Any source"), *((value, label.lower()) for value, label in Outcome.Signal.choices))
 UNNAMED = "-"
 MOST_CLIENTS = 100
-MOST_LISTED = 5_000
 LARGEST = 2_147_483_647
-
-
-class NewestPages(Paginator):  # type: ignore[type-arg]  # not subscriptable at run time
-    """Pages of the newest MOST_LISTED rows: to count them all would take as long as they are many.
-
-    Older ones are found by a filter, or over REST, whose cursor has no end.
-    """
-
-    @cached_property
-    def count(self) -> int:
-        listed: QuerySet[Outcome] = self.object_list[: MOST_LISTED + 1]  # type: ignore[assignment]  # we give a QuerySet
-        return min(listed.count(), MOST_LISTED)
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there may be older ones than the listed."""
-        return self.count == MOST_LISTED
 
 
 class OutcomeFilter(forms.Form):
@@ -57,6 +37,7 @@ class OutcomeFilter(forms.Form):
 
     def __init__(self, data: Any, *, playbook: Playbook) -> None:
         super().__init__(data)
+        self.playbook = playbook
         clients = Outcome.objects.all().clients_of(playbook, most=MOST_CLIENTS)
         field = self.fields["client"]
         assert isinstance(field, forms.ChoiceField)  # noqa: S101 - narrows the type
@@ -76,7 +57,8 @@ class OutcomeFilter(forms.Form):
         """The rows that every filter lets through."""
         rows = of_state(rows, self.chosen("status"))
         if number := self.chosen("version"):
-            rows = rows.filter(version__number=number)
+            numbered = Version.objects.filter(playbook=self.playbook, number=number)
+            rows = rows.filter(version=Subquery(numbered.values("pk")))
         if signal := self.chosen("signal"):
             rows = rows.filter(signal=signal)
         if client := self.chosen("client"):

@@ -11,12 +11,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.forms import NoForm
 from accounts.http import UserRequest
+from accounts.paging import NewestFirst
 from accounts.scopes import Principal
 from evolution.chains import MESSAGES, chain_of, cost_of, teachers_of
 from evolution.forms import CloseForm
 from evolution.models import AgentSession, SessionMessage
 from evolution.sessions import Closed, SessionReport, close_session, delete_session
-from evolution.views import NEWEST, fetch_own, reflection_shown, said
+from evolution.views import fetch_own, reflection_shown, said
 from playbooks.models import Playbook
 
 PAGE = 50
@@ -43,7 +44,7 @@ def sessions(request: UserRequest) -> HttpResponse:
         "tab": "sessions",
         "states": STATES,
         "state": state,
-        "page": Paginator(rows.order_by(*NEWEST), PAGE).get_page(request.GET.get("page")),
+        "page": NewestFirst(rows, request.GET, size=PAGE),
     }
     return render(request, "evolution/sessions.html", context)
 

@@ -5,23 +5,22 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.http import UserRequest
+from accounts.paging import NewestFirst
 from accounts.scopes import Principal
 from evolution import services
 from evolution.chains import edits_from, reflection_on
-from evolution.filters import STATES, NewestPages, OutcomeFilter
+from evolution.filters import STATES, OutcomeFilter
 from evolution.forms import ReportForm
 from evolution.models import EvolutionJob, Outcome
 from evolution.progress import LONG, SHOWN, live
 from playbooks.models import Playbook
 
 PAGE = 50
-NEWEST = ("-created_at", "-id")
 REFLECTION = {
     "key_insight": "Key insight",
     "reasoning": "Reasoning",
@@ -38,14 +37,14 @@ def outcomes(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own(request, pk)
     chosen = OutcomeFilter(request.GET, playbook=playbook)
     rows = chosen.apply(Outcome.objects.filter(playbook=playbook))
-    rows = rows.select_related("version").defer("version__text", *LONG).order_by(*NEWEST)
+    rows = rows.select_related("version").defer("version__text", *LONG)
     context = {
         "playbook": playbook,
         "tab": "outcomes",
         "states": STATES,
         "filter": chosen,
         "state": chosen.chosen("status") or "",
-        "page": NewestPages(rows, PAGE).get_page(request.GET.get("page")),
+        "page": NewestFirst(rows, request.GET, size=PAGE),
     }
     return render(request, "evolution/outcomes.html", context)
 
@@ -88,7 +87,7 @@ def evolutions(request: UserRequest, pk: str) -> HttpResponse:
             messages.info(request, "This evolution was under way already.")
         return redirect(triggered.job)
     rows = EvolutionJob.objects.filter(playbook=playbook).select_related("to_version")
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    page = NewestFirst(rows, request.GET, size=PAGE)
     context = {"playbook": playbook, "tab": "evolutions", "page": page}
     return render(request, "evolution/evolutions.html", context | waiting(playbook))
 

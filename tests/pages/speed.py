@@ -53,8 +53,7 @@ def pages_of(world: World) -> dict[str, str]:
     deep = {}
     if last > LARGE:
         # The largest of their kind: late pages, and versions that are far apart.
-        deep = {f"{one}/{tab}?page=200": "" for tab in ("outcomes", "versions", "evolutions")}
-        deep |= {f"{world.session.get_absolute_url()}?page=5": "", "/sessions?page=40": ""}
+        deep = {f"{one}/versions?page=200": "", f"{world.session.get_absolute_url()}?page=5": ""}
         deep |= {
             f"{one}/versions/{last}": f"{one}/versions/<last>",
             f"{one}/versions/{last}/diff?against=2": f"{one}/versions/<last>/diff?against=2",
