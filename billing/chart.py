@@ -31,8 +31,10 @@ class Chart:
 
     @property
     def labels(self) -> list[str]:
-        """The ticks without the noughts that say nothing: 200,000 and 0.5."""
-        return [f"{tick.normalize():,f}" for tick in self.ticks]
+        """The ticks, none longer after the point than it needs, all as long: 0.10 and 0.05."""
+        told = (self.ticks[0] / 2).normalize().as_tuple().exponent
+        places = max(0, -int(told))
+        return [f"{tick:,.{places}f}" if tick else "0" for tick in self.ticks]
 
     @property
     def dates(self) -> list[date]:

@@ -1,10 +1,14 @@
 /* Forms: sent once; selects of a filter bar act at once; folds that hold a mistake are open. */
 
+const AGAIN = 10000;
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post" || form.matches("[hx-post], .theme")) return;
-  if (form.dataset.sent) event.preventDefault();
-  else form.dataset.sent = "yes";
+  if (form.dataset.sent) { event.preventDefault(); return; }
+  form.dataset.sent = "yes";
+  /* A file as the answer leaves the page where it is: after a while it can be asked for again. */
+  setTimeout(() => { delete form.dataset.sent; }, AGAIN);
 });
 
 /* Coming back with the browser's Back button finds the forms usable again. */

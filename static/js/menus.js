@@ -1,4 +1,5 @@
-/* Menus close when somebody looks elsewhere; dialogs open from [data-open]. */
+/* Menus close when somebody looks elsewhere; dialogs open from [data-open]; bars of links that
+   scroll sideways begin at the current one, and say at which edge there is more. */
 
 const open = () => document.querySelectorAll("details.menu[open]");
 
@@ -39,3 +40,15 @@ document.addEventListener("click", (event) => {
     if (!inside) event.target.close();
   }
 });
+
+for (const bar of document.querySelectorAll(".site-nav, .tabs")) {
+  const here = bar.querySelector("[aria-current]")?.getBoundingClientRect();
+  const frame = bar.getBoundingClientRect();
+  if (here) bar.scrollLeft += here.left + here.width / 2 - frame.left - frame.width / 2;
+  const mark = () => {
+    bar.classList.toggle("more-before", bar.scrollLeft > 4);
+    bar.classList.toggle("more-after", bar.scrollLeft + bar.clientWidth < bar.scrollWidth - 4);
+  };
+  bar.addEventListener("scroll", mark, { passive: true });
+  new ResizeObserver(mark).observe(bar);
+}

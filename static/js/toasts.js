@@ -34,15 +34,29 @@ if (list) {
   });
 }
 
-/* What htmx could not do is said, not swallowed. */
-for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
-  document.addEventListener(name, (event) => {
-    if (event.detail.requestConfig?.verb === "get" && name !== "htmx:responseError") return;
-    const toast = document.createElement("div");
-    toast.className = "toast note bad";
-    const text = document.createElement("span");
-    text.textContent = "That did not reach the server, or it refused. Reload the page, then try again.";
-    toast.append(text);
-    list?.append(toast);
+/* What htmx could not do is said once, not swallowed; a page that asks for news by itself takes
+   it back with the next answer. */
+const SILENT = "The server does not answer: what this page shows may be old. It asks again by itself.";
+const REFUSED = "That did not reach the server, or it refused. Reload the page, then try again.";
+
+function say(words) {
+  if ([...list.children].some((toast) => toast.dataset.said === words)) return;
+  const toast = document.createElement("div");
+  toast.className = "toast note bad";
+  toast.dataset.said = words;
+  const text = document.createElement("span");
+  text.textContent = words;
+  toast.append(text);
+  list.append(toast);
+}
+
+const asksAgain = (event) => event.target.closest?.("[hx-trigger*='every']");
+
+if (list) {
+  for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
+    document.addEventListener(name, (event) => say(asksAgain(event) ? SILENT : REFUSED));
+  }
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful) list.querySelectorAll(`[data-said="${SILENT}"]`).forEach((toast) => toast.remove());
   });
 }

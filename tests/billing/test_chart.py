@@ -27,7 +27,9 @@ def test_bars_stand_on_the_axis_and_reach_their_share_of_the_scale() -> None:
 def test_the_scale_is_written_without_noughts_that_say_nothing() -> None:
     tall = draw({TODAY: 150_000}, period="day", today=TODAY)
     cheap = draw({TODAY: Decimal("0.301")}, period="day", today=TODAY)
-    assert (tall.labels, cheap.labels) == (["200,000", "100,000", "0"], ["0.5", "0.25", "0"])
+    assert (tall.labels, cheap.labels) == (["200,000", "100,000", "0"], ["0.50", "0.25", "0"])
+    dime = draw({TODAY: Decimal("0.06")}, period="day", today=TODAY)
+    assert dime.labels == ["0.10", "0.05", "0"]
 
 
 def test_every_bucket_of_the_span_has_its_place() -> None:
