@@ -3,7 +3,7 @@
 from typing import ClassVar
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -12,6 +12,7 @@ from accounts.rest import Door
 from accounts.scopes import Scope
 from evolution import services
 from evolution import shapes as s
+from evolution.evidence import playbook_evidence
 from evolution.models import EvolutionJob, Outcome
 from evolution.querysets import JobQuerySet
 from playbooks.models import Playbook
@@ -53,6 +54,30 @@ class MetricsDoor(Door):
         """Outcomes by status, success rate (0 to 1), votes, evolutions."""
         playbook = Playbook.objects.for_user(self.who).select_related("current_version").fetch(pk)
         return Response(s.MetricsShape(services.playbook_metrics(playbook=playbook)).data)
+
+
+class EvidenceDoor(Door):
+    """GET /playbooks/{id}/evidence."""
+
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @extend_schema(
+        operation_id="read_evidence",
+        parameters=[
+            OpenApiParameter("since", int, description="The first version counted as after."),
+            OpenApiParameter("signal", str, enum=Outcome.Signal.values),
+        ],
+        responses=s.EvidenceShape,
+    )
+    def get(self, request: Request, pk: UUID) -> Response:
+        """Whether it helped: success rates by version, and before against after a version."""
+        playbook = Playbook.objects.for_user(self.who).fetch(pk)
+        evidence = playbook_evidence(
+            playbook=playbook,
+            since=self.number("since"),
+            signal=request.query_params.get("signal", ""),
+        )
+        return Response(s.EvidenceShape(evidence).data)
 
 
 class EvolutionsDoor(Door):

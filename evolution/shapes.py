@@ -140,3 +140,44 @@ class JobShape(serializers.Serializer[Any]):
 
     def get_error_message(self, job: EvolutionJob) -> str | None:
         return job.error_message or job.wait_reason or None
+
+
+class RateShape(serializers.Serializer[Any]):
+    tasks = serializers.IntegerField()
+    successes = serializers.IntegerField()
+    success_rate = serializers.FloatField(source="share", help_text="0 to 1.")
+    low = serializers.FloatField(help_text="Lower end of its 95 % interval (Wilson).")
+    high = serializers.FloatField()
+
+
+class DifferenceShape(serializers.Serializer[Any]):
+    difference = serializers.FloatField(help_text="-1 to 1; positive: more tasks succeed.")
+    low = serializers.FloatField(help_text="Lower end of its 95 % interval (Newcombe).")
+    high = serializers.FloatField()
+    verdict = serializers.ChoiceField(
+        choices=("better", "worse", "unclear"), help_text="unclear: it may be chance."
+    )
+
+
+class PlayedShape(serializers.Serializer[Any]):
+    version = serializers.IntegerField(source="version.number")
+    reason = Text(source="version.reason", help_text="What made this version.")
+    created_at = serializers.DateTimeField(source="version.created_at")
+    success = serializers.IntegerField(source="counted.success")
+    partial = serializers.IntegerField(source="counted.partial")  # type: ignore[assignment]  # DRF takes it out of the class
+    failure = serializers.IntegerField(source="counted.failure")
+    rate = RateShape(source="counted.rate")
+
+
+class EvidenceShape(serializers.Serializer[Any]):
+    """What was reported, before and since a version; it shows that, not why."""
+
+    since = serializers.IntegerField(
+        allow_null=True, help_text="The first version counted as after; null: no evolution yet."
+    )
+    before = RateShape(allow_null=True)
+    after = RateShape(allow_null=True)
+    change = DifferenceShape(allow_null=True)
+    assumed = serializers.IntegerField(help_text="Tasks that did not say which version they read.")
+    versions = PlayedShape(many=True, help_text="With tasks, newest first.")
+    versions_left_out = serializers.IntegerField(source="left_out")

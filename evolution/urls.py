@@ -4,6 +4,7 @@ from django.urls import URLPattern, path
 
 from evolution import api as rest
 from evolution import (
+    evidence_views,
     playground_views,
     session_api,
     session_views,
@@ -18,6 +19,7 @@ pages: list[URLPattern] = [
     path(f"{PLAYBOOK}/outcomes/new", views.report, name="report"),
     path(f"{PLAYBOOK}/outcomes/<uuid:outcome>", views.outcome, name="outcome"),
     path(f"{PLAYBOOK}/evolutions", views.evolutions, name="evolutions"),
+    path(f"{PLAYBOOK}/evidence", evidence_views.evidence, name="evidence"),
     path(f"{PLAYBOOK}/sources", source_views.sources, name="sources"),
     path(f"{PLAYBOOK}/sources/<str:source>", source_views.rollback, name="rollback_source"),
     path("playground", playground_views.start, name="playground"),
@@ -42,6 +44,7 @@ pages: list[URLPattern] = [
 api: list[URLPattern] = [
     path(f"{PLAYBOOK}/outcomes", rest.OutcomesDoor.as_view(), name="outcomes"),
     path(f"{PLAYBOOK}/metrics", rest.MetricsDoor.as_view(), name="metrics"),
+    path(f"{PLAYBOOK}/evidence", rest.EvidenceDoor.as_view(), name="evidence"),
     path(f"{PLAYBOOK}/evolutions", rest.EvolutionsDoor.as_view(), name="evolutions"),
     path(f"{PLAYBOOK}/sources", source_api.SourcesDoor.as_view(), name="sources"),
     path(

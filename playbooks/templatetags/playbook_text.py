@@ -111,6 +111,13 @@ def percent(rate: float) -> str:
 
 
 @register.filter
+def points(difference: float) -> str:
+    """0.38 as “+38”, -0.05 as “−5”: the points between two rates."""
+    whole = round(100 * difference)
+    return f"{'−' if whole < 0 else '+' if whole else ''}{abs(whole)}"
+
+
+@register.filter
 def space_before(text: str) -> str:
     """The space that a mark begins with: it stands before the mark, not in its colour."""
     return text[: len(text) - len(text.lstrip())]

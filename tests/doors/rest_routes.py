@@ -96,6 +96,7 @@ ROUTES = [
     Route("GET", f"{PLAYBOOK}/outcomes", READ),
     Route("POST", f"{PLAYBOOK}/outcomes", WRITE, {"task_description": "a", "outcome": "success"}),
     Route("GET", f"{PLAYBOOK}/metrics", READ),
+    Route("GET", f"{PLAYBOOK}/evidence", READ),
     Route("GET", f"{PLAYBOOK}/evolutions", READ),
     Route("POST", f"{PLAYBOOK}/evolutions", EVOLVE),
     Route("GET", JOB, READ),

@@ -25,6 +25,7 @@ PINNED = {
     "/playbooks/{playbook}/outcomes": 3,
     "/playbooks/{playbook}/evolutions": 3,
     "/playbooks/{playbook}/metrics": 5,
+    "/playbooks/{playbook}/evidence": 5,
     "/evolutions/{job}": 2,
     "/sessions": 2,
     "/sessions?playbook_id={playbook}": 3,
@@ -70,4 +71,4 @@ def test_a_report_costs_what_is_pinned(alice: User) -> None:
     with CaptureQueriesContext(connection) as captured:
         assert rest.post(f"/playbooks/{playbook.pk}/outcomes", body).status_code == 201
     work = [q for q in captured if "SAVEPOINT" not in q["sql"]]
-    assert len(work) == 14
+    assert len(work) == 9

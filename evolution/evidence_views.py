@@ -1,0 +1,31 @@
+"""The page that says whether a playbook helped."""
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from accounts.http import UserRequest
+from evolution import evidence_chart
+from evolution.evidence import playbook_evidence
+from evolution.evidence_forms import EvidenceFilter
+from evolution.views import fetch_own
+
+
+@login_required
+@require_safe
+def evidence(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    chosen = EvidenceFilter(request.GET, playbook=playbook)
+    found = playbook_evidence(
+        playbook=playbook, since=chosen.chosen("since"), signal=chosen.chosen("signal") or ""
+    )
+    rates = [(row.version.number, row.counted.rate) for row in found.versions]
+    context = {
+        "playbook": playbook,
+        "tab": "evidence",
+        "filter": chosen,
+        "evidence": found,
+        "chart": evidence_chart.draw(rates, since=found.since),
+    }
+    return render(request, "evolution/evidence.html", context)
