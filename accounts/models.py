@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.audit_rows import AuditEntry as AuditEntry
 from accounts.connected_apps import ConnectedApp as ConnectedApp
+from accounts.prepared import Given
 from accounts.querysets import OwnedQuerySet
 
 
@@ -79,11 +80,11 @@ class User(Row, AbstractBaseUser, PermissionsMixin):
 class ApiKeyQuerySet(OwnedQuerySet["ApiKey"]):
     owner_path = "user"
 
-    def usable(self) -> "ApiKeyQuerySet":
+    def usable(self, *, now: Given | None = None) -> "ApiKeyQuerySet":
         """Neither revoked nor expired, and the user may still log in."""
-        now = timezone.now()
+        moment = timezone.now() if now is None else now
         return self.filter(revoked_at=None, user__is_active=True).filter(
-            models.Q(expires_at=None) | models.Q(expires_at__gt=now)
+            models.Q(expires_at=None) | models.Q(expires_at__gt=moment)
         )
 
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -13,7 +14,7 @@ from accounts.scopes import Principal
 from evolution.models import Outcome
 from playbooks import servings
 from playbooks.document import find_ids
-from playbooks.models import Bullet, Playbook, Version
+from playbooks.models import Bullet, Playbook
 
 MAX_CITED = 100
 MAX_KEY_LENGTH = 200
@@ -44,7 +45,7 @@ def clean_report(
     clean_choice("outcome", outcome, Outcome.Status.values)
     clean_choice("signal", signal, Outcome.Signal.values)
     key = clean_field("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
-    version, assumed = _version(playbook, by, serving_id)
+    version_id, assumed = _version_id(playbook, by, serving_id)
     return Outcome(
         playbook=playbook,
         reported_by=by.user,
@@ -52,7 +53,7 @@ def clean_report(
         client=by.client,
         status=outcome,
         signal=signal,
-        version=version,
+        version_id=version_id,
         version_assumed=assumed,
         cited_bullets=_cited(playbook, bullet_ids),
         idempotency_key=key,
@@ -80,16 +81,19 @@ def clean_choice(name: str, value: str, known: Sequence[str]) -> None:
         raise Invalid.field(name, f"Use one of: {', '.join(known)}.")
 
 
-def _version(playbook: Playbook, by: Principal, serving_id: str) -> tuple[Version, bool]:
+def _version_id(playbook: Playbook, by: Principal, serving_id: str) -> tuple[UUID, bool]:
+    """The version's id alone: its text may be 100 KB, and nobody reads it here."""
     if serving_id:
-        return servings.read_serving(serving_id, playbook=playbook, principal=by), False
-    if playbook.current_version is None:
+        return servings.read_serving(serving_id, playbook=playbook, principal=by).pk, False
+    if playbook.current_version_id is None:
         raise Invalid("This playbook has no version yet.")
-    return playbook.current_version, True
+    return playbook.current_version_id, True
 
 
 def _cited(playbook: Playbook, bullet_ids: Sequence[str]) -> list[str]:
     """The ids as the playbook knows them, in order, once each; brackets and quotes are fine."""
+    if not bullet_ids:
+        return []
     if len(bullet_ids) > MAX_CITED:
         raise Invalid.field("bullet_ids", f"Cite at most {MAX_CITED} bullets.")
     found: dict[str, None] = {}
@@ -99,9 +103,9 @@ def _cited(playbook: Playbook, bullet_ids: Sequence[str]) -> list[str]:
             raise Invalid.field("bullet_ids", "Send bullet ids such as `str-00001`.")
         found |= dict.fromkeys(ids)
     known = set(
-        Bullet.objects.filter(playbook=playbook, public_id__in=list(found)).values_list(
-            "public_id", flat=True
-        )
+        Bullet.objects.filter(playbook=playbook, public_id__in=list(found))
+        .order_by()
+        .values_list("public_id", flat=True)
     )
     missing = [bullet for bullet in found if bullet not in known]
     if missing:

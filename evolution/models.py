@@ -114,6 +114,12 @@ class EvolutionJob(Row):
         indexes: ClassVar = [
             models.Index(fields=("status", "next_attempt_at")),
             models.Index(fields=("playbook", "-created_at", "-id")),
+            # Every report asks when the last one ended.
+            models.Index(
+                fields=("playbook", "-completed_at"),
+                condition=Q(completed_at__isnull=False),
+                name="job_ended",
+            ),
         ]
         constraints = (
             models.UniqueConstraint(
@@ -275,6 +281,12 @@ class Outcome(Row):
                 fields=("playbook", "-created_at", "-id"),
                 condition=~Q(set_aside_reason=""),
                 name="outcome_set_aside",
+            ),
+            # Every report counts what waits, and may ask since when: without reading a row.
+            models.Index(
+                fields=("playbook", "set_aside_reason", "created_at"),
+                condition=Q(processed_at=None, job=None),
+                name="outcome_pending",
             ),
         ]
         constraints = (

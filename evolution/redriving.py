@@ -12,8 +12,8 @@ from accounts.scopes import Principal
 from evolution.clock import database_now
 from evolution.jobs import ring
 from evolution.models import EvolutionJob, Outcome, ProviderLine
-from evolution.services import lock_active, pending_count
-from evolution.triggers import trigger_if_due
+from evolution.services import lock_active
+from evolution.triggers import standing_of, trigger_if_due
 from playbooks.models import Playbook
 
 ENDED = Q(job=None) | Q(job__status__in=("completed", "failed", "cancelled"), job__training=None)
@@ -38,7 +38,7 @@ def redrive_outcomes(*, playbook: Playbook, by: Principal, outcome_ids: Collecti
         changed = rows.update(job=None, set_aside_reason="", failures=0)
         owner = locked.owner_id
         record(action="redrive_outcomes", by=by, subject=locked, owner=owner, outcomes=changed)
-        trigger_if_due(locked, pending=pending_count(locked), by=by)
+        trigger_if_due(locked, standing=standing_of(locked), by=by)
     return changed
 
 

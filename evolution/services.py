@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Max, Q, Sum
 
 from accounts.audit import record
-from accounts.errors import Conflict
+from accounts.errors import Conflict, NotFound
 from accounts.limits import take_rate
+from accounts.prepared import Prepared, given_id
 from accounts.scopes import Principal
 from billing.models import Resource
 from billing.quota import release
@@ -17,8 +18,9 @@ from evolution import intake
 from evolution.clock import database_now
 from evolution.jobs import ring
 from evolution.models import EvolutionJob, Outcome, OutcomeTally
-from evolution.triggers import ensure_job, trigger_if_due
+from evolution.triggers import ensure_job, standing_of, trigger_if_due
 from playbooks.models import Playbook
+from playbooks.querysets import PlaybookQuerySet
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,13 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
         if known is not None:
             return Report(known, pending_count(locked), None, is_new=False)
         take_rate("report_outcome", str(by.user.pk))
-        if report.version_assumed and locked.current_version is not None:
-            report.version = locked.current_version
+        if report.version_assumed and locked.current_version_id is not None:
+            report.version_id = locked.current_version_id
         report.save(force_insert=True)
         OutcomeTally.add(locked, succeeded=report.status == Outcome.Status.SUCCESS)
-        pending = pending_count(locked)
-        job = trigger_if_due(locked, pending=pending, by=by)
-    return Report(report, pending, job, is_new=True)
+        standing = standing_of(locked)
+        job = trigger_if_due(locked, standing=standing, by=by)
+    return Report(report, standing.pending, job, is_new=True)
 
 
 def _known_report(report: Outcome) -> Outcome | None:
@@ -216,9 +218,19 @@ def _record(action: str, by: Principal, job: EvolutionJob, playbook: Playbook) -
     record(action=action, by=by, subject=job, owner=playbook.owner_id, playbook=playbook_id)
 
 
+LOCKED = Prepared(
+    lambda: Playbook.objects.select_for_update(of=("self",), no_key=True).filter(
+        pk=given_id("playbook")
+    )
+)
+
+
 def lock_active(playbook: Playbook) -> Playbook:
     """The row as it is now, locked where the database can; Conflict when archived."""
-    locked = Playbook.objects.select_for_update(of=("self",), no_key=True).get(pk=playbook.pk)
+    assert connection.in_atomic_block, "a lock ends with its transaction"  # noqa: S101 - programming error
+    locked = LOCKED.first(playbook=playbook.pk)
+    if locked is None:
+        raise NotFound("playbook", PlaybookQuerySet.missing_hint)
     if locked.is_archived:
         raise Conflict("This playbook is archived. Restore it first.", code="archived")
     return locked

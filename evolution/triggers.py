@@ -1,13 +1,17 @@
 """Making the one active job of a playbook. Callers hold an open transaction."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Max, Min
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Now
 
 from accounts.correlation import request_id
+from accounts.prepared import Prepared, given_id
 from accounts.scopes import Principal
 from evolution.clock import database_now
 from evolution.jobs import ring
@@ -45,30 +49,67 @@ def ensure_job(
     return job, True
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What the two rules ask about.
+
+    `since` is when the last job ended, else when the oldest pending outcome came in.
+    """
+
+    pending: int
+    since: datetime | None
+    now: datetime
+
+
+def standing_of(playbook: Playbook) -> Standing:
+    """How the playbook stands: one statement, so on PostgreSQL one moment.
+
+    After the row was locked it counts what the transactions before this one have stored.
+    """
+    found: Any = STANDING.first(playbook=playbook.pk)
+    return Standing(found.pending or 0, found.ended or found.oldest, found.now)
+
+
+def _standing_rows() -> QuerySet[Playbook]:
+    waiting = Outcome.objects.pending().filter(playbook=OuterRef("pk")).order_by()
+    ended = EvolutionJob.objects.filter(playbook=OuterRef("pk"), completed_at__isnull=False)
+    rows: QuerySet[Playbook] = Playbook.objects.only("pk").filter(pk=given_id("playbook"))
+    return rows.annotate(
+        pending=Subquery(waiting.values("playbook").annotate(n=Count("*")).values("n")),
+        ended=Subquery(ended.order_by("-completed_at").values("completed_at")[:1]),
+        oldest=Subquery(waiting.order_by("created_at").values("created_at")[:1]),
+        now=Now(),
+    )
+
+
+STANDING = Prepared(_standing_rows)
+
+
 def trigger_if_due(
-    playbook: Playbook, *, pending: int, by: Principal | None
+    playbook: Playbook, *, standing: Standing, by: Principal | None
 ) -> EvolutionJob | None:
     """The job that one of the two rules asks for after a report or an evolution, or None."""
     cause = is_due(
-        pending,
+        standing.pending,
         threshold=playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
         hours=hours_of(playbook),
-        since=last_evolution_at(playbook),
-        now=database_now(),
+        since=standing.since,
+        now=standing.now,
     )
     if cause is None or is_cooling_off(playbook):
         return None
     return ensure_job(playbook, trigger=cause, by=by)[0]
 
 
-def trigger_if_time_is_up(playbook: Playbook, *, pending: int) -> EvolutionJob | None:
+def trigger_if_time_is_up(playbook: Playbook) -> EvolutionJob | None:
     """The job that the T-hours rule asks for, or None.
 
     The periodic check applies this rule only: with the other one it would start a playbook
     whose evolution fails for good (a refused key) again at every round.
     """
-    since = last_evolution_at(playbook)
-    if not time_is_up(pending, hours=hours_of(playbook), since=since, now=database_now()):
+    standing = standing_of(playbook)
+    hours, since, now = hours_of(playbook), standing.since, standing.now
+    if not time_is_up(standing.pending, hours=hours, since=since, now=now):
         return None
     return ensure_job(playbook, trigger="time", by=None)[0]
 
@@ -88,12 +129,3 @@ def hours_of(playbook: Playbook) -> int:
     hours = playbook.time_threshold_hours
     default: int = settings.EVOLUTION_TIME_THRESHOLD_HOURS
     return default if hours is None else hours
-
-
-def last_evolution_at(playbook: Playbook) -> datetime | None:
-    """When the last job ended, else when the oldest pending outcome came in."""
-    ended = EvolutionJob.objects.filter(playbook=playbook).aggregate(at=Max("completed_at"))["at"]
-    if ended is not None:
-        return ended  # type: ignore[no-any-return]  # aggregates are untyped in django-stubs
-    pending = Outcome.objects.pending().filter(playbook=playbook)
-    return pending.aggregate(at=Min("created_at"))["at"]  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@
 """
 
 from accounts.errors import Invalid
+from accounts.querysets import Reach
 from accounts.scopes import Principal, Scope
 from evolution import services as evolution
 from evolution.models import EvolutionJob
@@ -19,6 +20,12 @@ __all__ = ["TOOLS"]
 
 # Claude Code writes longer results to a file. A playbook of 100 KB comes twice, once escaped.
 LONG = {"anthropic/maxResultSizeChars": 400_000}
+OWN = Reach(lambda by: Playbook.objects.for_user(by))
+READABLE = Reach(
+    lambda by: Playbook.objects.for_user(by, include_starters=True).select_related(
+        "current_version"
+    )
+)
 # The tools of the rule stay in front of the model instead of behind a tool search.
 FIRST = {"anthropic/alwaysLoad": True}
 
@@ -84,7 +91,7 @@ def report_outcome(
     too: the playbook learns from it. No secrets: other agents may read it.
     """
     report = evolution.report_outcome(
-        playbook=Playbook.objects.for_user(by).fetch(playbook_id),
+        playbook=OWN.fetch(by, playbook_id),
         by=by,
         task_description=task_description,
         outcome=outcome,
@@ -190,5 +197,4 @@ def rollback_playbook(
 
 def _readable(by: Principal, pk: str) -> Playbook:
     """One's own playbook or a starter, with the text that agents read: one query."""
-    rows = Playbook.objects.for_user(by, include_starters=True)
-    return rows.select_related("current_version").fetch(pk)
+    return READABLE.fetch(by, pk)

@@ -1,13 +1,20 @@
 """The receipt of one reading of a playbook: signed, and opaque to whoever carries it."""
 
 from django.core import signing
+from django.db.models import PositiveIntegerField
 
 from accounts.errors import Invalid
+from accounts.prepared import Given, Prepared, given_id
 from accounts.scopes import Principal
 from playbooks.models import Playbook, Version
 
 SALT = "playbooks.serving"
 LENGTH_LIMIT = 500
+READ = Prepared(
+    lambda: Version.objects.defer("text").filter(
+        playbook=given_id("playbook"), number=Given("number", PositiveIntegerField())
+    )
+)
 
 
 def sign_serving(*, version: Version, principal: Principal) -> str:
@@ -37,7 +44,7 @@ def read_serving(token: str, *, playbook: Playbook, principal: Principal) -> Ver
         raise refusal from None
     if (claims["p"], claims["u"]) != (str(playbook.pk), str(principal.user.pk)):
         raise refusal
-    version = playbook.versions.filter(number=claims["v"]).first()
+    version = READ.first(playbook=playbook.pk, number=claims["v"])
     if version is None:
         raise refusal
     return version

@@ -5,17 +5,26 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
-from django.db.models import Q
+from django.db.models import CharField, DateTimeField, Q
 from django.utils import timezone
 
 from accounts import keys
 from accounts.errors import NotAuthenticated
 from accounts.models import ApiKey
+from accounts.prepared import Given, Prepared
 from accounts.scopes import KEY_SCOPES, Principal
 from accounts.tokens import user_for_access_token
 
 logger = logging.getLogger(__name__)
 LAST_USED_STEP = timedelta(minutes=1)
+# The row is read anew for every request: only the SQL is kept.
+KEY_IN_USE = Prepared(
+    lambda: (
+        ApiKey.objects.usable(now=Given("now", DateTimeField()))
+        .select_related("user")
+        .filter(prefix=Given("prefix", CharField()))
+    )
+)
 
 
 def principal_for_bearer(token: str) -> Principal:
@@ -29,8 +38,7 @@ def principal_for_key(token: str) -> Principal:
     """Who sends this API key, and what it allows; one query. Raises NotAuthenticated."""
     if not keys.CHOSEN_PATTERN.fullmatch(token):
         raise NotAuthenticated
-    usable = ApiKey.objects.usable().select_related("user")
-    key = usable.filter(prefix=keys.locate(token)).first()
+    key = KEY_IN_USE.first(prefix=keys.locate(token), now=timezone.now())
     if key is None or not keys.matches(token, key.digest):
         raise NotAuthenticated
     _note_use(key)

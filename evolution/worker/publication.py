@@ -8,9 +8,8 @@ from billing.quota import release, settle
 from evolution.clock import database_now
 from evolution.engine.evolve import Evolved
 from evolution.models import EvolutionJob
-from evolution.services import pending_count
 from evolution.sources import provenance_of
-from evolution.triggers import trigger_if_due
+from evolution.triggers import standing_of, trigger_if_due
 from evolution.worker.claims import Claim
 from evolution.worker.settling import settle_outcomes
 from playbooks.document import find_ids
@@ -60,7 +59,7 @@ def publish(claim: Claim, evolved: Evolved) -> None:
         # One that had nothing to do costs the owner none of their evolutions.
         done = int(processed > 0 or publication.version is not None)
         settle(resource=Resource.EVOLUTIONS, holder_id=job.pk, actual=done)
-        trigger_if_due(playbook, pending=pending_count(playbook), by=None)
+        trigger_if_due(playbook, standing=standing_of(playbook), by=None)
 
 
 def cancel(job: EvolutionJob) -> None:

@@ -18,7 +18,6 @@ from evolution.clock import database_now
 from evolution.jobs import is_crowded, ring, ring_billing
 from evolution.models import EvolutionJob, Outcome
 from evolution.retention import purge_if_due
-from evolution.services import pending_count
 from evolution.triggers import trigger_if_time_is_up
 from evolution.worker.beats import forget_old_beats
 from evolution.worker.endings import rescue
@@ -139,5 +138,5 @@ def _trigger(playbook: Playbook) -> int:
         locked = rows.active().filter(pk=playbook.pk).first()
         if locked is None:
             return 0
-        job = trigger_if_time_is_up(locked, pending=pending_count(locked))
+        job = trigger_if_time_is_up(locked)
     return int(job is not None)

@@ -1,0 +1,68 @@
+"""How many statements the two calls of every task make: pinned, whatever a playbook holds."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import User
+from accounts.scopes import Principal
+from accounts.services import principal_for_key
+from mcp_bridge.tools import TOOLS
+from playbooks.models import Playbook
+from tests.factories import make_key, make_outcome
+
+TASK = {"task_description": "Make the build green", "outcome": "success"}
+
+
+@pytest.fixture
+def by(alice: User) -> Principal:
+    token = make_key(alice)[1]
+    principal_for_key(token)  # notes the use
+    with CaptureQueriesContext(connection) as captured:
+        by = principal_for_key(token)
+    assert len(captured) == 1
+    return by
+
+
+def statements(by: Principal, name: str, **arguments: Any) -> list[str]:
+    """What one call asks of the database, without the bounds of its transaction."""
+    with CaptureQueriesContext(connection) as captured:
+        TOOLS[name].call(lambda: by, arguments)
+    return [q["sql"] for q in captured if "SAVEPOINT" not in q["sql"]]
+
+
+def test_reading_costs_one_statement(by: Principal, playbook: Playbook) -> None:
+    assert len(statements(by, "get_playbook", playbook_id=str(playbook.pk))) == 1
+
+
+@pytest.mark.parametrize("waiting", [1, 3])
+def test_a_report_costs_what_is_pinned(
+    by: Principal, playbook: Playbook, alice: User, waiting: int
+) -> None:
+    for _ in range(waiting):
+        make_outcome(playbook, alice)
+    found = statements(by, "report_outcome", playbook_id=str(playbook.pk), **TASK)
+    # Find, lock, count the rate, insert, tally, and how the playbook stands then.
+    assert len(found) == 7
+
+
+def test_a_full_report_costs_three_look_ups_more(
+    by: Principal, playbook: Playbook, alice: User
+) -> None:
+    make_outcome(playbook, alice)
+    pk = {"playbook_id": str(playbook.pk)}
+    read = TOOLS["get_playbook"].call(lambda: by, pk).structured_content or {}
+    more = {"serving_id": read["serving_id"], "bullet_ids": ["str-00001"], "idempotency_key": "a"}
+    assert len(statements(by, "report_outcome", **pk, **TASK, **more)) == 10
+
+
+def test_a_report_reads_no_text_of_the_playbook(
+    by: Principal, playbook: Playbook, alice: User
+) -> None:
+    read = TOOLS["get_playbook"].call(lambda: by, {"playbook_id": str(playbook.pk)})
+    serving = (read.structured_content or {})["serving_id"]
+    for more in ({}, {"serving_id": serving}):
+        found = statements(by, "report_outcome", playbook_id=str(playbook.pk), **TASK, **more)
+        assert not [sql for sql in found if '"playbooks_version"."text"' in sql]
