@@ -57,6 +57,8 @@ class StaffSite(AdminSite):
             if not request.headers.get("HX-Request"):
                 return redirect(back)
             return HttpResponse(status=204, headers={"HX-Redirect": back})
+        if not request.headers.get("HX-Request"):
+            return redirect("admin:index")
         return never_cache(self._panel)(request)
 
     def _panel(self, request: HttpRequest) -> HttpResponse:

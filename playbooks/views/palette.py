@@ -19,11 +19,13 @@ PAGES = (
     ("Playground", "evolution:playground"),
     ("Starters", "playbooks:starters"),
     ("Connect an agent", "mcp_bridge:connect"),
+    ("Sessions", "evolution:sessions"),
     ("Usage", "billing:usage"),
     ("Budgets", "billing:budgets"),
     ("API keys", "accounts:keys"),
     ("Settings", "accounts:settings"),
     ("Activity", "accounts:activity"),
+    ("Documentation", "handbook"),
 )
 ACTIONS = (
     ("New playbook", "playbooks:create"),

@@ -54,7 +54,7 @@ def test_a_silent_worker_and_a_stuck_job_need_a_look(world: World) -> None:
 
 
 def test_every_figure_leads_to_its_list(desk: Desk, world: World) -> None:
-    page = desk.client.get("/admin/operations/").content.decode()
+    page = desk.client.get("/admin/operations/", headers={"HX-Request": "true"}).content.decode()
     addresses = [unescape(found) for found in re.findall(r'href="([^"]+)"', page)]
     assert len(addresses) == len(read_panel().figures)
     assert {desk.client.get(address).status_code for address in addresses} == {200}
