@@ -25,7 +25,7 @@ from evolution.worker.heartbeat import Heartbeat
 from evolution.worker.publication import publish
 from evolution.worker.thinking import think
 from playbooks.models import Bullet, Playbook
-from playbooks.services import clone_playbook, load_starters
+from playbooks.services import clone_playbook, load_starters, read_playbook
 
 EMAIL = "demo@example.org"
 MARK = "demo"
@@ -148,20 +148,23 @@ def _one_day(
         .order_by("-created_at", "public_id")
         .values_list("public_id", flat=True)
     )
+    current = Playbook.objects.select_related("current_version").get(pk=telling.playbook.pk)
     for _ in range(draw.choice((0, 1, 2, 2, 3, 4)) if day > 1 else 2):
         key, client = draw.choice(keys), draw.choice(CLIENTS)
         by = Principal(user, Principal.of(user).scopes, api_key=key).with_client(client)
         learned = telling.told / len(telling.story.lessons)
         status = "success" if draw.random() < 0.45 + 0.45 * learned else "failure"
         status = "partial" if draw.random() < 0.12 else status
+        reading = read_playbook(playbook=current, by=by)
         report_outcome(
-            playbook=telling.playbook,
+            playbook=current,
             by=by,
             task_description=draw.choice(telling.story.tasks),
             outcome=status,
             notes=_note(telling, status, draw),
             reasoning_trace=f"$ make test\n{draw.randint(20, 90)} passed\n",
             bullet_ids=sorted(draw.sample(cited, k=min(2, len(cited)))),
+            serving_id=reading.serving_id if draw.random() < 0.9 else "",
             signal=draw.choice(("test", "test", "human", "self_report")),
         )
 

@@ -36,7 +36,7 @@ def test_points_have_their_sign(evolved: Playbook, alice: User, owner: Client) -
     play(evolved, alice, "s" * 10, version=1)
     play(evolved, alice, "f" * 10, version=3)
     page = owner.get(f"{evolved.get_absolute_url()}/evidence").content.decode()
-    assert "<dd>\N{MINUS SIGN}100 <span" in page
+    assert "<dd>\N{MINUS SIGN}100 points" in page
 
 
 def test_a_word_that_is_no_choice_changes_nothing(
