@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError, connection
+from django.db import connection
 
 from config.health import address_of, is_serving
 from config.supervisor import Child, Supervisor
@@ -32,18 +32,15 @@ class Command(BaseCommand):
 
     def prepare(self) -> None:
         """Migrations are applied, starters loaded, a first login exists."""
-        try:
-            call_command("migrate", interactive=False, verbosity=0)
-        except OperationalError as error:
-            raise CommandError(f"The database does not answer: {error}") from None
+        # Here one connection is enough, and a pool says only after 10 s that there is no server.
+        connection.settings_dict["OPTIONS"].pop("pool", None)
+        call_command("migrate", interactive=False, verbosity=0)
         if not settings.LOCAL:
             call_command("collectstatic", interactive=False, verbosity=0)
         call_command("load_starters", verbosity=0)
         call_command("bootstrap", stdout=self.stdout, stderr=self.stderr)
-        # The supervisor needs no database; a pool would keep a connection open for nothing.
+        # The supervisor needs no database.
         connection.close()
-        if getattr(connection, "pool", None):
-            connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL only
 
 
 def children() -> list[Child]:

@@ -1,0 +1,54 @@
+"""A database that is away ends a command with one sentence; one that refuses is no absence."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db.utils import OperationalError
+
+from config.unreachable import say_unreachable
+from tests.postgres import free_port
+
+
+def as_django_says(cause: Exception) -> OperationalError:
+    error = OperationalError(*cause.args)
+    error.__cause__ = cause
+    return error
+
+
+def test_a_command_says_it_at_once_in_one_sentence_without_the_password(tmp_path: Path) -> None:
+    url = f"postgres://ace:hunter2@127.0.0.1:{free_port()}/ace"
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "migrate"],
+        cwd=settings.BASE_DIR,
+        env={"PATH": os.environ["PATH"], "ACE_DATA_DIR": str(tmp_path), "ACE_LOCAL": "true"}
+        | {"DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1 and ended.stdout == ""
+    (said,) = ended.stderr.splitlines()
+    assert said.startswith("The database does not answer: connection")
+    assert "manage.py doctor database" in said and "hunter2" not in said
+
+
+def test_a_file_that_cannot_be_opened_is_said() -> None:
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        sqlite3.connect("/missing/folder/ace.sqlite3")
+    assert "unable to open database file" in say_unreachable(as_django_says(caught.value))
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [psycopg.errors.LockNotAvailable("x"), psycopg.errors.QueryCanceled("x")],
+    ids=["lock", "time-out"],
+)
+def test_what_a_server_refused_keeps_its_traceback(cause: Exception) -> None:
+    assert say_unreachable(as_django_says(cause)) == ""
