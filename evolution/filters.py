@@ -3,7 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.db.models import QuerySet, Subquery
+from django.db.models import QuerySet
 
 from evolution.models import Outcome
 from playbooks.models import Playbook, Version
@@ -53,12 +53,14 @@ class OutcomeFilter(forms.Form):
     def is_set(self) -> bool:
         return any(self.chosen(name) for name in self.fields)
 
-    def apply(self, rows: QuerySet[Outcome]) -> QuerySet[Outcome]:
-        """The rows that every filter lets through."""
-        rows = of_state(rows, self.chosen("status"))
+    def rows(self) -> QuerySet[Outcome]:
+        """The playbook's outcomes that every filter lets through."""
+        rows: QuerySet[Outcome] = Outcome.objects.filter(playbook=self.playbook)
         if number := self.chosen("version"):
+            # By its id, and not by the playbook as well: so PostgreSQL sees how few or many it has.
             numbered = Version.objects.filter(playbook=self.playbook, number=number)
-            rows = rows.filter(version=Subquery(numbered.values("pk")))
+            rows = Outcome.objects.filter(version_id=numbered.values_list("pk", flat=True).first())
+        rows = of_state(rows, self.chosen("status"))
         if signal := self.chosen("signal"):
             rows = rows.filter(signal=signal)
         if client := self.chosen("client"):

@@ -36,8 +36,7 @@ REFLECTION = {
 def outcomes(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own(request, pk)
     chosen = OutcomeFilter(request.GET, playbook=playbook)
-    rows = chosen.apply(Outcome.objects.filter(playbook=playbook))
-    rows = rows.select_related("version").defer("version__text", *LONG)
+    rows = chosen.rows().select_related("version").defer("version__text", *LONG)
     context = {
         "playbook": playbook,
         "tab": "outcomes",

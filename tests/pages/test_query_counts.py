@@ -1,16 +1,12 @@
 """What every page costs in queries: pinned in a file, and the same in an account grown large."""
 
 import pytest
-from django.db import connection
 
 from tests.pages.big_world import BULLETS, OUTCOMES, VERSIONS
 from tests.pages.speed import measure_all, read_pins, world_of
 from tests.pages.world import World
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes the count"),
-]
+pytestmark = pytest.mark.django_db
 # Shows what taking a source back would do, by doing it in a transaction that is undone.
 DOES_THE_WORK = "/sources/user:"
 PIN = "If that is meant: `python -m tests.page_speed --pin`, and look at the difference."
