@@ -10,7 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, Q, Sum
+from django.db.models import Exists, OuterRef, Q, Sum
 
 from accounts.audit import record
 from accounts.clock import database_now
@@ -18,14 +18,13 @@ from accounts.errors import Invalid, NotFound
 from accounts.mail import send_letter
 from accounts.models import User
 from accounts.scopes import Principal
-from billing.limits import SPANS, SPENT, ZERO, end_of, start_of
-from billing.models import Budget, UsageRecord
+from billing.limits import SPANS, ZERO, end_of, start_of
+from billing.models import Budget, SpentDay, UsageRecord
 
 MOST = Decimal("99999999.99")
 CENT = Decimal("0.01")
 LATELY = timedelta(minutes=15)
 EVERY, AT_ONCE = 60, 500
-_UNPRICED = Q(cost_usd=None) & ~Q(status=UsageRecord.Status.STARTED)
 
 
 @dataclass(frozen=True)
@@ -183,14 +182,14 @@ def _spent(field: str, ids: Iterable[UUID], now: datetime) -> dict[UUID, dict[st
     wanted = list(ids)
     if not wanted:
         return {}
-    today = Q(created_at__gte=start_of("day", now))
-    rows = UsageRecord.objects.filter(created_at__gte=start_of("month", now)).order_by()
+    today = Q(day__gte=start_of("day", now).date())
+    rows = SpentDay.objects.filter(day__gte=start_of("month", now).date()).order_by()
     sums = rows.filter(**{f"{field}__in": wanted}).values(field)
     found = sums.annotate(
-        day=Sum(SPENT, filter=today, default=ZERO),
-        month=Sum(SPENT, default=ZERO),
-        day_unpriced=Count("pk", filter=today & _UNPRICED),
-        month_unpriced=Count("pk", filter=_UNPRICED),
+        day_spent=Sum("spent_usd", filter=today, default=ZERO),
+        month_spent=Sum("spent_usd", default=ZERO),
+        day_unpriced=Sum("unpriced_calls", filter=today, default=0),
+        month_unpriced=Sum("unpriced_calls", default=0),
     )
     return {row[field]: row for row in found}
 
@@ -202,7 +201,7 @@ def _watched(budget: Budget, spent: dict[str, Any], now: datetime) -> Watched:
         return Standing(
             span=span,
             limit_usd=usd,
-            spent_usd=spent.get(span, ZERO),
+            spent_usd=spent.get(f"{span}_spent", ZERO),
             unpriced_calls=spent.get(f"{span}_unpriced", 0),
             warn_percent=budget.warn_percent,
             until=end_of(span, now),

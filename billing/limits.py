@@ -1,6 +1,7 @@
 """Who may spend what in a day or a month: limits that pause work and never fail it.
 
-The ledger is the only count: what the calls have cost, and what is set aside for those that run.
+The ledger is the count: what the calls have cost, and what is set aside for those that run. Read
+are its sums by day (SpentDay), which move with it, so that a full month is looked at as quickly.
 The operator's caps count one credential's calls, and hold exactly as long as the caller has locked
 the line that all of these go through (`evolution.worker.lines`). A person's budget counts the calls
 with every key of theirs; only at the moment of a change of keys two lines can pass it side by side.
@@ -11,25 +12,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F, Q, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Q, Sum
 
-from billing.models import Budget, CostCap, UsageQuerySet, UsageRecord
+from billing.models import Budget, CostCap, SpentDay
 from billing.prices import cost_now
 
 ZERO = Decimal(0)
-SPENT = Coalesce(F("cost_usd"), ZERO) + F("held_usd")
-"""What a call has cost, or is set aside for it while it runs."""
 SPANS = ("day", "month")
 ACCOUNT, PLAYBOOK = "of this account", "of this playbook"
 
 
 @dataclass(frozen=True)
 class Limit:
-    """An amount for a span of time, and which calls count."""
+    """An amount for a span of time, and which calls (of SpentDay) count."""
 
     what: str
     whose: str
@@ -82,16 +82,22 @@ def most_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url
 
 def refuse_over_cap(spender: Spender, *, want: Decimal, now: datetime) -> None:
     """Raise CapReached when a call of `want` US$ could go over a limit of its day or month."""
-    for limit in (*_caps(spender), *_budgets(spender)):
-        begun = UsageRecord.objects.filter(created_at__gte=start_of(limit.span, now)).order_by()
-        if spent(begun.filter(limit.calls)) + want > limit.usd:
+    limits = [*_caps(spender), *_budgets(spender)]
+    for limit, spent in zip(limits, _spent(limits, now), strict=True):
+        if spent + want > limit.usd:
             raise CapReached(limit, end_of(limit.span, now), want)
 
 
-def spent(rows: UsageQuerySet) -> Decimal:
-    """What these calls have cost, and what is set aside for those that still run."""
-    cost: Decimal = rows.aggregate(total=Sum(SPENT, default=ZERO))["total"]
-    return cost
+def _spent(limits: list[Limit], now: datetime) -> list[Decimal]:
+    """What each of them holds already: costs, and what is set aside for calls that run."""
+    if not limits:
+        return []
+    parts = [one.calls & Q(day__gte=start_of(one.span, now).date()) for one in limits]
+    sums = [Sum("spent_usd", filter=part, default=ZERO) for part in parts]
+    # In one look: a call waits for it while it holds its line.
+    rows = SpentDay.objects.filter(reduce(or_, parts)).order_by()
+    found = rows.aggregate(**{f"sum_{number}": one for number, one in enumerate(sums)})
+    return [found[f"sum_{number}"] for number in range(len(limits))]
 
 
 def start_of(span: str, now: datetime) -> datetime:

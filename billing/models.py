@@ -15,6 +15,7 @@ from billing.plan_rows import QuotaNotice as QuotaNotice
 from billing.plan_rows import QuotaPeriod as QuotaPeriod
 from billing.plan_rows import Resource as Resource
 from billing.price_rows import PriceOverride as PriceOverride
+from billing.spent_rows import SpentDay as SpentDay
 from billing.sync_rows import AccountSync as AccountSync
 
 
@@ -28,6 +29,9 @@ class UsageRecord(Row):
 
     A row that stays `started` belongs to a process that died between the two: the provider may
     have charged for it, so the sweep ends it with an estimate (`settle_abandoned_usage`).
+
+    A trigger sums the rows by day (SpentDay). A migration that rebuilds this table on SQLite loses
+    it: make it again there, as migration 0012 does.
     """
 
     class Operation(models.TextChoices):

@@ -86,14 +86,20 @@ def reserve(
     return True
 
 
-def settle(*, resource: Resource, holder_id: UUID, actual: int) -> None:
-    """What was held for the holder counts as `actual`; without a hold nothing changes.
+def settle(*, resource: Resource, holder_id: UUID, actual: int) -> UUID | None:
+    """What was held for the holder counts as `actual`: in the period that is the answer.
 
-    Asked whether billing is on or not: what was reserved has to end.
+    Without a hold nothing changes. Asked whether billing is on or not: what was reserved has to
+    end.
     """
     hold = QuotaHold.objects.filter(resource=resource, holder_id=holder_id).first()
-    if hold is not None:
-        _settle(hold, actual)
+    return hold.period_id if hold is not None and _settle(hold, actual) else None
+
+
+def correct_use(period_id: UUID, *, resource: Resource, more: int) -> None:
+    """What was counted as an estimate is what it really was: so much more, or less."""
+    used = f"{resource}_used"
+    QuotaPeriod.objects.filter(pk=period_id).update(**{used: F(used) + more})
 
 
 def release(*, resource: Resource, holder_id: UUID) -> None:

@@ -10,7 +10,7 @@ from django.db.models import Max
 from accounts.clock import database_now
 from billing.models import Resource, UsageRecord
 from billing.prices import address_of, note_price, own_prices, price_record
-from billing.quota import settle
+from billing.quota import correct_use, settle
 
 MOST_TOKENS = 2_147_483_647
 TRIES = 5
@@ -18,6 +18,13 @@ AT_ONCE = 200
 EXPECTED = "expected_tokens"
 ABANDONED = "abandoned"
 """The error of a call whose process died before it could say how it ended."""
+PERIOD = "counted_in"
+"""Which period of the plan an estimate was counted in, for a call that ends after all."""
+ENDED = (
+    *("status", "ended_at", "base_url", "model", "prompt_tokens", "completion_tokens"),
+    *("cached_tokens", "total_tokens", "estimated", "cost_usd", "held_usd", "price_source"),
+    *("request_id", "metadata", "updated_at"),
+)
 
 
 def begin_usage(
@@ -75,7 +82,10 @@ def finish_usage(
     error: str,
     api_url: str = "",
 ) -> UsageRecord:
-    """The row carries what the call used and cost; `error` is a code, empty for an answer."""
+    """The row carries what the call used and cost; `error` is a code, empty for an answer.
+
+    One that the sweep has ended meanwhile has its estimate corrected, in the plan's period too.
+    """
     record.status = UsageRecord.Status.FAILED if error else UsageRecord.Status.ANSWERED
     record.model = (model or record.model)[:100]
     record.prompt_tokens = _count(prompt_tokens)
@@ -86,17 +96,35 @@ def finish_usage(
     record.metadata = {k: v for k, v in record.metadata.items() if k not in {EXPECTED, "error"}}
     if error:
         record.metadata = record.metadata | {"error": error}
-    record.held_usd, record.ended_at = Decimal(0), database_now()
+    record.held_usd = Decimal(0)
+    record.ended_at = record.updated_at = database_now()
     record.base_url = address_of(api_url) if api_url else record.base_url
     note_price(record, price_record(record, own_prices(record.created_at)))
-    record.save()
+    begun = UsageRecord.objects.filter(pk=record.pk, status=UsageRecord.Status.STARTED)
+    if not begun.update(**{name: getattr(record, name) for name in ENDED}):
+        _correct(record)
     return record
+
+
+def _correct(record: UsageRecord) -> None:
+    """In the place of an estimate; nothing when the row has gone, with its person."""
+    with transaction.atomic():
+        rows = UsageRecord.objects.select_for_update(of=("self",), no_key=True)
+        estimate = rows.filter(pk=record.pk).first()
+        if estimate is None:
+            return
+        period = estimate.metadata.get(PERIOD)
+        if period:
+            record.metadata = record.metadata | {PERIOD: period}
+            more = record.total_tokens - estimate.total_tokens
+            correct_use(UUID(period), resource=Resource.TOKENS, more=more)
+        record.save(update_fields=ENDED)
 
 
 def settle_abandoned_usage(*, longest_call: timedelta) -> int:
     """Calls whose process died are ended, metered by what was sent; returns how many.
 
-    No call lives for `longest_call`. One that a paused process ends later overwrites the estimate.
+    No call lives for `longest_call`. One that a paused process ends later corrects the estimate.
     """
     begun_before = database_now() - longest_call
     started = UsageRecord.objects.filter(status=UsageRecord.Status.STARTED)
@@ -120,7 +148,10 @@ def _settle_abandoned(pk: UUID) -> int:
             request_id="",
             error=ABANDONED,
         )
-        settle(resource=Resource.TOKENS, holder_id=pk, actual=record.total_tokens)
+        period = settle(resource=Resource.TOKENS, holder_id=pk, actual=record.total_tokens)
+        if period is not None:
+            record.metadata = record.metadata | {PERIOD: str(period)}
+            record.save(update_fields=["metadata"])
     return 1
 
 

@@ -17,6 +17,8 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from billing.models import QuotaHold, QuotaPeriod, Resource, UsageRecord
+from billing.spending import wrong_days
+from billing.spent_rows import NO_PLAYBOOK
 from evolution.clock import database_now
 from evolution.models import EvolutionJob, Outcome, OutcomeTally, Reflection
 from playbooks.models import Delta, Playbook, Version, Vote
@@ -71,6 +73,7 @@ def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
     if not wanted:
         with one_moment():
             yield from quotas()
+            yield from days()
 
 
 @contextmanager
@@ -232,6 +235,15 @@ def quotas() -> Iterator[Problem]:
         for pk, total in wrong.values_list("pk", "open_holds").iterator():
             sentence = f"a period holds other {resource} than its holds, which are {total}"
             yield Problem("quota_held", None, (str(pk),), sentence)
+
+
+def days() -> Iterator[Problem]:
+    """What a day has cost, as limits are held against it, is what its calls add up to."""
+    for day, told in wrong_days():
+        playbook_id = None if day.playbook_id == NO_PLAYBOOK else day.playbook_id
+        sentence = f"the sum of {day.day} is not what its calls cost, which is {told} US$"
+        ids = (str(day.user_id), day.credential)
+        yield Problem("spent_day", playbook_id, ids, f"{sentence}: manage.py recount_spending")
 
 
 def _of(playbook: Playbook, code: str, sentence: str, *ids: object) -> Problem:

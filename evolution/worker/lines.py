@@ -5,7 +5,7 @@ transaction: breaker, free slots and limits on cost are looked at, and the ledge
 in one step. What is under way, failed or spent is read from the ledger: there is no second count.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -120,7 +120,13 @@ def dismiss(
     admitted: Admitted, *, usage: Usage, model: str, request_id: str, error: str = ""
 ) -> UsageRecord:
     """The call has ended; `error` is a code, empty for an answer. Its line learns from it."""
+    call = admitted.call
+    learns = bool(admitted.probes) or error in DOWN or error in REFUSED
     with transaction.atomic():
+        if learns:
+            # The lines first, as in `admit`, then the sums of the day and the plan's period: the
+            # other way round two calls could deadlock.
+            list(_locked(call))
         record = billing.finish_usage(
             record=admitted.record,
             prompt_tokens=usage.prompt_tokens,
@@ -130,12 +136,11 @@ def dismiss(
             model=model,
             request_id=request_id,
             error=error,
-            api_url=admitted.call.credential.base_url,
+            api_url=call.credential.base_url,
         )
-        if admitted.probes or error in DOWN or error in REFUSED:
+        if learns:
             _learn(admitted, error)
-        if admitted.call.counts:
-            # After the lines, as in `admit`: the other way round two calls could deadlock.
+        if call.counts:
             settle(resource=Resource.TOKENS, holder_id=record.pk, actual=record.total_tokens)
     return record
 
@@ -147,12 +152,16 @@ def reopen(credential: Credential, models: Iterable[str]) -> None:
     refused.update(pause=0, open_until=None, probe_until=None, code="")
 
 
-def _locked(call: Call) -> Iterator[ProviderLine]:
+def _locked(call: Call) -> list[ProviderLine]:
     """The rows of the key and of the model, if there are any, in an order that cannot deadlock."""
     keys = (call.credential.line, call.credential.line_of_model(call.model))
-    ProviderLine.objects.get_or_create(key=keys[0], defaults={"label": _label(call)})
-    rows = ProviderLine.objects.select_for_update(of=("self",), no_key=True)
-    yield from rows.filter(key__in=keys).order_by("key")
+    locked = ProviderLine.objects.select_for_update(of=("self",), no_key=True)
+    rows = locked.filter(key__in=keys).order_by("key")
+    found = list(rows)
+    if all(line.key != keys[0] for line in found):  # the first call of this key
+        ProviderLine.objects.get_or_create(key=keys[0], defaults={"label": _label(call)})
+        found = list(rows.all())
+    return found
 
 
 def _label(call: Call, model: str = "") -> str:

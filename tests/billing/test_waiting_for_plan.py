@@ -252,6 +252,17 @@ def test_tokens_of_a_call_whose_process_died_count_as_estimated(
     assert figures(alice, "tokens") == (1000, 0)
 
 
+def test_a_call_that_ends_after_its_estimate_corrects_the_plan_too(
+    billing: Plan, call: Call, alice: User
+) -> None:
+    late = admit(call)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(hours=1))
+    settle_abandoned_usage(longest_call=timedelta(minutes=2))
+    dismiss(late, usage=USED, model="", request_id="")
+    assert figures(alice, "tokens") == (1500, 0)
+    assert UsageRecord.objects.get().total_tokens == 1500
+
+
 def test_a_hold_that_nobody_ended_is_swept(billing: Plan, call: Call, alice: User) -> None:
     admit(call)
     QuotaHold.objects.update(expires_at=database_now() - timedelta(seconds=1))

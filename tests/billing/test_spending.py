@@ -1,0 +1,84 @@
+"""The sums that limits are held against: always what the ledger says, and quick to read."""
+
+import uuid
+from datetime import timedelta
+from decimal import Decimal
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import User
+from billing.backfill import backfill_prices
+from billing.models import PriceOverride, SpentDay, UsageRecord
+from billing.spending import wrong_days
+from evolution.verification import Problem, verify_database
+from tests.billing.test_budgets import DOLLAR, NOON, budget, refused, spend
+from tests.billing.test_metering import begin, finish
+from tests.concurrency.threads import at_once
+
+
+def kept() -> list[tuple[Decimal, int]]:
+    return list(SpentDay.objects.order_by("day").values_list("spent_usd", "unpriced_calls"))
+
+
+def test_a_call_counts_with_what_is_set_aside_and_then_with_its_cost(alice: User) -> None:
+    record = begin(alice, held_usd=Decimal("0.5"))
+    assert kept() == [(Decimal("0.5"), 0)]
+    record = finish(record)
+    assert kept() == [(record.cost_usd, 0)]
+
+
+def test_a_call_of_unknown_price_is_counted_and_a_price_takes_it_out(alice: User) -> None:
+    finish(begin(alice, model="our-7b", held_usd=DOLLAR), model="our-7b")
+    assert kept() == [(Decimal(0), 1)]
+    PriceOverride.objects.create(
+        model="our-7b", input_usd=1, output_usd=2, valid_from=NOON - timedelta(days=999)
+    )
+    backfill_prices(dry_run=False)
+    assert kept() == [(Decimal("0.002"), 0)]
+
+
+def test_a_call_without_a_playbook_and_one_of_another_day_are_other_sums(alice: User) -> None:
+    spend(alice, "0.1")
+    call = spend(alice, "0.2")
+    UsageRecord.objects.filter(pk=call.pk).update(created_at=NOON - timedelta(days=1))
+    finish(begin(alice))
+    assert [usd for usd, _ in kept()][-2:] == [Decimal("0.2"), Decimal("0.1")]
+    assert not list(wrong_days())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_calls_lose_nothing(alice: User) -> None:
+    at_once(8, lambda n: finish(begin(alice, job_id=uuid.UUID(int=n), held_usd=DOLLAR)))
+    total = sum(record.cost_usd or 0 for record in UsageRecord.objects.all())
+    assert kept() == [(total, 0)]
+
+
+def test_a_look_at_a_budget_reads_no_call(alice: User) -> None:
+    budget(alice, usd_per_day=DOLLAR, usd_per_month=DOLLAR)
+    spend(alice, "0.75")
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        assert refused(alice, "0.26")
+    assert not [query for query in asked.captured_queries if "usagerecord" in query["sql"]]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["wrong", "missing"])
+def test_wrong_sums_are_found_and_made_right(alice: User, known: bool) -> None:
+    spend(alice, "0.75")
+    SpentDay.objects.update(spent_usd=3) if known else SpentDay.objects.all().delete()
+    (problem,) = [found for found in verify_database() if isinstance(found, Problem)]
+    assert (problem.code, "0.75" in problem.sentence) == ("spent_day", True)
+    call_command("recount_spending", stdout=(said := StringIO()))
+    assert said.getvalue() == "1 sums were wrong and are right now.\n"
+    assert kept() == [(Decimal("0.75"), 0)]
+
+
+def test_a_person_who_goes_takes_the_sums_along(alice: User) -> None:
+    spend(alice, "0.75")
+    alice.delete()
+    assert kept() == []
