@@ -34,7 +34,7 @@ def standing_of(
 ) -> Standing:
     """The standing that these rows give.
 
-    A failed payment keeps the plan for `grace` from the oldest invoice that is still open.
+    A failed payment keeps the plan for `grace` from the oldest unpaid invoice since a paid one.
     """
     rows = list(subscriptions)
     live = [row for row in rows if row["status"] in RANK and item_of(row)]
@@ -80,10 +80,13 @@ def moment(stamp: int | None) -> datetime | None:
 
 
 def _grace(best: Data, item: Data, invoices: Iterable[Data], grace: timedelta) -> datetime | None:
+    own = [row for row in invoices if subscription_of(row) == best["id"]]
+    # One that was given up long ago, before others were paid, is not what is due now.
+    settled = max((row["created"] for row in own if row.get("status") == "paid"), default=0)
     unpaid = [
         row["created"]
-        for row in invoices
-        if row.get("status") in {"open", "uncollectible"} and subscription_of(row) == best["id"]
+        for row in own
+        if row.get("status") in {"open", "uncollectible"} and row["created"] > settled
     ]
     since = moment(min(unpaid, default=item.get("current_period_start") or best["created"]))
     return None if since is None else since + grace

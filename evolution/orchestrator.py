@@ -8,17 +8,19 @@ With ACE_ENABLED off the agent gets the messages that it was given, and nothing 
 reported: what it asks of its model is what it asks without us, byte for byte.
 """
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
+from django.db import DatabaseError
 
-from accounts.errors import Conflict, NotFound, TooLarge
+from accounts.errors import AceError, Conflict, NotFound, TooLarge
 from accounts.scopes import Principal
 from billing.models import UsageRecord
-from evolution.chat_agents import ChatAgent, Message, as_new_messages, text_of
+from evolution.chat_agents import ChatAgent, Message, Reply, as_new_messages, text_of
 from evolution.engine.environments import Environment, Feedback, Sample, judged
 from evolution.engine.generator import Generation, generate
 from evolution.engine.inputs import PlaybookInput
@@ -40,8 +42,9 @@ from evolution.worker.session_ledger import SessionLedger
 from evolution.worker.thinking import connect
 from playbooks.models import Playbook
 from playbooks.reading import Reading, read_playbook
-from playbooks.rows import document_of
+from playbooks.rows import document_of, version_of
 
+logger = logging.getLogger(__name__)
 VIEW_TOKENS = 4_000
 ROLES = {"developer": "system", "function": "tool"}
 USED = re.compile(r"\n*[ \t]*Used:[^\n]*\Z")
@@ -57,9 +60,10 @@ example `Used: [str-00001]`, or `Used: none`."""
 
 @dataclass(frozen=True)
 class Run:
-    """What came of one task. `session` is None when ACE was off: then nothing was recorded.
+    """What came of one task. `session` is None when ACE was off, or it could not be recorded.
 
-    `report` is there when an environment judged the answer.
+    `report` is there when an environment judged the answer. `unrecorded` says in a sentence why the
+    session, or what the environment said, is not on record: an agent's answer never depends on it.
     """
 
     answer: str
@@ -67,6 +71,7 @@ class Run:
     session: AgentSession | None = None
     feedback: Feedback | None = None
     report: Report | None = None
+    unrecorded: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,13 +89,17 @@ class AceOrchestrator:
     ) -> Run:
         """The agent's answer, with the playbook in its instructions; judged if a sample is given.
 
-        What the agent raises goes to the caller; its session is closed without a report.
+        What the agent raises goes to the caller; its session is closed without a report. Without a
+        session (the rate of them is used up, say) the agent works all the same: see `unrecorded`.
         """
         if not self.enabled:
             return Run(agent(list(messages)).content)
         reading = read_playbook(playbook=self.playbook, by=self.by, max_tokens=self.view_tokens)
         asked = with_playbook(messages, reading)
-        session = self._open(serving_id=reading.serving_id)
+        try:
+            session = self._open(serving_id=reading.serving_id)
+        except (AceError, DatabaseError) as refusal:
+            return self._unrecorded(agent(asked), reading, sample, why=not_recorded(refusal))
         record_messages(session, as_new_messages(asked))
         with closed_if_it_fails(session, self.by):
             reply = agent(asked)
@@ -120,7 +129,12 @@ class AceOrchestrator:
         return self._judged(Run(made.final_answer, cited, session), sample)
 
     def report(self, run: Run, report: SessionReport) -> Closed:
-        """A run is reported by whoever knows how it went. Raises Conflict when ACE was off."""
+        """A run is reported by whoever knows how it went.
+
+        Raises Conflict (`ace_disabled`, `not_recorded`), and what close_session raises.
+        """
+        if run.session is None and run.unrecorded:
+            raise Conflict(f"This run is not on record: {run.unrecorded}", code="not_recorded")
         if run.session is None:
             raise Conflict("ACE was off: there is nothing to report on.", code="ace_disabled")
         return close_session(session=run.session, by=self.by, report=report)
@@ -134,14 +148,37 @@ class AceOrchestrator:
             source=AgentSession.Source.ORCHESTRATOR,
         )
 
+    def _unrecorded(
+        self, reply: Reply, reading: Reading, sample: Sample | None, *, why: str
+    ) -> Run:
+        version = version_of(self.playbook, reading.version)
+        cited = cited_in(reply.content, version)
+        made = Run(without_citation(reply.content), cited, unrecorded=why)
+        return self._judged(made, sample)
+
     def _judged(self, run: Run, sample: Sample | None) -> Run:
         """With an environment and a sample the run is reported at once; else it stays open."""
         if self.environment is None or sample is None:
             return run
         said = Generation(final_answer=run.answer, bullet_ids=list(run.cited))
         feedback = judged(self.environment, sample, said)
-        closed = self.report(run, report_of(feedback, sample))
-        return replace(run, feedback=feedback, report=closed.report)
+        run = replace(run, feedback=feedback)
+        if run.session is None:
+            return run
+        try:
+            closed = self.report(run, report_of(feedback, sample))
+        except (AceError, DatabaseError) as refusal:
+            return replace(run, unrecorded=not_recorded(refusal))
+        return replace(run, report=closed.report)
+
+
+def not_recorded(refusal: AceError | DatabaseError) -> str:
+    """Why, for the run's reader; the log has the kind of it, and no text."""
+    if isinstance(refusal, AceError):
+        logger.warning("A run of an agent is not on record: %s", refusal.code)
+        return refusal.message
+    logger.error("A run of an agent is not on record: %s", type(refusal).__name__)
+    return "The database did not take it."
 
 
 def with_playbook(messages: Sequence[Message], reading: Reading) -> list[Message]:
@@ -203,6 +240,9 @@ def record_messages(session: AgentSession, messages: Sequence[NewMessage]) -> No
         try:
             add_messages(session=session, messages=kept[start : start + MAX_AT_ONCE])
         except (TooLarge, Conflict, NotFound):
+            return
+        except DatabaseError as error:
+            logger.error("A transcript is not whole: %s", type(error).__name__)
             return
 
 

@@ -59,6 +59,15 @@ def test_grace_counts_from_the_oldest_invoice_that_is_open() -> None:
     assert found.grace_until == datetime.fromtimestamp(START + 20, UTC) + WEEK
 
 
+def test_an_invoice_given_up_long_ago_shortens_no_later_grace() -> None:
+    old = invoice("uncollectible", START - 300)
+    invoices = [invoice("open", START + 20), invoice("paid", START - 100), old]
+    found = stand(subscription("past_due"), invoices=invoices)
+    assert found.grace_until == datetime.fromtimestamp(START + 20, UTC) + WEEK
+    alone = stand(subscription("past_due"), invoices=invoices[1:])
+    assert alone.grace_until == datetime.fromtimestamp(START, UTC) + WEEK
+
+
 def test_grace_counts_from_the_period_where_no_invoice_is_known() -> None:
     found = stand(subscription("past_due"))
     assert found.grace_until == datetime.fromtimestamp(START, UTC) + WEEK

@@ -199,6 +199,29 @@ def test_a_session_that_ends_meanwhile_costs_neither_answer_nor_error(
         ace.run(working, [*ASKED, *ASKED])
 
 
+def test_without_room_for_a_session_the_agent_works_and_the_run_says_so(
+    ace: AceOrchestrator, settings: LazySettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"open_session": "0/h"}
+    run = ace.run(lambda messages: Reply(f"{len(messages)} heard\nUsed: [str-00001]"), ASKED)
+    assert (run.answer, run.cited, run.session) == ("2 heard", ["str-00001"], None)
+    assert "open_session" in run.unrecorded
+    assert ("rate_limited" in caplog.text, "heard" in caplog.text) == (True, False)
+    with pytest.raises(Conflict, match="not on record"):
+        ace.report(run, SessionReport("success"))
+
+
+def test_without_room_for_a_report_the_answer_is_judged_all_the_same(
+    playbook: Playbook, alice: User, settings: LazySettings
+) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "0/h"}
+    ace = AceOrchestrator(by=Principal.of(alice), playbook=playbook, environment=AnswerMatch())
+    run = ace.run(lambda _: Reply("four"), ASKED, sample=Sample(Question("1", "2 + 2?"), "four"))
+    assert run.feedback is not None
+    assert (run.feedback.status, run.report) == ("success", None)
+    assert "report_outcome" in run.unrecorded
+
+
 def test_roles_and_parts_of_other_programs_are_understood(ace: AceOrchestrator) -> None:
     parts = [{"type": "text", "text": "Add milk"}, {"type": "image_url", "image_url": {}}]
     asked: list[Message] = [
