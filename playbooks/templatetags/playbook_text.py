@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django import template
 
 from accounts.models import User
-from playbooks.diff import Diff
+from playbooks.diff import Diff, Mark, mark_words
 from playbooks.history import Change
 from playbooks.models import Delta
 from playbooks.reasons import reason_text
@@ -44,6 +44,13 @@ def delta_text(delta: Delta) -> str:
     if delta.type == Delta.Type.PIN and not (delta.after or {}).get("pinned"):
         return "Unpinned"
     return DONE.get(delta.type, delta.type)
+
+
+@register.filter
+def word_marks(delta: Delta) -> tuple[Mark, ...]:
+    """What an applied change took out of the text and put into it."""
+    before, after = delta.before or {}, delta.after or {}
+    return mark_words(before.get("content", ""), after.get("content", ""))
 
 
 @register.filter

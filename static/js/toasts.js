@@ -46,7 +46,12 @@ function say(words) {
   toast.dataset.said = words;
   const text = document.createElement("span");
   text.textContent = words;
-  toast.append(text);
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "small";
+  button.dataset.dismiss = "";
+  button.textContent = "Close";
+  toast.append(text, button);
   list.append(toast);
 }
 
