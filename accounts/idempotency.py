@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.http import HttpResponse
@@ -29,8 +30,9 @@ P = TypeVar("P", bound=Post)
 def idempotent(*, secret: bool = False) -> Callable[[P], Post]:
     """Honour `Idempotency-Key` on a POST that creates.
 
-    Only the answers of success are kept, for a day. With `secret` the answer carries a secret, so
-    its body is not kept and a repeat raises Conflict (`already_created`).
+    Only the answers of success are kept, for a day, or until what they show is deleted. With
+    `secret` the answer carries a secret, so its body is not kept and a repeat raises Conflict
+    (`already_created`).
     """
 
     def around(post: P) -> Post:
@@ -96,7 +98,16 @@ def _keep(stored: StoredAnswer, response: HttpResponseBase, secret: bool) -> Non
     stored.status = response.status_code
     # As text: PostgreSQL reorders the keys of an object, and a replay has the same bytes.
     stored.body = None if secret else JSONRenderer().render(response.data).decode()  # type: ignore[attr-defined]  # always DRF's Response
-    stored.save(update_fields=["status", "body", "updated_at"])
+    stored.subject_id = _made(response.data)  # type: ignore[attr-defined]  # as above
+    stored.save(update_fields=["status", "body", "subject_id", "updated_at"])
+
+
+def _made(answer: Any) -> UUID | None:
+    """The row that an answer shows, whose texts go with it (`StoredAnswer.forget`)."""
+    try:
+        return UUID(str(answer["id"]))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _replay(stored: StoredAnswer, wanted: str) -> HttpResponse:
@@ -104,6 +115,12 @@ def _replay(stored: StoredAnswer, wanted: str) -> HttpResponse:
         raise Conflict(
             "This Idempotency-Key was used for another request. Use a new key for a new request.",
             code="idempotency_conflict",
+        )
+    if stored.status is None:
+        raise Conflict(
+            "This request was already done, and what it made has been deleted since. Use a new key "
+            "to make it again.",
+            code="already_deleted",
         )
     if stored.body is None:
         raise Conflict(

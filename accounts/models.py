@@ -150,6 +150,10 @@ class StoredAnswer(Row):
     request_hash = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)
     body = models.JSONField(null=True)
+    # A plain id: what requests make lives above.
+    subject_id = models.UUIDField(
+        null=True, db_index=True, help_text="what the request made, and the answer shows"
+    )
 
     class Meta:
         constraints = (
@@ -158,6 +162,14 @@ class StoredAnswer(Row):
 
     def __str__(self) -> str:
         return self.key
+
+    @classmethod
+    def forget(cls, subject_id: uuid.UUID) -> None:
+        """No answer shows this row any more; call it in the transaction that deletes the row.
+
+        The keys stay, so that a late repeat does not make it again.
+        """
+        cls.objects.filter(subject_id=subject_id).update(body=None, status=None)
 
 
 class RateCounter(models.Model):

@@ -11,6 +11,7 @@ from django.db import transaction
 from accounts.audit import record
 from accounts.errors import Conflict, Invalid
 from accounts.limits import take_rate
+from accounts.models import StoredAnswer
 from accounts.scopes import Principal
 from evolution.clock import database_now
 from evolution.intake import clean_choice, clean_field
@@ -134,6 +135,7 @@ def delete_session(*, session: AgentSession, by: Principal) -> None:
     """The session and its messages are gone; the outcome that it became and its cost stay."""
     with transaction.atomic():
         record(action="delete_session", by=by, subject=session, owner=session.user_id)
+        StoredAnswer.forget(session.pk)
         session.delete()
 
 

@@ -95,6 +95,17 @@ def test_nothing_said_outlives_its_session_in_a_kept_answer(alice: User) -> None
     assert CANARY not in again.content.decode() + str(StoredAnswer.objects.get().body)
 
 
+def test_a_title_goes_with_its_session_from_the_kept_answer_too(alice: User) -> None:
+    rest = Rest.of(alice)
+    made = rest.post("/sessions", {"title": CANARY}, Idempotency_Key="once")
+    assert CANARY in str(StoredAnswer.objects.get().body)
+    rest.delete(f"/sessions/{made.json()['id']}")
+    assert StoredAnswer.objects.get().body is None
+    again = rest.post("/sessions", {"title": CANARY}, Idempotency_Key="once")
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "already_deleted")
+    assert AgentSession.objects.count() == 0
+
+
 def test_a_strangers_playbook_opens_no_session(
     playbook: Playbook, charlie: User, staff: User
 ) -> None:
