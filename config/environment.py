@@ -108,6 +108,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
 
         return str(self.get_value(var, read, ""))
 
+    def address(self, var: str) -> str:
+        """An address that may have a path, such as https://api.example.org/v1; "" when unset."""
+
+        def read(text: str) -> str:
+            if not re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", text, re.IGNORECASE):
+                raise ValueError("an address such as https://api.example.org/v1")
+            return text
+
+        return str(self.get_value(var, read, ""))
+
     def postgres(self, var: str) -> dict[str, Any]:
         """The database behind a postgres:// URL; the sentence never repeats its password."""
         sentence = f"Set {var} to postgres://USER:PASSWORD@HOST:PORT/NAME, or unset it for SQLite."

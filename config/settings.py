@@ -161,7 +161,7 @@ EMAIL_VERIFICATION = env.choice(
 EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
 EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", default=24)
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
-OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
+OPENAI_BASE_URL = env.address("OPENAI_BASE_URL")
 ACE_ENGINE = env.choice(
     "ACE_ENGINE", {"openai", "rules"}, default="openai" if OPENAI_API_KEY else "rules"
 )
@@ -175,7 +175,7 @@ if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
 # Off: the orchestrator hands messages on as they are, and records and reports nothing.
 ACE_ENABLED = env.bool("ACE_ENABLED", default=True)
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
-LLM_CONCURRENCY = env.int("LLM_CONCURRENCY", default=8)
+LLM_CONCURRENCY = env.int("LLM_CONCURRENCY", default=10)
 # Calls of one API key at a time, over all processes and hosts.
 LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
 # Answers that one web process streams to playgrounds at a time; each has two threads.
@@ -202,7 +202,8 @@ Q_CLUSTER = {
     "ack_failures": True,
     "timeout": JOB_DEADLINE_SECONDS + 60,
     "retry": JOB_DEADLINE_SECONDS + 120,
-    "poll": 0.2,
+    # Seconds until a message is looked for again: half of it is what a job waits for its worker.
+    "poll": 0.05,
     "save_limit": -1,
     "catch_up": False,
     "label": "Queue",

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from accounts.models import LlmKey
 from accounts.vault import Unreadable, unseal
 from config.doctor.findings import Finding, Options, failed, fine, warning
+from config.doctor.reasons import why
 from config.readiness import look_at_migrations as migrations
 from config.readiness import look_at_worker as worker
 from evolution.clock import database_now
@@ -135,7 +136,7 @@ def look_at_counters(options: Options) -> Finding:
         cache.add("doctor", 0, timeout=10)
         cache.incr("doctor")
     except (OSError, ValueError, RedisError) as error:
-        return failed(f"{where}: {type(error).__name__}", "Is REDIS_URL right, and Redis running?")
+        return failed(f"{where}: {why(error)}", "Is REDIS_URL right, and Redis running?")
     return fine(f"in {where}")
 
 

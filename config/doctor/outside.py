@@ -2,7 +2,10 @@
 
 import json
 import smtplib
+from collections.abc import Callable
 from http import HTTPStatus
+from queue import Empty, Queue
+from threading import Thread
 from typing import Any
 
 import httpx2
@@ -13,11 +16,13 @@ from billing.models import Plan
 from billing.refusals import PaymentUnavailable
 from billing.stripe_gateway import calls
 from config.doctor.findings import Finding, Options, failed, fine, skipped, warning
+from config.doctor.reasons import why
 
 OPENAI = "https://api.openai.com/v1"
-SECONDS = 15.0
+SECONDS, SPENDING_SECONDS = 15.0, 90.0
 MOST_BYTES = 2 * 1024 * 1024
 CAPS = ("max_completion_tokens", "max_tokens")
+ADDRESS = "Is OPENAI_BASE_URL right (often /v1 is missing at its end)?"
 
 
 class Refused(Exception):
@@ -32,16 +37,30 @@ def look_at_model(options: Options) -> Finding:
     """The endpoint answers, takes the key, and knows the models; tokens are spent only if asked."""
     if settings.ACE_ENGINE == "rules":
         return skipped("the rules engine asks no model")
+    seconds = SPENDING_SECONDS if options.spend else SECONDS
+    ask = _ask_for_words if options.spend else _ask_for_names
+    return _in_time(seconds, lambda: _asked(ask))
+
+
+def _in_time(seconds: float, look: Callable[[], Finding]) -> Finding:
+    """What `look` found; httpx's own time-out begins anew with every byte of a slow server."""
+    found: Queue[Finding] = Queue()
+    Thread(target=lambda: found.put(look()), daemon=True).start()
+    try:
+        return found.get(timeout=seconds)
+    except Empty:
+        return failed(f"{_base()}: no whole answer within {seconds:.0f} s", ADDRESS)
+
+
+def _asked(ask: Callable[[httpx2.Client], Finding]) -> Finding:
     try:
         with httpx2.Client(timeout=SECONDS, trust_env=False, headers=_headers()) as client:
-            return _ask_for_words(client) if options.spend else _ask_for_names(client)
+            return ask(client)
     except Refused as refused:
         return refused.finding
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        return failed(
-            f"{_base()}: no answer ({type(error).__name__})",
-            "Is OPENAI_BASE_URL right, and may this host reach it?",
-        )
+        advice = "Is OPENAI_BASE_URL right, and may this host reach it?"
+        return failed(f"{_base()}: {why(error)}", advice)
 
 
 def _headers() -> dict[str, str]:
@@ -62,11 +81,13 @@ def _ask_for_names(client: httpx2.Client) -> Finding:
     if status == HTTPStatus.NOT_FOUND:
         return warning(
             f"{_base()} answers, but keeps no list of models",
-            "Try one call for some tokens: manage.py doctor --spend",
+            f"{ADDRESS} If it is, try one call for some tokens: manage.py doctor --spend",
         )
     _must_be_ok(status)
     rows = answer.get("data") if isinstance(answer, dict) else None
-    known = {row.get("id") for row in rows or [] if isinstance(row, dict)}
+    if not isinstance(rows, list):
+        return failed(f"{_base()} answers with something that is no list of models", ADDRESS)
+    known = {row.get("id") for row in rows if isinstance(row, dict)}
     missing = [name for name in _models() if name not in known]
     if missing:
         advice = "Set ACE_REFLECTOR_MODEL, ACE_CURATOR_MODEL, ACE_GENERATOR_MODEL to what it has."
@@ -100,7 +121,7 @@ def _request(client: httpx2.Client, method: str, path: str, **body: Any) -> tupl
         for piece in answer.iter_bytes():
             read += piece
             if len(read) > MOST_BYTES:
-                raise Refused(f"{_base()} answers without end", "Is OPENAI_BASE_URL right?")
+                raise Refused(f"{_base()} answers without end", ADDRESS)
     try:
         return HTTPStatus(answer.status_code), json.loads(read)
     except ValueError:
@@ -118,7 +139,7 @@ def _must_be_ok(status: HTTPStatus) -> None:
             f"{_base()} is out of quota, or asked too often", "Look at your account there."
         )
     if status != HTTPStatus.OK:
-        raise Refused(f"{_base()} answered {status.value}", "Is OPENAI_BASE_URL right?")
+        raise Refused(f"{_base()} answered {status.value}", ADDRESS)
 
 
 def look_at_mail(options: Options) -> Finding:
@@ -136,7 +157,7 @@ def look_at_mail(options: Options) -> Finding:
         return failed(f"{where} refuses the login", "Set user and password in EMAIL_URL.")
     except (smtplib.SMTPException, OSError) as error:
         advice = "Are host, port and smtp+tls or smtp+ssl in EMAIL_URL right?"
-        return failed(f"{where}: {type(error).__name__}", advice)
+        return failed(f"{where}: {why(error)}", advice)
     finally:
         server.close()
     return fine(f"{where} takes our login")

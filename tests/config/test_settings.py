@@ -30,6 +30,11 @@ def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
         ({"PORT": "web"}, "Set PORT to a whole number from 1 to 65535; it is 'web'."),
         ({"PORT": "65536"}, "Set PORT to a whole number from 1 to 65535; it is '65536'."),
         ({"DEBUG": "maybe"}, "Set DEBUG to true or false; it is 'maybe'."),
+        (
+            {"OPENAI_BASE_URL": "127.0.0.1:8080/v1"},
+            "Set OPENAI_BASE_URL to an address such as https://api.example.org/v1; "
+            "it is '127.0.0.1:8080/v1'.",
+        ),
         ({"ACE_ENGINE": "magic"}, "Set ACE_ENGINE to one of openai, rules; it is 'magic'."),
         (
             {"ACE_ENGINE": "openai"},

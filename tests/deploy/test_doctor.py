@@ -14,7 +14,7 @@ from django.db import connection
 
 from accounts.models import LlmKey, User
 from accounts.vault import seal
-from config.doctor import LOOKS, database
+from config.doctor import LOOKS, database, outside
 from evolution.clock import database_now
 from evolution.models import EvolutionJob, WorkerBeat
 from playbooks.models import Playbook
@@ -177,12 +177,32 @@ def test_a_model_is_called_only_when_asked_to_spend(settings: Any) -> None:
 
 def test_a_models_endpoint_that_is_gone_is_found(refused: int, settings: Any) -> None:
     use_models(settings, f"http://127.0.0.1:{refused}")
-    assert "no answer" in examine("model")["model"]["detail"]
+    assert examine("model")["model"]["detail"].endswith("/v1: nothing listens there")
+
+
+def test_a_models_endpoint_that_is_something_else_is_told_from_one_without_the_model(
+    settings: Any,
+) -> None:
+    with endpoint(200, {"hello": "world"}) as (url, _):
+        use_models(settings, url)
+        found = examine("model")["model"]
+    assert found["detail"].endswith("something that is no list of models")
+    assert "/v1 is missing" in found["advice"]
+
+
+def test_an_endpoint_that_drips_is_not_waited_for(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outside, "SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        use_models(settings, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        found = examine("model")["model"]["detail"]
+    assert found.endswith(("no whole answer within 0 s", "it does not answer in time"))
 
 
 def test_a_mail_server_that_is_gone_is_found(refused: int, settings: Any) -> None:
     use_mail(settings, refused)
-    assert examine("mail")["mail"]["detail"] == f"127.0.0.1:{refused}: ConnectionRefusedError"
+    assert examine("mail")["mail"]["detail"] == f"127.0.0.1:{refused}: nothing listens there"
 
 
 def test_a_mail_server_that_refuses_the_login_is_found(settings: Any) -> None:

@@ -48,6 +48,7 @@ class Command(BaseCommand):
             body = {"ok": not count, "checks": [as_dict(named) for named in found]}
             self.stdout.write(json.dumps(body, indent=2))
         if count:
+            self.stdout.flush()  # or a log has the count first
             raise CommandError(f"{count} of {len(found)} checks failed.", returncode=1)
 
     def _say(self, named: Named) -> None:
