@@ -14,6 +14,7 @@ from accounts.errors import Conflict
 from accounts.models import ApiKey, User
 from billing.models import BillingAccount, Plan
 from billing.plans import default_plan, plan_of, so_many
+from billing.switching import NOTICE, forget_plans, note_plans
 
 LAPSED_KEEPS = timedelta(days=30)
 """For so long after a plan was left its traces are not blanked for a smaller one."""
@@ -45,9 +46,18 @@ def refuse_more_keys(*, user: User) -> None:
 
 
 def shorter_retention(now: datetime, than: int) -> Iterator[tuple[int, QuerySet[User]]]:
-    """Days for which plans keep traces where that is less than `than` (0: for ever), and whose."""
+    """Days for which plans keep traces where that is less than `than` (0: for ever), and whose.
+
+    None in the first days after billing was switched on: a switch alone deletes nothing.
+    """
     if not settings.BILLING_ENABLED:
-        return
+        forget_plans()
+    elif now >= note_plans(now) + NOTICE:
+        yield from terms(now, than)
+
+
+def terms(now: datetime, than: int) -> Iterator[tuple[int, QuerySet[User]]]:
+    """The same, whether their time has begun or not."""
     accounts = BillingAccount.objects.entitled(now)
     for plan in Plan.objects.filter(retention_days__isnull=False):
         if than and (plan.retention_days or 0) >= than:

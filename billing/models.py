@@ -16,6 +16,8 @@ from billing.plan_rows import QuotaPeriod as QuotaPeriod
 from billing.plan_rows import Resource as Resource
 from billing.price_rows import PriceOverride as PriceOverride
 from billing.spent_rows import SpentDay as SpentDay
+from billing.switch_rows import PlansApply as PlansApply
+from billing.switch_rows import RetentionNotice as RetentionNotice
 from billing.sync_rows import AccountSync as AccountSync
 
 

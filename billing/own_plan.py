@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from accounts.clock import database_now
 from accounts.models import User
+from billing.beginning import retention_begins
 from billing.models import BillingAccount, Plan, QuotaNotice, QuotaPeriod, Resource
 from billing.notices import FULL, NEAR
 from billing.periods import Span
@@ -42,6 +44,8 @@ class OwnPlan:
     span: Span
     quotas: tuple[Quota, ...]
     account: BillingAccount | None
+    retention_begins: datetime | None = None
+    """Before it no plan's days blank anything; None: that time is over."""
 
     @property
     def cancel_at_period_end(self) -> bool:
@@ -65,7 +69,12 @@ def read_plan(*, user: User) -> OwnPlan:
     full = _limits_refused(period)
     quotas = tuple(_quota(entitlement, resource, period, full) for resource in Resource)
     return OwnPlan(
-        entitlement.plan, entitlement.status, entitlement.span, quotas, entitlement.account
+        entitlement.plan,
+        entitlement.status,
+        entitlement.span,
+        quotas,
+        entitlement.account,
+        retention_begins(database_now()),
     )
 
 

@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce
 
 from accounts.services import forget_what_is_over
 from billing.allowances import shorter_retention
+from billing.beginning import send_retention_notices
 from evolution.clock import database_now
 from evolution.models import AgentSession, Outcome, SessionMessage
 
@@ -88,3 +89,4 @@ def purge_if_due() -> None:
     """Once an hour, by whichever host comes first: the counter's add is one atomic step."""
     if cache.add("purge", 1, EVERY):
         purge()
+        send_retention_notices()

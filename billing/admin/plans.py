@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.admin import CsvExport, MachineRows, act_on, principal_of
 from accounts.audit import record
 from accounts.clock import database_now
+from billing.beginning import retention_begins
 from billing.granting import grant_plan, make_default, withdraw_plan
 from billing.models import BillingAccount, Plan, QuotaHold, QuotaNotice, QuotaPeriod
 from billing.quota import release_hold
@@ -43,6 +44,19 @@ class PlanAdmin(SaysWhenOff):
     actions = ("make_everybodys",)
     date_hierarchy = "updated_at"
     csv_columns = ("slug", "name", "price_lookup_key", *LIMITS, "is_active", "is_default")
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        """Says until when a plan's days of retention do not count yet."""
+        begins = retention_begins(database_now())
+        if begins is not None:
+            messages.warning(
+                request,
+                f"Plans are new here: no plan's days blank traces before {begins:%-d %B %Y}. "
+                "Whom that concerns is told by a letter.",
+            )
+        return super().changelist_view(request, extra_context)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         is_default = isinstance(obj, Plan) and obj.is_default

@@ -1,11 +1,13 @@
 """Billing switched on, and everybody on plans of a size for tests."""
 
+from datetime import timedelta
 from importlib import import_module
 
 import pytest
 from pytest_django import Settings
 
-from billing.models import Plan
+from accounts.clock import database_now
+from billing.models import Plan, PlansApply
 from billing.plans import load_plans
 
 
@@ -16,4 +18,6 @@ def billing(settings: Settings, db: None, monkeypatch: pytest.MonkeyPatch) -> Pl
     # The tables of the payment provider are not installed here (tests/stripe has them).
     monkeypatch.setattr(import_module("evolution.worker.sweep"), "is_out_of_step", lambda: False)
     load_plans()
+    long_ago = database_now() - timedelta(days=90)
+    PlansApply.objects.create(since=long_ago, seen_at=database_now())
     return Plan.objects.get(slug="free")

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.core import mail
 from pytest_django import Settings
 
 from accounts.clock import database_now
@@ -10,8 +11,10 @@ from accounts.models import ApiKey, User
 from accounts.scopes import Principal
 from accounts.services import revoke_api_key, rotate_api_key
 from billing.allowances import PlanLimit
+from billing.beginning import send_retention_notices
 from billing.granting import grant_plan, withdraw_plan
-from billing.models import BillingAccount, Plan
+from billing.models import BillingAccount, Plan, PlansApply
+from billing.own_plan import read_plan
 from evolution.models import Outcome
 from evolution.retention import blank_old_traces
 from playbooks import services
@@ -159,6 +162,44 @@ def test_traces_are_kept_for_a_while_after_the_grace_of_a_failed_payment(
 ) -> None:
     put_on(alice, "pro", status="past_due", grace_until=database_now() - timedelta(days=days))
     assert blank_old_traces() == blanked
+
+
+def test_switching_billing_on_blanks_nothing_before_its_time(
+    old_trace: Outcome, billing: Plan
+) -> None:
+    PlansApply.objects.all().delete()
+    assert blank_old_traces() == 0
+    PlansApply.objects.update(since=database_now() - timedelta(days=31))
+    assert blank_old_traces() == 1
+
+
+@pytest.mark.parametrize("how", ["off", "unseen"])
+def test_switching_it_on_again_begins_that_time_anew(
+    old_trace: Outcome, billing: Plan, settings: Settings, how: str
+) -> None:
+    if how == "off":
+        settings.BILLING_ENABLED = False
+        blank_old_traces()
+        settings.BILLING_ENABLED = True
+    PlansApply.objects.update(seen_at=database_now() - timedelta(days=3))
+    assert blank_old_traces() == 0
+
+
+def test_who_was_here_before_is_told_once_what_goes_and_when(
+    playbook: Playbook, alice: User, charlie: User, billing: Plan
+) -> None:
+    PlansApply.objects.all().delete()
+    assert (send_retention_notices(), send_retention_notices()) == (1, 0)
+    (letter,) = mail.outbox
+    assert letter.to == [alice.email]
+    assert "30 days" in letter.subject
+    assert f"{database_now() + timedelta(days=30):%-d %B %Y}" in letter.body
+
+
+def test_the_page_says_until_when_nothing_is_removed(alice: User, billing: Plan) -> None:
+    assert read_plan(user=alice).retention_begins is None
+    PlansApply.objects.all().delete()
+    assert read_plan(user=alice).retention_begins
 
 
 def test_while_billing_is_off_no_plan_blanks_anything(old_trace: Outcome) -> None:

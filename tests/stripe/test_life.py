@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from accounts.clock import database_now
 from accounts.errors import Invalid
-from billing.models import BillingAccount, Plan, QuotaPeriod, Resource
+from billing.models import BillingAccount, Plan, PlansApply, QuotaPeriod, Resource
 from billing.periods import Span
 from billing.plans import entitlement_for
 from billing.quota import open_period, reserve
@@ -96,6 +96,8 @@ def test_a_plan_that_is_cancelled_in_the_portal_ends_with_its_period(
 
 
 def test_traces_outlive_a_cancelled_plan_for_a_while(buyer: Customer, shop: FakeStripe) -> None:
+    long_ago = database_now() - timedelta(days=90)
+    PlansApply.objects.create(since=long_ago, seen_at=database_now())
     make_outcome(make_playbook(buyer.user), buyer.user, reasoning_trace="what I did")
     buyer.buy("team")
     shop.deliver()
