@@ -1,10 +1,12 @@
 """States that no address leads to: a key shown, refused forms, errors, filters without a hit."""
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import expect
 
 from accounts.models import User
+from evolution.models import EvolutionJob
 from tests.browser.watch import Watch
 from tests.factories import make_key, make_playbook
 
@@ -51,3 +53,35 @@ def test_error_pages(watch: Watch, alice: User, log_in: Callable[[User], None]) 
     for address, status in refused.items():
         watch.go(address, status=status)
         watch.look_each(address)
+
+
+def test_on_a_phone_the_link_of_this_page_is_in_sight(
+    watch: Watch, alice: User, log_in: Callable[[User], None]
+) -> None:
+    page, playbook = watch.page, make_playbook(alice)
+    log_in(alice)
+    page.set_viewport_size({"width": 360, "height": 700})
+    watch.go(f"{playbook.get_absolute_url()}/settings")
+    tabs = page.get_by_role("navigation", name="This playbook")
+    expect(tabs.get_by_role("link", name="Settings")).to_be_in_viewport(ratio=0.9)
+    expect(tabs).to_have_class(re.compile("more-before"))
+
+
+def test_news_that_stop_are_said_once_and_until_they_come_again(
+    watch: Watch, alice: User, log_in: Callable[[User], None]
+) -> None:
+    page, playbook = watch.page, make_playbook(alice)
+    job = EvolutionJob.objects.create(playbook=playbook, trigger="manual", status="running")
+    log_in(alice)
+    watch.go(job.get_absolute_url())
+    watch.expected = 503
+    page.route("**/evolutions/*seen=*", lambda route: route.fulfill(status=503))
+    for _ in range(2):
+        with page.expect_response(lambda answer: answer.status == 503):
+            pass
+    expect(page.locator(".toast")).to_have_text(re.compile("may be old"))
+    page.unroute("**/evolutions/*seen=*")
+    expect(page.locator(".toast")).to_have_count(0)
+    watch.expected = 200
+    # What htmx tells the console of it is meant here.
+    watch.faults = [fault for fault in watch.faults if "Error Code 503" not in fault]
