@@ -46,6 +46,8 @@ if EMBEDDED:
     DATABASES["default"]["OPTIONS"] = DATABASES["default"]["OPTIONS"] | {
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
     }
+elif template := os.environ.get("TEST_DATABASE_TEMPLATE"):
+    DATABASES["default"]["TEST"] = {"TEMPLATE": template}
 if BILLING_ENABLED:
     # dj-stripe's own cost about 70 s of CPU: `make billing-migrations` runs those.
     MIGRATION_MODULES = {"djstripe": "tests.stripe.migrations"}

@@ -1,10 +1,39 @@
 """One cast for every test: alice owns, charlie is a stranger, staff works in the admin."""
 
+import shutil
+
 import pytest
+from django.conf import settings
+from django.db import connection
+from xdist.scheduler import LoadGroupScheduling
 
 from accounts.models import User
 from playbooks.models import Playbook
 from tests.factories import make_playbook, make_user
+from tests.migrated import TEMPLATE
+
+# What takes a module long to make is made by one process.
+TOGETHER = ("tests/examples/test_todo_journey.py",)
+
+
+class ByItself(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
+    """Every test by itself, those of a module in TOGETHER together.
+
+    xdist's own groups are marks; of these it learns nothing under pytest 9.2 and says nothing.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return module if module in TOGETHER else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByItself:
+    return ByItself(config, log)
+
+
+def pytest_unconfigure() -> None:
+    """The folder that config/settings_test.py makes for a process goes with it."""
+    shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
 
 
 @pytest.hookimpl(trylast=True)
@@ -20,6 +49,15 @@ def _longest(item: pytest.Item) -> float:
     """Seconds that the test says it may take."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker is not None and marker.args else 0.0
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(request: pytest.FixtureRequest, django_db_modify_db_settings: None) -> bool:
+    """On SQLite the tests' database begins as a copy; PostgreSQL's settings name the template."""
+    if not TEMPLATE or connection.vendor != "sqlite":
+        return bool(request.config.getvalue("reuse_db"))
+    shutil.copyfile(TEMPLATE, connection.settings_dict["TEST"]["NAME"])
+    return True
 
 
 @pytest.fixture

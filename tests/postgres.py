@@ -16,10 +16,15 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
 
 PLACES = (
     "/usr/lib/postgresql/*/bin",
@@ -156,6 +161,21 @@ def stop(server: "subprocess.Popen[bytes]") -> None:
         except subprocess.TimeoutExpired:
             continue
         return
+
+
+@contextmanager
+def fresh_database(server: str, template: str = "") -> Iterator[str]:
+    """Yield the URL of a new database beside that of `server`, empty or a copy of `template`."""
+    name = f"fresh_{uuid.uuid4().hex[:12]}"
+    make = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)")
+    with psycopg.connect(server, autocommit=True) as connection:
+        names = map(sql.Identifier, (name, template or "template1"))
+        connection.execute(make.format(*names))
+        try:
+            yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(drop.format(sql.Identifier(name)))
 
 
 if __name__ == "__main__":

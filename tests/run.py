@@ -13,12 +13,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
 
+from tests.migrated import MIGRATE, to_migrate
 from tests.postgres import NoPostgres, temporary_cluster
 
 BIN = Path(sys.executable).parent
@@ -34,6 +35,7 @@ ON_SQLITE = (
     *("playbooks/test_state_machine.py", "playbooks/test_votes_and_merges.py"),
     *("accounts/test_keys.py", "billing/test_pricing.py", "evolution/test_threshold.py"),
     *("accounts/test_redaction.py", "accounts/test_tables.py", "mcp_bridge/test_clients.py"),
+    "accounts/test_turns.py",
     "mcp_bridge/test_threads.py::test_a_call_that_hangs_does_not_hold_up_the_shutdown",
     "mcp_bridge/test_threads.py::test_an_open_request_does_not_hold_up_the_shutdown",
     *("billing/test_money.py", "billing/test_standing.py"),
@@ -62,18 +64,32 @@ ON_POSTGRES = (
 # What a database can change about payment; all of tests/stripe runs on SQLite.
 PAYING_ON_POSTGRES = ("test_life.py", "test_events.py")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-LINT = {
-    "ruff": ["ruff", "check", "--quiet", "."],
-    "format": ["ruff", "format", "--check", "."],
-    "imports": ["lint-imports", "--no-logo"],
-    "migrations": ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
-}
-TYPES = {"types": ["mypy", "."]}
+# One more than the two cores that the time is promised for: tests wait for browsers and processes.
+WORKERS = "3"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of this virtual environment, and what it finds in the environment."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+LOCAL = {"ACE_LOCAL": "true"}
+LINT = (
+    Step("ruff", ["ruff", "check", "--quiet", "."]),
+    Step("format", ["ruff", "format", "--check", "."]),
+    Step("imports", ["lint-imports", "--no-logo"], LOCAL),
+    Step("migrations", ["python", "manage.py", "makemigrations", "--check", "--dry-run"], LOCAL),
+)
+TYPES = Step("types", ["mypy", "."], LOCAL)
 
 
 @dataclass
 class Begun:
-    """A step that runs beside others; `seconds` is set when it has ended."""
+    """A step that runs; `seconds` is set when it has ended."""
 
     name: str
     process: "subprocess.Popen[bytes]"
@@ -82,16 +98,16 @@ class Begun:
     seconds: float = 0
 
     @classmethod
-    def of(cls, name: str, command: list[str]) -> "Begun":
-        program, *arguments = command
+    def of(cls, step: Step) -> "Begun":
+        program, *arguments = step.command
         printed = tempfile.TemporaryFile()  # noqa: SIM115 - `stop` closes it
         process = subprocess.Popen(
             [str(BIN / program), *arguments],
-            env=os.environ | {"ACE_LOCAL": "true"},
+            env=os.environ | step.environment,
             stdout=printed,
             stderr=printed,
         )
-        return cls(name, process, printed, time.monotonic())
+        return cls(step.name, process, printed, time.monotonic())
 
     def wait(self) -> int:
         """Its exit code, when it ended; what it printed is printed by then."""
@@ -113,20 +129,21 @@ class Begun:
 class Run:
     """The steps of one `make test`, what they counted, and what was left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, reports: Path) -> None:
+        self.reports = reports
         self.failed: list[str] = []
-        self.counted: Counter[str] = Counter()
         self.left_out: list[str] = []
+        self.templates: dict[str, str] = {}
 
-    def checks(self, steps: dict[str, list[str]]) -> None:
+    def checks(self, *steps: Step) -> None:
         """Run all of `steps` at once, so that one look shows everything that is wrong."""
-        with self.beside(steps):
+        with self.beside(*steps):
             pass
 
     @contextmanager
-    def beside(self, steps: dict[str, list[str]]) -> Iterator[None]:
+    def beside(self, *steps: Step) -> Iterator[None]:
         """Run `steps` while the block runs; what they print comes at its end."""
-        begun = [Begun.of(name, command) for name, command in steps.items()]
+        begun = [Begun.of(step) for step in steps]
         try:
             yield
             for step in begun:
@@ -135,69 +152,88 @@ class Run:
             for step in begun:
                 step.stop()
 
-    def step(self, name: str, command: list[str], environment: dict[str, str]) -> None:
-        print(f"== {name}", flush=True)
-        start = time.monotonic()
-        code = subprocess.run(command, env=os.environ | environment, check=False).returncode
-        self.note(name, code, time.monotonic() - start)
+    def step(self, step: Step) -> None:
+        """Run a step that may be watched."""
+        print(f"== {step.name}", flush=True)
+        program, *arguments = step.command
+        command, start = [str(BIN / program), *arguments], time.monotonic()
+        code = subprocess.run(command, env=os.environ | step.environment, check=False).returncode
+        self.note(step.name, code, time.monotonic() - start)
 
     def note(self, name: str, code: int, seconds: float) -> None:
         print(f"== {name}: {'failed' if code else 'ok'}, {seconds:.0f} s", flush=True)
         if code:
             self.failed.append(name)
 
-    def suite(self, database: str, url: str, *, without: tuple[str, ...] = ()) -> None:
-        """Run the tests on one database and add up what ran; `without` are left to the other."""
-        pytest = [str(BIN / "python"), "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
+    def suite(self, database: str, url: str, *, without: tuple[str, ...] = ()) -> Step:
+        """The tests on one database; `without` are left to the other."""
+        pytest = ["-n", WORKERS]
         pytest += [f"--{'deselect' if '::' in part else 'ignore'}=tests/{part}" for part in without]
         pytest += ["-m", "not browser"] if url or not find_browser() else []
-        self.pytest(f"tests on {database}", pytest, {"TEST_DATABASE_URL": url})
+        on = {"TEST_DATABASE_URL": url, "TEST_DATABASE_TEMPLATE": self.templates.get(database, "")}
+        return self.pytest(f"tests on {database}", pytest, on)
 
-    def paying(self, database: str, url: str) -> None:
-        """Run the tests that need billing on, where dj-stripe's tables are there."""
+    def paying(self, database: str, url: str) -> Step:
+        """The tests that need billing on, where dj-stripe's tables are there."""
         only = PAYING_ON_POSTGRES if url else ("",)
-        pytest = [str(BIN / "python"), "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
-        pytest += ["--no-migrations", *(f"tests/stripe/{part}" for part in only)]
+        pytest = ["-n", "0", "--no-migrations", *(f"tests/stripe/{part}" for part in only)]
         pytest += ["-m", "not browser"] if not find_browser() else []
         on = {"TEST_BILLING_ENABLED": "true", "TEST_DATABASE_URL": url}
-        self.pytest(f"payment on {database}", pytest, on)
+        return self.pytest(f"payment on {database}", pytest, on | {"TEST_DATABASE_TEMPLATE": ""})
 
-    def pytest(self, name: str, command: list[str], environment: dict[str, str]) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "report.xml"
-            command += [f"--junitxml={report}", "-o", "junit_logging=no"]
-            self.step(name, command, environment)
-            self.count(report)
+    def pytest(self, name: str, arguments: list[str], environment: dict[str, str]) -> Step:
+        report = ["-o", "junit_logging=no", f"--junitxml={self.reports / name}.xml"]
+        command = ["python", "-m", "pytest", "-q", *report, *arguments]
+        # Compiling the tests is half of what their collection costs every process.
+        return Step(name, command, environment | {"PYTHONDONTWRITEBYTECODE": ""})
 
-    def count(self, report: Path) -> None:
-        if not report.exists():
-            return
-        for suite in ElementTree.parse(report).iter("testsuite"):  # noqa: S314 - pytest wrote it
-            for name in ("tests", "failures", "errors", "skipped"):
-                self.counted[name] += int(suite.get(name, 0))
+    @contextmanager
+    def migrated(self, servers: dict[str, str]) -> Iterator[None]:
+        """Migrate an empty database of each kind, a copy of which every test begins with."""
+        with ExitStack() as stack:
+            steps = []
+            for database, url in servers.items():
+                name, environment = stack.enter_context(to_migrate(url))
+                steps.append(Step(f"migrations on {database}", MIGRATE, LOCAL | environment))
+                self.templates[database] = name
+            self.checks(*steps)
+            if self.failed:
+                self.templates.clear()
+            yield
 
     def suites(self) -> None:
-        """Run the suite on each database that can be had."""
+        """Run the suite on each database that can be had, types and payment beside it."""
         if not find_browser():
             self.left_out.append("Pages were not tested in a browser: no Chromium found.")
         try:
-            with postgres() as url:
-                self.suite("SQLite", "", without=ON_POSTGRES)
-                self.suite("PostgreSQL", url, without=ON_SQLITE)
-                self.paying("PostgreSQL", url)
+            with postgres() as url, self.migrated({"SQLite": "", "PostgreSQL": url}):
+                with self.beside(TYPES):
+                    self.step(self.suite("SQLite", "", without=ON_POSTGRES))
+                with self.beside(self.paying("PostgreSQL", url), self.paying("SQLite", "")):
+                    self.step(self.suite("PostgreSQL", url, without=ON_SQLITE))
         except NoPostgres as error:
             self.left_out.append(f"PostgreSQL was not tested: {error}.")
-            self.suite("SQLite", "")
-        self.paying("SQLite", "")
+            with self.migrated({"SQLite": ""}), self.beside(TYPES, self.paying("SQLite", "")):
+                self.step(self.suite("SQLite", ""))
+
+    def count(self) -> Counter[str]:
+        """What the reports add up to."""
+        counted: Counter[str] = Counter()
+        for report in self.reports.glob("*.xml"):
+            for suite in ElementTree.parse(report).iter("testsuite"):  # noqa: S314 - pytest wrote it
+                for name in ("tests", "failures", "errors", "skipped"):
+                    counted[name] += int(suite.get(name, 0))
+        return counted
 
     def close(self) -> int:
         """Print what failed, was left out and was counted; return the exit code."""
-        bad = self.counted["failures"] + self.counted["errors"]
+        counted = self.count()
+        bad = counted["failures"] + counted["errors"]
         if self.failed:
             print(f"Failed: {', '.join(self.failed)}.")
-        if self.counted["tests"]:
-            good = self.counted["tests"] - bad - self.counted["skipped"]
-            print(f"{good} passed, {bad} failed, {self.counted['skipped']} skipped")
+        if counted["tests"]:
+            good = counted["tests"] - bad - counted["skipped"]
+            print(f"{good} passed, {bad} failed, {counted['skipped']} skipped")
         for line in self.left_out:
             print(line)
         return 1 if self.failed else 0
@@ -220,22 +256,19 @@ def postgres() -> Iterator[str]:
 
 
 def main(part: str) -> int:
-    """Run the quick checks, then what is slow; stop between the two when a check failed.
-
-    Types beside the tests: those wait often, for a browser or a process, and leave a core free.
-    """
+    """Run the quick checks, then what is slow; stop between the two when a check failed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # runs what cleans up
-    run = Run()
-    if part in {"lint", "all"}:
-        run.checks(LINT)
-    if part == "types":
-        run.checks(TYPES)
-    if part == "all" and run.failed:
-        run.left_out.append("Types and tests were not run: mend the checks first.")
-    elif part == "all":
-        with run.beside(TYPES):
+    with tempfile.TemporaryDirectory() as reports:
+        run = Run(Path(reports))
+        if part in {"lint", "all"}:
+            run.checks(*LINT)
+        if part == "types":
+            run.checks(TYPES)
+        if part == "all" and run.failed:
+            run.left_out.append("Types and tests were not run: mend the checks first.")
+        elif part == "all":
             run.suites()
-    return run.close()
+        return run.close()
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from todo_agent.compare import compare
 from todo_agent.over_rest import RestDoor
 from todo_agent.playing import Player
 
-# One journey for all of them: it takes seconds.
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("todo_journey")]
+# One journey for all of them (tests/conftest.py sees to it): it takes seconds.
+pytestmark = [pytest.mark.timeout(240)]
 RULE_OF = {
     "add": "twin",
     "schedule": "iso",

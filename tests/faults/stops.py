@@ -128,7 +128,7 @@ def platform_on(url: str) -> Iterator[None]:
     own = journeys.own_database
 
     @contextmanager
-    def given() -> Iterator[str]:
+    def given(template: str = "") -> Iterator[str]:
         yield url
 
     journeys.own_database = given

@@ -1,21 +1,20 @@
 """The whole platform as a user starts it: `manage.py run` in a process of its own."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 from django.conf import settings
 
-from tests.postgres import free_port
+from tests.migrated import TEMPLATE
+from tests.postgres import free_port, fresh_database
 
 EMAIL = "first@example.org"
 PASSWORD = "a long first password"
@@ -67,9 +66,12 @@ class Platform:
 
 
 @contextmanager
-def running_platform(key: str, **extra: str) -> Iterator[Platform]:
-    """A platform on its own empty database: SQLite, or one made beside TEST_DATABASE_URL's."""
-    with tempfile.TemporaryDirectory() as folder, own_database() as database_url:
+def running_platform(key: str, *, template: str = TEMPLATE, **extra: str) -> Iterator[Platform]:
+    """A platform on its own database: SQLite, or one made beside TEST_DATABASE_URL's.
+
+    It begins as a copy of `template`, or empty without one, as at a first start.
+    """
+    with tempfile.TemporaryDirectory() as folder, own_database(template) as database_url:
         env = {name: os.environ[name] for name in KEEP if name in os.environ} | {
             "ACE_DATA_DIR": str(Path(folder) / "var"),
             "PORT": str(free_port()),
@@ -78,6 +80,9 @@ def running_platform(key: str, **extra: str) -> Iterator[Platform]:
             "ACE_BOOTSTRAP_API_KEY": key,
             **extra,
         }
+        if template and not database_url:
+            Path(env["ACE_DATA_DIR"]).mkdir()
+            shutil.copyfile(template, Path(env["ACE_DATA_DIR"]) / "ace.sqlite3")
         if database_url:
             names = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
             secrets = {name: name[0] * 40 for name in names}
@@ -92,16 +97,11 @@ def running_platform(key: str, **extra: str) -> Iterator[Platform]:
 
 
 @contextmanager
-def own_database() -> Iterator[str]:
-    """The URL of a fresh PostgreSQL database, or nothing where the suite runs on SQLite."""
+def own_database(template: str = "") -> Iterator[str]:
+    """The URL of a new PostgreSQL database, or nothing where the suite runs on SQLite."""
     server = os.environ.get("TEST_DATABASE_URL", "")
     if not server:
         yield ""
         return
-    name = f"journey_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-        try:
-            yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-        finally:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with fresh_database(server, template) as url:
+        yield url

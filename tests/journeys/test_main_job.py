@@ -33,7 +33,7 @@ FORMULA = re.compile(
 def platform(request: pytest.FixtureRequest) -> Iterator[tuple[Platform, FakeLLM | None]]:
     key = mint().token
     if request.param == "rules":
-        with running_platform(key) as platform:
+        with running_platform(key, template="") as platform:  # from nothing, as at a first start
             yield platform, None
         return
     with FakeLLM() as llm:
