@@ -40,6 +40,7 @@ class Demo:
             "connect": "/connect",
             "starters": "/starters",
             "start": "/start",
+            "evidence": f"{one}/evidence",
         }
 
 

@@ -17,7 +17,7 @@ PICTURES = {
     "evolution": "dark",
     "usage": "light",
     "connect": "dark",
-    "start": "light",
+    "evidence": "light",
 }
 
 
