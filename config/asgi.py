@@ -7,10 +7,12 @@ never ends its request holds up the shutdown for ever.
 import os
 import uuid
 import warnings
+from collections.abc import Callable
 from typing import cast
 
+import anyio.to_thread
+import django
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,14 +20,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # WhiteNoise hands out its files in sync pieces; Django remarks on it once a process, to no avail.
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
-django_application = cast(ASGIApp, get_asgi_application())
+django.setup(set_prefix=False)
 
 from accounts.correlation import request_id  # noqa: E402 - after the settings, like the rest
 from config.middleware import GIVEN_ID  # noqa: E402 - needs the settings
+from config.one_visit import OneVisit  # noqa: E402 - needs the settings
 from mcp_bridge.auth import ALONE  # noqa: E402 - needs the models
 from mcp_bridge.errors import REQUEST_ID  # noqa: E402 - needs the models
 from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
 
+django_application = OneVisit()
 # A refused upload is still read up to here: a reset connection would swallow the answer.
 DRAINED_BYTES = 64 * 1024 * 1024
 
@@ -131,24 +135,37 @@ class RequestIds:
 class Application:
     """Sends /mcp to the agents' door and everything else to `people`."""
 
-    def __init__(self, people: ASGIApp, *, alone: bool = False) -> None:
-        self.alone = alone
+    def __init__(
+        self, people: ASGIApp, *, alone: bool = False, close: Callable[[], None] = lambda: None
+    ) -> None:
+        self.alone, self.close = alone, close
         self.mcp = build_http_app()
         self.agents = RequestIds(BodyLimit(self.mcp))
         self.people = BodyLimit(people)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self.mcp(scope, receive, send)
+            await self.mcp(scope, receive, self._after_closing(send))
         elif scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
             await self.agents({**scope, ALONE: self.alone}, receive, send)
         else:
             await self.people(scope, receive, send)
 
+    def _after_closing(self, send: Send) -> Send:
+        """Ends the threads of `people` before the server is told that all is shut down."""
+
+        async def closing(message: Message) -> None:
+            if message["type"].startswith("lifespan.shutdown"):
+                await anyio.to_thread.run_sync(self.close)
+            await send(message)
+
+        return closing
+
 
 def build_application() -> Application:
     """Django and /mcp; one object serves one run of one event loop."""
-    return Application(django_application)
+    people = cast(ASGIApp, django_application)
+    return Application(people, close=django_application.threads.close)
 
 
 def build_mcp_application() -> Application:

@@ -75,9 +75,8 @@ class FragmentLogin(MiddlewareMixin):
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        is_login = str(response.headers.get("Location", "")).startswith(
-            resolve_url(settings.LOGIN_URL)
-        )
-        if not is_login or "HX-Request" not in request.headers:
+        if "HX-Request" not in request.headers:
+            return response
+        if not response.headers.get("Location", "").startswith(resolve_url(settings.LOGIN_URL)):
             return response
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})

@@ -58,8 +58,10 @@ class OutcomeFilter(forms.Form):
         rows: QuerySet[Outcome] = Outcome.objects.filter(playbook=self.playbook)
         if number := self.chosen("version"):
             # By its id, and not by the playbook as well: so PostgreSQL sees how few or many it has.
-            numbered = Version.objects.filter(playbook=self.playbook, number=number)
-            rows = Outcome.objects.filter(version_id=numbered.values_list("pk", flat=True).first())
+            version = (
+                Version.objects.filter(playbook=self.playbook, number=number).only("pk").first()
+            )
+            rows = Outcome.objects.filter(version=version) if version else rows.none()
         rows = of_state(rows, self.chosen("status"))
         if signal := self.chosen("signal"):
             rows = rows.filter(signal=signal)

@@ -1,0 +1,99 @@
+"""A request under ASGI: one visit to a thread that keeps its connection, and no more."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from asgiref.sync import SyncToAsync
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.urls import path
+
+from accounts.correlation import request_id
+from config import urls
+from config.one_visit import OneVisit
+
+THREADS: list[str] = []
+ENDED = threading.Event()
+
+
+def plain(request: HttpRequest) -> HttpResponse:
+    THREADS.append(threading.current_thread().name)
+    return HttpResponse(request_id.get())
+
+
+async def told() -> Any:
+    try:
+        yield request_id.get().encode()
+        await asyncio.Event().wait()
+    finally:
+        ENDED.set()
+
+
+def endless(request: HttpRequest) -> StreamingHttpResponse:
+    return StreamingHttpResponse(told())
+
+
+urlpatterns = [path("plain", plain), path("endless", endless), *urls.urlpatterns]
+
+
+@pytest.fixture
+def app(settings: Any) -> Iterator[OneVisit]:
+    settings.ROOT_URLCONF = __name__
+    settings.ALLOWED_HOSTS = ["*"]
+    THREADS.clear()
+    ENDED.clear()
+    app = OneVisit()
+    yield app
+    app.threads.close()
+
+
+def get(app: OneVisit, *addresses: str) -> list[httpx2.Response]:
+    async def ask() -> list[httpx2.Response]:
+        way: Any = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=way, base_url="http://a.test") as client:
+            return [
+                await client.get(at, headers={"X-Request-ID": "asked-0001"}) for at in addresses
+            ]
+
+    return asyncio.run(ask())
+
+
+def test_a_request_goes_to_a_thread_once(app: OneVisit, monkeypatch: pytest.MonkeyPatch) -> None:
+    hops: list[object] = []
+    asked = SyncToAsync.__call__
+    monkeypatch.setattr(SyncToAsync, "__call__", lambda *a, **k: hops.append(a) or asked(*a, **k))
+    answers = get(app, "/plain", "/plain")
+    assert [one.text for one in answers] == ["asked-0001", "asked-0001"]
+    assert hops == []
+    assert len(set(THREADS)) == 1
+
+
+def test_a_stream_knows_its_request_and_ends_when_the_client_leaves(app: OneVisit) -> None:
+    sent: list[Any] = []
+    left = asyncio.Event()
+
+    async def ask() -> None:
+        messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> Any:
+            if (first := next(messages, None)) is not None:
+                return first
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            if message.get("body"):
+                left.set()
+
+        headers = [(b"host", b"a.test"), (b"x-request-id", b"asked-0001")]
+        scope = {"type": "http", "method": "GET", "path": "/endless", "query_string": b"",
+                 "headers": headers, "http_version": "1.1"}  # fmt: skip
+        await asyncio.wait_for(app(scope, receive, send), 20)
+
+    asyncio.run(ask())
+    assert b"asked-0001" in [one.get("body") for one in sent]
+    assert ENDED.is_set()
