@@ -4,9 +4,17 @@
 import os
 import sys
 
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
-from django.db.utils import OperationalError
+HOW = "`make run` makes .venv with all that is needed; then: .venv/bin/python manage.py"
+if sys.version_info < (3, 11):  # noqa: UP036 - what an older one would say helps nobody
+    sys.exit(f"ACE Platform needs Python 3.11 to 3.13, not {sys.version.split()[0]}. {HOW}")
+try:
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+    from django.db.utils import OperationalError
+
+    from config import collector
+except ModuleNotFoundError:
+    sys.exit(f"{sys.executable} has no Django. {HOW}")
 
 # These serve requests, or start what does; for every other command one connection is enough.
 SERVERS = {"run", "run_mcp", "runserver"}
@@ -15,6 +23,7 @@ SERVERS = {"run", "run_mcp", "runserver"}
 def main() -> None:
     """Run the command; a wrong setting or an absent database is one sentence, no traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    collector.sleep()  # until Django is ready: config/apps.py
     if not SERVERS & set(sys.argv[1:2]):
         os.environ["DATABASE_POOL"] = "false"
     try:

@@ -1,6 +1,6 @@
 """`python -m benchmarks`: every figure of docs/BENCHMARKS.md, side by side in one run.
 
-    python -m benchmarks                                      # all of it: some 20 minutes
+    python -m benchmarks                                      # all of it: some 11 minutes
     python -m benchmarks --parts doors lists --seconds 1      # a look
     python -m benchmarks --write                              # and put them into docs/
 
@@ -11,13 +11,15 @@ import argparse
 import importlib
 import json
 import os
+import sys
+import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import django
 
-from tests.postgres import NoPostgres, temporary_cluster
+from tests.postgres import NoPostgres, find_programs, temporary_cluster, user_to_be
 
 SIZES = [100, 10_000, 100_000]
 CLIENTS = [1, 8, 32]
@@ -32,6 +34,9 @@ def parse() -> Options:
     parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--calls", type=int, default=200, help="of each peer and operation")
+    parser.add_argument("--peer-python", default="", help="of peers that want 3.12 or newer")
+    parser.add_argument("--evolutions", type=int, default=7, help="on each database")
     parser.add_argument("--database", nargs="+", choices=("SQLite", "PostgreSQL"),
                         default=["SQLite", "PostgreSQL"])  # fmt: skip
     parser.add_argument("--write", action="store_true", help="keep the figures and draw docs/")
@@ -76,12 +81,19 @@ def url_of(database: str) -> Any:
     return nullcontext("")
 
 
-def peers(_options: Options) -> Any:
-    return importlib.import_module("benchmarks.peers").measure(200)
+def peers(options: Options) -> Any:
+    """Ours beside those that can be installed from a registry."""
+    return importlib.import_module("benchmarks.peers").measure(options.calls, options.peer_python)
 
 
-def overhead(_options: Options) -> Any:
-    return importlib.import_module("benchmarks.overhead").measure(5)
+def overhead(options: Options) -> Any:
+    """One evolution at a time, on each database."""
+    measure = importlib.import_module("benchmarks.overhead").measure
+    found = []
+    for database in options.database:
+        with url_of(database) as url:
+            found.append({"database": database} | measure(options.evolutions, url))
+    return found
 
 
 def footprint(_options: Options) -> Any:
@@ -93,22 +105,41 @@ PARTS: dict[str, Part] = {
 }
 
 
-def main() -> None:
+def main() -> int:
+    """0 when every part was measured and no call failed."""
     options = parse()
+    if "PostgreSQL" in options.database and (why := no_postgres()):
+        print(f"PostgreSQL is not measured: {why}.")
+        options.database.remove("PostgreSQL")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings_test")
     django.setup()
     results: dict[str, Any] = {}
     for name in options.parts:
+        print(f"{name} …", flush=True)
         try:
             results[name] = PARTS[name](options)
-        except NoPostgres as error:
-            print(f"PostgreSQL was not measured: {error}.")
+        except Exception as error:  # noqa: BLE001 - the minutes of the other parts are not lost
+            results.setdefault("broken", []).append(f"{name}: {type(error).__name__}: {error}")
+            traceback.print_exc()
             continue
         if name not in {"doors", "lists"}:
             print(json.dumps(results[name]), flush=True)
+    report = importlib.import_module("benchmarks.report")
+    print("\n".join(report.sections(results)))
     if options.write:
-        importlib.import_module("benchmarks.report").write(results)
+        report.write(results)
+    return int(bool(report.failures(results)))
+
+
+def no_postgres() -> str:
+    """Why PostgreSQL cannot run here, or ""."""
+    try:
+        find_programs()
+        user_to_be()
+    except NoPostgres as error:
+        return str(error)
+    return ""
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

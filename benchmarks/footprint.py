@@ -17,7 +17,7 @@ def measure() -> dict[str, Any]:
     Proportional set size (Linux): what processes share is divided among them.
     """
     began = time.monotonic()
-    with running_platform(mint().token) as platform:
+    with running_platform(mint().token, template="") as platform:
         ready = time.monotonic() - began
         processes = {name: round(size, 1) for name, size in sizes(platform)}
     return {"start_s": round(ready, 2), "memory_mb": processes}

@@ -8,6 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import targets
+from benchmarks.targets import DATABASES
+
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, PICTURE = DOCS / "BENCHMARKS.md", DOCS / "benchmarks.svg"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
@@ -42,17 +45,30 @@ def about_the_run() -> str:
 
 
 def sections(results: dict[str, Any]) -> Iterable[str]:
+    if lines := list(targets.lines(results)):
+        yield "### Targets\n\n" + table(["one client, one process", "target", *DATABASES], lines)
+    if failed := failures(results):
+        yield "**Failed in this run:** " + "; ".join(failed) + "."
     if rows := results.get("doors"):
         yield "### Reading and reporting\n\n![p50 of one client](benchmarks.svg)"
         yield of_doors(rows)
     if rows := results.get("lists"):
         yield "### Lists\n\nOne client, one process, 50 rows a page.\n\n" + of_lists(rows)
     if found := results.get("peers"):
-        yield "### Beside a public peer\n\n" + of_peers(found)
+        yield "### Beside public peers\n\n" + of_peers(found)
     if found := results.get("overhead"):
         yield "### One evolution\n\n" + of_overhead(found)
     if found := results.get("footprint"):
         yield "### Start and memory\n\n" + of_footprint(found)
+
+
+def failures(results: dict[str, Any]) -> list[str]:
+    """What came to nothing: calls, peers, whole parts. A refusal is quick and would flatter."""
+    rows = [*results.get("doors", []), *results.get("lists", [])]
+    calls = [f"{r['errors']} of {r['request']} ({r['database']})" for r in rows if r["errors"]]
+    peers = results.get("peers", {}).items()
+    those = [f"{name}: {found['failed']}" for name, found in peers if "failed" in found]
+    return [*calls, *those, *results.get("broken", [])]
 
 
 def of_doors(rows: list[dict[str, Any]]) -> str:
@@ -80,17 +96,34 @@ def of_lists(rows: list[dict[str, Any]]) -> str:
     return table(["database", "p50", *dict.fromkeys(sizes), "last ÷ first"], lines)
 
 
-def of_peers(found: dict[str, dict[str, float]]) -> str:
-    lines = [[name, f["start"], f["read"], f["report"]] for name, f in found.items()]
-    return table(["over stdio", "start to first list", "read, p50", "report, p50"], lines)
+def of_peers(found: dict[str, dict[str, Any]]) -> str:
+    heads = ["over stdio", "start to first list", "read, p50", "report, p50", "what it does"]
+    lines = [
+        [name, *(f.get(each, "–") for each in ("start", "read", "report")), f["does"]]
+        for name, f in found.items()
+        if "start" in f
+    ]
+    missing = [f"{name} ({f['missing']})" for name, f in found.items() if "missing" in f]
+    note = [f"Not compared: {'; '.join(missing)}."] if missing else []
+    return "\n\n".join([table(heads, lines), *note])
 
 
-def of_overhead(found: dict[str, Any]) -> str:
+def of_overhead(found: list[dict[str, Any]]) -> str:
+    heads = ["database", "critical path", "worker", "over it", "in the queue", "over it with that"]
+    lines = [
+        [
+            one["database"],
+            *(f"{one[name]:.3f} s" for name in ("critical_path_s", "worked_s")),
+            f"{one['overhead_share']:.1%}",
+            f"{one['waited_for_worker_s']:.3f} s",
+            f"{one['overhead_share_with_wait']:.1%}",
+        ]
+        for one in found
+    ]
+    rounds = found[0]["rounds"]
     return (
-        f"Ten outcomes, two seconds a call: critical path {found['critical_path_s']:.1f} s. The "
-        f"worker took {found['worked_s']:.2f} s (**{found['overhead_share']:.1%}** over it), after "
-        f"{found['waited_for_worker_s']:.2f} s in the queue "
-        f"({found['overhead_share_with_wait']:.1%} with it); median of {found['rounds']}."
+        f"Ten outcomes, two seconds a call, default settings, median of {rounds} evolutions.\n\n"
+        + table(heads, lines)
     )
 
 

@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 
+from config import collector
 from config.telemetry import start_telemetry
 
 
@@ -10,3 +11,4 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         start_telemetry()
+        collector.wake()

@@ -4,6 +4,7 @@ Run it with uvicorn and a `timeout_graceful_shutdown` of some seconds: without o
 never ends its request holds up the shutdown for ever.
 """
 
+import asyncio
 import os
 import uuid
 import warnings
@@ -17,10 +18,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from config import collector
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # WhiteNoise hands out its files in sync pieces; Django remarks on it once a process, to no avail.
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
+collector.sleep()
 django.setup(set_prefix=False)
+collector.sleep()  # Django being ready has woken it, and /mcp needs as much again
 
 from accounts.correlation import request_id  # noqa: E402 - after the settings, like the rest
 from config.middleware import GIVEN_ID  # noqa: E402 - needs the settings
@@ -84,7 +89,33 @@ class BodyLimit:
             await self.app(scope, body.receive, unless_over)
         if body.is_over:
             await body.drain()
-            await _too_large(scope)(scope, receive, send)
+            if _is_for_a_person(scope):
+                await self.app(_declared(scope), _empty(), send)
+            else:
+                await _too_large(scope)(scope, receive, send)
+
+
+def _is_for_a_person(scope: Scope) -> bool:
+    """A browser that goes somewhere: Django's middleware has a page for it."""
+    wanted = Headers(scope=scope).get("accept", "")
+    return "text/html" in wanted and not scope["path"].startswith(("/api/", "/mcp"))
+
+
+def _declared(scope: Scope) -> Scope:
+    """The same request with a length that says that it is too long, chunked or not."""
+    kept = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
+    length = str(int(settings.MAX_BODY_BYTES) + 1).encode()
+    return {**scope, "headers": [*kept, (b"content-length", length)]}
+
+
+def _empty() -> Receive:
+    """A body of nothing, from a client that then stays."""
+    rest = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive() -> Message:
+        return next(rest, {}) or await asyncio.Future()
+
+    return receive
 
 
 def _too_large(scope: Scope) -> JSONResponse:
@@ -176,3 +207,4 @@ def build_mcp_application() -> Application:
 
 
 application = build_application()
+collector.wake()

@@ -3,11 +3,9 @@
 import os
 from datetime import datetime, timedelta
 
+from evolution.apps import WORKER_VARIABLE
 from evolution.clock import database_now
 from evolution.models import WorkerBeat
-
-WORKER_VARIABLE = "ACE_WORKER_ID"
-"""Set by `manage.py run_worker` for the group that it watches."""
 
 
 def beat() -> str:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
-from django.db import close_old_connections, connections
+from django.db import close_old_connections, connection, connections
 
 from billing.models import UsageRecord
 from evolution.engine.budgets import Budget
@@ -57,6 +57,8 @@ class UsageLedger:
         """The call that ended last: whose calls come one by one finds its own here."""
         self._closing = threading.Event()
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+        # While the engine is made ready; a database that is away is news of the first call.
+        self._writer.submit(connection.ensure_connection)
 
     def __enter__(self) -> "UsageLedger":
         return self

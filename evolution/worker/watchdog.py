@@ -23,9 +23,10 @@ from django.conf import settings
 from django.db import Error as DatabaseFault
 from django.db import close_old_connections
 
+from evolution.apps import WORKER_VARIABLE
 from evolution.clock import database_now
 from evolution.jobs import oldest_message, send_canary
-from evolution.worker.beats import WORKER_VARIABLE, groups_alive, last_beat
+from evolution.worker.beats import groups_alive, last_beat
 from evolution.worker.sweep import sweep
 
 logger = logging.getLogger(__name__)

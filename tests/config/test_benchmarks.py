@@ -1,10 +1,12 @@
 """The benchmarks' report: a run's figures become tables, ratios and a picture."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import report
+from benchmarks import pythons, report
 
 FIGURES = {"p50": 2.0, "p95": 3.0, "p99": 4.0, "calls_per_s": 500.0, "calls": 10, "errors": 0}
 AT = {"database": "SQLite", "processes": 1, "clients": 1}
@@ -41,3 +43,36 @@ def test_the_figures_of_a_run_take_the_place_of_the_last_ones(page: Path) -> Non
 def test_the_page_has_a_place_for_the_figures() -> None:
     text = report.PAGE.read_text()
     assert text.index(report.BEGIN) < text.index(report.END)
+
+
+def test_the_targets_are_judged_by_the_figures_of_the_run() -> None:
+    slow = AT | FIGURES | {"request": "MCP report_outcome", "p50": 9.0}
+    text = "\n".join(report.sections({"doors": [*DOORS, slow]}))
+    assert "| MCP `get_playbook` ÷ an empty tool | ≤ 2.00 × | ✓ 1.50 × | not measured |" in text
+    assert "| MCP `report_outcome` ÷ an empty tool | ≤ 3.00 × | ✗ 4.50 × | not measured |" in text
+
+
+def test_an_evolution_is_judged_with_its_wait_in_the_queue() -> None:
+    figures = {"critical_path_s": 4.0, "waited_for_worker_s": 0.1, "worked_s": 4.15, "rounds": 5}
+    shares = {"overhead_share": 0.0375, "overhead_share_with_wait": 0.0625}
+    text = "\n".join(report.sections({"overhead": [{"database": "SQLite"} | figures | shares]}))
+    assert "| ≤ 5.0% | ✗ 6.2% | not measured |" in text
+    assert "| SQLite | 4.000 s | 4.150 s | 3.8% | 0.100 s | 6.2% |" in text
+
+
+def test_what_failed_is_said_and_what_was_not_to_be_had_is_not_a_failure() -> None:
+    peers = {"one": {"does": "x", "failed": "no answer"}, "two": {"missing": "no Python"}}
+    results: dict[str, Any] = {"doors": DOORS, "peers": peers, "broken": ["lists: gone"]}
+    said = report.failures(results)
+    assert said == ["2 of MCP get_playbook (SQLite)", "one: no answer", "lists: gone"]
+    assert "Not compared: two (no Python)." in report.of_peers(peers)
+
+
+def test_a_python_that_does_not_run_is_none(tmp_path: Path) -> None:
+    shim = tmp_path / "python3.12"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    with pytest.raises(pythons.NoPython, match="--peer-python"):
+        pythons.find_python(str(shim))
+    assert not pythons.is_new("") and not pythons.is_new(str(tmp_path / "missing"))
+    assert pythons.is_new(sys.executable) == (sys.version_info >= (3, 12))

@@ -63,7 +63,9 @@ class Dialect:
             "strict": True,
             "schema": strict_schema(request.schema),
         }
-        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+        # Past the SDK's own walk over every part of a parameter: it knows nothing to change here.
+        asked = {"type": "json_schema", "json_schema": schema}
+        return {"extra_body": {"response_format": asked}}
 
     def simpler(self, refusal: Refusal) -> "Dialect | None":
         """The next dialect, if the refusal names something that this one uses."""

@@ -1,5 +1,6 @@
 """The JSON schema of an answer as strict structured output wants it."""
 
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,6 +13,11 @@ def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
 
     What is optional for our reading is demanded of the model: it can leave a field empty.
     """
+    return _made(model)
+
+
+@cache  # of a few classes; making one takes longer than all else that a request needs
+def _made(model: type[BaseModel]) -> dict[str, Any]:
     schema: dict[str, Any] = _strict(model.model_json_schema())
     return schema
 

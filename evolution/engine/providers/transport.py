@@ -3,6 +3,8 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from ssl import SSLContext
 from typing import Any
 
 import httpcore2
@@ -28,7 +30,7 @@ class BoundedTransport(httpx2.BaseTransport):
         self._deadline = deadline
         self._resolve = resolve
         self._max_bytes = max_bytes
-        self._ssl = httpx2.create_ssl_context()
+        self._ssl = trusted()
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """The reply, read to its end; httpx2's own errors, and ReplyTooLarge."""
@@ -53,6 +55,12 @@ class BoundedTransport(httpx2.BaseTransport):
         for name in ("content-encoding", "content-length", "transfer-encoding"):
             headers.pop(name, None)
         return httpx2.Response(reply.status, headers=headers, content=bytes(body))
+
+
+@cache
+def trusted() -> SSLContext:
+    """What a certificate is checked against; read once a process, as reading takes some 20 ms."""
+    return httpx2.create_ssl_context()
 
 
 @contextmanager

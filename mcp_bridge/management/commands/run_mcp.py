@@ -5,7 +5,6 @@ from argparse import ArgumentParser
 from typing import Any
 
 import anyio
-import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
@@ -58,6 +57,8 @@ def _problem_with(key: str) -> str:
 
 
 def _serve_http(host: str, port: int) -> None:
+    import uvicorn  # noqa: PLC0415 - an agent that waits for stdio waits for its import too
+
     # By name: the app with its limits is put together in config, which stands above this app.
     uvicorn.run(
         "config.asgi:build_mcp_application",
