@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection
 from psycopg.conninfo import make_conninfo
 
 SQLITE, POSTGRES = b"SQLite format 3\x00", b"PGDMP"
@@ -39,20 +39,34 @@ def write_backup(target: Path) -> Path:
     except OSError as error:
         raise NotDone(f"The backup cannot be written: {error}.") from None
     finally:
-        part.unlink(missing_ok=True)
+        _discard(part)
     return target
 
 
 def _dump_sqlite(path: Path) -> None:
     """One read transaction: writers go on meanwhile, and are not in the copy."""
     path.unlink()  # VACUUM INTO writes new files only
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM INTO %s", [str(path)])
-    path.chmod(0o600)
+    before = os.umask(0o077)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM INTO %s", [str(path)])
+    except DatabaseError as error:
+        raise NotDone(f"The backup cannot be written: {error}.") from None
+    finally:
+        os.umask(before)
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as copy:
-        (verdict,) = copy.execute("PRAGMA quick_check").fetchone()
+        _must_be_whole(copy, "quick_check")
+
+
+def _must_be_whole(copy: sqlite3.Connection, check: str) -> None:
+    (verdict,) = copy.execute(f"PRAGMA {check}(1)").fetchone()
     if verdict != "ok":
-        raise NotDone(f"The copy is damaged ({verdict}): check the disk.")
+        raise NotDone(f"The copy is damaged ({verdict.splitlines()[-1]}).")
+
+
+def _discard(path: Path) -> None:
+    for ending in ("", "-journal", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def _dump_postgres(path: Path) -> None:
@@ -71,8 +85,8 @@ def restore_backup(source: Path) -> None:
         raise NotDone(f"The backup cannot be read: {error}.") from None
     kind = "sqlite" if head == SQLITE else "postgresql" if head.startswith(POSTGRES) else ""
     if kind != connection.vendor:
-        what = f"of {kind}" if kind else "no backup of ours"
-        raise NotDone(f"{source} is {what}; DATABASE_URL names {connection.vendor}.")
+        what = f"a backup of {kind}, not of {connection.vendor}" if kind else "no backup of ours"
+        raise NotDone(f"{source} is {what}: DATABASE_URL says which database is filled.")
     tables = connection.introspection.table_names()
     connection.close()
     if tables:
@@ -81,13 +95,23 @@ def restore_backup(source: Path) -> None:
 
 
 def _load_sqlite(source: Path) -> None:
+    """Beside the database first: what is damaged, or too large for the disk, never becomes it."""
     target = Path(settings.DATABASES["default"]["NAME"])
-    with (
-        closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as backup,
-        closing(sqlite3.connect(target)) as database,
-    ):
-        backup.backup(database)
-    target.chmod(0o600)
+    part = target.with_name(f"{target.name}.part")
+    try:
+        _discard(part)
+        part.touch(mode=0o600)
+        with (
+            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as backup,
+            closing(sqlite3.connect(part)) as copy,
+        ):
+            backup.backup(copy)
+            _must_be_whole(copy, "integrity_check")
+        part.replace(target)
+    except (sqlite3.Error, OSError) as error:
+        raise NotDone(f"Nothing was restored: {error}.") from None
+    finally:
+        _discard(part)
 
 
 def _load_postgres(source: Path) -> None:

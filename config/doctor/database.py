@@ -9,6 +9,7 @@ from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from redis.exceptions import RedisError
 
 from accounts.models import LlmKey
@@ -22,6 +23,7 @@ from evolution.jobs import oldest_message
 from evolution.models import EvolutionJob
 
 OLDEST_POSTGRES, OLDEST_SQLITE = 140_000, (3, 35)
+OURS = {"accounts", "billing", "playbooks", "evolution", "mcp_bridge"}
 LATE_MESSAGE = timedelta(minutes=5)
 TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
 
@@ -93,7 +95,20 @@ def _sqlite() -> Finding:
 
 def look_at_migrations(options: Options) -> Finding:
     status, detail = migrations()
-    return fine("applied") if status == "ok" else failed(detail, "Run manage.py migrate.")
+    if status != "ok":
+        return failed(detail, "Run manage.py migrate.")
+    newer = _of_newer_code()
+    if newer:
+        advice = "Fine during an upgrade; else run the version that migrated (docs/UPGRADING.md)."
+        return warning(f"applied, and {newer} that this version does not know", advice)
+    return fine("applied")
+
+
+def _of_newer_code() -> int:
+    """How many migrations of our own apps the database has and this code does not."""
+    loader = MigrationLoader(connection)
+    applied, known = set(loader.applied_migrations or ()), set(loader.disk_migrations or ())
+    return sum(label in OURS for label, _ in applied - known)
 
 
 def host_now() -> datetime:

@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import User
+from config.backups import NotDone, _load_sqlite
 from evolution.models import Outcome
 from playbooks.models import Playbook, Version
 from tests.deploy.databases import empty_database, manage
@@ -108,6 +109,23 @@ def test_a_restore_of_something_else_is_refused_before_anything_is_touched(tmp_p
     (tmp_path / "letter").write_text("Dear database,")
     with pytest.raises(CommandError, match="no backup of ours"):
         call_command("restore", str(tmp_path / "letter"))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("bad", [b"", b"\xff" * 9_000], ids=["cut off", "overwritten"])
+def test_a_damaged_backup_leaves_no_database_behind(
+    bad: bytes, alice: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor == "postgresql":
+        pytest.skip("pg_restore looks, in one transaction")
+    file = tmp_path / "one"
+    call_command("backup", str(file), verbosity=0)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:80_000] + (bad + whole[80_000 + len(bad) :] if bad else b""))
+    monkeypatch.setitem(connection.settings_dict, "NAME", str(tmp_path / "new"))
+    with pytest.raises(NotDone, match="Nothing was restored|is damaged"):
+        _load_sqlite(file)
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 
 @pytest.mark.django_db

@@ -101,6 +101,15 @@ def test_missing_migrations_are_counted() -> None:
     assert found["queue"]["status"] == "skipped"
 
 
+def test_code_that_is_older_than_its_database_is_warned_of() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO django_migrations (app, name, applied)"
+            " VALUES ('playbooks', '9999_of_tomorrow', '2026-11-21 00:00:00+00:00')"
+        )
+    assert "1 that this version does not know" in examine("migrations")["migrations"]["detail"]
+
+
 def test_a_clock_that_is_off_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "host_now", lambda: datetime.now(UTC) - timedelta(minutes=5))
     assert examine("clock")["clock"]["status"] == "failed"

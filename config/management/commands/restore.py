@@ -21,4 +21,7 @@ class Command(BaseCommand):
             restore_backup(source)
         except NotDone as error:
             raise CommandError(str(error)) from None
-        self.stdout.write("Restored. Now: manage.py migrate, manage.py verify.")
+        self.stdout.write(
+            "Restored. Now: manage.py migrate; manage.py verify; and manage.py doctor sealed, "
+            "which says whether FIELD_ENCRYPTION_KEYS opens it."
+        )
