@@ -20,7 +20,8 @@ def run(*arguments: str) -> dict[str, Any]:
     database = "sqlite" if connection.vendor == "sqlite" else "postgres"
     command = [sys.executable, "-m", "tests.faults", *arguments, "--existing", name]
     done = subprocess.run(
-        [*command, "--database", database, "--seconds", "180", "--lanes", "6"],
+        # Fewer playbooks, and more children find no job that can be brought to their point.
+        [*command, "--database", database, "--seconds", "180", "--lanes", "16"],
         cwd=settings.BASE_DIR,
         capture_output=True,
         text=True,
