@@ -86,6 +86,15 @@ def test_a_chunked_body_is_read_and_limited(
     assert answer.status_code == status
 
 
+def test_a_browser_that_sends_too_much_gets_a_page(live_url: str) -> None:
+    headers = {"Accept": "text/html", "Content-Type": "application/x-www-form-urlencoded"}
+    answer = httpx2.post(
+        f"{live_url}/login", content=b"a" * 2_000_000, headers=headers, trust_env=False
+    )
+    assert answer.status_code == 413
+    assert "<h1>Too large</h1>" in answer.text
+
+
 def test_another_content_type_is_unsupported(alice: User) -> None:
     rest = Rest.of(alice)
     answer = rest.client.post(
