@@ -92,6 +92,13 @@ class BillingAccount(Row):
     trial_end = models.DateTimeField(null=True, blank=True)
     stripe_customer_id = models.CharField(max_length=255, blank=True)
     stripe_subscription_id = models.CharField(max_length=255, blank=True)
+    second_subscription_id = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",  # the version before does not write it
+        help_text="paid beside the one that counts: one of them has to be cancelled",
+    )
     synced_at = models.DateTimeField(null=True, blank=True, help_text="with the provider's rows")
     plan_left_at = models.DateTimeField(
         null=True, blank=True, help_text="when the plan before this one, or before none, ended"

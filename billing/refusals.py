@@ -55,6 +55,18 @@ class AlreadySubscribed(Conflict):
         )
 
 
+class CheckoutBusy(Conflict):
+    """Another page to pay at is being opened for the same person: two could both be paid."""
+
+    code = "checkout_busy"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another payment page is just being opened for you, in another tab perhaps. Try again "
+            "in a moment: that page is closed then."
+        )
+
+
 class NoCustomer(Conflict):
     """The payment provider does not know this person yet."""
 

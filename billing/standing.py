@@ -27,6 +27,8 @@ class Standing:
     cancel_at_period_end: bool = False
     grace_until: datetime | None = None
     trial_end: datetime | None = None
+    second: str = ""
+    """Another subscription that is paid beside the one that counts."""
 
 
 def standing_of(
@@ -54,6 +56,7 @@ def standing_of(
         cancel_at_period_end=bool(best.get("cancel_at_period_end") or best.get("cancel_at")),
         grace_until=_grace(best, item, invoices, grace) if status == "past_due" else None,
         trial_end=moment(best.get("trial_end")),
+        second=min((row["id"] for row in live if row["id"] != best["id"]), default=""),
     )
 
 

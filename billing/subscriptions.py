@@ -1,9 +1,14 @@
 """What people do about their plan: choose one, pay, change it. The pages and REST call these."""
 
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from django.core.cache import cache
 from django.db import transaction
 
 from accounts.audit import record
@@ -13,9 +18,18 @@ from accounts.scopes import Principal
 from billing import stripe_gateway as stripe
 from billing.models import AccountSync, BillingAccount, Plan
 from billing.money import amount_of
-from billing.refusals import AlreadySubscribed, NoCustomer, PlanNotOffered, require_billing
+from billing.refusals import (
+    AlreadySubscribed,
+    CheckoutBusy,
+    NoCustomer,
+    PlanNotOffered,
+    require_billing,
+)
 from billing.standing import had_a_subscription, moment
 from billing.syncing import sync_account
+
+PATIENCE, LONGEST = 10, 120
+"""Seconds: so long a second tab waits for the first; and no choice of a plan takes longer."""
 
 
 @dataclass(frozen=True)
@@ -40,29 +54,72 @@ def subscribe(*, user: User, plan: str, site: str, by: Principal | None = None) 
     """The address of the page at Stripe where this person pays for the plan named `plan`.
 
     Nothing is granted before Stripe says that there is a subscription. `site` is the address of
-    this server. Raises Invalid, AlreadySubscribed, PlanNotOffered, PaymentUnavailable.
+    this server. Raises Invalid, AlreadySubscribed, CheckoutBusy, PlanNotOffered,
+    PaymentUnavailable.
     """
     require_billing()
     chosen = _choose(plan)
     price = stripe.calls.price_of(chosen.price_lookup_key)
     if price is None:
         raise PlanNotOffered(chosen.name)
+    success, cancel = f"{site}/billing?paid=1", f"{site}/billing?paid=no"
+    with one_at_a_time(user):
+        account = _not_subscribed(user)
+        url = _page(account, chosen, price, success_url=success, cancel_url=cancel)
+    record(action="subscribe", by=by or user, subject=account, owner=user, plan=chosen.slug)
+    return url
+
+
+def _not_subscribed(user: User) -> BillingAccount:
+    """The person's account, known to Stripe. Raises AlreadySubscribed."""
     # Read now: a payment of a second ago may not have reached us, and nobody should pay twice.
     account = sync_account(account=_with_customer(user))
     if not account.stripe_customer_id:
         account = sync_account(account=_with_customer(user))
     if account.stripe_subscription_id:
         raise AlreadySubscribed
-    known = stripe.mirror.subscriptions_of(account.stripe_customer_id)
-    url = stripe.calls.start_checkout(
-        customer=account.stripe_customer_id,
+    return account
+
+
+@contextmanager
+def one_at_a_time(user: User) -> Iterator[None]:
+    """Two tabs at one moment would each see no page of the other, and both could be paid.
+
+    The second waits a little for the first. Raises CheckoutBusy. What a killed process has taken is
+    free again after LONGEST.
+    """
+    taken, until, pause = f"checkout-{user.pk}", time.monotonic() + PATIENCE, threading.Event()
+    while not cache.add(taken, 1, LONGEST):
+        if time.monotonic() > until:
+            raise CheckoutBusy
+        pause.wait(0.2)
+    try:
+        yield
+    finally:
+        cache.delete(taken)
+
+
+def _page(
+    account: BillingAccount, plan: Plan, price: str, *, success_url: str, cancel_url: str
+) -> str:
+    """The page that is open for this plan, else a new one; every other one is closed."""
+    customer = account.stripe_customer_id
+    had_one = had_a_subscription(stripe.mirror.subscriptions_of(customer))
+    trial_days = 0 if had_one else plan.trial_days
+    wanted = f"{price}:{trial_days}"
+    found = stripe.calls.close_checkouts(customer=customer, wanted=wanted, success_url=success_url)
+    # Once more: a page that was open before may have been paid until it was closed.
+    if found.newest and sync_account(account=account).stripe_subscription_id:
+        raise AlreadySubscribed
+    return found.page or stripe.calls.start_checkout(
+        customer=customer,
         price=price,
-        trial_days=0 if had_a_subscription(known) else chosen.trial_days,
-        success_url=f"{site}/billing?paid=1",
-        cancel_url=f"{site}/billing?paid=no",
+        trial_days=trial_days,
+        success_url=success_url,
+        cancel_url=cancel_url,
+        wanted=wanted,
+        newest=found.newest,
     )
-    record(action="subscribe", by=by or user, subject=account, owner=user, plan=chosen.slug)
-    return url
 
 
 def open_portal(*, user: User, site: str) -> str:

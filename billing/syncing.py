@@ -18,6 +18,7 @@ from django.db.models import F, Q, QuerySet
 
 from accounts.audit import record
 from accounts.clock import database_now
+from accounts.mail import send_letter
 from accounts.scopes import Principal
 from billing import stripe_gateway as stripe
 from billing.models import AccountSync, BillingAccount, Plan
@@ -30,7 +31,10 @@ IN_STEP = timedelta(hours=24)
 """Every account with a customer is read again after so long, whatever webhooks said."""
 EVERY, PAUSE, AT_ONCE = 10, 300, 1
 """One account every ten seconds at most, and a pause once Stripe gives no answer."""
-STATED = ("plan_id", "status", "cancel_at_period_end", "stripe_subscription_id")
+STATED = (
+    *("plan_id", "status", "cancel_at_period_end", "stripe_subscription_id"),
+    "second_subscription_id",
+)
 
 
 @dataclass
@@ -66,7 +70,7 @@ def receive_event(*, body: bytes, signature: str) -> bool:
 
 def sync_account(*, account: BillingAccount) -> BillingAccount:
     """The account says what Stripe says of its customer now. Raises PaymentUnavailable."""
-    number = _ask(account)
+    number, is_new = _ask(account), False
     state = stripe.calls.read_customer(account.stripe_customer_id)
     with transaction.atomic():
         # The account's row first, for everybody: the answers of two questions take turns here.
@@ -78,8 +82,18 @@ def sync_account(*, account: BillingAccount) -> BillingAccount:
             stripe.mirror.keep_state(locked.stripe_customer_id, state)
             if state.is_gone:
                 locked.stripe_customer_id = ""
+            before = locked.second_subscription_id
             _state(locked)
+            is_new = locked.second_subscription_id not in {"", before}
+    if is_new:
+        _tell_of_second(locked)
     return locked
+
+
+def _tell_of_second(account: BillingAccount) -> None:
+    """Nobody pays twice without a word; which one to end, and what to give back, people decide."""
+    logger.error("Account %s pays two subscriptions at Stripe", account.pk)
+    send_letter("two_subscriptions", to=account.user.email, site=settings.PUBLIC_URL)
 
 
 def recompute(*, account: BillingAccount) -> BillingAccount:
@@ -185,6 +199,7 @@ def _state(account: BillingAccount) -> None:
     account.move_to(plan, now=now)
     account.status = standing.status
     account.stripe_subscription_id = standing.subscription
+    account.second_subscription_id = standing.second
     account.period_start, account.period_end = standing.period_start, standing.period_end
     account.cancel_at_period_end = standing.cancel_at_period_end
     account.grace_until, account.trial_end = standing.grace_until, standing.trial_end
@@ -198,6 +213,7 @@ def _state(account: BillingAccount) -> None:
             plan=plan.slug if plan else None,
             status=account.status,
             cancel_at_period_end=account.cancel_at_period_end,
+            second=bool(account.second_subscription_id),
         )
 
 

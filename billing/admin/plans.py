@@ -93,7 +93,11 @@ class TroubleFilter(admin.SimpleListFilter):
     parameter_name = "trouble"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("grace", "past due, in grace"), ("over", "past due, grace is over")]
+        return [
+            ("grace", "past due, in grace"),
+            ("over", "past due, grace is over"),
+            ("two", "pays two subscriptions"),
+        ]
 
     def queryset(
         self, request: HttpRequest, rows: QuerySet[BillingAccount]
@@ -104,6 +108,8 @@ class TroubleFilter(admin.SimpleListFilter):
                 return rows.filter(status="past_due", pk__in=entitled)
             case "over":
                 return rows.filter(status="past_due").exclude(pk__in=entitled)
+            case "two":
+                return rows.exclude(second_subscription_id="")
         return rows
 
 
@@ -124,7 +130,7 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
     csv_columns = (
         *("user__email", "plan__slug", "status", "period_start", "period_end"),
         *("cancel_at_period_end", "grace_until", "trial_end", "synced_at"),
-        *("stripe_customer_id", "stripe_subscription_id"),
+        *("stripe_customer_id", "stripe_subscription_id", "second_subscription_id"),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -5,7 +5,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -127,27 +127,48 @@ def price_of(lookup_key: str) -> str | None:
     return found.data[0].id if found.data else None
 
 
-def start_checkout(
-    *, customer: str, price: str, trial_days: int, success_url: str, cancel_url: str
-) -> str:
-    """The address of the page where this customer pays for this price.
+@dataclass(frozen=True)
+class Checkouts:
+    """The customer's pay pages: `page` is open for what is wanted; `newest` names the last one."""
 
-    One page is open at a time: a second tab gets the same one, and a page for another price is
-    closed, so that nobody pays twice. The newest session's id keys the next one: two requests at
-    once see the same and get the same, one that follows an ended session gets a fresh one.
-    """
+    page: str
+    newest: str
+
+
+def close_checkouts(*, customer: str, wanted: str, success_url: str) -> Checkouts:
+    """No page is open but the one for what is wanted, if there is one: nobody pays twice."""
     sessions = client().v1.checkout.sessions
-    wanted = f"{price}:{trial_days}"
     with asking():
         known = [*map(data_of, sessions.list({"customer": customer, "limit": 20}).data)]
+        page = ""
         for session in (row for row in known if row["status"] == "open"):
             # An address leads back to the server that asked: another name of it is another page.
             back = (session["metadata"].get("ace_wanted"), session["success_url"])
-            if back == (wanted, success_url):
-                return str(session["url"])
-            sessions.expire(session["id"])
-        newest = known[0]["id"] if known else ""
-        made = sessions.create(
+            if back == (wanted, success_url) and not page:
+                page = str(session["url"])
+                continue
+            with suppress(stripe.InvalidRequestError):
+                # Refused: it was paid or ran out meanwhile. Who asks reads what is subscribed.
+                sessions.expire(session["id"])
+    return Checkouts(page, known[0]["id"] if known else "")
+
+
+def start_checkout(
+    *,
+    customer: str,
+    price: str,
+    trial_days: int,
+    success_url: str,
+    cancel_url: str,
+    wanted: str,
+    newest: str,
+) -> str:
+    """The address of a new page where this customer pays for this price.
+
+    The newest session's id keys the next one: a repeat of a lost answer gives the same page.
+    """
+    with asking():
+        made = client().v1.checkout.sessions.create(
             {
                 "mode": "subscription",
                 "customer": customer,

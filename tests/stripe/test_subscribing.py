@@ -1,6 +1,10 @@
 """Choosing a plan: one customer, one page to pay at, one subscription."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.core import mail
+from django.test import Client as Browser
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import AuditEntry
@@ -23,6 +27,51 @@ def test_another_plan_closes_the_page_of_the_first(buyer: Customer, shop: FakeSt
     assert (buyer.pay(first).status_code, buyer.pay(second).status_code) == (410, 303)
     again = buyer.subscribe("team")
     assert again.status_code == 409  # although no event has come yet
+
+
+def test_two_plans_in_two_tabs_at_one_moment_leave_one_page_to_pay(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.subscribe("team")  # the customer is known, and no page of another plan is open
+    gate = shop.hold("/v1/checkout/sessions")
+    with ThreadPoolExecutor(2) as tabs:
+        first = tabs.submit(buyer.subscribe, "pro")
+        assert gate.reached.wait(10)
+        second = tabs.submit(buyer.subscribe, "team")
+        gate.opened.set()
+        pages = [first.result().json()["url"], second.result().json()["url"]]
+    assert sorted(buyer.pay(page).status_code for page in pages) == [303, 410]
+    assert len(shop.world.every("subscription")) == 1
+
+
+def test_a_page_paid_while_another_is_asked_for_opens_no_second(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    page = buyer.subscribe("team").json()["url"]
+    gate = shop.hold("/v1/checkout/sessions")
+    with ThreadPoolExecutor(1) as tabs:
+        other = tabs.submit(buyer.subscribe, "pro")
+        assert gate.reached.wait(10)
+        buyer.pay(page)
+        gate.opened.set()
+        assert other.result().json()["error"]["code"] == "already_subscribed"
+
+
+def test_two_subscriptions_are_told_to_the_person_and_to_staff(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.buy("team")
+    price = shop.world.every("price")[0]
+    shop.world.begin(buyer.account.stripe_customer_id, price, 0)
+    shop.deliver()
+    shop.deliver(again=True)
+    assert buyer.account.second_subscription_id
+    assert [letter.subject for letter in mail.outbox] == ["You pay for two plans"]
+    said = AuditEntry.objects.filter(action="change_subscription").order_by("at").last()
+    assert said and said.detail["second"] is True
+    two = Browser()
+    two.force_login(buyer.user)
+    assert "You pay two subscriptions" in two.get("/billing").content.decode()
 
 
 @pytest.mark.parametrize("plan", ["free", "gold", ""])

@@ -194,6 +194,8 @@ def make_session(api: Api, sent: Data, pk: str) -> Data:
 @route("POST", "checkout/sessions/{id}/expire")
 def expire_session(api: Api, sent: Data, pk: str) -> Data:
     session = api.world.get(pk, "checkout.session")
+    if session["status"] != "open":
+        raise Refused(400, "session_not_open")
     session |= {"status": "expired", "url": None}
     return session
 
