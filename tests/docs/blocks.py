@@ -1,4 +1,4 @@
-"""The shell blocks of README and docs, and what the comment before each says of it.
+"""The commands and programs of README, docs and examples, and how each says it was tried.
 
 <!-- run -->                               tests/docs/test_blocks.py runs it at a live platform
 <!-- tested: tests/a/test_b.py::test_c --> that test does what the block does
@@ -13,8 +13,11 @@ from pathlib import Path
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
-SHELL = {"sh", "shell", "bash", "console"}
-FENCE = re.compile(r"^ *```(\w*)\s*$")
+# What somebody would run, and what is only looked at: a block of any other language is refused.
+RUNNABLE = {"sh", "python"}
+SHOWN = {"", "json", "toml", "yaml"}
+FENCE = re.compile(r"^ *(`{3,}|~{3,})\s*(\S*).*$")
+INLINE = re.compile(r"`([^`\n]+)`")
 MARK = re.compile(r"^ *<!-- (run|tested: ?(\S+)|not run: ?(.+?)) -->\s*$")
 # Every block of these is written by a program and held to it by a test.
 GENERATED = {"docs/CLIENTS.md": "tests/mcp_bridge/test_clients.py"}
@@ -24,6 +27,7 @@ GENERATED = {"docs/CLIENTS.md": "tests/mcp_bridge/test_clients.py"}
 class Block:
     """`mark` is the comment's text, or nothing; `line` is where the block begins."""
 
+    language: str
     file: str
     line: int
     mark: str
@@ -34,12 +38,20 @@ class Block:
 
 
 def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    folders = (ROOT / "docs", ROOT / "examples")
+    found = (path for folder in folders for path in sorted(folder.rglob("*.md")))
+    return [ROOT / "README.md", *found]
 
 
-def shell_blocks() -> list[Block]:
-    """In the order of the files and of their lines."""
+def all_blocks() -> list[Block]:
+    """In the order of the files and of their lines; but those of generated documents."""
     return [block for path in documents() for block in _blocks(path)]
+
+
+def commands() -> set[str]:
+    """What stands in backticks on a line or in a shell block, in every document."""
+    lines = {block.text for block in all_blocks() if block.language == "sh"}
+    return lines | {text for path in documents() for text in INLINE.findall(path.read_text())}
 
 
 def _blocks(path: Path) -> Iterator[Block]:
@@ -52,10 +64,10 @@ def _blocks(path: Path) -> Iterator[Block]:
             continue
         body = []
         for _, inner in lines:
-            if FENCE.match(inner):
+            if inner.strip().startswith(fence[1]):
                 break
             body.append(inner)
         mark = MARK.match(before)
-        if fence[1] in SHELL and name not in GENERATED:
-            yield Block(name, number, mark[1] if mark else "", "\n".join(body))
+        if name not in GENERATED:
+            yield Block(fence[2], name, number, mark[1] if mark else "", "\n".join(body))
         before = ""

@@ -1,4 +1,4 @@
-"""Every command in README and docs is run here, tested elsewhere, or marked as not run."""
+"""Every command in the documents is run here, tested elsewhere, or marked as not run."""
 
 import os
 import re
@@ -6,27 +6,64 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from django.core.management import call_command
+from django.core.management import call_command, get_commands
 from django.db import connection
 
 from accounts.models import User
 from evolution.models import EvolutionJob
 from evolution.worker import run_evolution
-from tests.docs.blocks import GENERATED, ROOT, Block, shell_blocks
+from tests.docs.blocks import (
+    GENERATED,
+    ROOT,
+    RUNNABLE,
+    SHOWN,
+    Block,
+    all_blocks,
+    commands,
+    documents,
+)
 from tests.factories import make_key
 from tests.live import live_url  # noqa: F401 - a fixture
 
-BLOCKS = shell_blocks()
+EVERY = all_blocks()
+BLOCKS = [block for block in EVERY if block.language in RUNNABLE]
+# A command at the beginning of a line that is no shell block.
+COMMAND = re.compile(
+    r"^\s*(\$ |(make|python3?|pip|manage\.py|docker|kubectl|curl|npx?|claude) )", re.M
+)
 RUN = sorted({block.file for block in BLOCKS if block.mark == "run"})
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_every_shell_block_says_how_it_was_tried(block: Block) -> None:
+def test_every_block_that_runs_says_how_it_was_tried(block: Block) -> None:
     teach = "write <!-- run -->, <!-- tested: file::test --> or <!-- not run: why --> above it"
     assert block.mark, f"{block}: {teach} (see tests/docs/blocks.py)"
+
+
+def test_no_command_hides_in_a_block_of_another_language() -> None:
+    for block in EVERY:
+        assert block.language in RUNNABLE | SHOWN, f"{block}: {block.language}"
+        assert block.language in RUNNABLE or not COMMAND.search(block.text), block
+
+
+def test_no_command_hides_in_an_indented_block() -> None:
+    for path in documents():
+        for before, line in pairwise(path.read_text().splitlines()):
+            assert before.strip() or not re.match(r"    \S", line), f"{path.name}: {line}"
+
+
+def test_every_command_of_ours_that_a_document_names_is_there() -> None:
+    said = "\n".join(commands())
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    assert set(re.findall(r"\bmanage\.py ([a-z_]+)", said)) - set(get_commands()) == set()
+    assert set(re.findall(r"(?:^|&& |=\S+ )make ([a-z-]+)", said, re.M)) - {*targets} == set()
+    for module in set(re.findall(r"python -m ((?:tests|benchmarks)[.\w]*)", said)):
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.mark.startswith("tested")], ids=str)
