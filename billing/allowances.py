@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from accounts.errors import Conflict
+from accounts.errors import Conflict, NotFound
 from accounts.models import ApiKey, User
 from billing.models import BillingAccount, Plan
 from billing.plans import default_plan, plan_of, so_many
@@ -79,7 +79,8 @@ def _refuse(
     user: User, plan: Plan, limit: int, rows: QuerySet[Any], what: str, otherwise: str
 ) -> None:
     # Two at once would both count before either is there: the user's row makes them queue.
-    User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
+    if not User.objects.select_for_update(of=("self",), no_key=True).filter(pk=user.pk).first():
+        raise NotFound("account")  # deleted meanwhile
     have = rows.count()
     if have >= limit:
         raise PlanLimit(

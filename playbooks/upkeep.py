@@ -12,6 +12,7 @@ from billing.allowances import refuse_more_playbooks
 from playbooks.held import ReviewPolicy
 from playbooks.models import Playbook
 from playbooks.naming import check_number, clean_description, clean_name
+from playbooks.rows import lock_playbook
 
 MAX_TOKEN_BUDGET = 1_000_000
 MAX_OUTCOME_THRESHOLD = 1_000
@@ -79,11 +80,13 @@ def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
 
 
 def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
-    """An archived playbook takes edits and reports again. Raises PlanLimit."""
+    """An archived playbook takes edits and reports again. Raises PlanLimit, NotFound."""
     with transaction.atomic():
         if playbook.is_archived and playbook.owner is not None:
             active = Playbook.objects.active().filter(owner=playbook.owner)
             refuse_more_playbooks(user=playbook.owner, active=active)
+        # After the owner's row, as a deletion of the account takes them; it may have come first.
+        lock_playbook(playbook)
         playbook.restore()
         playbook.save(update_fields=["status", "updated_at"])
         _record("restore_playbook", by, playbook)

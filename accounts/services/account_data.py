@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 from oauth2_provider.models import Application
 
@@ -24,6 +24,7 @@ from accounts.models import AuditEntry, ConnectedApp, RefreshToken, StoredAnswer
 from accounts.scopes import Principal
 
 ANSWERS_KEPT = timedelta(hours=24)
+TRIES, DEADLOCK = 4, "40P01"
 README = """Everything that ACE Platform keeps of your account: one JSON file for each kind of row.
 Left out are secrets (digests of passwords and keys, sealed keys): only an attacker needs them.
 """
@@ -47,6 +48,19 @@ def delete_account(*, user: User, by: Principal | None = None) -> None:
     `by` is the user unless staff does it for them. Raises Conflict for the last superuser: nobody
     could run the platform any more.
     """
+    for _ in range(TRIES - 1):
+        try:
+            return _delete(user, by)
+        except OperationalError as error:
+            # Work under way holds a playbook and wants its owner, we the other way round: the
+            # database has ended one of both. Nothing is half done, and the work is over then.
+            is_deadlock = getattr(error.__cause__, "sqlstate", "") == DEADLOCK
+            if not is_deadlock or connection.in_atomic_block:
+                raise
+    return _delete(user, by)
+
+
+def _delete(user: User, by: Principal | None) -> None:
     with transaction.atomic():
         user = User.objects.select_for_update().get(pk=user.pk)
         others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)

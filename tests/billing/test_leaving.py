@@ -5,6 +5,7 @@ import threading
 import pytest
 from django.db import connection, connections, transaction
 
+from accounts.errors import NotFound
 from accounts.models import User
 from accounts.scopes import Principal
 from accounts.services import delete_account
@@ -12,7 +13,8 @@ from billing.models import Plan, QuotaHold
 from evolution.services import trigger_evolution
 from evolution.worker.claims import claim_job
 from playbooks.models import Playbook
-from tests.billing.plans import use
+from playbooks.services import archive_playbook, restore_playbook
+from tests.billing.plans import limit, use
 from tests.config.waiting import wait_until
 from tests.factories import make_outcome
 
@@ -45,6 +47,55 @@ def test_an_account_can_be_deleted_while_an_evolution_of_it_begins(
     assert not failed
     assert not User.objects.filter(pk=alice.pk).exists()
     assert not QuotaHold.objects.exists()
+
+
+@pytest.mark.parametrize("limited", [True, False], ids=["limit", "no limit"])
+def test_a_playbook_restored_while_its_account_goes_is_not_found(
+    billing: Plan, playbook: Playbook, alice: User, limited: bool
+) -> None:
+    limit(billing, max_playbooks=5 if limited else None)
+    archive_playbook(playbook=playbook, by=Principal.of(alice))
+    found: list[object] = []
+
+    def bring_back() -> None:
+        try:
+            restore_playbook(playbook=playbook, by=Principal.of(alice))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+            found.append(type(error))
+        connections.close_all()
+
+    restoring = threading.Thread(target=bring_back)
+    with transaction.atomic():
+        delete_account(user=User.objects.get(pk=alice.pk))
+        restoring.start()
+        wait_until(lambda: waits_for_us(restoring))
+    restoring.join()
+    assert found == [NotFound]
+
+
+def test_work_that_wants_what_a_deletion_holds_costs_neither_of_them(
+    playbook: Playbook, alice: User
+) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("one writer at a time: nobody can wait for anybody")
+    failed: list[Exception] = []
+
+    def leave() -> None:
+        try:
+            delete_account(user=alice)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+            failed.append(error)
+        connections.close_all()
+
+    leaving = threading.Thread(target=leave)
+    with transaction.atomic():
+        Playbook.objects.select_for_update().get(pk=playbook.pk)
+        leaving.start()
+        wait_until(lambda: waits_for_us(leaving))
+        User.objects.select_for_update(no_key=True).get(pk=alice.pk)  # the circle is closed
+    leaving.join()
+    assert not failed
+    assert not User.objects.filter(pk=alice.pk).exists()
 
 
 def waits_for_us(leaving: threading.Thread) -> bool:
