@@ -128,12 +128,13 @@ def of_overhead(found: list[dict[str, Any]]) -> str:
 
 
 def of_footprint(found: dict[str, Any]) -> str:
-    lines = [[name.partition(" ")[2], size] for name, size in found["memory_mb"].items()]
-    whole = sum(found["memory_mb"].values())
+    sizes = found["memory_mb"].items()
+    lines = [[name, count, size] for name, (count, size) in sizes]
+    whole = sum(size for _, (_, size) in sizes)
     return (
-        f"From `manage.py run` on an empty folder to ready: {found['start_s']:.1f} s. Memory at "
-        f"rest, {whole:.0f} MB in all (proportional set size):\n\n"
-        + table(["process", "MB"], lines)
+        f"From `manage.py run` on an empty folder until it serves: {found['start_s']:.1f} s; until "
+        f"the workers have begun: {found['worker_s']:.1f} s. Memory at rest, {whole:.0f} MB in all "
+        "(proportional set size):\n\n" + table(["what", "processes", "MB"], lines)
     )
 
 

@@ -76,3 +76,10 @@ def test_a_python_that_does_not_run_is_none(tmp_path: Path) -> None:
         pythons.find_python(str(shim))
     assert not pythons.is_new("") and not pythons.is_new(str(tmp_path / "missing"))
     assert pythons.is_new(sys.executable) == (sys.version_info >= (3, 12))
+
+
+def test_the_memory_of_a_platform_is_summed_over_its_processes() -> None:
+    sizes = {"web and MCP": (1, 110.4), "queue": (6, 150.3)}
+    text = report.of_footprint({"start_s": 8.04, "worker_s": 9.9, "memory_mb": sizes})
+    assert "8.0 s; until the workers have begun: 9.9 s. Memory at rest, 261 MB" in text
+    assert "| queue | 6 | 150.3 |" in text

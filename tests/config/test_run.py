@@ -1,6 +1,8 @@
 """`manage.py run` refuses a port in use, and knows what it starts."""
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from config.health import address_of, is_serving
-from config.management.commands.run import children, require_free
+from config.management.commands.run import commands, require_free
+from config.running import Plan, supervisor_of
 
 
 @pytest.fixture
@@ -34,11 +37,22 @@ def test_a_free_port_is_taken_for_free(taken: int) -> None:
 
 
 def test_web_and_worker_are_what_runs() -> None:
-    web, worker = children()
+    plan = Plan(commands(), "127.0.0.1", 8000, "localhost")
+    web, worker = supervisor_of(plan).children
     assert "config.asgi:application" in web.command
     assert "--no-access-log" in web.command
     assert Path(worker.command[1]).name == "manage.py"
     assert worker.command[2] == "run_worker"
+
+
+def test_the_supervisor_needs_no_django() -> None:
+    code = "import sys, config.running; sys.exit('django' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_address_of_a_platform_can_be_opened() -> None:
+    assert Plan({}, "0.0.0.0", 8000, "x").address == "http://127.0.0.1:8000"  # noqa: S104 - not bound
+    assert Plan({}, "::", 8000, "x").address == "http://[::1]:8000"
 
 
 def test_a_server_that_does_not_answer_http_is_not_ready(taken: int) -> None:

@@ -9,8 +9,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from config.health import address_of, is_serving
-from config.supervisor import Child, Supervisor
+from config.health import address_of
+from config.running import Plan, become_supervisor
 
 
 class Command(BaseCommand):
@@ -20,15 +20,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         require_free(settings.HOST, settings.PORT)
         self.prepare()
-        host = address_of(settings.HOST)
-        shown = f"[{host}]" if ":" in host else host
-        name = settings.ALLOWED_HOSTS[0].lstrip(".*") or host
-        supervisor = Supervisor(
-            children(),
-            is_ready=lambda: is_serving(settings.HOST, settings.PORT, name=name),
-            on_ready=lambda: print(f"ready http://{shown}:{settings.PORT}", flush=True),
-        )
-        sys.exit(supervisor.run())
+        name = settings.ALLOWED_HOSTS[0].lstrip(".*") or address_of(settings.HOST)
+        become_supervisor(Plan(commands(), settings.HOST, settings.PORT, name))
 
     def prepare(self) -> None:
         """Migrations are applied, starters loaded, a first login exists."""
@@ -43,7 +36,7 @@ class Command(BaseCommand):
         connection.close()
 
 
-def children() -> list[Child]:
+def commands() -> dict[str, list[str]]:
     """The command lines that make up a running platform."""
     web = ["-m", "uvicorn", "config.asgi:application", "--log-level", "warning"]
     web += ["--host", settings.HOST, "--port", str(settings.PORT)]
@@ -51,10 +44,7 @@ def children() -> list[Child]:
     # hold the shutdown up for ever.
     web += ["--no-access-log", "--no-server-header", "--timeout-graceful-shutdown", "5"]
     manage = str(settings.BASE_DIR / "manage.py")
-    return [
-        Child("web", [sys.executable, *web]),
-        Child("worker", [sys.executable, manage, "run_worker"]),
-    ]
+    return {"web": [sys.executable, *web], "worker": [sys.executable, manage, "run_worker"]}
 
 
 def require_free(host: str, port: int) -> None:
