@@ -51,7 +51,7 @@ class Document:
             words = " ".join(block.split())
             if words and words[0] not in "#|`>-!<":
                 plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words).replace("`", "")
-                return re.split(r"(?<=[.!?])\s", plain.replace("**", ""))[0]
+                return re.split(r"(?<=[.!?])\s", plain.replace("*", ""))[0]
         return ""
 
 

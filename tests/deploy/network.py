@@ -18,9 +18,19 @@ BRIDGE, NETWORK = "acetestbr", "10.231.7"
 def listening(serve: Serve, host: str) -> Iterator[int]:
     """`serve` answers every connection to a free port of the address, in a thread."""
     loop, ready, port = asyncio.new_event_loop(), threading.Event(), [0]
+    # Once a client has sent its end, nothing else keeps a task: it was collected at its work, and
+    # the client waited until its time was up.
+    working: set[asyncio.Task[None] | None] = set()
+
+    async def kept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        working.add(asyncio.current_task())
+        try:
+            await serve(reader, writer)
+        finally:
+            working.discard(asyncio.current_task())
 
     async def run() -> None:
-        server = await asyncio.start_server(serve, host, 0)
+        server = await asyncio.start_server(kept, host, 0)
         port[0] = server.sockets[0].getsockname()[1]
         ready.set()
         async with server:
