@@ -120,7 +120,12 @@ def _table_close(renderer: Any, tokens: Sequence[Token], index: int, options: An
 
 
 def _th_open(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return '<th scope="col">'
+    return '<th scope="col">' if tokens[index + 1].content.strip() else "<td>"
+
+
+def _th_close(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """A heading without words is none."""
+    return "</th>" if tokens[index - 1].content.strip() else "</td>"
 
 
 def _td_open(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
@@ -144,6 +149,7 @@ RULES: dict[str, Callable[..., str]] = {
     "table_open": _table_open,
     "table_close": _table_close,
     "th_open": _th_open,
+    "th_close": _th_close,
     "td_open": _td_open,
     "heading_close": _heading_close,
 }

@@ -98,6 +98,11 @@ def test_tables_carry_no_style_of_their_own(tmp_path: Path) -> None:
     assert "style=" not in html and '<th scope="col">' in html
 
 
+def test_a_column_without_a_name_has_no_heading(tmp_path: Path) -> None:
+    html = html_of(tmp_path, "# T\n\n| | b |\n| --- | --- |\n| 1 | 2 |\n")
+    assert "<td></td>" in html and html.count("<th ") == html.count("</th>") == 1
+
+
 def test_a_changed_file_is_rendered_anew(tmp_path: Path) -> None:
     document = written(tmp_path, "# One\n")
     first = render_document(document)
