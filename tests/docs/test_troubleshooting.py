@@ -29,6 +29,7 @@ def said_by(tree: ast.AST) -> Iterator[str]:
 @cache
 def everything_said() -> str:
     files = [path for app in APPS for path in sorted((ROOT / app).rglob("*.py"))]
+    files.append(ROOT / "manage.py")
     return "\n".join(
         " ".join(text.split()) for f in files for text in said_by(ast.parse(f.read_text()))
     )
