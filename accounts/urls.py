@@ -9,6 +9,7 @@ from django.urls import URLPattern, path
 
 from accounts import activity, key_views, letter_views, settings_views, views
 from accounts import api as rest
+from accounts.activity_api import ActivityDoor
 from accounts.oauth import api as apps
 
 pages: list[URLPattern] = [
@@ -83,6 +84,7 @@ api: list[URLPattern] = [
     path("auth/api-keys", rest.ApiKeysDoor.as_view(), name="keys"),
     path("auth/api-keys/<uuid:pk>", rest.ApiKeyDoor.as_view(), name="key"),
     path("auth/api-keys/<uuid:pk>/rotate", rest.RotateApiKeyDoor.as_view(), name="rotate_key"),
+    path("activity", ActivityDoor.as_view(), name="activity"),
     path("auth/apps", apps.ConnectedAppsDoor.as_view(), name="apps"),
     path("auth/apps/<uuid:pk>", apps.ConnectedAppDoor.as_view(), name="app"),
 ]

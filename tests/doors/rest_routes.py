@@ -70,6 +70,7 @@ ROUTES = [
     Route("GET", "/auth/apps", ACCOUNT),
     Route("GET", "/auth/apps/{app}", ACCOUNT),
     Route("DELETE", "/auth/apps/{app}", ACCOUNT),
+    Route("GET", "/activity", ACCOUNT),
     Route("GET", "/playbooks", READ),
     Route("POST", "/playbooks", WRITE, {"name": "New", "sections": [{"title": "FIRST"}]}),
     Route("POST", "/playbooks/import", WRITE, {"name": "New", "text": "## OTHERS\n"}),
