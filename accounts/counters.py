@@ -15,6 +15,15 @@ INSERT INTO accounts_ratecounter (key, value, expires_at) VALUES (%s, %s, %s)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
 WHERE accounts_ratecounter.expires_at <= %s RETURNING value
 """
+COUNT = """
+INSERT INTO accounts_ratecounter (key, value, expires_at) VALUES (%s, %s, %s)
+ON CONFLICT (key) DO UPDATE SET
+  value = excluded.value
+    + CASE WHEN accounts_ratecounter.expires_at > %s THEN accounts_ratecounter.value ELSE 0 END,
+  expires_at = CASE WHEN accounts_ratecounter.expires_at > %s
+    THEN accounts_ratecounter.expires_at ELSE excluded.expires_at END
+RETURNING value
+"""
 INCREMENT = """
 UPDATE accounts_ratecounter SET value = value + %s WHERE key = %s AND expires_at > %s
 RETURNING value
@@ -84,3 +93,29 @@ class DatabaseCounters(BaseCache):
     def clear(self) -> None:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM accounts_ratecounter")
+
+
+class RateCounters(DatabaseCounters):
+    """The same counters for django-ratelimit alone, which calls `add` and, when that is False,
+    `incr`: `add` counts in one statement, and `incr` tells what it counted.
+
+    A cache object belongs to one thread, so nobody else's count comes between the two.
+    """
+
+    _counted: tuple[str, int] | None = None
+
+    def add(
+        self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> bool:
+        """Count `value`; True when the counter began with it."""
+        name, now = self.make_and_validate_key(key, version), time.time()
+        count = self._one(COUNT, [name, value, self._expiry(timeout), now, now])
+        self._counted = (name, count)
+        return bool(count == value)
+
+    def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
+        """What `add` has just counted for this key, else one more."""
+        counted, self._counted = self._counted, None
+        if counted is not None and counted[0] == self.make_and_validate_key(key, version):
+            return counted[1]
+        return super().incr(key, delta, version)

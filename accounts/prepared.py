@@ -5,7 +5,7 @@ what may differ between two runs is `Given`, and a clock or an id that is not is
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -121,21 +121,67 @@ class Prepared(Generic[M]):
         return None if row is None else reading.take(list(row))
 
 
+@dataclass(frozen=True)
+class _Change:
+    """An UPDATE, and how to read each of the figures that it returns."""
+
+    statement: Statement
+    converters: list[list[Callable[..., Any]]]
+    columns: list[Any]
+
+    @classmethod
+    def of(
+        cls, rows: models.QuerySet[Any], changes: dict[str, Any], told: models.QuerySet[Any]
+    ) -> "_Change":
+        query: Any = rows.query.chain(sql.UpdateQuery)
+        query.add_update_values(changes)
+        update = Statement.of(query.get_compiler(connection=connection))
+        text, params = update.text, update.params
+        columns: list[Any] = []
+        converters: list[list[Callable[..., Any]]] = []
+        for name in told.query.annotations:
+            compiler: Any = told.order_by().values(name).query.get_compiler(connection=connection)
+            figure = Statement.of(compiler)
+            column = compiler.select[0][0]
+            text += f"{', ' if columns else ' RETURNING '}({figure.text})"
+            params += figure.params
+            columns.append(column)
+            converters.append(compiler.get_converters([column]).get(0, ([],))[0])
+        return cls(Statement(text, params), converters, columns)
+
+    def take(self, row: Sequence[Any]) -> list[Any]:
+        found = list(row)
+        for place, (converters, column) in enumerate(
+            zip(self.converters, self.columns, strict=True)
+        ):
+            for convert in converters:
+                found[place] = convert(found[place], column, connection)
+        return found
+
+
 class PreparedUpdate:
-    """`rows.update(**changes)` with Given values; both are made at the first run."""
+    """`rows().update(**changes)` of one row, and in the same statement what `told()` annotates.
 
-    def __init__(self, build: Callable[[], models.QuerySet[Any]], **changes: Any) -> None:
-        self._build, self._changes = build, changes
-        self._statements: dict[str, Statement] = {}
+    `told` names one row too; its figures see what the transaction has written before.
+    """
 
-    def run(self, **values: Any) -> int:
-        """How many rows it changed."""
-        statement = self._statements.get(connection.vendor)
-        if statement is None:
-            query: Any = self._build().query.chain(sql.UpdateQuery)
-            query.add_update_values(self._changes)
-            statement = Statement.of(query.get_compiler(connection=connection))
-            self._statements[connection.vendor] = statement
+    def __init__(
+        self,
+        rows: Callable[[], models.QuerySet[Any]],
+        *,
+        told: Callable[[], models.QuerySet[Any]],
+        **changes: Any,
+    ) -> None:
+        self._rows, self._told, self._changes = rows, told, changes
+        self._known: dict[str, _Change] = {}
+
+    def run(self, **values: Any) -> list[Any] | None:
+        """The figures in the order of their annotations; None when there is no such row."""
+        change = self._known.get(connection.vendor)
+        if change is None:
+            change = _Change.of(self._rows(), self._changes, self._told())
+            self._known[connection.vendor] = change
         with connection.cursor() as cursor:
-            cursor.execute(statement.text, statement.with_values(values))
-            return int(cursor.rowcount)
+            cursor.execute(change.statement.text, change.statement.with_values(values))
+            row = cursor.fetchone()
+        return None if row is None else change.take(row)

@@ -43,7 +43,6 @@ def door_requests(where: dict[str, Any]) -> dict[str, bytes]:
     """Reading and reporting through each door, the empty tool, and the bare queries."""
     pk = where["playbook_id"]
     report = {"task_description": "Make the build green", "outcome": "success"}
-    rest = {"task_description": "Make the build green", "status": "success"}
     return {
         "bare query": http(where, f"/bare?pk={pk}"),
         "bare INSERT": http(where, f"/bare-insert?pk={pk}"),
@@ -51,7 +50,7 @@ def door_requests(where: dict[str, Any]) -> dict[str, bytes]:
         "MCP get_playbook": tool_request(where, "get_playbook", {"playbook_id": pk}),
         "MCP report_outcome": tool_request(where, "report_outcome", {"playbook_id": pk} | report),
         "REST get_playbook": http(where, f"/api/v1/playbooks/{pk}"),
-        "REST report_outcome": http(where, f"/api/v1/playbooks/{pk}/outcomes", body=rest),
+        "REST report_outcome": http(where, f"/api/v1/playbooks/{pk}/outcomes", body=report),
     }
 
 

@@ -98,10 +98,15 @@ CACHES = {
         if REDIS_URL
         else {"BACKEND": "accounts.counters.DatabaseCounters"}
     ),
+    "rates": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+        if REDIS_URL
+        else {"BACKEND": "accounts.counters.RateCounters"}
+    ),
     # django-q2 keeps lists about itself in a cache; nothing here reads them.
     "queue": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
 }
-RATELIMIT_USE_CACHE = "default"
+RATELIMIT_USE_CACHE = "rates"
 
 # --- limits: sizes in bytes, rates as django-ratelimit writes them ------------------------------
 MAX_PLAYBOOK_BYTES = env.int("MAX_PLAYBOOK_BYTES", default=100 * 1024)

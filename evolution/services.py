@@ -12,13 +12,14 @@ from accounts.errors import Conflict, NotFound
 from accounts.limits import take_rate
 from accounts.prepared import Prepared, given_id
 from accounts.scopes import Principal
+from accounts.turns import in_turn
 from billing.models import Resource
 from billing.quota import release
 from evolution import intake
 from evolution.clock import database_now
 from evolution.jobs import ring
-from evolution.models import EvolutionJob, Outcome, OutcomeTally
-from evolution.triggers import ensure_job, standing_of, trigger_if_due
+from evolution.models import EvolutionJob, Outcome
+from evolution.triggers import ensure_job, tally_report, trigger_if_due
 from playbooks.models import Playbook
 from playbooks.querysets import PlaybookQuerySet
 
@@ -83,7 +84,7 @@ def report_outcome(
 
 
 def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
-    with transaction.atomic():
+    with in_turn(), transaction.atomic():
         locked = lock_active(playbook)
         known = _known_report(report)
         if known is not None:
@@ -92,8 +93,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Report:
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id
         report.save(force_insert=True)
-        OutcomeTally.add(locked, succeeded=report.status == Outcome.Status.SUCCESS)
-        standing = standing_of(locked)
+        standing = tally_report(locked, succeeded=report.status == Outcome.Status.SUCCESS)
         job = trigger_if_due(locked, standing=standing, by=by)
     return Report(report, standing.pending, job, is_new=True)
 

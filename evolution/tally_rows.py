@@ -4,7 +4,6 @@ from django.db import models
 from django.db.models import F, Q
 
 from accounts.models import Row
-from accounts.prepared import Given, PreparedUpdate, given_id
 from playbooks.models import Playbook
 
 
@@ -34,12 +33,6 @@ class OutcomeTally(Row):
     def add(cls, playbook: Playbook, *, succeeded: bool) -> None:
         """One report more; call it in the report's transaction, with the playbook locked."""
         won = int(succeeded)
-        if not ONE_MORE.run(playbook=playbook.pk, won=won):
+        known = cls.objects.filter(playbook=playbook)
+        if not known.update(reported=F("reported") + 1, succeeded=F("succeeded") + won):
             cls.objects.create(playbook=playbook, reported=1, succeeded=won)
-
-
-ONE_MORE = PreparedUpdate(
-    lambda: OutcomeTally.objects.filter(playbook=given_id("playbook")),
-    reported=F("reported") + 1,
-    succeeded=F("succeeded") + Given("won", models.PositiveIntegerField()),
-)

@@ -7,15 +7,15 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, PositiveIntegerField, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from accounts.correlation import request_id
-from accounts.prepared import Prepared, given_id
+from accounts.prepared import Given, Prepared, PreparedUpdate, given_id
 from accounts.scopes import Principal
 from evolution.clock import database_now
 from evolution.jobs import ring
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import EvolutionJob, Outcome, OutcomeTally
 from evolution.threshold import cool_off, is_due, time_is_up
 from playbooks.models import Playbook
 
@@ -83,6 +83,25 @@ def _standing_rows() -> QuerySet[Playbook]:
 
 
 STANDING = Prepared(_standing_rows)
+ONE_MORE = PreparedUpdate(
+    lambda: OutcomeTally.objects.filter(playbook=given_id("playbook")),
+    told=_standing_rows,
+    reported=F("reported") + 1,
+    succeeded=F("succeeded") + Given("won", PositiveIntegerField()),
+)
+
+
+def tally_report(playbook: Playbook, *, succeeded: bool) -> Standing:
+    """The tally counts one report more; how the playbook stands now, by the same statement.
+
+    Call it in the report's transaction, with the playbook locked and the report stored.
+    """
+    told = ONE_MORE.run(playbook=playbook.pk, won=int(succeeded))
+    if told is None:
+        OutcomeTally.add(playbook, succeeded=succeeded)
+        return standing_of(playbook)
+    pending, ended, oldest, now = told
+    return Standing(pending or 0, ended or oldest, now)
 
 
 def trigger_if_due(

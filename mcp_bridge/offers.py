@@ -1,11 +1,13 @@
 """How a function becomes a tool: its types are the schema, its docstring what a model reads."""
 
 import inspect
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, get_type_hints
 
+from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -66,6 +68,12 @@ class Exposed:
             annotations=self.hints,
             _meta=self.meta or None,
         )
+
+    @cached_property
+    def header_schema(self) -> dict[str, Any] | None:
+        """The parameters, when one of them is also sent as a header; None when none is."""
+        schema: dict[str, Any] = self.tool.input_schema
+        return schema if X_MCP_HEADER_KEY in json.dumps(schema) else None
 
     def call(self, identify: Callable[[], Principal], given: dict[str, Any]) -> CallToolResult:
         """Find out who calls, check the scope and the arguments, do it: on one database thread.

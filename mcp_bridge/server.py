@@ -87,8 +87,11 @@ def build_server(*, api_key: str = "") -> Server[Session]:
 
 
 def _input_schema(name: str) -> dict[str, Any] | None:
-    """Without it the SDK would list the tools before every call."""
-    return TOOLS[name].tool.input_schema if name in TOOLS else None
+    """What the SDK has to compare headers with, else None: it walks through it at every call.
+
+    Without this look-up it would list the tools first.
+    """
+    return TOOLS[name].header_schema if name in TOOLS else None
 
 
 def _lifespan(session: Session) -> Callable[[Any], AbstractAsyncContextManager[Session]]:

@@ -53,7 +53,7 @@ MAX_COUNTER = 10**COUNTER_DIGITS - 1
 BULLET_LINE = re.compile(r"\[([^\]]+)\]\s*helpful=(\d+)\s*harmful=(\d+)\s*::\s*(.*)")
 _ID = r"[a-z]{2,8}-(?:[0-9]{5}|[1-9][0-9]{5,6})"
 BULLET_ID = re.compile(rf"(?<![\w-]){_ID}(?!\w)")
-_COUNTERS = re.compile(rf"^(\[{_ID}\]) helpful=\d+ harmful=\d+ :: ", re.MULTILINE)
+_COUNTERS = re.compile(rf"^(\[{_ID}\] )helpful=\d+ harmful=\d+ :: ", re.MULTILINE)
 _FORGED = re.compile(r"\[[^\[\]]*\]\s*helpful=\d+\s*harmful=\d+\s*::", re.IGNORECASE)
 
 
@@ -208,7 +208,8 @@ def _render(doc: Document, lines: dict[str, str], sections: Sequence[Section]) -
 
 def agent_view(text: str) -> str:
     """The agent view of an ACE text that we rendered, without parsing it: `parse` costs 10 ms."""
-    return _COUNTERS.sub(r"\1 ", text)
+    # split keeps what the group found: one step in C, where `sub` calls Python for every line.
+    return "".join(_COUNTERS.split(text))
 
 
 def parse(text: str, *, sections: Sequence[Section] | None = None) -> Document:

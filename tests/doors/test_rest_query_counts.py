@@ -13,6 +13,7 @@ from tests.rest import Rest
 PINNED = {
     "/auth/me": 1,
     "/auth/api-keys": 2,
+    "/activity": 4,
     "/playbooks": 2,
     "/playbooks/{playbook}": 2,
     "/playbooks/{playbook}?version=1": 3,
@@ -71,4 +72,4 @@ def test_a_report_costs_what_is_pinned(alice: User) -> None:
     with CaptureQueriesContext(connection) as captured:
         assert rest.post(f"/playbooks/{playbook.pk}/outcomes", body).status_code == 201
     work = [q for q in captured if "SAVEPOINT" not in q["sql"]]
-    assert len(work) == 9
+    assert len(work) == 7
