@@ -10,7 +10,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - what an older one would say help
 try:
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
-    from django.db.utils import OperationalError
+    from django.db.utils import DatabaseError
 
     from config import collector
 except ModuleNotFoundError:
@@ -30,10 +30,10 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(str(error))
-    except OperationalError as error:
-        from config.unreachable import say_unreachable  # noqa: PLC0415 - only when it is needed
+    except DatabaseError as error:
+        from config.unreachable import say_unready  # noqa: PLC0415 - only when it is needed
 
-        said = say_unreachable(error)
+        said = say_unready(error)
         if not said:
             raise
         sys.exit(said)

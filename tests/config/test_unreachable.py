@@ -9,9 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.conf import settings
-from django.db.utils import OperationalError
+from django.db import connection, transaction
+from django.db.utils import DatabaseError, OperationalError
 
-from config.unreachable import say_unreachable
+from config.unreachable import say_unready
 from tests.postgres import free_port
 
 
@@ -42,13 +43,24 @@ def test_a_command_says_it_at_once_in_one_sentence_without_the_password(tmp_path
 def test_a_file_that_cannot_be_opened_is_said() -> None:
     with pytest.raises(sqlite3.OperationalError) as caught:
         sqlite3.connect("/missing/folder/ace.sqlite3")
-    assert "unable to open database file" in say_unreachable(as_django_says(caught.value))
+    assert "unable to open database file" in say_unready(as_django_says(caught.value))
 
 
+@pytest.mark.django_db
+def test_a_database_older_than_the_code_is_said() -> None:
+    with pytest.raises(DatabaseError) as caught, transaction.atomic():
+        connection.cursor().execute("SELECT * FROM of_tomorrow")
+    assert say_unready(caught.value) == ""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+    assert "run manage.py migrate" in say_unready(caught.value)
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     "cause",
     [psycopg.errors.LockNotAvailable("x"), psycopg.errors.QueryCanceled("x")],
     ids=["lock", "time-out"],
 )
 def test_what_a_server_refused_keeps_its_traceback(cause: Exception) -> None:
-    assert say_unreachable(as_django_says(cause)) == ""
+    assert say_unready(as_django_says(cause)) == ""
