@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from django.conf import settings
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -16,7 +16,6 @@ from accounts import http
 from accounts.errors import Invalid, NotAuthenticated
 from accounts.scopes import Principal, Scope
 
-M = TypeVar("M", bound=Model)
 TOP = 2_147_483_647
 
 
@@ -49,7 +48,7 @@ class Door(GenericAPIView[Any]):
         sent: dict[str, Any] = serializer.validated_data
         return sent
 
-    def page(self, rows: QuerySet[M], shape: type[BaseSerializer[Any]]) -> Response:
+    def page(self, rows: QuerySet[Any, Any], shape: type[BaseSerializer[Any]]) -> Response:
         """One cursor page of the rows, in `ordering`."""
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(shape(page, many=True).data)

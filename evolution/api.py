@@ -27,7 +27,7 @@ class OutcomesDoor(Door):
     def get(self, request: Request, pk: UUID) -> Response:
         """What agents reported on one of your playbooks, newest first."""
         playbook = Playbook.objects.for_user(self.who).fetch(pk)
-        rows = Outcome.objects.filter(playbook=playbook).select_related("version")
+        rows = s.OutcomeShape.rows(Outcome.objects.filter(playbook=playbook))
         return self.page(rows, s.OutcomeShape)
 
     @extend_schema(

@@ -21,6 +21,11 @@ from evolution.progress import LONG, SHOWN, live
 from playbooks.models import Playbook
 
 PAGE = 50
+LISTED = (
+    *("playbook_id", "created_at", "task_description", "status", "client", "version__number"),
+    *("version_assumed", "processed_at", "set_aside_reason", "job_id"),
+)
+"""What the list of outcomes shows of each."""
 REFLECTION = {
     "key_insight": "Key insight",
     "reasoning": "Reasoning",
@@ -36,7 +41,7 @@ REFLECTION = {
 def outcomes(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own(request, pk)
     chosen = OutcomeFilter(request.GET, playbook=playbook)
-    rows = chosen.rows().select_related("version").defer("version__text", *LONG)
+    rows = chosen.rows().select_related("version").only(*LISTED)
     context = {
         "playbook": playbook,
         "tab": "outcomes",
