@@ -9,6 +9,7 @@ from xdist.scheduler import LoadGroupScheduling
 
 from accounts.models import User
 from playbooks.models import Playbook
+from tests import emptying
 from tests.factories import make_playbook, make_user
 from tests.migrated import TEMPLATE
 
@@ -29,6 +30,10 @@ class ByItself(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByItself:
     return ByItself(config, log)
+
+
+def pytest_configure() -> None:
+    emptying.begin()
 
 
 def pytest_unconfigure() -> None:
