@@ -70,7 +70,7 @@ def measure(calls: int, python: str = "") -> dict[str, dict[str, Any]]:
 
 
 def ours() -> Iterator[Peer]:
-    does = "key, tenant, rate limit, audit; a report is a row in a durable transaction"
+    does = "key, owner, rate limit; a report is a row in a durable transaction"
     with server(1, "") as where:
         pk = {"playbook_id": where["playbook_id"]}
         calls: Calls = {
