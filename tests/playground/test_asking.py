@@ -23,6 +23,7 @@ from evolution.worker.seats import HALL, SEATS_EACH, Hall
 from playbooks import services as playbooks
 from playbooks.models import Playbook
 from playbooks.operations import Operation
+from tests.concurrency.threads import at_once
 from tests.config.waiting import wait_until
 from tests.factories import make_outcome
 from tests.fake_llm import EVER, FakeLLM
@@ -248,6 +249,16 @@ def test_one_person_has_so_many_answers_at_a_time_in_all_processes(
         begin(chat)
     gate.open()
     wait_until(lambda: not ChatSeat.objects.exists())
+
+
+def test_of_eight_questions_at_once_four_find_a_seat(alice: User) -> None:
+    def sit(_number: int) -> bool:
+        try:
+            return bool(seats.take_seats(alice, 1))
+        except RateLimited:
+            return False
+
+    assert sum(at_once(8, sit)) == ChatSeat.objects.count() == len(HALL.taken) == SEATS_EACH
 
 
 def test_one_process_hears_so_many_answers_at_a_time(
