@@ -131,7 +131,7 @@ class _Change:
 
     @classmethod
     def of(
-        cls, rows: models.QuerySet[Any], changes: dict[str, Any], told: models.QuerySet[Any]
+        cls, rows: models.QuerySet[Any], changes: dict[str, Any], told: dict[str, Any]
     ) -> "_Change":
         query: Any = rows.query.chain(sql.UpdateQuery)
         query.add_update_values(changes)
@@ -139,8 +139,8 @@ class _Change:
         text, params = update.text, update.params
         columns: list[Any] = []
         converters: list[list[Callable[..., Any]]] = []
-        for name in told.query.annotations:
-            compiler: Any = told.order_by().values(name).query.get_compiler(connection=connection)
+        for values in told.values():
+            compiler: Any = values.query.get_compiler(connection=connection)
             figure = Statement.of(compiler)
             column = compiler.select[0][0]
             text += f"{', ' if columns else ' RETURNING '}({figure.text})"
@@ -160,23 +160,23 @@ class _Change:
 
 
 class PreparedUpdate:
-    """`rows().update(**changes)` of one row, and in the same statement what `told()` annotates.
+    """`rows().update(**changes)` of one row, and in the same statement the figures of `told()`.
 
-    `told` names one row too; its figures see what the transaction has written before.
+    Each of those is a queryset of one value; they see what the transaction has written before.
     """
 
     def __init__(
         self,
         rows: Callable[[], models.QuerySet[Any]],
         *,
-        told: Callable[[], models.QuerySet[Any]],
+        told: Callable[[], dict[str, Any]],
         **changes: Any,
     ) -> None:
         self._rows, self._told, self._changes = rows, told, changes
         self._known: dict[str, _Change] = {}
 
     def run(self, **values: Any) -> list[Any] | None:
-        """The figures in the order of their annotations; None when there is no such row."""
+        """The figures in their order; None when there is no such row."""
         change = self._known.get(connection.vendor)
         if change is None:
             change = _Change.of(self._rows(), self._changes, self._told())

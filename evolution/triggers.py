@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F, OuterRef, PositiveIntegerField, QuerySet, Subquery
+from django.db.models import Count, F, PositiveIntegerField, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from accounts.correlation import request_id
@@ -70,22 +70,28 @@ def standing_of(playbook: Playbook) -> Standing:
     return Standing(found.pending or 0, found.ended or found.oldest, found.now)
 
 
+def _figures() -> dict[str, QuerySet[Any, Any]]:
+    """What makes a Standing: each one value of the Given playbook, read from its own index."""
+    playbook = given_id("playbook")
+    waiting = Outcome.objects.pending().filter(playbook=playbook).order_by()
+    ended = EvolutionJob.objects.filter(playbook=playbook, completed_at__isnull=False)
+    return {
+        "pending": waiting.values("playbook").annotate(n=Count("*")).values("n"),
+        "ended": ended.order_by("-completed_at").values("completed_at")[:1],
+        "oldest": waiting.order_by("created_at").values("created_at")[:1],
+        "now": Playbook.objects.filter(pk=playbook).order_by().values(now=Now()),
+    }
+
+
 def _standing_rows() -> QuerySet[Playbook]:
-    waiting = Outcome.objects.pending().filter(playbook=OuterRef("pk")).order_by()
-    ended = EvolutionJob.objects.filter(playbook=OuterRef("pk"), completed_at__isnull=False)
     rows: QuerySet[Playbook] = Playbook.objects.only("pk").filter(pk=given_id("playbook"))
-    return rows.annotate(
-        pending=Subquery(waiting.values("playbook").annotate(n=Count("*")).values("n")),
-        ended=Subquery(ended.order_by("-completed_at").values("completed_at")[:1]),
-        oldest=Subquery(waiting.order_by("created_at").values("created_at")[:1]),
-        now=Now(),
-    )
+    return rows.annotate(**{name: Subquery(values) for name, values in _figures().items()})
 
 
 STANDING = Prepared(_standing_rows)
 ONE_MORE = PreparedUpdate(
     lambda: OutcomeTally.objects.filter(playbook=given_id("playbook")),
-    told=_standing_rows,
+    told=_figures,
     reported=F("reported") + 1,
     succeeded=F("succeeded") + Given("won", PositiveIntegerField()),
 )
