@@ -169,6 +169,7 @@ class Run:
         """The tests on one database; `without` are left to the other."""
         pytest = ["-n", WORKERS]
         pytest += [f"--{'deselect' if '::' in part else 'ignore'}=tests/{part}" for part in without]
+        pytest += ["-p", "no:playwright"] if url else []
         pytest += ["-m", "not browser"] if url or not find_browser() else []
         on = {"TEST_DATABASE_URL": url, "TEST_DATABASE_TEMPLATE": self.templates.get(database, "")}
         return self.pytest(f"tests on {database}", pytest, on)
