@@ -116,9 +116,11 @@ def _correct(record: UsageRecord) -> None:
         period = estimate.metadata.get(PERIOD)
         if period:
             record.metadata = record.metadata | {PERIOD: period}
+        # The ledger, and with it the day's sum, before the period: as where a call begins and ends.
+        record.save(update_fields=ENDED)
+        if period:
             more = record.total_tokens - estimate.total_tokens
             correct_use(UUID(period), resource=Resource.TOKENS, more=more)
-        record.save(update_fields=ENDED)
 
 
 def settle_abandoned_usage(*, longest_call: timedelta) -> int:

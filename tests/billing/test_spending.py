@@ -1,5 +1,6 @@
 """The sums that limits are held against: always what the ledger says, and quick to read."""
 
+import threading
 import uuid
 from datetime import timedelta
 from decimal import Decimal
@@ -7,17 +8,22 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from billing.backfill import backfill_prices
-from billing.models import PriceOverride, SpentDay, UsageRecord
+from billing.models import Plan, PriceOverride, Resource, SpentDay, UsageRecord
+from billing.quota import reserve, settle
+from billing.services import settle_abandoned_usage
 from billing.spending import wrong_days
 from evolution.verification import Problem, verify_database
+from tests.billing.plans import figures
 from tests.billing.test_budgets import DOLLAR, NOON, budget, refused, spend
+from tests.billing.test_leaving import waits_for_us
 from tests.billing.test_metering import begin, finish
 from tests.concurrency.threads import at_once
+from tests.config.waiting import wait_until
 
 
 def kept() -> list[tuple[Decimal, int]]:
@@ -82,3 +88,42 @@ def test_a_person_who_goes_takes_the_sums_along(alice: User) -> None:
     spend(alice, "0.75")
     alice.delete()
     assert kept() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_that_ends_late_and_one_in_time_never_wait_for_each_other(
+    billing: Plan, alice: User
+) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("one writer at a time: nobody can wait for anybody")
+    late = held(alice)
+    assert settle_abandoned_usage(longest_call=timedelta(0)) == 1
+    failed: list[Exception] = []
+    ending = threading.Thread(target=lambda: failed.extend(at_once(1, lambda _: ends(late))[0]))
+    with transaction.atomic():
+        record = finish(in_time := held(alice))
+        ending.start()
+        wait_until(lambda: waits_for_us(ending))
+        settle(resource=Resource.TOKENS, holder_id=in_time.pk, actual=record.total_tokens)
+    ending.join()
+    assert not failed
+    assert figures(alice, "tokens") == (3000, 0)
+
+
+def held(user: User) -> UsageRecord:
+    """A call under way whose tokens count on the plan."""
+    record = begin(user)
+    later = timedelta(minutes=5)
+    reserve(
+        user_id=user.pk, resource=Resource.TOKENS, amount=5, holder_id=record.pk, lifetime=later
+    )
+    return record
+
+
+def ends(record: UsageRecord) -> list[Exception]:
+    """What went wrong at the end of the call."""
+    try:
+        finish(record)
+    except OperationalError as error:
+        return [error]
+    return []
