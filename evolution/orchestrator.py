@@ -40,7 +40,7 @@ from evolution.sessions import (
 )
 from evolution.worker.session_ledger import SessionLedger
 from evolution.worker.thinking import connect
-from playbooks.models import Playbook
+from playbooks.models import Playbook, Version
 from playbooks.reading import Reading, read_playbook
 from playbooks.rows import document_of, version_of
 
@@ -95,18 +95,18 @@ class AceOrchestrator:
         if not self.enabled:
             return Run(agent(list(messages)).content)
         reading = read_playbook(playbook=self.playbook, by=self.by, max_tokens=self.view_tokens)
-        asked = with_playbook(messages, reading)
+        asked, version = with_playbook(messages, reading), self._version_of(reading)
         try:
             session = self._open(serving_id=reading.serving_id)
         except (AceError, DatabaseError) as refusal:
-            return self._unrecorded(agent(asked), reading, sample, why=not_recorded(refusal))
+            unrecorded, reply = not_recorded(refusal), agent(asked)
+            return self._judged(_made(reply, version, unrecorded=unrecorded), sample)
         record_messages(session, as_new_messages(asked))
         with closed_if_it_fails(session, self.by):
             reply = agent(asked)
         record_messages(session, as_new_messages(reply.steps))
         record_messages(session, [NewMessage("assistant", reply.content, tokens=reply.tokens)])
-        made = Run(without_citation(reply.content), cited_in(reply.content, session.version))
-        return self._judged(replace(made, session=session), sample)
+        return self._judged(_made(reply, version, session=session), sample)
 
     def solve(self, sample: Sample, *, model: str = "") -> Run:
         """The Generator's answer to a sample, on the owner's key or the platform's; judged.
@@ -148,13 +148,11 @@ class AceOrchestrator:
             source=AgentSession.Source.ORCHESTRATOR,
         )
 
-    def _unrecorded(
-        self, reply: Reply, reading: Reading, sample: Sample | None, *, why: str
-    ) -> Run:
-        version = version_of(self.playbook, reading.version)
-        cited = cited_in(reply.content, version)
-        made = Run(without_citation(reply.content), cited, unrecorded=why)
-        return self._judged(made, sample)
+    def _version_of(self, reading: Reading) -> Version | None:
+        """What was read, whole, before the agent works: its answer hangs on no database then."""
+        with suppress(NotFound, DatabaseError):
+            return version_of(self.playbook, reading.version)
+        return None
 
     def _judged(self, run: Run, sample: Sample | None) -> Run:
         """With an environment and a sample the run is reported at once; else it stays open."""
@@ -170,6 +168,17 @@ class AceOrchestrator:
         except (AceError, DatabaseError) as refusal:
             return replace(run, unrecorded=not_recorded(refusal))
         return replace(run, report=closed.report)
+
+
+def _made(
+    reply: Reply,
+    version: Version | None,
+    *,
+    session: AgentSession | None = None,
+    unrecorded: str = "",
+) -> Run:
+    cited = cited_in(reply.content, version)
+    return Run(without_citation(reply.content), cited, session, unrecorded=unrecorded)
 
 
 def not_recorded(refusal: AceError | DatabaseError) -> str:
@@ -255,7 +264,8 @@ def closed_if_it_fails(session: AgentSession, by: Principal) -> Iterator[None]:
         is_done = True
     finally:
         if not is_done:
-            with suppress(NotFound):  # deleted meanwhile: the error inside is the one that counts
+            # Deleted meanwhile, or no database: the error inside is the one that counts.
+            with suppress(NotFound, DatabaseError):
                 close_session(session=session, by=by)
 
 

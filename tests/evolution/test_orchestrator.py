@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import OperationalError, connection
 from openai import OpenAI
 
 from accounts.errors import Conflict
@@ -61,6 +63,11 @@ def ace(playbook: Playbook, alice: User) -> AceOrchestrator:
 
 def added(name: str, arguments: str) -> str:
     return f"{name}: {json.loads(arguments)['title']} is in"
+
+
+def away(*_: object) -> None:
+    """For `execute_wrapper`: a database that answers nothing."""
+    raise OperationalError
 
 
 def asked(llm: FakeLLM) -> list[tuple[bytes, dict[str, str]]]:
@@ -209,6 +216,23 @@ def test_without_room_for_a_session_the_agent_works_and_the_run_says_so(
     assert ("rate_limited" in caplog.text, "heard" in caplog.text) == (True, False)
     with pytest.raises(Conflict, match="not on record"):
         ace.report(run, SessionReport("success"))
+
+
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "unrecorded"])
+def test_a_database_that_goes_while_the_agent_works_costs_neither_answer_nor_error(
+    ace: AceOrchestrator, settings: LazySettings, is_recorded: bool
+) -> None:
+    if not is_recorded:
+        settings.RATE_LIMITS = settings.RATE_LIMITS | {"open_session": "0/h"}
+
+    def working(messages: list[Message], fails: bool = False) -> Reply:
+        gone.enter_context(connection.execute_wrapper(away))
+        return Reply(f"{1 // (not fails)} done")
+
+    with ExitStack() as gone:
+        assert ace.run(working, ASKED).answer == "1 done"
+    with ExitStack() as gone, pytest.raises(ZeroDivisionError):
+        ace.run(lambda messages: working(messages, fails=True), ASKED)
 
 
 def test_without_room_for_a_report_the_answer_is_judged_all_the_same(
