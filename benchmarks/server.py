@@ -35,6 +35,7 @@ class Bare:
             "/bare": rows.read_bare,
             "/bare-insert": rows.insert_bare,
             "/bare-list": rows.list_bare,
+            "/settle": rows.settle,
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
