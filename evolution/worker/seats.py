@@ -16,6 +16,7 @@ from django.db import DatabaseError, transaction
 from accounts.errors import RateLimited
 from accounts.models import User
 from evolution.clock import database_now
+from evolution.engine.llm import HeldBack
 from evolution.models import ChatSeat
 from evolution.worker.ledger import LONGEST_QUEUE
 from evolution.worker.lines import longest_call
@@ -70,9 +71,14 @@ class Seat:
     pk: UUID
 
     def keep(self) -> None:
-        """A call begins: the place is taken for as long as the call may last."""
+        """A call begins: the place is taken for as long as the call may last.
+
+        HeldBack when it came so late that somebody else may sit here: it would be one too many.
+        """
         HALL.keep(self)
-        ChatSeat.objects.filter(pk=self.pk).update(expires_at=database_now() + longest_wait())
+        until = database_now() + longest_wait()
+        if not ChatSeat.objects.filter(pk=self.pk).update(expires_at=until):
+            raise HeldBack("no_seat", "Your question waited too long here.", retry_after=WAIT)
 
     def leave(self) -> None:
         """Free for the next one."""

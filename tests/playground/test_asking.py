@@ -12,18 +12,14 @@ from accounts.services import remove_llm_key, set_llm_key
 from billing.models import Plan, UsageRecord
 from billing.plans import load_plans
 from evolution import playground
-from evolution.clock import database_now
 from evolution.engine.breaker import MIN_FAILURES
 from evolution.models import AgentSession, ChatSeat, Outcome
 from evolution.playground_sides import side_of
 from evolution.playground_stream import ending
-from evolution.worker import seats
 from evolution.worker.conversing import Answered, Conversing
-from evolution.worker.seats import HALL, SEATS_EACH, Hall
 from playbooks import services as playbooks
 from playbooks.models import Playbook
 from playbooks.operations import Operation
-from tests.concurrency.threads import at_once
 from tests.config.waiting import wait_until
 from tests.factories import make_outcome
 from tests.fake_llm import EVER, FakeLLM
@@ -235,80 +231,6 @@ def test_a_provider_that_is_down_is_left_alone(chat: AgentSession, llm: FakeLLM)
     answered = ask(chat)[0]
     assert answered.error == "The provider has not answered for a while. Ask again later."
     assert (llm.count(), chat.messages.count()) == (made, 0)
-
-
-def test_one_person_has_so_many_answers_at_a_time_in_all_processes(
-    chat: AgentSession, llm: FakeLLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate = llm.hold("chat")
-    for _ in range(SEATS_EACH):
-        begin(chat).start(lambda _text: None, lambda _answered: None)
-    gate.wait_for(SEATS_EACH)
-    monkeypatch.setattr(seats, "HALL", Hall())  # as another process has it
-    with pytest.raises(RateLimited, match="of your chats are being answered"):
-        begin(chat)
-    gate.open()
-    wait_until(lambda: not ChatSeat.objects.exists())
-
-
-def test_of_eight_questions_at_once_four_find_a_seat(alice: User) -> None:
-    def sit(_number: int) -> bool:
-        try:
-            return bool(seats.take_seats(alice, 1))
-        except RateLimited:
-            return False
-
-    assert sum(at_once(8, sit)) == ChatSeat.objects.count() == len(HALL.taken) == SEATS_EACH
-
-
-def test_one_process_hears_so_many_answers_at_a_time(
-    chat: AgentSession, settings: LazySettings
-) -> None:
-    settings.PLAYGROUND_STREAMS = 0
-    with pytest.raises(RateLimited, match="As many chats as this server holds"):
-        begin(chat)
-
-
-def test_a_question_without_a_seat_costs_none_of_the_rate(
-    chat: AgentSession, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.RATE_LIMITS = settings.RATE_LIMITS | {"ask_playground": "1/h"}
-    with monkeypatch.context() as full:
-        full.setattr(seats, "SEATS_EACH", 0)
-        with pytest.raises(RateLimited, match="of your chats"):
-            begin(chat)
-    streams, settings.PLAYGROUND_STREAMS = settings.PLAYGROUND_STREAMS, 0
-    with pytest.raises(RateLimited, match="this server holds"):
-        begin(chat)
-    settings.PLAYGROUND_STREAMS = streams
-    begin(chat)
-
-
-def test_a_refused_question_leaves_its_seat(chat: AgentSession, settings: LazySettings) -> None:
-    settings.RATE_LIMITS = settings.RATE_LIMITS | {"ask_playground": "0/h"}
-    with pytest.raises(RateLimited, match="0/h"):
-        begin(chat)
-    assert (ChatSeat.objects.count(), HALL.taken) == (0, {})
-
-
-def test_the_seats_of_a_process_that_died_are_free_after_their_lease(chat: AgentSession) -> None:
-    for _ in range(SEATS_EACH):
-        begin(chat).seat.keep()
-    ChatSeat.objects.update(expires_at=database_now())
-    HALL.taken.clear()
-    begin(chat)
-    assert ChatSeat.objects.count() == 1
-
-
-def test_both_sides_of_a_chat_are_seated_or_none(
-    alice: User, playbook: Playbook, llm: FakeLLM
-) -> None:
-    sides = playground.chat_of(alice, open_chat(alice, playbook, bare=True).pk)
-    for _ in range(SEATS_EACH - 1):
-        begin(sides[0])
-    with pytest.raises(RateLimited):
-        playground.begin_turns(sessions=sides, by=Principal.of(alice), question="?")
-    assert ChatSeat.objects.count() == len(HALL.taken) == SEATS_EACH - 1
 
 
 def test_what_a_chat_taught_can_be_judged_beside_other_outcomes(
