@@ -62,6 +62,10 @@ def delete_account(*, user: User, by: Principal | None = None) -> None:
 
 def _delete(user: User, by: Principal | None) -> None:
     with transaction.atomic():
+        if user.is_superuser:
+            # All of them, in one order: of two who go at once each would count on the other.
+            alike = User.objects.filter(is_superuser=True).order_by("pk")
+            list(alike.select_for_update().values_list("pk", flat=True))
         user = User.objects.select_for_update().get(pk=user.pk)
         others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
         if user.is_superuser and not others.exists():

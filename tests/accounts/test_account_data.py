@@ -20,6 +20,7 @@ from accounts.models import AuditEntry, LlmKey, User
 from evolution.services import trigger_evolution
 from playbooks.models import Playbook
 from tests.accounts.factors import set_up_app
+from tests.concurrency.threads import at_once
 from tests.doors.rest_routes import make_world
 from tests.factories import PASSWORD, make_user
 from tests.rest import Rest
@@ -134,6 +135,20 @@ def test_a_running_job_goes_with_its_owner(charlie: User) -> None:
 def test_the_last_superuser_stays(staff: User) -> None:
     with pytest.raises(Conflict):
         services.delete_account(user=staff)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_superusers_who_go_at_once_one_stays(staff: User) -> None:
+    pair = [staff, make_user("second@example.org", is_staff=True, is_superuser=True)]
+
+    def goes(number: int) -> bool:
+        try:
+            services.delete_account(user=pair[number])
+        except Conflict:
+            return False
+        return True
+
+    assert sorted(at_once(2, goes)) == [False, True]
 
 
 def test_rest_exports_the_same(person: User) -> None:
