@@ -106,7 +106,8 @@ def _counted(playbook: Playbook, signal: str) -> list[Counted]:
     of = {status: Count("pk", filter=Q(status=status)) for status in Outcome.Status.values}
     of["assumed"] = Count("pk", filter=Q(version_assumed=True))
     by_version = rows.order_by("-version__number").values(number=F("version__number"))
-    return [Counted(**row) for row in by_version.annotate(**of)]
+    counted: Iterable[dict[str, int]] = by_version.annotate(**of)
+    return [Counted(**row) for row in counted]
 
 
 def _listed(playbook: Playbook, counted: Sequence[Counted]) -> list[Played]:

@@ -65,7 +65,7 @@ def test_filters_and_pages_leave_what_fits(owner: Client, alice: User) -> None:
     make_key(alice)
     assert "Created API key" not in text(owner, what="account")
     assert "Log in" not in text(owner, what="keys", who="me")
-    assert "Page 2 of 2" in text(owner, page="2")
+    assert 'rel="next"' in text(owner)
     assert "Nothing fits this filter" in text(owner, who="key")
 
 

@@ -76,7 +76,6 @@ def staff_pages(world: World) -> list[str]:
         *(f"{one}/roll-back/", f"{one}/roll-back/?to=1", f"{starter}/change/", f"{starter}/edit/"),
         "/admin/evolution/evolutionjob/?state=stuck",
         "/admin/accounts/auditentry/?q=alice@example.org",
-        "/admin/operations/",
         "/admin/billing/usagerecord/summary/?by=day&span=all",
     ]
 
