@@ -6,6 +6,7 @@ model would look the same. On equal tasks, with a held-out part, a training prov
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count, F, Min, Q
 
@@ -106,7 +107,7 @@ def _counted(playbook: Playbook, signal: str) -> list[Counted]:
     of = {status: Count("pk", filter=Q(status=status)) for status in Outcome.Status.values}
     of["assumed"] = Count("pk", filter=Q(version_assumed=True))
     by_version = rows.order_by("-version__number").values(number=F("version__number"))
-    counted: Iterable[dict[str, int]] = by_version.annotate(**of)
+    counted: Any = by_version.annotate(**of)
     return [Counted(**row) for row in counted]
 
 
