@@ -12,11 +12,12 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
+from billing import spending
 from billing.backfill import backfill_prices
 from billing.models import Plan, PriceOverride, Resource, SpentDay, UsageRecord
 from billing.quota import reserve, settle
 from billing.services import settle_abandoned_usage
-from billing.spending import wrong_days
+from billing.spending import recount_spending, wrong_days
 from evolution.verification import Problem, verify_database
 from tests.billing.plans import figures
 from tests.billing.test_budgets import DOLLAR, NOON, budget, refused, spend
@@ -82,6 +83,17 @@ def test_wrong_sums_are_found_and_made_right(alice: User, known: bool) -> None:
     call_command("recount_spending", stdout=(said := StringIO()))
     assert said.getvalue() == "1 sums were wrong and are right now.\n"
     assert kept() == [(Decimal("0.75"), 0)]
+
+
+def test_the_sums_of_many_people_are_made_right_in_parts(
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spending, "AT_ONCE", 1)
+    for user in (alice, charlie):
+        spend(user, "0.75")
+    SpentDay.objects.update(spent_usd=3)
+    assert (len(list(wrong_days())), recount_spending(), recount_spending()) == (2, 2, 0)
+    assert kept() == [(Decimal("0.75"), 0)] * 2
 
 
 def test_a_person_who_goes_takes_the_sums_along(alice: User) -> None:
