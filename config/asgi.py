@@ -196,7 +196,7 @@ class Application:
 def build_application() -> Application:
     """Django and /mcp; one object serves one run of one event loop."""
     people = cast(ASGIApp, django_application)
-    return Application(people, close=django_application.threads.close)
+    return Application(people, close=django_application.close)
 
 
 def build_mcp_application() -> Application:

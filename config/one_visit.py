@@ -21,6 +21,9 @@ from mcp_bridge.db import DatabaseThreads
 
 # More than the playground's seats, whose page without a script waits for the model on its thread.
 THREADS = 32
+# Asks nobody else. While a lost database holds all the others up, it says that the process lives:
+# to kill it would mend nothing.
+PROBE = "/healthz"
 
 
 class OneVisit(ASGIHandler):
@@ -28,7 +31,7 @@ class OneVisit(ASGIHandler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.threads = DatabaseThreads(THREADS)
+        self.threads, self.probed = DatabaseThreads(THREADS), DatabaseThreads(1)
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
@@ -40,7 +43,8 @@ class OneVisit(ASGIHandler):
             return
         # What the request sets (its id, the language) is also there while its answer is sent.
         context = copy_context()
-        response = await self.threads.run(lambda: context.run(self._answer, scope, body))
+        threads = self.probed if scope["path"] == PROBE else self.threads
+        response = await threads.run(lambda: context.run(self._answer, scope, body))
         if response.streaming:
             await self._stream(response, context, receive, send)
         else:
@@ -59,6 +63,11 @@ class OneVisit(ASGIHandler):
             response.close()
             body.close()
         return response
+
+    def close(self) -> None:
+        """End the threads and their connections, within the seconds that a stop has."""
+        self.threads.close()
+        self.probed.close()
 
     async def _stream(
         self, response: HttpResponseBase, context: Context, receive: Any, send: Any

@@ -13,10 +13,12 @@ from django.urls import path
 
 from accounts.correlation import request_id
 from config import urls
+from config.one_visit import THREADS as MOST
 from config.one_visit import OneVisit
 
 THREADS: list[str] = []  # that views ran on
 ENDED = threading.Event()
+HELD, FREE = threading.Semaphore(0), threading.Event()
 
 
 def plain(request: HttpRequest) -> HttpResponse:
@@ -36,7 +38,18 @@ def endless(request: HttpRequest) -> StreamingHttpResponse:
     return StreamingHttpResponse(told())
 
 
-urlpatterns = [path("plain", plain), path("endless", endless), *urls.urlpatterns]
+def held_up(request: HttpRequest) -> HttpResponse:
+    HELD.release()
+    assert FREE.wait(60)
+    return HttpResponse()
+
+
+urlpatterns = [
+    path("plain", plain),
+    path("held-up", held_up),
+    path("endless", endless),
+    *urls.urlpatterns,
+]
 
 
 @pytest.fixture
@@ -47,7 +60,7 @@ def app(settings: Any) -> Iterator[OneVisit]:
     ENDED.clear()
     app = OneVisit()
     yield app
-    app.threads.close()
+    app.close()
 
 
 def get(app: OneVisit, *addresses: str) -> list[httpx2.Response]:
@@ -98,3 +111,24 @@ def test_a_stream_knows_its_request_and_ends_when_the_client_leaves(app: OneVisi
     asyncio.run(ask())
     assert b"asked-0001" in [one.get("body") for one in sent]
     assert ENDED.is_set()
+
+
+def test_the_process_says_that_it_lives_while_every_thread_is_held_up(app: OneVisit) -> None:
+    django: Any = app
+    way: Any = httpx2.ASGITransport(app=django)
+
+    def all_held() -> None:
+        for _ in range(MOST):
+            assert HELD.acquire(timeout=30)
+
+    async def ask() -> httpx2.Response:
+        async with httpx2.AsyncClient(transport=way, base_url="http://a.test") as client:
+            waiting = [asyncio.create_task(client.get("/held-up")) for _ in range(MOST)]
+            await asyncio.to_thread(all_held)
+            try:
+                return await asyncio.wait_for(client.get("/healthz"), 10)
+            finally:
+                FREE.set()
+                await asyncio.gather(*waiting)
+
+    assert asyncio.run(ask()).status_code == 200
