@@ -25,7 +25,10 @@ ROOT = Path(__file__).resolve().parents[2]
 OWN_RECORD = {
     "report_outcome": "the outcome's row says who reported what and when",
     **dict.fromkeys(
-        ("open_session", "close_session", "close_with", "open_chat", "begin_turn", "rate_chat"),
+        (
+            *("open_session", "close_session", "close_with", "open_chat"),
+            *("begin_turn", "begin_turns", "rate_chat"),
+        ),
         "the session's row says who and when",
     ),
     **dict.fromkeys(("clean_report", "read_playbook", "find_playbook"), "reads only"),
