@@ -32,6 +32,7 @@ pages = [
     path("theme", theme.choose, name="theme"),
     path("docs", handbook.first, name="handbook"),
     path("docs/<path:slug>.md", handbook.source, name="handbook_source"),
+    path("docs/<slug:name>.svg", handbook.picture, name="handbook_picture"),
     path("docs/<path:slug>", handbook.page, name="handbook_page"),
     path("llms.txt", handbook.llms, name="llms"),
     path("llms-full.txt", handbook.llms_full, name="llms_full"),

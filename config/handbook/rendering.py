@@ -14,6 +14,7 @@ from markdown_it.token import Token
 from config.handbook.chapters import Document, slug_of
 
 MARK = re.compile(r"[^\w\- ]")
+PICTURE = ".svg"
 OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
@@ -91,7 +92,11 @@ def address_of(target: str, document: Document) -> str:
     path, mark, anchor = target.partition("#")
     root = document.path.parents[len(document.slug.split("/")) - 1]
     wanted = (document.path.parent / path).resolve()
-    if wanted.suffix != ".md" or not wanted.is_relative_to(root.resolve()) or not wanted.exists():
+    if not wanted.is_relative_to(root.resolve()) or not wanted.exists():
+        return ""
+    if wanted.suffix == PICTURE and wanted.parent == root.resolve():
+        return f"/docs/{wanted.name}"
+    if wanted.suffix != ".md":
         return ""
     below = wanted.relative_to(root.resolve()).with_suffix("")
     slug = "/".join(slug_of(part) for part in Path(below).parts)

@@ -60,6 +60,15 @@ def source(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_safe
+def picture(request: HttpRequest, name: str) -> HttpResponse:
+    """A drawing that a document shows: one of the files there, so no name leads outside."""
+    for path in (Path(settings.BASE_DIR) / "docs").glob("*.svg"):
+        if path.stem == name:
+            return HttpResponse(path.read_text(), content_type="image/svg+xml")
+    raise Http404
+
+
+@require_safe
 def llms(request: HttpRequest) -> HttpResponse:
     """What there is to read, for programs: https://llmstxt.org."""
     lines = ["# ACE Platform", "", f"> {ABOUT}"]

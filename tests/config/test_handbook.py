@@ -64,7 +64,17 @@ def test_docs_leads_to_the_first_page_and_not_to_the_reference(client: Client) -
     assert client.get("/api/docs").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/docs/nothing", "/docs/../settings", "/docs/nothing.md"])
+@pytest.mark.django_db
+def test_a_page_shows_the_drawings_of_its_document(client: Client) -> None:
+    page = client.get("/docs/benchmarks").content.decode()
+    assert '<img src="/docs/benchmarks.svg" alt="p50 of one client"' in page
+    drawing = client.get("/docs/benchmarks.svg")
+    assert (drawing.status_code, drawing["Content-Type"]) == (200, "image/svg+xml")
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs/nothing", "/docs/../settings", "/docs/nothing.md", "/docs/nothing.svg"]
+)
 @pytest.mark.django_db
 def test_a_page_that_is_not_there_is_not_found(path: str, client: Client) -> None:
     assert client.get(path).status_code == 404
