@@ -19,13 +19,6 @@ class Compression(GZipMiddleware):
     Other pages hold only CSRF tokens, which Django masks anew each time, and GZipMiddleware pads.
     """
 
-    async_capable = True
-
-    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
-        # No hop to a thread: a page takes less than a millisecond.
-        response = await self.get_response(request)  # type: ignore[misc]  # awaitable when async
-        return self.process_response(request, response)
-
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:

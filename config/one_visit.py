@@ -5,6 +5,7 @@ times a request, on a thread made for this one request, which connects to the da
 """
 
 import asyncio
+from contextlib import closing
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -44,11 +45,12 @@ class OneVisit(ASGIHandler):
         # What the request sets (its id, the language) is also there while its answer is sent.
         context = copy_context()
         threads = self.probed if scope["path"] == PROBE else self.threads
-        response = await threads.run(lambda: context.run(self._answer, scope, body))
-        if response.streaming:
-            await self._stream(response, context, receive, send)
-        else:
-            await self.send_response(response, send)
+        with closing(body):
+            response = await threads.run(lambda: context.run(self._answer, scope, body))
+            if response.streaming:
+                await self._stream(response, context, receive, send)
+            else:
+                await self.send_response(response, send)
 
     def _answer(self, scope: Scope, body: Any) -> HttpResponseBase:
         set_script_prefix(get_script_prefix(scope))
@@ -61,7 +63,6 @@ class OneVisit(ASGIHandler):
             response.block_size = self.chunk_size
         if not response.streaming:
             response.close()
-            body.close()
         return response
 
     def close(self) -> None:

@@ -22,7 +22,23 @@ MOST_CLIENTS = 100
 LARGEST = 2_147_483_647
 
 
-class OutcomeFilter(forms.Form):
+class FromUrl(forms.Form):
+    """A form in an address; a word that is none of its choices counts as left out."""
+
+    signal = forms.ChoiceField(label="Known from", required=False, choices=SIGNALS)
+
+    def offer(self, name: str, choices: list[tuple[str, str]]) -> None:
+        """What a field can be, once it is known."""
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101 - narrows the type
+        field.choices = choices
+
+    def chosen(self, name: str) -> Any:
+        """The value of one field, or None when it is not set (or not one of its choices)."""
+        return self.cleaned_data.get(name) or None
+
+
+class OutcomeFilter(FromUrl):
     """Status, version, signal and client; `status` has links of its own on the page."""
 
     status = forms.ChoiceField(required=False, choices=STATES, widget=forms.HiddenInput)
@@ -32,22 +48,15 @@ class OutcomeFilter(forms.Form):
         max_value=LARGEST,
         widget=forms.NumberInput(attrs={"class": "short", "inputmode": "numeric"}),
     )
-    signal = forms.ChoiceField(label="Known from", required=False, choices=SIGNALS)
     client = forms.ChoiceField(required=False)
 
     def __init__(self, data: Any, *, playbook: Playbook) -> None:
         super().__init__(data)
         self.playbook = playbook
         clients = Outcome.objects.all().clients_of(playbook, most=MOST_CLIENTS)
-        field = self.fields["client"]
-        assert isinstance(field, forms.ChoiceField)  # noqa: S101 - narrows the type
         names = [(name, name) for name in clients]
-        field.choices = [("", "Any program"), *names, (UNNAMED, "by hand, or not named")]
+        self.offer("client", [("", "Any program"), *names, (UNNAMED, "by hand, or not named")])
         self.is_valid()
-
-    def chosen(self, name: str) -> Any:
-        """The value of one filter, or None when it is not set (or not one of its choices)."""
-        return self.cleaned_data.get(name) or None
 
     @property
     def is_set(self) -> bool:

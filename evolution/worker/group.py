@@ -16,4 +16,4 @@ def make_ready() -> None:
         connections[alias].settings_dict["CONN_MAX_AGE"] = KEPT_SECONDS
     if settings.ACE_ENGINE != "rules":
         import evolution.engine.providers.model  # noqa: PLC0415 - see above
-        import evolution.engine.providers.openai  # noqa: F401, PLC0415
+        import evolution.engine.providers.openai  # noqa: F401, PLC0415 - to have it; see above

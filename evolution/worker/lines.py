@@ -82,6 +82,13 @@ def admit(call: Call) -> Admitted:
 
 
 def _admit(call: Call) -> Admitted:
+    # Before the lines are locked: nobody else's call of this key has to wait for a price.
+    want = most_cost(
+        model=call.model,
+        prompt_tokens=call.most.prompt_tokens,
+        completion_tokens=call.most.completion_tokens,
+        api_url=call.credential.base_url,
+    )
     with transaction.atomic():
         lines = {line.key: line for line in _locked(call)}
         now = database_now()
@@ -94,7 +101,7 @@ def _admit(call: Call) -> Admitted:
         if under_way.count() >= settings.LLM_CALLS_PER_KEY:
             # Rolls back: a probe that was not made is nobody's.
             raise LineFull
-        held = _within_caps(call, now)
+        _refuse_over_cap(call, want, now)
         record = billing.begin_usage(
             user_id=call.owner_id,
             playbook_id=call.playbook_id,
@@ -107,7 +114,7 @@ def _admit(call: Call) -> Admitted:
             credential=call.credential.line,
             api_url=call.credential.base_url,
             expected_tokens=call.most.prompt_tokens,
-            held_usd=held,
+            held_usd=want,
         )
         if call.counts:
             most = call.most.prompt_tokens + call.most.completion_tokens
@@ -177,20 +184,13 @@ def _enter(line: ProviderLine, now: datetime) -> bool:
     return is_probe
 
 
-def _within_caps(call: Call, now: datetime) -> Decimal:
-    """What to set aside for the call; HeldBack when a day has no room for it."""
-    want = most_cost(
-        model=call.model,
-        prompt_tokens=call.most.prompt_tokens,
-        completion_tokens=call.most.completion_tokens,
-        api_url=call.credential.base_url,
-    )
+def _refuse_over_cap(call: Call, want: Decimal, now: datetime) -> None:
+    """Raise HeldBack when a day or a month has no room for a call of `want` US$."""
     spender = Spender(call.owner_id, call.playbook_id, call.credential.line, call.credential.own)
     try:
         refuse_over_cap(spender, want=want, now=now)
     except CapReached as cap:
         raise OverBudget(cap, now=now) from None
-    return want
 
 
 def _learn(admitted: Admitted, error: str) -> None:

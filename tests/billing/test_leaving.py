@@ -30,16 +30,7 @@ def test_an_account_can_be_deleted_while_an_evolution_of_it_begins(
     job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
     if not is_first:
         use(alice, evolutions_used=1)
-    failed: list[Exception] = []
-
-    def leave() -> None:
-        try:
-            delete_account(user=alice)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
-            failed.append(error)
-        connections.close_all()
-
-    leaving = threading.Thread(target=leave)
+    leaving, failed = deletion_of(alice)
     with transaction.atomic():
         assert claim_job(str(job.pk))
         leaving.start()
@@ -79,16 +70,7 @@ def test_work_that_wants_what_a_deletion_holds_does_not_stop_it(
 ) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("one writer at a time: nobody can wait for anybody")
-    failed: list[Exception] = []
-
-    def leave() -> None:
-        try:
-            delete_account(user=alice)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
-            failed.append(error)
-        connections.close_all()
-
-    leaving = threading.Thread(target=leave)
+    leaving, failed = deletion_of(alice)
     # The database ends one of both: the deletion, if the circle is closed within a second.
     with suppress(OperationalError), transaction.atomic():
         Playbook.objects.select_for_update().get(pk=playbook.pk)
@@ -98,6 +80,20 @@ def test_work_that_wants_what_a_deletion_holds_does_not_stop_it(
     leaving.join()
     assert not failed
     assert not User.objects.filter(pk=alice.pk).exists()
+
+
+def deletion_of(user: User) -> tuple[threading.Thread, list[Exception]]:
+    """A deletion of the account, not begun, and how it will have failed."""
+    failed: list[Exception] = []
+
+    def leave() -> None:
+        try:
+            delete_account(user=user)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+            failed.append(error)
+        connections.close_all()
+
+    return threading.Thread(target=leave), failed
 
 
 def waits_for_us(leaving: threading.Thread) -> bool:
