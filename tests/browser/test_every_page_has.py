@@ -54,6 +54,33 @@ def test_the_palette_finds_and_goes_and_gives_the_focus_back(
     expect(page).to_have_url(f"{watch.base}/keys")
 
 
+def test_enter_before_the_answer_goes_to_what_was_typed(watch: Watch, playbook: Playbook) -> None:
+    page = watch.page
+    watch.open("/usage", axe=False)
+    page.keyboard.press("Control+k")
+    expect(dialog(page, "Go to").get_by_role("option").first).to_be_visible()
+    page.keyboard.type("key\n")
+    expect(page).to_have_url(f"{watch.base}/keys")
+
+
+def test_an_answer_that_comes_late_leaves_chosen_what_the_arrows_chose(
+    watch: Watch, playbook: Playbook
+) -> None:
+    page = watch.page
+    watch.open("/playbooks", axe=False)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("theme")
+    chosen = page.locator("[aria-selected=true]")
+    expect(dialog(page, "Go to").get_by_role("option")).to_have_count(3)
+    expect(chosen).to_have_text("Use the light theme")
+    page.keyboard.press("ArrowDown")
+    expect(chosen).to_have_text("Use the dark theme")
+    page.locator("#palette-found").evaluate("found => found.dataset.old = ''")
+    page.locator("#palette input").dispatch_event("palette-open")  # the same words, once more
+    expect(page.locator("[data-old], .htmx-settling")).to_have_count(0)
+    expect(chosen).to_have_text("Use the dark theme")
+
+
 def test_arrows_choose_and_a_theme_is_an_action(watch: Watch, playbook: Playbook) -> None:
     page = watch.page
     watch.open("/playbooks", axe=False)
