@@ -76,7 +76,9 @@ class _Reading:
 
     @classmethod
     def of(cls, rows: models.QuerySet[Any]) -> "_Reading":
-        compiler: Any = rows.order_by().query.get_compiler(connection=connection)
+        # The order that a model has by default costs, and says nothing here.
+        rows = rows if rows.query.order_by else rows.order_by()
+        compiler: Any = rows.query.get_compiler(connection=connection)
         statement = Statement.of(compiler)
         select, info = compiler.select, compiler.klass_info
         first, last = info["select_fields"][0], info["select_fields"][-1] + 1
@@ -104,7 +106,7 @@ class _Reading:
 
 
 class Prepared(Generic[M]):
-    """One row of a queryset whose values are Given; `build` makes it at the first run."""
+    """A queryset whose values are Given; `build` makes it at the first run."""
 
     def __init__(self, build: Callable[[], models.QuerySet[M]]) -> None:
         self._build = build
@@ -112,13 +114,18 @@ class Prepared(Generic[M]):
 
     def first(self, **values: Any) -> M | None:
         """The row for these values, or None. The queryset has to name one row at most."""
+        found = self.all(**values)
+        return found[0] if found else None
+
+    def all(self, **values: Any) -> list[M]:
+        """The rows for these values, in the queryset's own order if it has one."""
         reading = self._readings.get(connection.vendor)
         if reading is None:
             reading = self._readings[connection.vendor] = _Reading.of(self._build())
         with connection.cursor() as cursor:
             cursor.execute(reading.statement.text, reading.statement.with_values(values))
-            row = cursor.fetchone()
-        return None if row is None else reading.take(list(row))
+            rows = cursor.fetchall()
+        return [reading.take(list(row)) for row in rows]
 
 
 @dataclass(frozen=True)

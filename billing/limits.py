@@ -17,8 +17,9 @@ from operator import or_
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q, Sum
+from django.db.models import Q, Sum, UUIDField
 
+from accounts.prepared import Given, Prepared
 from billing.models import Budget, CostCap, SpentDay
 from billing.prices import cost_now
 
@@ -117,7 +118,7 @@ def end_of(span: str, now: datetime) -> datetime:
 def _caps(spender: Spender) -> Iterator[Limit]:
     """The operator's: of the settings for calls with its key, or of a row of its own."""
     what, line = "limit on cost", Q(credential=spender.credential)
-    rows = CostCap.objects.filter(Q(user=spender.user_id) | Q(playbook_id=spender.playbook_id))
+    rows = CAPS.all(user=spender.user_id, playbook=spender.playbook_id)
     own = {row.user_id is None: row for row in rows}
     if not spender.own_key and settings.COST_CAP_DAY_USD:
         yield Limit(what, "of this server", "day", settings.COST_CAP_DAY_USD, line)
@@ -141,11 +142,20 @@ def _scopes(spender: Spender) -> Iterator[tuple[str, Q, dict[str, Decimal]]]:
 
 def _budgets(spender: Spender) -> Iterator[Limit]:
     """What the owner of the playbook wants to spend, with whichever key."""
-    mine = Q(playbook_id=None) | Q(playbook_id=spender.playbook_id)
-    for row in Budget.objects.filter(mine, user=spender.user_id, stops=True).order_by():
+    for row in BUDGETS.all(user=spender.user_id, playbook=spender.playbook_id):
         whose, calls = ACCOUNT, Q(user=spender.user_id)
         if row.playbook_id:
             whose, calls = PLAYBOOK, Q(playbook_id=row.playbook_id)
         for span, usd in (("day", row.usd_per_day), ("month", row.usd_per_month)):
             if usd:
                 yield Limit("budget", whose, span, usd, calls)
+
+
+USER, PLAYBOOK_ID = Given("user", UUIDField()), Given("playbook", UUIDField())
+# Without a playbook the second half of each is true for no row: SQL's NULL equals nothing.
+CAPS = Prepared(lambda: CostCap.objects.filter(Q(user=USER) | Q(playbook_id=PLAYBOOK_ID)))
+BUDGETS = Prepared(
+    lambda: Budget.objects.filter(
+        Q(playbook_id=None) | Q(playbook_id=PLAYBOOK_ID), user=USER, stops=True
+    )
+)

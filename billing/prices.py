@@ -3,9 +3,10 @@
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import DateTimeField, Q, QuerySet
 from django.utils import timezone
 
+from accounts.prepared import Given, Prepared
 from billing.models import PriceOverride, UsageRecord
 from billing.pricing import OPENAI_URL, Override, Price, price_call
 
@@ -20,11 +21,17 @@ def address_of(api_url: str) -> str:
 
 def own_prices(at: datetime | None = None) -> list[Override]:
     """The operator's prices, all of them or those of one moment."""
-    rows = PriceOverride.objects.order_by()
-    if at is not None:
-        rows = rows.filter(Q(valid_from=None) | Q(valid_from__lte=at))
-        rows = rows.filter(Q(valid_until=None) | Q(valid_until__gt=at))
+    rows = PriceOverride.objects.order_by() if at is None else IN_FORCE.all(at=at)
     return [row.rule for row in rows]
+
+
+def _in_force() -> QuerySet[PriceOverride]:
+    at = Given("at", DateTimeField())
+    rows = PriceOverride.objects.filter(Q(valid_from=None) | Q(valid_from__lte=at))
+    return rows.filter(Q(valid_until=None) | Q(valid_until__gt=at))
+
+
+IN_FORCE = Prepared(_in_force)
 
 
 def cost_now(*, model: str, prompt_tokens: int, completion_tokens: int, api_url: str) -> Price:

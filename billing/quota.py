@@ -66,8 +66,7 @@ def reserve(
 
     Called inside the transaction of what begins. Raises QuotaReached.
     """
-    now = database_now()
-    entitlement = entitlement_for(user_id, now=now)
+    entitlement = entitlement_for(user_id)
     if entitlement is None:
         return False
     limit, period = limit_of(entitlement, resource), open_period(user_id, entitlement.span)
@@ -81,7 +80,7 @@ def reserve(
         holder_id=holder_id,
         amount=amount,
         limit=limit,
-        expires_at=now + lifetime,
+        expires_at=database_now() + lifetime,
     )
     return True
 

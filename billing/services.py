@@ -5,9 +5,10 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import CharField, UUIDField
 
 from accounts.clock import database_now
+from accounts.prepared import Given, Prepared
 from billing.models import Resource, UsageRecord
 from billing.prices import address_of, note_price, own_prices, price_record
 from billing.quota import correct_use, settle
@@ -159,10 +160,26 @@ def _settle_abandoned(pk: UUID) -> int:
 
 def _insert(row: UsageRecord) -> UsageRecord:
     with transaction.atomic():
-        same = UsageRecord.objects.filter(job_id=row.job_id, step=row.step)
-        row.attempt = (same.aggregate(last=Max("attempt"))["last"] or 0) + 1
+        last = _last_attempt(row)
+        row.attempt = last.attempt + 1 if last else 1
         row.save(force_insert=True)
     return row
+
+
+def _last_attempt(row: UsageRecord) -> UsageRecord | None:
+    if row.job_id is not None:
+        return LAST_OF_JOB.first(job=row.job_id, step=row.step)
+    # Of a session: not by the statement of jobs, for SQL's NULL equals nothing.
+    return UsageRecord.objects.filter(job_id=None, step=row.step).order_by("-attempt").first()
+
+
+LAST_OF_JOB = Prepared(
+    lambda: (
+        UsageRecord.objects.only("attempt")
+        .filter(job_id=Given("job", UUIDField()), step=Given("step", CharField()))
+        .order_by("-attempt")[:1]
+    )
+)
 
 
 def _count(tokens: int) -> int:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from types import TracebackType
 from typing import ParamSpec, Protocol, TypeVar
 from uuid import UUID
@@ -92,7 +93,7 @@ class UsageLedger:
             owner_id=self.payer.owner_id,
             playbook_id=self.payer.playbook_id,
             job_id=self.payer.job_id,
-            api_key_id=key_behind(step, job_id=self.payer.job_id),
+            api_key_id=self._key_behind(step),
             credential=self.credential,
             step=step,
             operation=operation,
@@ -100,6 +101,23 @@ class UsageLedger:
             most=most,
             on_plan=self.on_plan,
         )
+
+    def _key_behind(self, step: str) -> UUID | None:
+        """The key that caused the call: whose outcome is reflected on, else who triggered the job.
+
+        None for a person, for the time rule, and for a training's samples.
+        """
+        operation, _, outcome = step.partition(":")
+        if operation == "reflect":
+            return self._reporters.get(outcome)
+        jobs = EvolutionJob.objects.filter(pk=self.payer.job_id)
+        return jobs.values_list("triggered_key_id", flat=True).first()
+
+    @cached_property
+    def _reporters(self) -> dict[str, UUID]:
+        """The keys by outcome: asked for once, they would be a query for each call in line."""
+        rows = Outcome.objects.filter(job=self.payer.job_id, api_key__isnull=False)
+        return {str(pk): key for pk, key in rows.values_list("pk", "api_key_id")}
 
     def finish(
         self, entry: Admitted, *, usage: Usage, model: str, request_id: str, error: str = ""
@@ -118,25 +136,3 @@ class UsageLedger:
             return function(*args, **kwargs)
 
         return self._writer.submit(fresh).result()
-
-
-def key_behind(step: str, *, job_id: UUID | None) -> UUID | None:
-    """The key that caused the call: whose outcome is reflected on, else who triggered the job.
-
-    None for a person, for the time rule, and for a training's samples.
-    """
-    operation, _, outcome = step.partition(":")
-    if operation == "reflect":
-        return _reporter(outcome)
-    if job_id is None:
-        return None
-    jobs = EvolutionJob.objects.filter(pk=job_id)
-    return jobs.values_list("triggered_key_id", flat=True).first()
-
-
-def _reporter(outcome: str) -> UUID | None:
-    try:
-        pk = UUID(outcome)
-    except ValueError:
-        return None  # a training's sample has a number
-    return Outcome.objects.filter(pk=pk).values_list("api_key_id", flat=True).first()

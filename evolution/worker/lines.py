@@ -9,11 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import CharField, Count, DateTimeField, QuerySet, Subquery
 
+from accounts.prepared import Given, Prepared
 from billing import services as billing
 from billing.limits import CapReached, Spender, most_cost, refuse_over_cap
 from billing.models import Resource, UsageRecord
@@ -50,11 +53,15 @@ class Call:
 
 @dataclass
 class Admitted:
-    """A call under way: its row in the ledger, and the lines of which it is the probe."""
+    """A call under way: its row in the ledger, and the lines of which it is the probe.
+
+    `holds`: tokens of its owner's plan are held for it.
+    """
 
     call: Call
     record: UsageRecord
     probes: frozenset[str]
+    holds: bool
 
 
 class LineFull(Exception):
@@ -93,12 +100,7 @@ def _admit(call: Call) -> Admitted:
         lines = {line.key: line for line in _locked(call)}
         now = database_now()
         probes = frozenset(key for key, line in lines.items() if _enter(line, now))
-        under_way = UsageRecord.objects.filter(
-            credential=call.credential.line,
-            status=UsageRecord.Status.STARTED,
-            created_at__gt=now - longest_call(),
-        )
-        if under_way.count() >= settings.LLM_CALLS_PER_KEY:
+        if _under_way(call.credential.line, now) >= settings.LLM_CALLS_PER_KEY:
             # Rolls back: a probe that was not made is nobody's.
             raise LineFull
         _refuse_over_cap(call, want, now)
@@ -116,11 +118,13 @@ def _admit(call: Call) -> Admitted:
             expected_tokens=call.most.prompt_tokens,
             held_usd=want,
         )
-        if call.counts:
-            most = call.most.prompt_tokens + call.most.completion_tokens
-            lifetime = longest_call()
-            hold_tokens(owner_id=call.owner_id, call_id=record.pk, most=most, lifetime=lifetime)
-    return Admitted(call, record, probes)
+        holds = call.counts and hold_tokens(
+            owner_id=call.owner_id,
+            call_id=record.pk,
+            most=call.most.prompt_tokens + call.most.completion_tokens,
+            lifetime=longest_call(),
+        )
+    return Admitted(call, record, probes, holds)
 
 
 def dismiss(
@@ -147,7 +151,7 @@ def dismiss(
         )
         if learns:
             _learn(admitted, error)
-        if call.counts:
+        if admitted.holds:
             settle(resource=Resource.TOKENS, holder_id=record.pk, actual=record.total_tokens)
     return record
 
@@ -161,14 +165,41 @@ def reopen(credential: Credential, models: Iterable[str]) -> None:
 
 def _locked(call: Call) -> list[ProviderLine]:
     """The rows of the key and of the model, if there are any, in an order that cannot deadlock."""
-    keys = (call.credential.line, call.credential.line_of_model(call.model))
-    locked = ProviderLine.objects.select_for_update(of=("self",), no_key=True)
-    rows = locked.filter(key__in=keys).order_by("key")
-    found = list(rows)
-    if all(line.key != keys[0] for line in found):  # the first call of this key
-        ProviderLine.objects.get_or_create(key=keys[0], defaults={"label": _label(call)})
-        found = list(rows.all())
+    key, of_model = call.credential.line, call.credential.line_of_model(call.model)
+    found = LOCKED.all(key=key, of_model=of_model)
+    if all(line.key != key for line in found):  # the first call of this key
+        ProviderLine.objects.get_or_create(key=key, defaults={"label": _label(call)})
+        found = LOCKED.all(key=key, of_model=of_model)
     return found
+
+
+KEY, OF_MODEL = Given("key", CharField()), Given("of_model", CharField())
+LOCKED = Prepared(
+    lambda: (
+        ProviderLine.objects.select_for_update(of=("self",), no_key=True)
+        .filter(key__in=(KEY, OF_MODEL))
+        .order_by("key")
+    )
+)
+
+
+def _under_way(line: str, now: datetime) -> int:
+    """Calls with this key that run, by a look after its line was locked."""
+    found: Any = RUNNING.first(key=line, since=now - longest_call())
+    return found.calls or 0
+
+
+def _running() -> QuerySet[ProviderLine]:
+    begun = UsageRecord.objects.filter(
+        credential=KEY,
+        status=UsageRecord.Status.STARTED,
+        created_at__gt=Given("since", DateTimeField()),
+    )
+    calls = begun.order_by().values("credential").annotate(n=Count("*")).values("n")
+    return ProviderLine.objects.only("pk").filter(key=KEY).annotate(calls=Subquery(calls))
+
+
+RUNNING = Prepared(_running)
 
 
 def _label(call: Call, model: str = "") -> str:

@@ -59,9 +59,12 @@ def may_begin(job: EvolutionJob) -> bool:
     return True
 
 
-def hold_tokens(*, owner_id: UUID, call_id: UUID, most: int, lifetime: timedelta) -> None:
-    """The most that a call can use is held for it, in its admission. Raises QuotaReached."""
-    reserve(
+def hold_tokens(*, owner_id: UUID, call_id: UUID, most: int, lifetime: timedelta) -> bool:
+    """The most that a call can use is held for it, in its admission; False when no plan counts it.
+
+    Raises QuotaReached.
+    """
+    return reserve(
         user_id=owner_id,
         resource=Resource.TOKENS,
         amount=most,

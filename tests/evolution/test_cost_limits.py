@@ -49,6 +49,13 @@ def test_yesterdays_cost_does_not_count(call: Call, settings: LazySettings) -> N
     assert admit(call)
 
 
+def test_a_call_without_a_playbook_is_not_held_to_somebody_elses_limit(
+    call: Call, charlie: User
+) -> None:
+    CostCap.objects.create(user=charlie, usd_per_day=Decimal("0.01"))
+    assert [admit(replace(call, playbook_id=None)) for _ in range(5)]
+
+
 def test_a_limit_of_ones_own_goes_before_the_servers(
     call: Call, alice: User, settings: LazySettings
 ) -> None:

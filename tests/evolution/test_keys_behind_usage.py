@@ -1,6 +1,6 @@
 """Which key a call of a model is counted for."""
 
-from uuid import uuid4
+from uuid import UUID
 
 from accounts.models import ApiKey, User
 from accounts.scopes import Principal
@@ -10,7 +10,7 @@ from evolution.engine.llm import Usage
 from evolution.models import EvolutionJob, Outcome
 from evolution.services import report_outcome, trigger_evolution
 from evolution.worker.claims import claim_job
-from evolution.worker.ledger import UsageLedger, key_behind
+from evolution.worker.ledger import UsageLedger
 from playbooks.models import Playbook
 from tests.factories import make_key
 
@@ -25,12 +25,19 @@ def agent(user: User) -> tuple[ApiKey, Principal]:
     return key, principal_for_key(token)
 
 
+def keys_behind(job: EvolutionJob, *steps: str) -> list[UUID | None]:
+    """What the ledger would write for these steps of the claimed job."""
+    claim = claim_job(str(job.pk))
+    assert claim is not None
+    ledger = UsageLedger(claim)
+    return [ledger._call(step, "reflect", "gpt-4o-mini", Usage()).api_key_id for step in steps]
+
+
 def test_a_reflection_counts_for_the_key_that_reported(alice: User, playbook: Playbook) -> None:
     key, by = agent(alice)
     outcome = report(playbook, by)
     job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
-    assert key_behind(f"reflect:{outcome.pk}", job_id=job.pk) == key.pk
-    assert key_behind("curate", job_id=job.pk) is None
+    assert keys_behind(job, f"reflect:{outcome.pk}", "curate") == [key.pk, None]
 
 
 def test_other_calls_count_for_the_key_that_triggered(alice: User, playbook: Playbook) -> None:
@@ -38,7 +45,7 @@ def test_other_calls_count_for_the_key_that_triggered(alice: User, playbook: Pla
     report(playbook, Principal.of(alice))
     job = trigger_evolution(playbook=playbook, by=by).job
     assert (job.triggered_by, job.triggered_key) == (alice, key)
-    assert key_behind("curate", job_id=job.pk) == key.pk
+    assert keys_behind(job, "curate") == [key.pk]
 
 
 def test_the_report_that_makes_an_evolution_due_has_triggered_it(
@@ -50,9 +57,10 @@ def test_the_report_that_makes_an_evolution_due_has_triggered_it(
     assert EvolutionJob.objects.get().triggered_key == key
 
 
-def test_a_trainings_samples_count_for_no_key(db: None) -> None:
-    assert key_behind("reflect:17", job_id=uuid4()) is None
-    assert key_behind("generate:17", job_id=uuid4()) is None
+def test_a_trainings_samples_count_for_no_key(alice: User, playbook: Playbook) -> None:
+    report(playbook, agent(alice)[1])
+    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    assert keys_behind(job, "reflect:17", "generate:17") == [None, None]
 
 
 def test_the_ledger_writes_the_key_down(alice: User, playbook: Playbook) -> None:
