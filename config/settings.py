@@ -207,8 +207,9 @@ Q_CLUSTER = {
     "ack_failures": True,
     "timeout": JOB_DEADLINE_SECONDS + 60,
     "retry": JOB_DEADLINE_SECONDS + 120,
-    # Seconds until a message is looked for again: half of it is what a job waits for its worker.
-    "poll": 0.05,
+    # Between two looks this broker waits itself.
+    "broker_class": "evolution.jobs.AnnouncingORM",
+    "poll": 0,
     "save_limit": -1,
     "catch_up": False,
     "label": "Queue",

@@ -110,6 +110,8 @@ class UsageLedger:
         operation, _, outcome = step.partition(":")
         if operation == "reflect":
             return self._reporters.get(outcome)
+        if self.payer.job_id is None:
+            return None
         jobs = EvolutionJob.objects.filter(pk=self.payer.job_id)
         return jobs.values_list("triggered_key_id", flat=True).first()
 

@@ -1,0 +1,67 @@
+"""How a message finds who waits for it."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection, transaction
+from django_q.brokers import get_broker
+from django_q.brokers.orm import ORM
+
+from evolution import jobs
+from evolution.jobs import AnnouncingORM, send_canary
+
+on_postgres = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="only PostgreSQL announces a message"
+)
+NEVER = 300.0
+
+
+class Waiting:
+    """A thread that looks until it has a message."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, str]] = []
+        self.listens = threading.Event()
+        self.thread = threading.Thread(target=self._look)
+
+    def _look(self) -> None:
+        queue = AnnouncingORM("ace")
+        try:
+            while not self.found:
+                self.found = queue.dequeue() or []
+                if queue._listening is not None:
+                    self.listens.set()
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def waiting() -> Iterator[Waiting]:
+    one = Waiting()
+    one.thread.start()
+    yield one
+    one.thread.join(20)
+
+
+@on_postgres
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_is_told_of_a_message(monkeypatch: pytest.MonkeyPatch, waiting: Waiting) -> None:
+    monkeypatch.setattr(jobs, "LOOK", NEVER)
+    assert waiting.listens.wait(20)
+    with transaction.atomic():
+        send_canary()
+        assert not waiting.found
+    waiting.thread.join(20)
+    assert len(waiting.found) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_that_nobody_announced_is_found_by_the_next_look(waiting: Waiting) -> None:
+    ORM.enqueue(AnnouncingORM("ace"), "a message")
+    waiting.thread.join(20)
+    assert [payload for _, payload in waiting.found] == ["a message"]
+
+
+def test_the_queue_uses_this_broker(db: None) -> None:
+    assert isinstance(get_broker(), AnnouncingORM)
