@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -34,7 +34,8 @@ NEVER = 10_000
 # The playbooks' own thresholds, by which their history went and a worker leaves them alone.
 ENOUGH, WEEK = 10, 168
 NOTE = "Made-up data of manage.py demo. "
-MODELS = (("reflect", "gpt-4o-mini"), ("curate", "gpt-4o"))
+MODELS = {"reflect": "gpt-4o-mini", "curate": "gpt-4o"}
+SIZES = {"reflect": 1, "curate": 2}
 
 
 @dataclass
@@ -190,34 +191,47 @@ def _evolve(
     if claim is None:
         raise Conflict("The demo's evolution could not be begun.", code="demo")
     with Heartbeat(claim):
-        publish(claim, think(claim))
-    job.refresh_from_db()
-    _meter(job, user, keys, draw)
+        evolved = think(claim)
+        # Before it is published, which sums up the calls of the job and notes who wrote the text.
+        _meter(job, user, keys, draw)
+        claim.touch(engine="openai")
+        publish(claim, evolved)
 
 
 def _meter(job: EvolutionJob, user: User, keys: list[ApiKey], draw: random.Random) -> None:
-    """Calls as a model would have made them; of no job, whose own ledger says that none were."""
-    now = database_now()
-    for operation, model in MODELS:
-        prompt = draw.randint(2_000, 4_000) * (job.outcomes_processed if model[-1] == "i" else 2)
-        answer = prompt // draw.randint(7, 12)
-        price = price_call(
-            model=model, prompt_tokens=prompt, completion_tokens=answer, cached_tokens=0, at=now
-        )
-        UsageRecord.objects.create(
-            user=user,
-            playbook_id=job.playbook_id,
-            api_key_id=draw.choice(keys).pk,
-            step=operation,
-            attempt=1,
-            operation=operation,
-            status=UsageRecord.Status.ANSWERED,
-            ended_at=now,
-            model=model,
-            prompt_tokens=prompt,
-            completion_tokens=answer,
-            total_tokens=prompt + answer,
-            cost_usd=price.cost,
-            price_source="demo",
-            metadata={MARK: True},
-        )
+    """The job's calls as a model would have made them: for each reflection, and to curate."""
+    key, now = draw.choice(keys), database_now()
+    reflected = job.reflections.order_by("created_at", "outcome_id")
+    steps = [f"reflect:{pk}" for pk in reflected.values_list("outcome_id", flat=True)]
+    UsageRecord.objects.bulk_create(
+        _call(job, user, key, draw, step=step, now=now) for step in (*steps, "curate")
+    )
+
+
+def _call(
+    job: EvolutionJob, user: User, key: ApiKey, draw: random.Random, *, step: str, now: datetime
+) -> UsageRecord:
+    operation = step.partition(":")[0]
+    model, prompt = MODELS[operation], draw.randint(2_000, 4_000) * SIZES[operation]
+    answer = prompt // draw.randint(7, 12)
+    price = price_call(
+        model=model, prompt_tokens=prompt, completion_tokens=answer, cached_tokens=0, at=now
+    )
+    return UsageRecord(
+        user=user,
+        playbook_id=job.playbook_id,
+        job_id=job.pk,
+        api_key_id=key.pk,
+        step=step,
+        attempt=1,
+        operation=operation,
+        status=UsageRecord.Status.ANSWERED,
+        ended_at=now,
+        model=model,
+        prompt_tokens=prompt,
+        completion_tokens=answer,
+        total_tokens=prompt + answer,
+        cost_usd=price.cost,
+        price_source="demo",
+        metadata={MARK: True},
+    )

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
+from django.db.models import Count, Sum
+from django.test import Client
 from django.utils import timezone
 
 from accounts.models import AuditEntry, User
+from billing.models import UsageRecord
 from config.demo.building import EMAIL, build_demo, remove_demo
 from config.demo.story import STORIES
 from evolution.models import EvolutionJob, Outcome, WorkerBeat
@@ -28,6 +32,10 @@ def counts() -> dict[str, int]:
     others = {AuditEntry, ContentType, WorkerBeat}
     models = (model for model in apps.get_models() if model not in others)
     return {model._meta.label: model._base_manager.count() for model in models}
+
+
+def verify_problems() -> list[Problem]:
+    return [found for found in verify_database() if isinstance(found, Problem)]
 
 
 @pytest.fixture
@@ -65,8 +73,24 @@ def test_everything_says_that_it_is_made_up(demo: User) -> None:
 def test_no_model_is_asked_and_no_limit_is_used_up(settings: Any) -> None:
     settings.ACE_ENGINE, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:1"
     build_demo(password="look at this demo", days=4, stories=STORIES[:1])
-    assert set(EvolutionJob.objects.values_list("engine", flat=True)) == {"rules"}
+    assert set(EvolutionJob.objects.values_list("status", flat=True)) == {"completed"}
     assert settings.ACE_ENGINE == "openai"
+
+
+def test_evolutions_and_usage_tell_the_same_calls_tokens_and_cost(demo: User) -> None:
+    jobs = EvolutionJob.objects.exclude(outcomes_processed=0)
+    totals = [job.token_totals for job in jobs]
+    used = UsageRecord.objects.filter(user=demo).aggregate(
+        calls=Count("pk"), total_tokens=Sum("total_tokens"), cost_usd=Sum("cost_usd")
+    )
+    assert {name: sum(Decimal(total[name]) for total in totals) for name in used} == used
+    assert {job.token_totals["calls"] - job.outcomes_processed for job in jobs} == {1}
+    browser, job = Client(), jobs.latest("created_at")
+    browser.force_login(demo)
+    page = browser.get(job.get_absolute_url()).content.decode()
+    assert f"<dd>{job.token_totals['total_tokens']:,}</dd>" in page
+    assert "<dt>Engine</dt><dd>openai</dd>" in page  # not the one that calls no model
+    assert verify_problems() == []
 
 
 def test_it_is_made_once_and_taken_away_without_a_trace(alice: User, playbook: Playbook) -> None:
