@@ -108,7 +108,7 @@ def _code(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env:
     number = env["blocks"] = env.get("blocks", 0) + 1
     text, label = escape(tokens[index].content.rstrip("\n")), f"Code block {number}"
     return (
-        f'<div class="code-block"><pre id="code-{number}" tabindex="0" role="group" '
+        f'<div class="code-block lines"><pre id="code-{number}" tabindex="0" role="group" '
         f'aria-label="{label}">{text}</pre>\n<button type="button" class="small js-only" '
         f'data-copy="code-{number}">Copy<span class="visually-hidden"> {label}</span>'
         "</button></div>\n"

@@ -93,6 +93,20 @@ def test_the_queue_metric_that_scales_workers_is_one_that_is_served() -> None:
     assert scaled["spec"]["minReplicaCount"] >= 1
 
 
+def test_no_manifest_takes_back_the_number_of_pods_that_scaling_chose() -> None:
+    deployments = [found for found in documents() if found["kind"] == "Deployment"]
+    assert deployments
+    assert not [found for found in deployments if "replicas" in found["spec"]]
+
+
+def test_a_release_that_fails_or_runs_again_takes_neither_web_nor_worker_down() -> None:
+    """`Requires=` would stop both at a restart of the release, and never start them if it failed."""
+    for part in ("web", "worker"):
+        text = (ROOT / f"deploy/systemd/ace-{part}.service").read_text()
+        assert "After=ace-release.service\nWants=ace-release.service\n" in text
+        assert "Requires=" not in text
+
+
 def test_the_kustomization_lists_every_manifest_but_the_example() -> None:
     listed = yaml.safe_load((ROOT / "deploy/kubernetes/kustomization.yaml").read_text())
     there = {path.name for path in KUBERNETES} - {"kustomization.yaml", "secret.example.yaml"}
