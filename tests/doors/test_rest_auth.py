@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
 from accounts.models import ApiKey, User
 from tests.factories import PASSWORD
 from tests.rest import Rest
+from tests.windows import one_window as one_window
 
 SENT = {"email": "Dora@example.org", "password": PASSWORD}
 
@@ -42,10 +42,9 @@ def test_a_failed_login_answers_the_same_for_a_known_address(alice: User) -> Non
     assert answers[0][0] == 401
 
 
-def test_the_sixth_login_in_a_minute_has_to_wait(alice: User, settings: Settings) -> None:
+def test_the_sixth_login_in_a_minute_has_to_wait(alice: User, one_window: None) -> None:
     body = {"email": alice.email, "password": "wrong password"}
     answers = [Rest().post("/auth/login", body) for _ in range(6)]
-    # A window can end between two of them.
     statuses = [answer.status_code for answer in answers]
     assert statuses[:5] == [401] * 5
     assert statuses[5] == 429

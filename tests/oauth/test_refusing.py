@@ -11,6 +11,7 @@ from accounts.errors import NotAuthenticated
 from accounts.models import AuditEntry, ConnectedApp, User
 from accounts.scopes import Scope
 from tests.oauth.flow import CALLBACK, RESOURCE, VERIFIER, App, browser, query_of, register, who
+from tests.windows import one_window as one_window
 
 OTHER = "https://other.example/mcp"
 
@@ -200,7 +201,9 @@ def test_a_refresh_token_of_one_client_is_nothing_to_another(app: App, charlie: 
     assert app.refresh(refresh).status_code == 200
 
 
-def test_tokens_are_asked_for_so_many_times_a_minute(app: App, settings: Settings) -> None:
+def test_tokens_are_asked_for_so_many_times_a_minute(
+    app: App, settings: Settings, one_window: None
+) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"oauth_token": "2/m"}
     pair = app.tokens()
     assert app.refresh("made up").status_code == 400
