@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -30,7 +30,8 @@ class Callback(BaseHTTPRequestHandler):
 @pytest.fixture
 def callback() -> Iterator[str]:
     """Where such a program waits; by another name than the platform's, so another origin."""
-    server = HTTPServer(("127.0.0.1", 0), Callback)
+    # In threads: a browser may open a connection ahead, on which it then says nothing.
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Callback)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/callback"
