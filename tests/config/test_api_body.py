@@ -82,14 +82,18 @@ def test_a_chunked_body_is_read_and_limited(
         "Content-Type": "application/json",
     }
     url = f"{live_url}/api/v1/playbooks"
-    answer = httpx2.post(url, content=pieces, headers=headers, trust_env=False)
+    answer = httpx2.post(url, content=pieces, headers=headers, trust_env=False, timeout=20)
     assert answer.status_code == status
 
 
 def test_a_browser_that_sends_too_much_gets_a_page(live_url: str) -> None:
     headers = {"Accept": "text/html", "Content-Type": "application/x-www-form-urlencoded"}
     answer = httpx2.post(
-        f"{live_url}/login", content=b"a" * 2_000_000, headers=headers, trust_env=False
+        f"{live_url}/login",
+        content=b"a" * 2_000_000,
+        headers=headers,
+        trust_env=False,
+        timeout=20,
     )
     assert answer.status_code == 413
     assert "<h1>Too large</h1>" in answer.text

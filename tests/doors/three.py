@@ -103,7 +103,12 @@ class RestDoor:
 
     def _send(self, method: str, path: str, body: Any = None) -> Answer:
         response = httpx2.request(
-            method, f"{self.url}{path}", json=body, headers=self.headers, trust_env=False
+            method,
+            f"{self.url}{path}",
+            json=body,
+            headers=self.headers,
+            trust_env=False,
+            timeout=20,
         )
         kind = "ok" if response.status_code < 400 else KINDS[response.status_code]
         return Answer(kind, response.text)

@@ -38,7 +38,7 @@ class Rest:
 
     def __call__(self, method: str, path: str, body: Any = None) -> Any:
         answer = httpx2.request(
-            method, self.base + path, json=body, headers=self.headers, trust_env=False
+            method, self.base + path, json=body, headers=self.headers, trust_env=False, timeout=60
         )
         assert answer.status_code < 300, answer.text
         return answer.json()

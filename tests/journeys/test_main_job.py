@@ -121,6 +121,7 @@ def exported_counters(server: Platform, playbook_id: str) -> dict[str, tuple[int
     answer = httpx2.get(
         f"{server.url}/api/v1/playbooks/{playbook_id}/export",
         headers={"Authorization": f"Bearer {server.key}"},
+        timeout=60,
     )
     assert answer.status_code == 200, answer.text
     line = re.compile(r"\[([^\]]+)\] helpful=(\d+) harmful=(\d+) ::")

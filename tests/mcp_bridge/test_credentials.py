@@ -51,14 +51,14 @@ def test_every_wrong_key_gets_the_same_body(live_url: str, alice: User) -> None:
 
 def test_a_key_in_the_address_does_not_count(live_url: str, alice: User) -> None:
     token = make_key(alice)[1]
-    with httpx2.Client(trust_env=False) as client:
+    with httpx2.Client(trust_env=False, timeout=20) as client:
         answer = client.post(f"{live_url}/mcp?api_key={token}&token={token}", json={})
     assert answer.status_code == 401
 
 
 def test_two_authorization_headers_are_refused(live_url: str, alice: User) -> None:
     given = [("Authorization", f"Bearer {make_key(alice)[1]}")] * 2
-    with httpx2.Client(trust_env=False) as client:
+    with httpx2.Client(trust_env=False, timeout=20) as client:
         assert client.post(f"{live_url}/mcp", json={}, headers=given).status_code == 401
 
 
@@ -130,7 +130,7 @@ def test_a_listed_origin_and_our_own_are_let_in(
 
 def test_a_stream_is_never_opened(live_url: str, alice: User) -> None:
     headers = {"Authorization": f"Bearer {make_key(alice)[1]}", "Accept": "text/event-stream"}
-    with httpx2.Client(trust_env=False, headers=headers, timeout=5) as client:
+    with httpx2.Client(trust_env=False, headers=headers, timeout=20) as client:
         for method in ("GET", "DELETE", "PUT"):
             answer = client.request(method, f"{live_url}/mcp")
             assert (answer.status_code, answer.headers["allow"]) == (405, "POST")

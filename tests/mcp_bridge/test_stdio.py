@@ -131,14 +131,15 @@ def test_the_http_transport_alone_serves_mcp_and_no_pages(key: tuple[ApiKey, str
     try:
         url = f"http://127.0.0.1:{port}"
         assert wait_for(f"{url}/mcp") == 401
-        with httpx2.Client(trust_env=False) as client:
+        with httpx2.Client(trust_env=False, timeout=30) as client:
             assert client.get(f"{url}/login").status_code == 404
     finally:
         server.terminate()
-        assert server.wait(10) in {0, -signal.SIGTERM}
+        assert server.wait(30) in {0, -signal.SIGTERM}
 
 
 def wait_for(url: str) -> int:
     """The status of the first answer; the transport retries refused connections."""
-    with httpx2.Client(trust_env=False, transport=httpx2.HTTPTransport(retries=9)) as client:
+    again = httpx2.HTTPTransport(retries=9)
+    with httpx2.Client(trust_env=False, transport=again, timeout=30) as client:
         return client.post(url).status_code

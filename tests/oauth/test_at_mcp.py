@@ -60,5 +60,5 @@ def test_a_disconnected_app_is_challenged_anew(live_url: str, at: App) -> None:
 
 def test_the_rest_door_does_not_know_the_token(live_url: str, at: App) -> None:
     headers = {"Authorization": f"Bearer {at.tokens()['access_token']}"}
-    with httpx2.Client(trust_env=False, headers=headers) as client:
+    with httpx2.Client(trust_env=False, headers=headers, timeout=20) as client:
         assert client.get(f"{live_url}/api/v1/playbooks").status_code == 401

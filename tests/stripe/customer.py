@@ -33,7 +33,7 @@ class Customer:
         return self.post("/billing/subscribe", {"plan": plan})
 
     def pay(self, page: str, card: str = GOOD) -> httpx2.Response:
-        return httpx2.post(page, data={"card": card}, trust_env=False)
+        return httpx2.post(page, data={"card": card}, trust_env=False, timeout=30)
 
     def buy(self, plan: str = "pro", card: str = GOOD) -> None:
         answer = self.subscribe(plan)
@@ -43,7 +43,7 @@ class Customer:
     def manage(self, **form: str) -> httpx2.Response:
         """A button of the portal."""
         page = self.post("/billing/portal").json()["url"]
-        return httpx2.post(page, data=form, trust_env=False)
+        return httpx2.post(page, data=form, trust_env=False, timeout=30)
 
     @property
     def account(self) -> BillingAccount:

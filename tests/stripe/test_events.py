@@ -116,7 +116,9 @@ def test_an_event_grants_nothing_by_what_it_says(buyer: Customer, shop: FakeStri
 def test_a_signature_of_other_letters_is_refused(shop: FakeStripe, digest: str) -> None:
     header = f"t={int(time.time())},v1={digest}".encode()
     url = shop.world.every("webhook_endpoint")[0]["url"]
-    answer = httpx2.post(url, content=b"{}", headers={b"Stripe-Signature": header}, trust_env=False)
+    answer = httpx2.post(
+        url, content=b"{}", headers={b"Stripe-Signature": header}, trust_env=False, timeout=30
+    )
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_signature")
 
 
