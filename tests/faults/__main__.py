@@ -12,11 +12,13 @@ from contextlib import ExitStack
 
 from tests.postgres import temporary_cluster
 
+PARTS = ["kills", "pauses", "mutants", "stops", "idle", "cluster", "outage"]
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("part", choices=["kills", "pauses", "mutants", "stops", "cluster", "outage"])
+    add("part", choices=PARTS)
     add("--database", choices=["sqlite", "postgres"], default="postgres")
     add("--count", type=int, default=0, help="how many; 0: what the contract asks for")
     add("--lanes", type=int, default=0, help="playbooks; 0: 16, or 40 to pause workers")

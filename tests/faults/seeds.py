@@ -22,6 +22,7 @@ from tests.faults.points import note
 
 
 def _patch(target: Any, name: str, value: Any) -> None:
+    assert hasattr(target, name), f"{name} is called otherwise by now: nothing would be broken"
     setattr(target, name, value)
 
 

@@ -9,6 +9,8 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from tests.faults import seeds
+from tests.faults.mutants import MUTANTS, Mutant
 from tests.faults.points import POINTS
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
@@ -36,6 +38,18 @@ def run(*arguments: str) -> dict[str, Any]:
 def test_each_crash_point_names_a_function_that_exists(point: Any) -> None:
     owner, name = point.find()
     assert callable(getattr(owner, name))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_each_seeded_fault_breaks_a_function_that_exists(
+    monkeypatch: pytest.MonkeyPatch, mutant: Mutant
+) -> None:
+    broken: list[tuple[Any, str]] = []
+    monkeypatch.setattr(seeds, "_patch", lambda target, name, _: broken.append((target, name)))
+    monkeypatch.setattr(seeds, "AFTER_MIGRATE", [])
+    mutant.seed()
+    assert broken
+    assert [name for target, name in broken if not hasattr(target, name)] == []
 
 
 @pytest.mark.django_db(transaction=True)
