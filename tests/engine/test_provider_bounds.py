@@ -27,12 +27,13 @@ def test_no_call_outlives_its_deadline(stage: Stage, kind: str) -> None:
     engine, started = stage.engine, time.monotonic()
     with pytest.raises(TransientError, match="in time"):
         engine.reflect(outcome(), PLAYBOOK)
-    assert time.monotonic() - started < 3 * DEADLINE + 1
+    # Without one it would last as long as the test may; a busy machine takes seconds more.
+    assert time.monotonic() - started < 3 * DEADLINE + 10
     assert stage.fake.count() == 3
 
 
 def test_a_time_out_is_metered_as_an_estimate_and_never_as_nothing(stage: Stage) -> None:
-    stage.deadline = DEADLINE
+    stage.deadline = 2  # for the answer that follows, too
     stage.fake.fail("reflector", "hang")
     stage.ask("reflector")
     timed_out, answered = stage.ledger.entries
