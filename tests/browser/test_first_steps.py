@@ -45,6 +45,7 @@ def test_the_list_ticks_itself_off_to_the_end(
     watch.open("/start")
     page.get_by_role("button", name="Make the key").click()
     secret = page.locator("#secret").inner_text()
+    page.wait_for_load_state()  # with the script that copies
     page.get_by_role("button", name="Copy the key").press("Enter")
     expect(page.locator("#announcer")).to_have_text("Copied to the clipboard")
     expect(page.locator("[data-copy=secret]")).to_be_focused()

@@ -221,6 +221,7 @@ def test_the_core_flows_need_no_mouse(watch: Watch, playbook: Playbook) -> None:
     page.keyboard.type("By keyboard")
     press(page, "Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("By keyboard")
+    page.wait_for_load_state()  # with the script that adds in place
     reach(page, "STRATEGIES & INSIGHTS")
     press(page, "Enter")
     reach(page, "New bullet")
