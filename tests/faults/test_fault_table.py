@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.faults,
     pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this table"),
 ]
-# Only what never ends is cut off: an answer that takes long on a busy machine is none of the faults.
+# Only what never ends is cut off: a late answer of a busy machine is none of the faults.
 DEADLINE, ENDLESS = 20, 1.0
 OUTCOMES = 2
 COMPLETED, WAITS, PAUSED, FAILED = "completed", "waits", "paused", "failed"
