@@ -1,10 +1,12 @@
 """The only file that knows django-q2. A message only wakes a worker; losing all loses nothing."""
 
+import logging
 import threading
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db import Error as DatabaseFault
 from django.db import connections
 from django.db.models import Min
 from django_q.brokers import get_broker
@@ -24,6 +26,10 @@ CHANNEL = "ace_queue"
 LOOK = 0.05
 """Seconds until a message is looked for again. Looking as often as a message that is announced is
 found would cost an idle server a twentieth of a core; SQLite announces nothing."""
+AWAY_LOOK = 1.0
+"""The same while the database is away."""
+
+logger = logging.getLogger(__name__)
 
 
 def ring(job_id: UUID, *, now: datetime) -> None:
@@ -63,6 +69,7 @@ class AnnouncingORM(ORM):  # type: ignore[misc]  # untyped
     """
 
     _listening: Any = None
+    _is_away = False
 
     def enqueue(self, task: Any) -> Any:
         """The message is there, and announced, as soon as the caller's transaction ends."""
@@ -73,20 +80,31 @@ class AnnouncingORM(ORM):  # type: ignore[misc]  # untyped
         return pk
 
     def dequeue(self) -> Any:
-        """The message that is due, or None after some waiting."""
-        found = super().dequeue()
-        if not found:
-            self._wait()
+        """The message that is due, or None after some waiting; also while the database is away.
+
+        Left to django-q, an error would end the process that looks, ten seconds later.
+        """
+        try:
+            found = super().dequeue()
+            if not found:
+                self._wait()
+        except DatabaseFault as error:
+            if not self._is_away:
+                logger.warning("the queue cannot be read (%s)", type(error).__name__)
+            self._is_away = True
+            connections[Conf.ORM].close()
+            threading.Event().wait(AWAY_LOOK)
+            return None
+        self._is_away = False
         return found
 
     def _wait(self) -> None:
         connection = connections[Conf.ORM]
         if connection.vendor != "postgresql":
             threading.Event().wait(LOOK)
-        elif connection.connection is not self._listening:
-            with connection.cursor() as cursor:
-                cursor.execute(f"LISTEN {CHANNEL}")
-            # What came before is nobody's news: the next look finds it.
-            self._listening = connection.connection
-        else:
+            return
+        with connection.wrap_database_errors:
+            if connection.connection is not self._listening:
+                connection.connection.execute(f"LISTEN {CHANNEL}")
+                self._listening = connection.connection
             list(connection.connection.notifies(timeout=LOOK, stop_after=1))

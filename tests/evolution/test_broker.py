@@ -10,11 +10,12 @@ from django_q.brokers.orm import ORM
 
 from evolution import jobs
 from evolution.jobs import AnnouncingORM, send_canary
+from tests.config.waiting import wait_until
 
 on_postgres = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="only PostgreSQL announces a message"
 )
-NEVER = 300.0
+LONG = 60.0
 
 
 class Waiting:
@@ -22,18 +23,19 @@ class Waiting:
 
     def __init__(self) -> None:
         self.found: list[tuple[int, str]] = []
-        self.listens = threading.Event()
+        self.queue = AnnouncingORM("ace")
+        self.ended = threading.Event()
         self.thread = threading.Thread(target=self._look)
 
     def _look(self) -> None:
-        queue = AnnouncingORM("ace")
         try:
-            while not self.found:
-                self.found = queue.dequeue() or []
-                if queue._listening is not None:
-                    self.listens.set()
+            while not self.found and not self.ended.is_set():
+                self.found = self.queue.dequeue() or []
         finally:
             connection.close()
+
+    def listens(self) -> bool:
+        return self.queue._listening is not None
 
 
 @pytest.fixture
@@ -41,14 +43,15 @@ def waiting() -> Iterator[Waiting]:
     one = Waiting()
     one.thread.start()
     yield one
-    one.thread.join(20)
+    one.ended.set()
+    one.thread.join()
 
 
 @on_postgres
 @pytest.mark.django_db(transaction=True)
 def test_who_waits_is_told_of_a_message(monkeypatch: pytest.MonkeyPatch, waiting: Waiting) -> None:
-    monkeypatch.setattr(jobs, "LOOK", NEVER)
-    assert waiting.listens.wait(20)
+    monkeypatch.setattr(jobs, "LOOK", LONG)
+    wait_until(waiting.listens)
     with transaction.atomic():
         send_canary()
         assert not waiting.found
@@ -61,6 +64,19 @@ def test_a_message_that_nobody_announced_is_found_by_the_next_look(waiting: Wait
     ORM.enqueue(AnnouncingORM("ace"), "a message")
     waiting.thread.join(20)
     assert [payload for _, payload in waiting.found] == ["a message"]
+
+
+@on_postgres
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_outlives_the_end_of_its_connection(waiting: Waiting) -> None:
+    wait_until(waiting.listens)
+    with connection.cursor() as cursor:
+        pid = waiting.queue._listening.info.backend_pid
+        cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+        assert cursor.fetchone() == (True,)
+    send_canary()
+    waiting.thread.join(20)
+    assert len(waiting.found) == 1
 
 
 def test_the_queue_uses_this_broker(db: None) -> None:
