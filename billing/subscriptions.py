@@ -1,5 +1,6 @@
 """What people do about their plan: choose one, pay, change it. The pages and REST call these."""
 
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -89,14 +90,18 @@ def one_at_a_time(user: User) -> Iterator[None]:
     free again after LONGEST.
     """
     taken, until, pause = f"checkout-{user.pk}", time.monotonic() + PATIENCE, threading.Event()
-    while not cache.add(taken, 1, LONGEST):
+    # A number: the counters of a database keep nothing else.
+    mine = secrets.randbelow(2**31)
+    while not cache.add(taken, mine, LONGEST):
         if time.monotonic() > until:
             raise CheckoutBusy
         pause.wait(0.2)
     try:
         yield
     finally:
-        cache.delete(taken)
+        # After LONGEST it may be somebody else's by now.
+        if cache.get(taken) == mine:
+            cache.delete(taken)
 
 
 def _page(

@@ -159,8 +159,13 @@ def dismiss(
 def reopen(credential: Credential, models: Iterable[str]) -> None:
     """A person says that a refused key, or model, can be called again: the next call finds out."""
     keys = [credential.line, *(credential.line_of_model(model) for model in set(models))]
-    refused = ProviderLine.objects.filter(key__in=keys, code__in=REFUSED)
-    refused.update(pause=0, open_until=None, probe_until=None, code="")
+    rows = ProviderLine.objects.filter(key__in=keys, code__in=REFUSED)
+    with transaction.atomic():
+        # Locked in the order of `admit`: an UPDATE takes rows as it finds them, and two calls that
+        # each wait for the other's row would end one of them.
+        locked = rows.select_for_update(of=("self",), no_key=True).order_by("key")
+        refused = ProviderLine.objects.filter(pk__in=[line.pk for line in locked])
+        refused.update(pause=0, open_until=None, probe_until=None, code="")
 
 
 def _locked(call: Call) -> list[ProviderLine]:

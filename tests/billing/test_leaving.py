@@ -16,6 +16,7 @@ from evolution.worker.claims import claim_job
 from playbooks.models import Playbook
 from playbooks.services import archive_playbook, restore_playbook
 from tests.billing.plans import limit, use
+from tests.concurrency.threads import waits_for_us
 from tests.config.waiting import wait_until
 from tests.factories import make_outcome
 
@@ -94,16 +95,3 @@ def deletion_of(user: User) -> tuple[threading.Thread, list[Exception]]:
         connections.close_all()
 
     return threading.Thread(target=leave), failed
-
-
-def waits_for_us(leaving: threading.Thread) -> bool:
-    """Whether somebody waits for a lock of ours; SQLite lets nobody begin to."""
-    if connection.vendor == "sqlite" or not leaving.is_alive():
-        return True
-    with connection.cursor() as cursor:
-        # Not any lock that is waited for: other tests' processes share the server.
-        cursor.execute(
-            "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted"
-            " AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
-        )
-        return bool(cursor.fetchone()[0])

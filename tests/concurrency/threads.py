@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
-from django.db import connections
+from django.db import connection, connections
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -23,3 +24,28 @@ def at_once(count: int, call: Callable[[int], T]) -> list[T]:
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(run, range(count)))
+
+
+def closing(call: Callable[P, T]) -> Callable[P, T]:
+    """The same for a thread of its own, whose connections are closed at its end."""
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return call(*args, **kwargs)
+        finally:
+            connections.close_all()
+
+    return run
+
+
+def waits_for_us(other: threading.Thread) -> bool:
+    """Whether somebody waits for a lock of ours; SQLite lets nobody begin to."""
+    if connection.vendor == "sqlite" or not other.is_alive():
+        return True
+    with connection.cursor() as cursor:
+        # Not any lock that is waited for: other tests' processes share the server.
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted"
+            " AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
+        )
+        return bool(cursor.fetchone()[0])

@@ -1,5 +1,6 @@
 """What every process shares about a key: breaker, free slots, open calls."""
 
+import threading
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import connection, transaction
 
 from billing.models import UsageRecord
 from evolution import worker
@@ -17,7 +19,8 @@ from evolution.worker import run_evolution, sweep
 from evolution.worker.credentials import Credential
 from evolution.worker.ledger import UsageLedger
 from evolution.worker.lines import Call, LineFull, admit, reopen
-from tests.concurrency.threads import at_once
+from tests.concurrency.threads import at_once, closing, waits_for_us
+from tests.config.waiting import wait_until
 from tests.evolution.line_calls import USED, end
 from tests.evolution.stand_ins import raising
 
@@ -106,6 +109,25 @@ def test_a_person_can_say_that_it_is_mended(call: Call) -> None:
     fail(call, "key_refused")
     reopen(call.credential, [call.model])
     assert admit(call)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_saying_so_takes_the_lines_in_the_order_of_calls(call: Call) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("one writer at a time: nobody can wait for anybody")
+    key, of_model = call.credential.line, call.credential.line_of_model(call.model)
+    first, last = sorted((key, of_model))
+    for each in (last, first):
+        ProviderLine.objects.create(key=each, code="key_refused")
+    opening = threading.Thread(target=closing(reopen), args=(call.credential, [call.model]))
+    with transaction.atomic():
+        ProviderLine.objects.select_for_update(no_key=True).get(pk=first)
+        opening.start()
+        wait_until(lambda: waits_for_us(opening))
+        # Who waits for the first has not taken the last one, for which we would wait.
+        assert ProviderLine.objects.select_for_update(no_key=True, nowait=True).get(pk=last)
+    opening.join()
+    assert not ProviderLine.objects.exclude(code="").exists()
 
 
 def test_no_more_calls_run_than_a_key_has_slots(call: Call, settings: LazySettings) -> None:

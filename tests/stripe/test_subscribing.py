@@ -1,13 +1,16 @@
 """Choosing a plan: one customer, one page to pay at, one subscription."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from django.core import mail
+from django.core.cache import cache
 from django.test import Client as Browser
 from pytest_django.live_server_helper import LiveServer
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, RateCounter, User
+from billing.subscriptions import one_at_a_time
 from tests.factories import make_key, make_user
 from tests.stripe.customer import Customer
 from tests.stripe.fake import FakeStripe
@@ -42,6 +45,16 @@ def test_two_plans_in_two_tabs_at_one_moment_leave_one_page_to_pay(
         pages = [first.result().json()["url"], second.result().json()["url"]]
     assert sorted(buyer.pay(page).status_code for page in pages) == [303, 410]
     assert len(shop.world.every("subscription")) == 1
+
+
+def test_who_takes_longer_than_a_turn_lasts_ends_nobody_elses(alice: User) -> None:
+    with ExitStack() as slow:
+        slow.enter_context(one_at_a_time(alice))
+        RateCounter.objects.filter(key__contains="checkout").update(expires_at=0)
+        with one_at_a_time(alice):
+            slow.close()
+            assert not cache.add(f"checkout-{alice.pk}", 1)
+        assert cache.add(f"checkout-{alice.pk}", 1)  # whose turn it was has ended it
 
 
 def test_a_page_paid_while_another_is_asked_for_opens_no_second(
