@@ -5,8 +5,12 @@ thinks. Every write carries the fence of the claim, so a worker that lost its le
 """
 
 import logging
+import threading
+import time
 import traceback
+from collections.abc import Callable
 
+from django.conf import settings
 from django.db import Error as DatabaseFault
 from django.db import InterfaceError, InternalError, OperationalError, connection
 
@@ -25,6 +29,10 @@ from playbooks.services import CollapseGuard
 __all__ = ["beat", "end", "run_evolution", "sweep"]
 
 logger = logging.getLogger(__name__)
+AWAY = (OperationalError, InterfaceError, InternalError)
+"""What a database says that restarts, or is too busy: no fault of what was asked."""
+AWAY_LOOK = 1.0
+"""Seconds until a database that is away is asked again."""
 
 
 def run_evolution(job_id: str) -> str:
@@ -51,28 +59,33 @@ def _run(claim: Claim) -> str:
             publish(claim, think(claim))
     except FenceLost:
         raise
-    except DatabaseFault as error:
-        return _without_database(claim, error)
     except Exception as error:  # noqa: BLE001 - the task's edge: every error becomes a job state
-        return end(claim, error)
+        return _once_there_is_a_database(lambda error=error: end(claim, error))
     return "completed"
 
 
-def _without_database(claim: Claim, error: DatabaseFault) -> str:
-    """The job waits, if the database answers by now: its worker did not die.
+def _once_there_is_a_database(write: Callable[[], str]) -> str:
+    """What `write` says, as soon as it can be written; for no longer than a lease.
 
-    Only an error of ours (a value that does not fit, say) costs an attempt.
+    The worker lives. Were it silent now, the sweep would count a death for each restart of the
+    database, and the fourth would be held against the job.
     """
-    logger.warning("evolution %s: the database failed (%s)", claim.job_id, type(error).__name__)
-    if not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
-    ours = not isinstance(error, OperationalError | InterfaceError | InternalError)
-    reason = "the database did not answer in time"
-    return put_back(claim, reason=reason, costs_attempt=ours, code="database")
+    until = time.monotonic() + settings.JOB_LEASE_SECONDS
+    while True:
+        try:
+            if not connection.in_atomic_block:
+                connection.close_if_unusable_or_obsolete()
+            return write()
+        except AWAY:
+            if time.monotonic() > until:
+                raise
+            threading.Event().wait(AWAY_LOOK)
 
 
 def end(claim: Claim, error: Exception) -> str:
     """Waiting for what passes by itself, failing for what a person has to mend."""
+    if isinstance(error, DatabaseFault):
+        return _put_back_for_database(claim, error)
     if isinstance(error, TransientError | CredentialError):
         return put_back_for(claim, error)
     if isinstance(error, NothingReflected):
@@ -85,3 +98,10 @@ def end(claim: Claim, error: Exception) -> str:
     where = f"{place.filename}:{place.lineno}"
     logger.error("evolution %s: %s at %s", claim.job_id, type(error).__name__, where)
     return put_back(claim, reason=f"internal error ({type(error).__name__})")
+
+
+def _put_back_for_database(claim: Claim, error: DatabaseFault) -> str:
+    """The job waits; only an error of ours (a value that does not fit, say) costs an attempt."""
+    logger.warning("evolution %s: the database failed (%s)", claim.job_id, type(error).__name__)
+    reason, ours = "the database did not answer in time", not isinstance(error, AWAY)
+    return put_back(claim, reason=reason, costs_attempt=ours, code="database")

@@ -1,9 +1,11 @@
 """What the sweep brings back, rings again and starts."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
+from pytest_django import Settings
 
 from accounts.models import User
 from evolution import jobs, worker
@@ -12,6 +14,7 @@ from evolution.engine.llm import AnswerError
 from evolution.models import EvolutionJob, Outcome
 from evolution.worker import run_evolution, sweep
 from evolution.worker.claims import claim_job
+from evolution.worker.endings import put_back
 from playbooks.models import Playbook
 from tests.evolution.stand_ins import raising
 from tests.factories import make_outcome
@@ -30,9 +33,29 @@ def test_a_database_that_was_slow_costs_neither_an_attempt_nor_a_rescue(
     assert (job.status, job.attempt, job.rescues) == ("queued", 0, 0)
 
 
-def test_without_a_database_the_job_stays_for_the_sweep(
+def test_a_worker_that_lives_says_so_once_the_database_is_back(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Four restarts of a server are not four dead workers: no job fails of them."""
+    refusals = iter([OperationalError("starting up"), InterfaceError("closed")])
+
+    def refused(*args: Any, **kwargs: Any) -> str:
+        for error in refusals:
+            raise error
+        return put_back(*args, **kwargs)
+
+    monkeypatch.setattr(worker, "AWAY_LOOK", 0)
+    monkeypatch.setattr(worker, "put_back", refused)
+    monkeypatch.setattr(worker, "think", raising(OperationalError("gone")))
+    assert run_evolution(str(job.pk)) == "waiting"
+    job.refresh_from_db()
+    assert (job.status, job.wait_code, job.rescues) == ("queued", "database", 0)
+
+
+def test_without_a_database_the_job_stays_for_the_sweep(
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.JOB_LEASE_SECONDS = 0
     monkeypatch.setattr(worker, "think", raising(OperationalError("gone")))
     monkeypatch.setattr(worker, "put_back", gone)
     assert run_evolution(str(job.pk)) == "no database"
