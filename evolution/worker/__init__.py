@@ -60,7 +60,7 @@ def _run(claim: Claim) -> str:
     except FenceLost:
         raise
     except Exception as error:  # noqa: BLE001 - the task's edge: every error becomes a job state
-        return _once_there_is_a_database(lambda error=error: end(claim, error))
+        return _once_there_is_a_database(lambda: end(claim, error))
     return "completed"
 
 
