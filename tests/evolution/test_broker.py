@@ -10,6 +10,7 @@ from django_q.brokers.orm import ORM
 
 from evolution import jobs
 from evolution.jobs import AnnouncingORM, send_canary
+from evolution.worker.group import KEPT_SECONDS
 from tests.config.waiting import wait_until
 
 on_postgres = pytest.mark.skipif(
@@ -39,7 +40,9 @@ class Waiting:
 
 
 @pytest.fixture
-def waiting() -> Iterator[Waiting]:
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
+    # As in a worker group; else each look would have a connection of its own.
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", KEPT_SECONDS)
     one = Waiting()
     one.thread.start()
     yield one
