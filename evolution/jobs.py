@@ -71,6 +71,14 @@ class AnnouncingORM(ORM):  # type: ignore[misc]  # untyped
     _listening: Any = None
     _is_away = False
 
+    @staticmethod
+    def get_connection(list_key: str | None = None) -> Any:
+        """The queue; a group that starts while the database is away does not end, but waits too."""
+        try:
+            return ORM.get_connection(list_key)
+        except DatabaseFault:
+            return OrmQ.objects.using(Conf.ORM)
+
     def enqueue(self, task: Any) -> Any:
         """The message is there, and announced, as soon as the caller's transaction ends."""
         pk = super().enqueue(task)

@@ -4,7 +4,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django_q.brokers import get_broker
 from django_q.brokers.orm import ORM
 
@@ -80,6 +81,21 @@ def test_who_waits_outlives_the_end_of_its_connection(waiting: Waiting) -> None:
     send_canary()
     waiting.thread.join(20)
     assert len(waiting.found) == 1
+
+
+def test_a_group_starts_and_waits_while_the_database_is_away(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OperationalError("Connection refused")
+
+    monkeypatch.setattr(jobs, "AWAY_LOOK", 0)
+    monkeypatch.setattr(BaseDatabaseWrapper, "ensure_connection", refuse)
+    queue = get_broker()
+    assert queue.dequeue() is queue.dequeue() is None
+    assert [line.message for line in caplog.records] == [
+        "the queue cannot be read (OperationalError)"
+    ]
 
 
 def test_the_queue_uses_this_broker(db: None) -> None:
