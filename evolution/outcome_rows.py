@@ -62,6 +62,8 @@ class Outcome(Row):
             # The filter's list of clients comes from the index alone.
             models.Index(fields=("playbook", "client", "-created_at", "-id")),
             models.Index(fields=("version", "-created_at", "-id")),
+            # Who reported, how often and when last: without reading a row.
+            models.Index(fields=("playbook", "api_key", "reported_by", "-created_at")),
             # Few rows: what waits, and what was set aside.
             models.Index(
                 fields=("playbook", "-created_at", "-id"),

@@ -1,11 +1,12 @@
 """What the doors can do with the loop: report, trigger, cancel, retry, and read its figures."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, Max, Q, QuerySet, Sum
 
 from accounts.audit import record
 from accounts.errors import Conflict, NotFound
@@ -188,12 +189,7 @@ def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
 
     Outcomes are what agents reported; a training's own attempts at its samples are left out.
     """
-    outcomes = Outcome.objects.filter(playbook=playbook, job__training=None).aggregate(
-        total=Count("id"),
-        pending=Count("id", filter=Q(processed_at=None, set_aside_reason="", job=None)),
-        set_aside=Count("id", filter=~Q(set_aside_reason="")),
-        **{status: Count("id", filter=Q(status=status)) for status in Outcome.Status.values},
-    )
+    outcomes = _outcome_figures(playbook)
     jobs = EvolutionJob.objects.filter(playbook=playbook).aggregate(
         total=Count("id"),
         last_completed_at=Max("completed_at", filter=Q(status="completed")),
@@ -211,6 +207,26 @@ def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
         "version": version.number if version else None,
         "token_count": version.token_count if version else 0,
     }
+
+
+def _outcome_figures(playbook: Playbook) -> dict[str, int]:
+    """The outcomes by status and by what became of them; each count reads an index and no row."""
+    outcomes = Outcome.objects.filter(playbook=playbook)
+    trained = EvolutionJob.objects.filter(playbook=playbook).exclude(training=None)
+    by_status = _by_status(outcomes)
+    by_status.subtract(_by_status(Outcome.objects.filter(job__in=trained)))
+    set_aside = outcomes.exclude(set_aside_reason="").filter(job__training=None)
+    return {
+        "total": by_status.total(),
+        "pending": pending_count(playbook),
+        "set_aside": set_aside.count(),
+        **{status: by_status[status] for status in Outcome.Status.values},
+    }
+
+
+def _by_status(outcomes: QuerySet[Outcome]) -> Counter[str]:
+    rows = outcomes.order_by().values_list("status").annotate(count=Count("*"))
+    return Counter(dict(rows))
 
 
 def _record(action: str, by: Principal, job: EvolutionJob, playbook: Playbook) -> None:

@@ -1,7 +1,7 @@
 """Who taught a playbook what: the source of an outcome, and taking back what one source taught."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Count, Max, Q
 
 from accounts.errors import Conflict, Invalid
+from accounts.models import ApiKey, User
 from accounts.scopes import Principal
 from billing.models import UsageRecord
 from evolution.models import EvolutionJob, Outcome
@@ -55,22 +56,34 @@ def provenance_of(job_id: UUID, *, engine: str) -> Provenance:
 
 def list_sources(*, playbook: Playbook) -> list[Source]:
     """Each key or person that reported outcomes, the latest first."""
+    # From one index alone, names apart: joined, the sum would read each of 100,000 rows.
     rows = (
         Outcome.objects.filter(playbook=playbook)
-        .values("api_key_id", "api_key__name", "reported_by_id", "reported_by__email")
-        .annotate(outcome_count=Count("pk"), last_at=Max("created_at"))
+        .values("api_key_id", "reported_by_id")
+        .annotate(outcome_count=Count("*"), last_at=Max("created_at"))
         .order_by("-last_at")
     )
     found: dict[str, Source] = {}
-    for row in rows:
-        name = source_name(row["api_key_id"], row["reported_by_id"])
-        label = row["api_key__name"] if row["api_key_id"] else row["reported_by__email"]
-        if name:
-            earlier = found.get(name)
-            count = row["outcome_count"] + (earlier.outcome_count if earlier else 0)
-            last = earlier.last_at if earlier else row["last_at"]
-            found[name] = Source(name, label, count, last)
+    for row in _named(list(rows)):
+        earlier = found.get(row.name)
+        if earlier is None:
+            found[row.name] = row
+        else:
+            count = earlier.outcome_count + row.outcome_count
+            found[row.name] = replace(earlier, outcome_count=count)
     return list(found.values())
+
+
+def _named(rows: list[dict[str, Any]]) -> Iterator[Source]:
+    """The groups as sources, but those of whom neither key nor person is left."""
+    keys = ApiKey.objects.filter(pk__in={row["api_key_id"] for row in rows})
+    people = User.objects.filter(pk__in={row["reported_by_id"] for row in rows})
+    labels = dict(keys.values_list("pk", "name")) | dict(people.values_list("pk", "email"))
+    for row in rows:
+        key, person = row["api_key_id"], row["reported_by_id"]
+        if key or person:
+            label = labels.get(key or person, "")
+            yield Source(source_name(key, person), label, row["outcome_count"], row["last_at"])
 
 
 def rollback_source(

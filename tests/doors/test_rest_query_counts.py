@@ -25,7 +25,7 @@ PINNED = {
     "/playbooks/{playbook}/bullets/str-00001/history": 8,
     "/playbooks/{playbook}/outcomes": 3,
     "/playbooks/{playbook}/evolutions": 3,
-    "/playbooks/{playbook}/metrics": 5,
+    "/playbooks/{playbook}/metrics": 8,
     "/playbooks/{playbook}/evidence": 5,
     "/evolutions/{job}": 2,
     "/sessions": 2,

@@ -1,12 +1,14 @@
 """Taking back what one key, person or outcome taught restores the text (RELIABILITY R7)."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.errors import Conflict, Invalid
 from accounts.models import ApiKey, User
 from accounts.scopes import Principal
 from evolution.models import Outcome
-from evolution.services import report_outcome, trigger_evolution
+from evolution.services import playbook_metrics, report_outcome, trigger_evolution
 from evolution.sources import list_sources, rollback_source
 from evolution.worker import run_evolution
 from playbooks import services as playbooks
@@ -149,3 +151,18 @@ def test_sources_are_listed_with_their_outcomes(
     teach(playbook, alice, bad, *POISON)
     (source,) = list_sources(playbook=playbook)
     assert (source.name, source.label, source.outcome_count) == (f"key:{bad.pk}", "bad", 3)
+
+
+def test_who_reported_and_how_it_went_is_counted_without_reading_a_row(playbook: Playbook) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL plans by its figures of a table, which few rows have none of")
+    with CaptureQueriesContext(connection) as asked:
+        list_sources(playbook=playbook)
+        playbook_metrics(playbook=playbook)
+    plans = []
+    with connection.cursor() as cursor:
+        for query in asked.captured_queries:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+            plans += [str(row[-1]) for row in cursor.fetchall()]
+    assert [plan for plan in plans if "USING INDEX evolution_o_playboo" in plan] == []
+    assert sum("USING COVERING INDEX evolution_o_playboo" in plan for plan in plans) == 2
