@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.db.models import F
 
 from accounts.models import User
@@ -18,9 +19,10 @@ from billing.services import begin_usage
 from evolution.clock import database_now
 from evolution.models import EvolutionJob, Outcome, OutcomeTally
 from evolution.services import trigger_evolution
-from evolution.verification import Problem, verify_database
+from evolution.verification import Problem, one_moment, verify_database
 from evolution.worker import run_evolution
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
+from tests.concurrency.threads import at_once
 from tests.factories import make_outcome, make_playbook
 
 
@@ -54,6 +56,19 @@ def test_a_sound_database_has_no_problem(done: EvolutionJob) -> None:
 def test_work_under_way_is_no_problem(done: EvolutionJob, alice: User) -> None:
     trigger_evolution(playbook=done.playbook, by=Principal.of(alice))
     assert found() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reports_are_not_kept_waiting_by_a_look_and_do_not_change_what_it_sees(
+    playbook: Playbook, alice: User
+) -> None:
+    with one_moment():
+        assert not Outcome.objects.exists()
+        at_once(1, lambda _: make_outcome(playbook, alice))
+        assert not Outcome.objects.exists()
+    assert Outcome.objects.count() == 1
+    with transaction.atomic():  # as ever: one that writes begins as a writer
+        assert getattr(connection, "transaction_mode", "IMMEDIATE") == "IMMEDIATE"
 
 
 def lose(job: EvolutionJob) -> None:
