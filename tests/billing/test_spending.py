@@ -49,11 +49,12 @@ def test_a_call_of_unknown_price_is_counted_and_a_price_takes_it_out(alice: User
 
 
 def test_a_call_without_a_playbook_and_one_of_another_day_are_other_sums(alice: User) -> None:
-    spend(alice, "0.1")
-    call = spend(alice, "0.2")
-    UsageRecord.objects.filter(pk=call.pk).update(created_at=NOON - timedelta(days=1))
+    long_ago = NOON.replace(year=2020)
+    spend(alice, "0.1", long_ago)
+    call = spend(alice, "0.2", long_ago)
+    UsageRecord.objects.filter(pk=call.pk).update(created_at=long_ago - timedelta(days=1))
     finish(begin(alice))
-    assert [usd for usd, _ in kept()][-2:] == [Decimal("0.2"), Decimal("0.1")]
+    assert [usd for usd, _ in kept()][:2] == [Decimal("0.2"), Decimal("0.1")]
     assert not list(wrong_days())
 
 
