@@ -41,7 +41,7 @@ class Gate:
         if not free:
             self._opened.wait()
 
-    def wait_for(self, calls: int, *, timeout: float = 20) -> None:
+    def wait_for(self, calls: int, *, timeout: float = 60) -> None:
         """Returns when that many calls came (AssertionError after `timeout` seconds)."""
         with self._arrival:
             came = self._arrival.wait_for(lambda: self.arrived >= calls, timeout)

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from mcp_bridge.errors import CODE_META
 
 T = TypeVar("T")
-STARTS_WITHIN = 20.0
+STARTS_WITHIN = 60.0
 
 
 class Agent:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def wait_until(holds: Callable[[], bool], *, seconds: float = 20) -> None:
+def wait_until(holds: Callable[[], bool], *, seconds: float = 60) -> None:
     """Return as soon as `holds`; fail after `seconds`."""
     until, pause = time.monotonic() + seconds, threading.Event()
     while not holds():
