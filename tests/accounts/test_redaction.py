@@ -66,10 +66,10 @@ def test_no_text_makes_it_slow() -> None:
     hard = [
         part * 3000 for part in ("sk-", "eyJ", "-----BEGIN ", "a://b:", "eyJa.", "AKIA", "xoxb-")
     ]
-    began = time.perf_counter()
+    began = time.process_time()
     for text in hard:
         redact(text)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_no_door_lets_a_credential_through(live_url: str, alice: User, playbook: Playbook) -> None:
