@@ -89,7 +89,8 @@ def test_two_sides_answer_side_by_side_and_one_of_them_is_judged(
     page.get_by_label("What made the difference").fill("lesson: Ask for the log first.")
     page.get_by_role("button", name="Well").click()
     expect(page.get_by_role("link", name="see the outcome")).to_be_visible()
-    watch.look("one-side-judged")
+    # Without motion: the toast that says so would still be fading in.
+    watch.look_each("one-side-judged", [("light", 1280)])
     row = Outcome.objects.get()
     assert (row.status, row.signal, row.cited_bullets) == ("success", "human", ["str-00001"])
     assert (row.version.number, row.version_assumed) == (1, False)
