@@ -5,7 +5,7 @@
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularAPIView
 
 import accounts.oauth.urls
 import accounts.urls
@@ -16,6 +16,7 @@ import playbooks.urls
 from config import api as rest
 from config import theme, views
 from config.handbook import views as handbook
+from config.reference import reference
 
 handler400 = views.bad_request
 handler403 = views.permission_denied
@@ -55,9 +56,7 @@ urlpatterns = [
     *pages,
     path("api/v1/", include((api, "api"))),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
-    path(
-        "api/docs", SpectacularSwaggerSplitView.as_view(template_name="api/docs.html"), name="docs"
-    ),
+    path("api/docs", reference, name="docs"),
     # Before the admin's own: staff log in under the same limit as everybody.
     path("admin/login/", views.admin_log_in),
     path("admin/", admin.site.urls),
