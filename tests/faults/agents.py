@@ -144,7 +144,10 @@ class Reporters:
 
 
 def processes_of(platform: Platform, word: str) -> dict[int, int]:
-    """The pids with `word` in their command line, each with its parent's."""
+    """The pids with `word` in their command line, each with its parent's; not the supervisor's.
+
+    Its own command line says what it runs, and so has every word in it.
+    """
     found = {}
     mark = f"ACE_BOOTSTRAP_API_KEY={platform.key}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
@@ -153,7 +156,8 @@ def processes_of(platform: Platform, word: str) -> dict[int, int]:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue  # it ended while we looked
-        if word.encode() in command and mark in environ:
+        is_supervisor = b"config.running" in command
+        if word.encode() in command and mark in environ and not is_supervisor:
             found[int(folder.name)] = parent
     return found
 
