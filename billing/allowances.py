@@ -13,8 +13,9 @@ from django.db.models import Q, QuerySet
 from accounts.errors import Conflict, NotFound
 from accounts.models import ApiKey, User
 from billing.models import BillingAccount, Plan
+from billing.plan_rows import NOTICE
 from billing.plans import default_plan, plan_of, so_many
-from billing.switching import NOTICE, forget_plans, note_plans
+from billing.switching import forget_plans, note_plans
 
 LAPSED_KEEPS = timedelta(days=30)
 """For so long after a plan was left its traces are not blanked for a smaller one."""
@@ -48,16 +49,20 @@ def refuse_more_keys(*, user: User) -> None:
 def shorter_retention(now: datetime, than: int) -> Iterator[tuple[int, QuerySet[User]]]:
     """Days for which plans keep traces where that is less than `than` (0: for ever), and whose.
 
-    None in the first days after billing was switched on: a switch alone deletes nothing.
+    None in the first days after billing was switched on: a switch alone deletes nothing. Nor do
+    fewer days of a plan at once.
     """
     if not settings.BILLING_ENABLED:
         forget_plans()
-    elif now >= note_plans(now) + NOTICE:
-        yield from terms(now, than)
+    elif now >= note_plans(now).since + NOTICE:
+        for plan, users in terms(now, than):
+            days = plan.days_at(now)
+            if days is not None and (not than or days < than):
+                yield days, users
 
 
-def terms(now: datetime, than: int) -> Iterator[tuple[int, QuerySet[User]]]:
-    """The same, whether their time has begun or not."""
+def terms(now: datetime, than: int) -> Iterator[tuple[Plan, QuerySet[User]]]:
+    """The plans that keep traces for less, and whose they are, also before their time begins."""
     accounts = BillingAccount.objects.entitled(now)
     for plan in Plan.objects.filter(retention_days__isnull=False):
         if than and (plan.retention_days or 0) >= than:
@@ -65,7 +70,7 @@ def terms(now: datetime, than: int) -> Iterator[tuple[int, QuerySet[User]]]:
         users = User.objects.filter(pk__in=accounts.filter(plan=plan).values("user"))
         if plan.pk == default_plan().pk:
             users |= User.objects.exclude(pk__in=accounts.values("user"))
-        yield plan.retention_days or 0, users.exclude(pk__in=_just_lapsed(now).values("user"))
+        yield plan, users.exclude(pk__in=_just_lapsed(now).values("user"))
 
 
 def _just_lapsed(now: datetime) -> QuerySet[BillingAccount]:

@@ -46,6 +46,9 @@ def make_default(*, plan: Plan, by: Principal) -> Plan:
     if plan.price_lookup_key or not plan.is_active:
         raise Conflict("Only an active plan that costs nothing is everybody's.", code="not_for_all")
     with transaction.atomic():
+        before = Plan.objects.filter(is_default=True).exclude(pk=plan.pk).first()
+        if before is not None and plan.shorten(was=before.retention_days, now=database_now()):
+            plan.save(update_fields=["days_before", "shortened_at", "updated_at"])
         Plan.objects.filter(is_default=True).exclude(pk=plan.pk).update(is_default=False)
         Plan.objects.filter(pk=plan.pk).update(is_default=True)
         record(action="make_default", by=by, subject=plan, slug=plan.slug)

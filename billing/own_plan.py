@@ -74,7 +74,7 @@ def read_plan(*, user: User) -> OwnPlan:
         entitlement.span,
         quotas,
         entitlement.account,
-        retention_begins(database_now()),
+        retention_begins(database_now(), entitlement.plan),
     )
 
 

@@ -4,7 +4,7 @@ Nothing here has a foreign key to a payment provider's tables: they are not even
 billing is off.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar, Self
 
 from django.db import models
@@ -14,6 +14,8 @@ from accounts.models import Row, User
 from accounts.querysets import OwnedQuerySet
 
 UNLIMITED = "empty: unlimited"
+NOTICE = timedelta(days=30)
+"""So long before fewer days begin to blank old texts people know of it."""
 
 
 class Plan(Row):
@@ -33,6 +35,8 @@ class Plan(Row):
     retention_days = models.PositiveIntegerField(
         null=True, blank=True, help_text="of traces and notes; empty: as the server's settings say"
     )
+    days_before = models.PositiveIntegerField(null=True, editable=False)
+    shortened_at = models.DateTimeField(null=True, editable=False)
     is_default = models.BooleanField(default=False, help_text="of everybody who has no other")
     is_active = models.BooleanField(default=True, help_text="can be chosen")
     position = models.PositiveSmallIntegerField(default=0)
@@ -60,6 +64,33 @@ class Plan(Row):
 
     def __str__(self) -> str:
         return self.name
+
+    def shorten(self, *, was: int | None, now: datetime) -> bool:
+        """Days that are fewer than those of before count after NOTICE; whether they are.
+
+        Not saved here. A second time within the notice begins it anew, with the longest days.
+        """
+        if self.retention_days is None or (was is not None and self.retention_days >= was):
+            return False
+        if self.is_in_notice(now):
+            was = _longer(was, self.days_before)
+        self.days_before, self.shortened_at = was, now
+        return True
+
+    def is_in_notice(self, now: datetime) -> bool:
+        """Whether fewer days were decided on that do not count yet."""
+        return self.shortened_at is not None and now < self.shortened_at + NOTICE
+
+    def days_at(self, now: datetime) -> int | None:
+        """For how many days texts are kept at this moment; None: as the settings say."""
+        if not self.is_in_notice(now):
+            return self.retention_days
+        return _longer(self.retention_days, self.days_before)
+
+
+def _longer(one: int | None, other: int | None) -> int | None:
+    """Of two numbers of days the longer; None is the longest."""
+    return None if one is None or other is None else max(one, other)
 
 
 class BillingAccountQuerySet(OwnedQuerySet["BillingAccount"]):

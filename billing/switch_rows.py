@@ -8,10 +8,12 @@ from accounts.models import Row, User
 class PlansApply(models.Model):
     """One row while billing is on, looked at by the hourly purge; none while it is off.
 
-    `seen_at`: a server that did not purge for long may have had billing off meanwhile.
+    `seen_at`: a server that did not purge for long may have had billing off meanwhile, and `since`,
+    from which the notice counts, is later then. `began`, of which people were told, stays.
     """
 
     since = models.DateTimeField()
+    began = models.DateTimeField(null=True, help_text="empty: as since")
     seen_at = models.DateTimeField()
 
     def __str__(self) -> str:

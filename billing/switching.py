@@ -6,22 +6,21 @@ from django.db import transaction
 
 from billing.models import PlansApply
 
-NOTICE = timedelta(days=30)
-"""So long after plans began to apply their days blank nothing yet."""
 UNSEEN = timedelta(days=2)
 
 
-def note_plans(now: datetime) -> datetime:
+def note_plans(now: datetime) -> PlansApply:
     """Billing is on: the answer is since when. After it was off, or not seen, it begins anew."""
     with transaction.atomic():
         row = PlansApply.objects.select_for_update().order_by("since").first()
         if row is None:
-            return PlansApply.objects.create(since=now, seen_at=now).since
+            return PlansApply.objects.create(since=now, began=now, seen_at=now)
         if now - row.seen_at > UNSEEN:
-            row.since = now
+            # Who was told stays told: what they have is kept for longer than the letter said.
+            row.began, row.since = row.began or row.since, now
         row.seen_at = now
-        row.save(update_fields=["since", "seen_at"])
-    return row.since
+        row.save(update_fields=["since", "began", "seen_at"])
+    return row
 
 
 def forget_plans() -> None:

@@ -14,6 +14,7 @@ from accounts.clock import database_now
 from billing.beginning import retention_begins
 from billing.granting import grant_plan, make_default, withdraw_plan
 from billing.models import BillingAccount, Plan, QuotaHold, QuotaNotice, QuotaPeriod
+from billing.plan_rows import NOTICE
 from billing.quota import release_hold
 from billing.syncing import resync_account
 
@@ -63,6 +64,13 @@ class PlanAdmin(SaysWhenOff):
         return not is_default and super().has_delete_permission(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Plan, form: Any, change: bool) -> None:
+        now = database_now()
+        if change and obj.shorten(was=form.initial.get("retention_days"), now=now):
+            messages.warning(
+                request,
+                f"The fewer days count from {now + NOTICE:%-d %B %Y} on. Whom that concerns is "
+                "told by a letter.",
+            )
         super().save_model(request, obj, form, change)
         limits = {name: getattr(obj, name) for name in LIMITS}
         who = principal_of(request)

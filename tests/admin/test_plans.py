@@ -59,6 +59,18 @@ def test_a_changed_limit_applies_at_once_and_the_log_says_so(
     assert AuditEntry.objects.get(action="set_plan").detail["monthly_evolutions"] == 7
 
 
+def test_fewer_days_of_traces_are_given_the_notice_of_which_staff_is_told(
+    desk: Desk, plans: dict[str, Plan]
+) -> None:
+    pro, days = plans["pro"], plans["pro"].retention_days
+    address = reverse("admin:billing_plan_change", args=[pro.pk])
+    fields = {"position": 2, "trial_days": 0, "is_active": "on"}
+    answer = desk.client.post(address, form_of(pro, retention_days=7) | fields, follow=True)
+    pro.refresh_from_db()
+    assert (pro.retention_days, pro.days_before) == (7, days) and pro.shortened_at
+    assert "told by a letter" in answer.content.decode()
+
+
 def test_the_default_plan_cannot_be_deleted(desk: Desk, plans: dict[str, Plan]) -> None:
     address = reverse("admin:billing_plan_delete", args=[plans["free"].pk])
     assert desk.client.post(address, {"post": "yes"}).status_code == 403

@@ -11,8 +11,8 @@ from accounts.models import ApiKey, User
 from accounts.scopes import Principal
 from accounts.services import revoke_api_key, rotate_api_key
 from billing.allowances import PlanLimit
-from billing.beginning import send_retention_notices
-from billing.granting import grant_plan, withdraw_plan
+from billing.beginning import retention_begins, send_retention_notices
+from billing.granting import grant_plan, make_default, withdraw_plan
 from billing.models import BillingAccount, Plan, PlansApply
 from billing.own_plan import read_plan
 from evolution.models import Outcome
@@ -21,7 +21,7 @@ from playbooks import services
 from playbooks.models import Playbook
 from tests.billing.plans import limit, put_on
 from tests.concurrency.threads import at_once
-from tests.factories import ACE_TEXT, make_key, make_outcome, make_playbook
+from tests.factories import ACE_TEXT, make_key, make_outcome, make_playbook, make_user
 
 
 @pytest.fixture
@@ -194,6 +194,54 @@ def test_who_was_here_before_is_told_once_what_goes_and_when(
     assert letter.to == [alice.email]
     assert "30 days" in letter.subject
     assert f"{database_now() + timedelta(days=30):%-d %B %Y}" in letter.body
+
+
+def test_a_server_that_was_off_for_days_tells_nobody_twice(
+    playbook: Playbook, alice: User, billing: Plan
+) -> None:
+    PlansApply.objects.all().delete()
+    send_retention_notices()
+    PlansApply.objects.update(seen_at=database_now() - timedelta(days=3))
+    late = make_playbook(make_user("late@example.org"))
+    assert (send_retention_notices(), len(mail.outbox)) == (0, 1)
+    begins = retention_begins(database_now())
+    assert late and begins and begins > database_now() + timedelta(days=29)
+
+
+@pytest.mark.parametrize("how", ["changed", "made_default"])
+def test_fewer_days_count_after_the_same_notice(
+    old_trace: Outcome, billing: Plan, alice: User, staff: User, how: str
+) -> None:
+    shorten(billing, how, by=staff)
+    assert (blank_old_traces(), send_retention_notices(), send_retention_notices()) == (0, 1, 0)
+    begins = read_plan(user=alice).retention_begins
+    assert begins and f"{begins:%-d %B %Y}" in mail.outbox[0].body
+    Plan.objects.update(shortened_at=database_now() - timedelta(days=31))
+    assert (blank_old_traces(), read_plan(user=alice).retention_begins) == (1, None)
+
+
+def shorten(plan: Plan, how: str, *, by: User) -> None:
+    """From 180 days, which keep the old trace, to 20."""
+    limit(plan, retention_days=180)
+    plan.refresh_from_db()
+    if how == "made_default":
+        smaller = Plan.objects.create(slug="less", name="Less", retention_days=20)
+        make_default(plan=smaller, by=Principal.of(by))
+        return
+    plan.retention_days = 20
+    assert plan.shorten(was=180, now=database_now())
+    plan.save()
+
+
+def test_days_changed_twice_within_the_notice_leave_the_longest(billing: Plan) -> None:
+    now = database_now()
+    for was, days in ((90, 60), (60, 30)):
+        billing.retention_days = days
+        assert billing.shorten(was=was, now=now)
+    assert billing.days_at(now) == 90
+    billing.retention_days = 100
+    assert not billing.shorten(was=30, now=now)
+    assert (billing.days_at(now), billing.days_at(now + timedelta(days=31))) == (100, 100)
 
 
 def test_the_page_says_until_when_nothing_is_removed(alice: User, billing: Plan) -> None:
