@@ -93,8 +93,9 @@ def test_both_sides_of_a_chat_are_seated_or_none(
 
 
 def test_a_question_that_comes_when_its_seat_is_taken_is_not_asked(
-    chat: AgentSession, alice: User, llm: FakeLLM
+    chat: AgentSession, alice: User, llm: FakeLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(seats, "WAIT", 0)  # the pauses between its three tries
     late = begin(chat)
     ChatSeat.objects.update(expires_at=database_now())
     seats.take_seats(alice, SEATS_EACH)
