@@ -20,8 +20,6 @@ from tests.fake_llm import FakeLLM
 from tests.journeys import platform as journeys
 from tests.journeys.platform import Platform, running_platform
 
-# What is measured begins after the start, which takes long beside other work.
-journeys.START_SECONDS = 600.0
 QUICK = {
     "JOB_LEASE_SECONDS": "6",
     "JOB_HEARTBEAT_SECONDS": "2",
@@ -98,6 +96,8 @@ class Rest:
 @contextmanager
 def platform_with_model(**extra: str) -> Iterator[tuple[Platform, FakeLLM]]:
     """A platform of its own, on TEST_DATABASE_URL's server or on SQLite, and its model."""
+    # What is measured begins after the start, which takes long beside other work.
+    journeys.START_SECONDS = 600.0
     with FakeLLM() as llm:
         model = {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": llm.base_url}
         with running_platform(mint().token, **(QUICK | model | extra)) as platform:

@@ -13,6 +13,7 @@ from accounts.keys import mint
 from tests.config.waiting import wait_until
 from tests.factories import ACE_TEXT
 from tests.fake_llm import FakeLLM
+from tests.faults.agents import processes_of
 from tests.journeys.platform import Platform, running_platform
 
 pytestmark = [
@@ -57,20 +58,6 @@ def platform(llm: FakeLLM) -> Iterator[Platform]:
         yield platform
 
 
-def queue_processes(platform: Platform) -> list[int]:
-    """Every process that runs `qcluster` for this platform, parents and workers."""
-    found = []
-    mark = f"ACE_BOOTSTRAP_API_KEY={platform.key}".encode()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command, environ = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
-        except OSError:
-            continue  # it ended while we looked
-        if b"qcluster" in command and mark in environ:
-            found.append(int(folder.name))
-    return found
-
-
 def start_evolution(rest: Rest) -> str:
     made = rest("POST", "/playbooks/import", {"name": "Fixing tests", "text": ACE_TEXT})
     for number in range(OUTCOMES):
@@ -87,7 +74,10 @@ def test_with_every_queue_process_killed_the_evolution_completes_unaided(
     gate, rest = llm.hold("reflector", after=2), Rest(platform)
     job_id = start_evolution(rest)
     gate.wait_for(4)
-    victims = queue_processes(platform)
+    # The long form kills these two: not the supervisor above them, whose command line names both.
+    for word in ("uvicorn", "run_worker"):
+        assert set(processes_of(platform, word).values()) == {platform.process.pid}
+    victims = processes_of(platform, "qcluster")
     assert len(victims) >= 2
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
