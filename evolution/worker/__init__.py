@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 
 from django.conf import settings
 from django.db import Error as DatabaseFault
@@ -60,7 +61,7 @@ def _run(claim: Claim) -> str:
     except FenceLost:
         raise
     except Exception as error:  # noqa: BLE001 - the task's edge: every error becomes a job state
-        return _once_there_is_a_database(lambda: end(claim, error))
+        return _once_there_is_a_database(partial(end, claim, error))
     return "completed"
 
 
