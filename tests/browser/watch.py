@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from playwright.sync_api import ConsoleMessage, Page, Request, Response
+from playwright.sync_api import ConsoleMessage, Page, Request, Response, ViewportSize
 
 AXE = (Path(__file__).parent / "vendor" / "axe" / "axe.min.js").read_text()
 RUN_AXE = """async (preload) => (await axe.run(document, {
@@ -77,13 +77,18 @@ class Watch:
         """The same state in each theme and at each width; ends as wide as it began."""
         before = self.page.viewport_size
         for scheme, width in looks:
-            # Without motion: a colour half-way to the other theme is nobody's contrast.
-            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its words
-            self.page.set_viewport_size({"width": width, "height": 800})
-            self.page.evaluate(SETTLED)
-            self.look(name)
+            self.look_as(name, scheme, width)
         if before:
             self.page.set_viewport_size(before)
+
+    def look_as(self, name: str, scheme: str, width: int) -> None:
+        """In this theme and at this width, which stay."""
+        # Without motion: a colour half-way to the other theme is nobody's contrast.
+        self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its words
+        if self.page.viewport_size != (size := ViewportSize(width=width, height=800)):
+            self.page.set_viewport_size(size)
+        self.page.evaluate(SETTLED)
+        self.look(name)
 
     def picture(self, name: str) -> None:
         if not PICTURES:
