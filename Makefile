@@ -17,8 +17,9 @@ test: dev ## Every check and every test; see tests/run.py for the steps.
 
 nightly: dev ## Several hosts on one PostgreSQL; random walks of 200,000 steps: some 15 minutes.
 	@$(BIN)/python -m tests.deploy.hosts
-	@ACE_STATE_STEPS=200000 $(BIN)/pytest -q -n0 tests/playbooks/test_state_machine.py \
-		tests/playbooks/test_state_machine_rows.py
+	@ACE_STATE_STEPS=200000 $(BIN)/pytest -q -n0 --timeout 1200 \
+		$(addprefix tests/playbooks/test_,$(addsuffix .py,state_machine state_machine_rows \
+		deltas diff document excerpt))
 
 fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies: some 15 minutes.
 	@ACE_FUZZ_CASES=20000 ACE_FUZZ_BODIES=30000 $(BIN)/pytest -q -n0 -rP --show-capture=stdout \

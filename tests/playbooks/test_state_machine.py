@@ -2,7 +2,8 @@
 
 At every step: the records replay byte for byte, counters are base plus votes, numbers never go
 back, no bullet is lost, and the text is the rendering of the bullets. A short walk is part of
-every run; `ACE_STATE_STEPS=200000` makes it a nightly one and prints how many steps it took.
+every run and the same each time; `ACE_STATE_STEPS=200000` makes it a nightly one, of others, and
+prints how many steps it took.
 """
 
 import os
@@ -210,6 +211,7 @@ def walk(machine: type[RuleBasedStateMachine], *, examples: int, length: int) ->
             stateful_step_count=length,
             deadline=None,
             database=None,
+            derandomize=not STEPS,
             # A long walk takes minutes to shorten; its seed is printed, and it can be repeated.
             phases=(Phase.generate,),
             suppress_health_check=list(HealthCheck),
