@@ -207,9 +207,8 @@ Q_CLUSTER = {
     "ack_failures": True,
     "timeout": JOB_DEADLINE_SECONDS + 60,
     "retry": JOB_DEADLINE_SECONDS + 120,
-    # Between two looks this broker waits itself.
     "broker_class": "evolution.jobs.AnnouncingORM",
-    "poll": 0,
+    "poll": 0,  # between two looks this broker waits itself
     "save_limit": -1,
     "catch_up": False,
     "label": "Queue",

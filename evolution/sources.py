@@ -57,7 +57,7 @@ def provenance_of(job_id: UUID, *, engine: str) -> Provenance:
 def list_sources(*, playbook: Playbook) -> list[Source]:
     """Each key or person that reported outcomes, the latest first."""
     # From one index alone, names apart: joined, the sum would read each of 100,000 rows.
-    rows = (
+    rows: Any = (
         Outcome.objects.filter(playbook=playbook)
         .values("api_key_id", "reported_by_id")
         .annotate(outcome_count=Count("*"), last_at=Max("created_at"))

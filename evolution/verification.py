@@ -96,13 +96,14 @@ def _beginning_to_read() -> Iterator[None]:
     if connection.vendor != "sqlite":
         yield
         return
-    connection.ensure_connection()  # which reads the settings' mode anew
-    kept = connection.transaction_mode
-    connection.transaction_mode = "DEFERRED"
+    sqlite: Any = connection
+    sqlite.ensure_connection()  # which reads the settings' mode anew
+    kept = sqlite.transaction_mode
+    sqlite.transaction_mode = "DEFERRED"
     try:
         yield
     finally:
-        connection.transaction_mode = kept
+        sqlite.transaction_mode = kept
 
 
 def history(playbook: Playbook) -> Iterator[Problem]:

@@ -21,9 +21,8 @@ from billing.spending import recount_spending, wrong_days
 from evolution.verification import Problem, verify_database
 from tests.billing.plans import figures
 from tests.billing.test_budgets import DOLLAR, NOON, budget, refused, spend
-from tests.billing.test_leaving import waits_for_us
 from tests.billing.test_metering import begin, finish
-from tests.concurrency.threads import at_once
+from tests.concurrency.threads import at_once, waits_for_us
 from tests.config.waiting import wait_until
 
 
