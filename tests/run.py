@@ -180,6 +180,7 @@ class Run:
         pytest = ["-n", "0", "--no-migrations", *(f"tests/stripe/{part}" for part in only)]
         pytest += ["-m", "not browser"] if not find_browser() else []
         on = {"TEST_BILLING_ENABLED": "true", "TEST_DATABASE_URL": url}
+        on["TEST_SWITCHED_TEMPLATE"] = self.templates.get("SQLite", "")
         return self.pytest(f"payment on {database}", pytest, on | {"TEST_DATABASE_TEMPLATE": ""})
 
     def pytest(self, name: str, arguments: list[str], environment: dict[str, str]) -> Step:

@@ -5,11 +5,13 @@ SQLite and on PostgreSQL; the suite runs the short form, with one migration of t
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -131,10 +133,15 @@ class Server:
         assert self.fake.subscription()["status"] == "canceled"
 
 
-def switch(settings: str, **environment: str) -> None:
-    """The whole way on a fresh database: SQLite in ACE_DATA_DIR, else DATABASE_URL."""
+def switch(settings: str, *, template: str = "", **environment: str) -> None:
+    """The whole way on a fresh database: SQLite in ACE_DATA_DIR, else DATABASE_URL.
+
+    `template` is an SQLite file that a first start has migrated.
+    """
     with fake_stripe() as fake, tempfile.TemporaryDirectory() as folder:
         fake.api.key = KEY
+        if template:
+            shutil.copyfile(template, Path(folder) / "ace.sqlite3")
         Server(fake, settings, ACE_DATA_DIR=folder, **environment).switch()
 
 
