@@ -18,7 +18,7 @@ from tests.postgres import free_port, fresh_database
 
 EMAIL = "first@example.org"
 PASSWORD = "a long first password"
-START_SECONDS = 90.0
+START_SECONDS, STOP_SECONDS = 180.0, 60.0
 KEEP = ("PATH", "HOME", "LANG", "VIRTUAL_ENV")
 
 
@@ -56,9 +56,14 @@ class Platform:
         assert self.url, "".join(self.lines)
 
     def stop(self) -> int:
-        """End it as Ctrl-C does; the exit code."""
+        """End it as Ctrl-C does; the exit code. One that does not end is killed, and fails."""
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(60)
+        try:
+            code = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
         self._reader.join(5)
         if self.process.stdout is not None:
             self.process.stdout.close()

@@ -21,7 +21,7 @@ from tests.fake_llm import FakeLLM
 from tests.journeys.platform import Platform, running_platform
 from tests.live import Agent, live_mcp
 
-pytestmark = [pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.timeout(400)]
 ROWS = Path(__file__).parent.parent / "data" / "formula_sample.jsonl"
 BULLET = re.compile(r"\[([a-z]{2,8}-\d{5})\]")
 FORMULA = re.compile(
