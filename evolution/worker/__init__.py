@@ -17,6 +17,7 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 
 from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
+from evolution.jobs import AWAY_LOOK
 from evolution.worker.beats import beat
 from evolution.worker.claims import Claim, FenceLost, claim_job
 from evolution.worker.endings import fail_job, put_back, put_back_for
@@ -32,8 +33,6 @@ __all__ = ["beat", "end", "run_evolution", "sweep"]
 logger = logging.getLogger(__name__)
 AWAY = (OperationalError, InterfaceError, InternalError)
 """What a database says that restarts, or is too busy: no fault of what was asked."""
-AWAY_LOOK = 1.0
-"""Seconds until a database that is away is asked again."""
 
 
 def run_evolution(job_id: str) -> str:
