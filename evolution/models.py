@@ -181,10 +181,10 @@ class EvolutionJob(Row):
         self.wait_code = self.wait_line = ""
         self.lease_expires_at, self.completed_at = None, now
 
-    def cancel(self, *, now: datetime) -> None:
+    def cancel(self, *, now: datetime, reason: str = "") -> None:
         """→ cancelled; a worker that still thinks finds its fence gone."""
         self.status, self.fence = self.Status.CANCELLED, self.fence + 1
-        self.cancel_requested_at, self.wait_reason = self.cancel_requested_at or now, ""
+        self.cancel_requested_at, self.wait_reason = self.cancel_requested_at or now, reason
         self.wait_code = self.wait_line = ""
         self.lease_expires_at, self.completed_at = None, now
 

@@ -14,10 +14,9 @@ from accounts.limits import take_rate
 from accounts.prepared import Prepared, given_id
 from accounts.scopes import Principal
 from accounts.turns import in_turn
-from billing.models import Resource
-from billing.quota import release
 from evolution import intake
 from evolution.clock import database_now
+from evolution.finish import finish_job
 from evolution.jobs import ring
 from evolution.models import EvolutionJob, Outcome
 from evolution.triggers import ensure_job, tally_report, trigger_if_due
@@ -141,10 +140,7 @@ def cancel_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
         job = EvolutionJob.objects.select_for_update(of=("self",)).get(pk=job.pk)
         if not job.is_active:
             raise Conflict(f"This evolution is already {job.status}.", code="not_active")
-        job.cancel(now=database_now())
-        job.save()
-        job.release_outcomes()
-        release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
+        finish_job(job, as_=EvolutionJob.cancel, now=database_now())
         _record("cancel_evolution", by, job, job.playbook)
     return job
 

@@ -12,6 +12,7 @@ from evolution.clock import database_now
 from evolution.engine.budgets import Budget, CostReached
 from evolution.engine.inputs import OutcomeInput
 from evolution.engine.llm import CredentialError
+from evolution.finish import finish_job
 from evolution.models import EvolutionJob, Outcome
 from evolution.training.runs import Training
 from evolution.worker import end
@@ -131,10 +132,8 @@ def run_batch(job_id: UUID, *, training: Training, budget: Budget | None) -> Non
 def lay_down(claim: Claim) -> None:
     """The job is cancelled, but keeps its outcomes, so that no other evolution pays for them."""
     with transaction.atomic():
-        job = claim.lock()
-        job.cancel(now=database_now())
-        job.wait_reason = "its training was stopped"
-        job.save()
+        reason = "its training was stopped"
+        finish_job(claim.lock(), as_=EvolutionJob.cancel, now=database_now(), reason=reason)
 
 
 def bind_again(

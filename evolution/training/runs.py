@@ -13,6 +13,7 @@ from accounts.errors import AceError, Conflict
 from accounts.scopes import Principal
 from billing.models import UsageRecord
 from evolution.clock import database_now
+from evolution.finish import finish_job
 from evolution.models import AdaptationRun, AdaptationStep, EvolutionJob
 from playbooks.models import Playbook, Version
 
@@ -124,8 +125,7 @@ def refuse_untrainable(playbook: Playbook) -> Version:
 def _end_jobs(run: AdaptationRun) -> None:
     """Its evolution under way is cancelled. Its outcomes stay bound: they are nobody's report."""
     for job in EvolutionJob.objects.active().filter(training=run):
-        job.cancel(now=database_now())
-        job.save()
+        finish_job(job, as_=EvolutionJob.cancel, now=database_now())
 
 
 def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) -> Training:

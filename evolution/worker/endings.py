@@ -8,11 +8,10 @@ from decimal import Decimal
 
 from django.db import transaction
 
-from billing.models import Resource
-from billing.quota import release
 from evolution.clock import database_now
 from evolution.engine.breaker import FIRST_REFUSAL, LONGEST_REFUSAL, REFUSED
 from evolution.engine.llm import CredentialError, HeldBack, TransientError
+from evolution.finish import finish_job
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for
@@ -94,7 +93,9 @@ def put_back(
             job.attempt += 1
             give_up(job, code="attempts_used_up", message=f"Failed {job.attempt} times: {reason}")
             return job.status
-        job.wait(
+        finish_job(
+            job,
+            as_=EvolutionJob.wait,
             until=database_now() + (backoff(job.waits) if wait is None else wait),
             reason=reason,
             costs_attempt=costs_attempt,
@@ -102,8 +103,6 @@ def put_back(
             line=credential_for(claim.owner_id).line if code in MENDABLE else line,
             usd=usd,
         )
-        job.save()
-        release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
     return "waiting"
 
 
@@ -124,10 +123,7 @@ def fail_job(
 def give_up(job: EvolutionJob, *, code: str, message: str) -> None:
     """→ failed with its outcomes free again, inside the caller's transaction."""
     logger.warning("evolution %s failed: %s", job.pk, code)
-    job.fail(now=database_now(), code=code, message=message)
-    job.save()
-    job.release_outcomes()
-    release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
+    finish_job(job, as_=EvolutionJob.fail, now=database_now(), code=code, message=message)
 
 
 def rescue(job: EvolutionJob) -> None:
@@ -140,6 +136,10 @@ def rescue(job: EvolutionJob) -> None:
             message=f"Its worker died {job.rescues} times. Look at the worker's log, then retry.",
         )
         return
-    job.wait(until=database_now(), reason="its worker stopped answering", costs_attempt=False)
-    job.save()
-    release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
+    finish_job(
+        job,
+        as_=EvolutionJob.wait,
+        until=database_now(),
+        reason="its worker stopped answering",
+        costs_attempt=False,
+    )

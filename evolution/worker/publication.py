@@ -3,10 +3,10 @@
 from django.db import transaction
 from django.db.models import Count, Q, Sum
 
-from billing.models import Resource, UsageRecord
-from billing.quota import release, settle
+from billing.models import UsageRecord
 from evolution.clock import database_now
 from evolution.engine.evolve import Evolved
+from evolution.finish import finish_job
 from evolution.models import EvolutionJob
 from evolution.sources import provenance_of
 from evolution.triggers import standing_of, trigger_if_due
@@ -33,7 +33,7 @@ def publish(claim: Claim, evolved: Evolved) -> None:
         playbook = rows.get(pk=claim.playbook_id)
         job = claim.lock()
         if playbook.is_archived:
-            cancel(job)
+            finish_job(job, as_=EvolutionJob.cancel, now=database_now())
             return
         publication = publish_deltas(
             playbook=playbook,
@@ -54,20 +54,14 @@ def publish(claim: Claim, evolved: Evolved) -> None:
             job, reflections=evolved.reflections, set_aside=evolved.set_aside
         )
         job.token_totals = token_totals(job)
-        job.complete(now=database_now(), version=publication.version, outcomes=processed)
-        job.save()
-        # One that had nothing to do costs the owner none of their evolutions.
-        done = int(processed > 0 or publication.version is not None)
-        settle(resource=Resource.EVOLUTIONS, holder_id=job.pk, actual=done)
+        finish_job(
+            job,
+            as_=EvolutionJob.complete,
+            now=database_now(),
+            version=publication.version,
+            outcomes=processed,
+        )
         trigger_if_due(playbook, standing=standing_of(playbook), by=None)
-
-
-def cancel(job: EvolutionJob) -> None:
-    """→ cancelled with its outcomes free again, inside the caller's transaction."""
-    job.cancel(now=database_now())
-    job.save()
-    job.release_outcomes()
-    release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:

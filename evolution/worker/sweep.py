@@ -15,6 +15,7 @@ from billing.quota import release_stale_holds
 from billing.services import settle_abandoned_usage
 from billing.syncing import is_out_of_step
 from evolution.clock import database_now
+from evolution.finish import finish_job
 from evolution.jobs import is_crowded, ring, ring_billing
 from evolution.models import EvolutionJob, Outcome
 from evolution.retention import purge_if_due
@@ -83,9 +84,8 @@ def _lay_down(job_id: UUID, now: datetime) -> int:
         rows = EvolutionJob.objects.deserted(now, DESERTED_AFTER).filter(pk=job_id)
         job = rows.select_for_update(of=("self",), no_key=True, skip_locked=True).first()
         if job is not None:
-            job.cancel(now=now)
-            job.wait_reason = "its training stopped answering"
-            job.save()
+            reason = "its training stopped answering"
+            finish_job(job, as_=EvolutionJob.cancel, now=now, reason=reason)
     return int(job is not None)
 
 

@@ -131,7 +131,7 @@ def test_what_a_killed_worker_held_is_given_back_or_counted(
     "point",
     [
         pytest.param("evolution.worker.ledger:admit:end", id="reserved-before-the-request"),
-        pytest.param("evolution.worker.publication:settle:end", id="settled-before-the-commit"),
+        pytest.param("evolution.finish:settle:end", id="settled-before-the-commit"),
     ],
 )
 def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(
