@@ -1,10 +1,14 @@
 """Jobs that wait long for a person go on as soon as what they wait for is mended."""
 
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Model, QuerySet
 
 from billing.limits import CapReached, Spender, refuse_over_cap
 from evolution.jobs import ring
@@ -12,6 +16,7 @@ from evolution.models import EvolutionJob
 from evolution.worker.credentials import credential_for
 from evolution.worker.quotas import CODES, COST_CAP, is_room_again
 
+Row = TypeVar("Row", bound=Model)
 AT_ONCE, FEW = 200, 50
 ROOM = Decimal("0.10")
 """US dollars: the room for which a job is woken that does not say how much it needs."""
@@ -20,12 +25,13 @@ LIMITED = {*CODES, COST_CAP}
 
 def wake(now: datetime) -> int:
     """Jobs whose key was changed, or whose limit or plan has room again, are due at once."""
-    waiting = EvolutionJob.objects.filter(status="queued", next_attempt_at__gt=now, training=None)
+    waiting = EvolutionJob.objects.waiting(now).filter(training=None)
     rows = waiting.exclude(wait_line="").select_related("playbook")
     mendable = rows.exclude(wait_code__in=LIMITED).order_by("next_attempt_at")[:AT_ONCE]
     # Many may wait for the end of a month: a few of them each time, whichever they are.
     limited = rows.filter(wait_code__in=LIMITED).order_by("?")[:FEW]
-    return sum(_wake(job.pk, now) for job in [*mendable, *limited] if _is_mended(job, now))
+    mended = [job.pk for job in [*mendable, *limited] if _is_mended(job, now)]
+    return resume_each(waiting, partial(_wake, now=now), pks=mended)
 
 
 def _is_mended(job: EvolutionJob, now: datetime) -> bool:
@@ -47,15 +53,26 @@ def _is_mended(job: EvolutionJob, now: datetime) -> bool:
     return True
 
 
-def _wake(job_id: UUID, now: datetime) -> int:
+def _wake(job: EvolutionJob, now: datetime) -> None:
+    job.next_attempt_at = None
+    job.save(update_fields=["next_attempt_at", "updated_at"])
+    ring(job.pk, now=now)
+
+
+def resume_each(
+    rows: QuerySet[Row], resume: Callable[[Row], object], *, pks: Iterable[UUID] | None = None
+) -> int:
+    """Call `resume` for each of these rows, locked and looked at again; how many it resumed.
+
+    A row that has left `rows` meanwhile, or that another process holds, is passed over; so is one
+    for which `resume` answers False. Each row has a transaction of its own.
+    """
+    if pks is None:
+        pks = list(rows.values_list("pk", flat=True)[:AT_ONCE])
+    return sum(_resume_locked(rows.filter(pk=pk), resume) for pk in pks)
+
+
+def _resume_locked(rows: QuerySet[Row], resume: Callable[[Row], object]) -> bool:
     with transaction.atomic():
-        rows = EvolutionJob.objects.filter(
-            pk=job_id, status="queued", next_attempt_at__gt=now
-        ).select_for_update(of=("self",), no_key=True, skip_locked=True)
-        job = rows.first()
-        if job is None:
-            return 0
-        job.next_attempt_at = None
-        job.save(update_fields=["next_attempt_at", "updated_at"])
-        ring(job.pk, now=now)
-    return 1
+        row = rows.select_for_update(of=("self",), no_key=True, skip_locked=True).first()
+        return row is not None and resume(row) is not False

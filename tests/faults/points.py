@@ -132,7 +132,7 @@ POINTS: list[Point] = [
         "job put back": (f"{WORKER}.sweep:rescue", "after"),
         "rung": (f"{WORKER}.sweep:ring", "after"),
     }),
-    *_points("sweep", False, {"after a rescue": (f"{WORKER}.sweep:_rescue", "after")}),
+    *_points("sweep", False, {"after a rescue": (f"{WORKER}.waking:_resume_locked", "after")}),
     *_points("cancel", True, {
         "fence raised": ("evolution.models:EvolutionJob.cancel", "after"),
         "outcomes released": ("evolution.models:EvolutionJob.release_outcomes", "after"),
