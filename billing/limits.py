@@ -22,8 +22,10 @@ from django.db.models import Q, Sum, UUIDField
 from accounts.prepared import Given, Prepared
 from billing.models import Budget, CostCap, SpentDay
 from billing.prices import cost_now
+from billing.refusals import LimitReached
 
 ZERO = Decimal(0)
+COST_CAP = "cost_cap"
 SPANS = ("day", "month")
 ACCOUNT, PLAYBOOK = "of this account", "of this playbook"
 
@@ -39,10 +41,10 @@ class Limit:
     calls: Q
 
 
-class CapReached(Exception):
-    """The next call could cost more than a day or a month may; it goes on at `until`."""
+class CapReached(LimitReached):
+    """The next call could cost more than a day or a month may."""
 
-    def __init__(self, limit: Limit, until: datetime, want: Decimal) -> None:
+    def __init__(self, limit: Limit, until: datetime, want: Decimal, credential: str) -> None:
         which = f"{'Today' if limit.span == 'day' else 'This month'}'s {limit.what} {limit.whose}"
         said = (
             f"{which} ({limit.usd:.2f} US$) is reached. Work goes on at {until:%H:%M} UTC on "
@@ -54,7 +56,7 @@ class CapReached(Exception):
                 f"({want:.2f} US$). Work goes on once the {limit.what} is raised."
             )
         super().__init__(said)
-        self.until, self.want = until, want
+        self.code, self.until, self.mark, self.want = COST_CAP, until, credential, want
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def refuse_over_cap(spender: Spender, *, want: Decimal, now: datetime) -> None:
     limits = [*_caps(spender), *_budgets(spender)]
     for limit, spent in zip(limits, _spent(limits, now), strict=True):
         if spent + want > limit.usd:
-            raise CapReached(limit, end_of(limit.span, now), want)
+            raise CapReached(limit, end_of(limit.span, now), want, spender.credential)
 
 
 def _spent(limits: list[Limit], now: datetime) -> list[Decimal]:

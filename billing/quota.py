@@ -20,6 +20,7 @@ from billing.models import QuotaHold, QuotaPeriod, Resource
 from billing.notices import note_refusal, note_use
 from billing.periods import Span
 from billing.plans import Entitlement, entitlement_for, so_many
+from billing.refusals import LimitReached
 
 AT_ONCE = 200
 LEFT = {
@@ -29,11 +30,15 @@ LEFT = {
 OTHERWISE = {Resource.EVOLUTIONS: "", Resource.TOKENS: ", or use a model key of your own"}
 
 
-class QuotaReached(Exception):
-    """The plan leaves no room for this until `until`, or until another plan applies.
+CODES = {f"quota_{resource.value}": resource for resource in Resource}
+SPARE = timedelta(minutes=2)
+"""A hold outlives by so much what it is held for: only a dead process leaves it behind."""
 
-    `is_busy`: there is room, but it is held for work under way. `mark` changes with the period
-    and the limit; kept with what waits, it tells when to try again.
+
+class QuotaReached(LimitReached):
+    """The plan leaves no room for this, or only once another plan applies.
+
+    Its `mark` changes with the period and the limit.
     """
 
     def __init__(
@@ -48,15 +53,8 @@ class QuotaReached(Exception):
             f"or as soon as you change to a larger plan{OTHERWISE[resource]}."
         )
         self.entitlement, self.resource, self.limit = entitlement, resource, limit
+        self.code, self.mark = f"quota_{resource.value}", _mark(entitlement, resource)
         self.is_busy = is_busy
-
-    @property
-    def code(self) -> str:
-        return f"quota_{self.resource.value}"
-
-    @property
-    def mark(self) -> str:
-        return _mark(self.entitlement, self.resource)
 
 
 def reserve(
@@ -64,7 +62,8 @@ def reserve(
 ) -> bool:
     """`amount` is held for the holder; False when no plan applies, and nothing is written.
 
-    Called inside the transaction of what begins. Raises QuotaReached.
+    `lifetime`: how long the holder can live. Called inside the transaction of what begins.
+    Raises QuotaReached.
     """
     entitlement = entitlement_for(user_id)
     if entitlement is None:
@@ -80,7 +79,7 @@ def reserve(
         holder_id=holder_id,
         amount=amount,
         limit=limit,
-        expires_at=database_now() + lifetime,
+        expires_at=database_now() + lifetime + SPARE,
     )
     return True
 
@@ -185,9 +184,9 @@ def _used(period_id: UUID, resource: str) -> int:
     return used
 
 
-def note_reached(reached: QuotaReached, *, user_id: UUID) -> None:
+def note_reached(reached: LimitReached, *, user_id: UUID) -> None:
     """Somebody was refused for want of quota: a notice says so, once."""
-    if not reached.is_busy:
+    if isinstance(reached, QuotaReached) and not reached.is_busy:
         period = open_period(user_id, reached.entitlement.span)
         note_refusal(period, resource=reached.resource, limit=reached.limit)
 

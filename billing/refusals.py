@@ -1,8 +1,25 @@
 """What can go wrong with plans and payment, beside what accounts.errors knows."""
 
+from datetime import datetime
+from decimal import Decimal
+
 from django.conf import settings
 
 from accounts.errors import AceError, Conflict, Invalid
+
+
+class LimitReached(Exception):
+    """A limit on cost, or the owner's plan, leaves no room before `until`; the text says which.
+
+    `is_busy`: there is room, but it is held for work under way. `mark` and `want`, the most that
+    the call can cost in US dollars, are kept with what waits: admission.has_room takes them.
+    """
+
+    code: str
+    until: datetime
+    mark: str
+    want: Decimal | None = None
+    is_busy = False
 
 
 class BillingDisabled(AceError):

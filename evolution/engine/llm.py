@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -149,11 +150,21 @@ class TransientError(LLMError):
 class HeldBack(TransientError):
     """The call was not made: the provider is down, its line is full, or the day's money is spent.
 
-    `retry_after` says when to come again; it costs no attempt.
+    `retry_after` says when to come again; it costs no attempt. `mark` and `want`: what the limit
+    that held it back has to be asked with, to end the wait early.
     """
 
-    def __init__(self, code: str, message: str, *, retry_after: float) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retry_after: float,
+        mark: str = "",
+        want: Decimal | None = None,
+    ) -> None:
         super().__init__(code, message, retry_after=retry_after, costs_attempt=False)
+        self.mark, self.want = mark, want
 
 
 class CredentialError(LLMError):

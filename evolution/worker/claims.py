@@ -11,9 +11,10 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from accounts.models import User
+from billing.models import Resource
+from billing.quota import QuotaReached, note_reached, release, reserve
 from evolution.clock import database_now
 from evolution.models import EvolutionJob, Outcome
-from evolution.worker.quotas import may_begin
 
 MAX_OUTCOMES = 100
 """Outcomes bound to one job; the rest wait for the next, which follows at once."""
@@ -64,7 +65,7 @@ def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
             return None
         fence = job.fence
         # A training is the operator's command, with a limit of its own: no plan counts it.
-        if training is None and not may_begin(job):
+        if training is None and not _reserve(job):
             _write(job, fence, WAITING)
             return None
         if not job.outcome_set_hash:
@@ -104,6 +105,27 @@ def _due(job_id: str, now: datetime, training: UUID | None) -> EvolutionJob | No
         of=("self",), no_key=True, skip_locked=True
     )
     return rows.first()
+
+
+def _reserve(job: EvolutionJob) -> bool:
+    """An evolution is held for the job, in its claim; or the job waits for its owner's plan."""
+    owner_id = job.playbook.owner_id
+    if owner_id is None:
+        return True
+    release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
+    try:
+        reserve(
+            user_id=owner_id,
+            resource=Resource.EVOLUTIONS,
+            amount=1,
+            holder_id=job.pk,
+            lifetime=timedelta(seconds=settings.JOB_DEADLINE_SECONDS + settings.JOB_LEASE_SECONDS),
+        )
+    except QuotaReached as reached:
+        note_reached(reached, user_id=owner_id)
+        job.postpone(until=reached.until, reason=str(reached), code=reached.code, line=reached.mark)
+        return False
+    return True
 
 
 def _bind(job: EvolutionJob) -> None:

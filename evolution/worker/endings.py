@@ -2,12 +2,14 @@
 
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 
 from django.db import transaction
 
+from billing.limits import COST_CAP
 from evolution.clock import database_now
 from evolution.engine.breaker import FIRST_REFUSAL, LONGEST_REFUSAL, REFUSED
 from evolution.engine.llm import CredentialError, HeldBack, TransientError
@@ -15,7 +17,6 @@ from evolution.finish import finish_job
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for
-from evolution.worker.quotas import COST_CAP, OverBudget, OverQuota
 from evolution.worker.settling import settle_outcomes
 
 logger = logging.getLogger(__name__)
@@ -47,35 +48,30 @@ def soon_after(seconds: float) -> timedelta:
 
 def put_back_for(claim: Claim, error: TransientError | CredentialError) -> str:
     """The job waits for what the error is about: a moment, the provider's wish, or a person."""
-    code = error.code
-    if isinstance(error, HeldBack):
-        # No call was made: the line knows when the next one may be.
-        wait = soon_after(error.retry_after or 0)
-        return put_back(
-            claim,
-            reason=error.message,
-            wait=wait,
-            costs_attempt=False,
-            code=code,
-            line=error.mark if isinstance(error, OverQuota) else "",
-            usd=error.want if isinstance(error, OverBudget) else None,
-        )
-    waits = EvolutionJob.objects.values_list("waits", flat=True).get(pk=claim.job_id)
-    if isinstance(error, CredentialError):
-        left = error.retry_after
-        wait = long_backoff(waits) if left is None else soon_after(left)
-        return put_back(claim, reason=error.message, wait=wait, costs_attempt=False, code=code)
-    wait = max(backoff(waits), timedelta(seconds=error.retry_after or 0))
     return put_back(
-        claim, reason=error.message, wait=wait, costs_attempt=error.costs_attempt, code=code
+        claim,
+        reason=error.message,
+        wait=partial(_wait_after, error),
+        costs_attempt=isinstance(error, TransientError) and error.costs_attempt,
+        code=error.code,
+        line=error.mark if isinstance(error, HeldBack) else "",
+        usd=error.want if isinstance(error, HeldBack) else None,
     )
+
+
+def _wait_after(error: TransientError | CredentialError, waits: int) -> timedelta:
+    seconds, is_refusal = error.retry_after, isinstance(error, CredentialError)
+    if isinstance(error, HeldBack) or (is_refusal and seconds is not None):
+        # No call was made: the line knows when the next one may be.
+        return soon_after(seconds or 0)
+    return long_backoff(waits) if is_refusal else max(backoff(waits), timedelta(0, seconds or 0))
 
 
 def put_back(
     claim: Claim,
     *,
     reason: str,
-    wait: timedelta | None = None,
+    wait: Callable[[int], timedelta] = backoff,
     costs_attempt: bool = True,
     code: str = "internal",
     line: str = "",
@@ -83,8 +79,8 @@ def put_back(
 ) -> str:
     """The job waits in the queue, or has failed when this was its last attempt.
 
-    `line`: what ends the wait early when it changes; without one, the key if that can be mended.
-    `usd`: for how much room below a limit it waits.
+    `wait`: for how long, after so many waits in a row. `line`: what ends the wait early when it
+    changes; without one, the key if that can be mended. `usd`: for how much room below a limit.
     """
     logger.warning("evolution %s waits: %s", claim.job_id, reason)
     with transaction.atomic():
@@ -96,7 +92,7 @@ def put_back(
         finish_job(
             job,
             as_=EvolutionJob.wait,
-            until=database_now() + (backoff(job.waits) if wait is None else wait),
+            until=database_now() + wait(job.waits),
             reason=reason,
             costs_attempt=costs_attempt,
             code=code,

@@ -8,7 +8,6 @@ in one step. What is under way, failed or spent is read from the ledger: there i
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -18,15 +17,16 @@ from django.db.models import CharField, Count, DateTimeField, QuerySet, Subquery
 
 from accounts.prepared import Given, Prepared
 from billing import services as billing
-from billing.limits import CapReached, Spender, most_cost, refuse_over_cap
+from billing.admission import begin_call
+from billing.limits import Spender, most_cost
 from billing.models import Resource, UsageRecord
-from billing.quota import QuotaReached, note_reached, settle
+from billing.quota import note_reached, settle
+from billing.refusals import LimitReached
 from evolution.clock import database_now
 from evolution.engine.breaker import DOWN, OF_THE_MODEL, REFUSED, WINDOW, is_failing
-from evolution.engine.llm import Usage
+from evolution.engine.llm import HeldBack, Usage
 from evolution.line_rows import ProviderLine
 from evolution.worker.credentials import Credential
-from evolution.worker.quotas import OverBudget, OverQuota, hold_tokens
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,17 @@ def admit(call: Call) -> Admitted:
     """
     try:
         return _admit(call)
-    except QuotaReached as reached:
+    except LimitReached as reached:
         if reached.is_busy:
             raise LineFull(str(reached)) from None
         note_reached(reached, user_id=call.owner_id)
-        raise OverQuota(reached, now=database_now()) from None
+        raise HeldBack(
+            reached.code,
+            str(reached),
+            retry_after=(reached.until - database_now()).total_seconds(),
+            mark=reached.mark,
+            want=reached.want,
+        ) from None
 
 
 def _admit(call: Call) -> Admitted:
@@ -103,26 +109,20 @@ def _admit(call: Call) -> Admitted:
         if _under_way(call.credential.line, now) >= settings.LLM_CALLS_PER_KEY:
             # Rolls back: a probe that was not made is nobody's.
             raise LineFull
-        _refuse_over_cap(call, want, now)
-        record = billing.begin_usage(
-            user_id=call.owner_id,
-            playbook_id=call.playbook_id,
+        record, holds = begin_call(
+            Spender(call.owner_id, call.playbook_id, call.credential.line, call.credential.own),
+            want=want,
+            tokens=call.most.prompt_tokens + call.most.completion_tokens if call.counts else None,
+            lifetime=longest_call(),
+            now=now,
             job_id=call.job_id,
             session_id=call.session_id,
             step=call.step,
             operation=call.operation,
             model=call.model,
             api_key_id=call.api_key_id,
-            credential=call.credential.line,
             api_url=call.credential.base_url,
             expected_tokens=call.most.prompt_tokens,
-            held_usd=want,
-        )
-        holds = call.counts and hold_tokens(
-            owner_id=call.owner_id,
-            call_id=record.pk,
-            most=call.most.prompt_tokens + call.most.completion_tokens,
-            lifetime=longest_call(),
         )
     return Admitted(call, record, probes, holds)
 
@@ -218,15 +218,6 @@ def _enter(line: ProviderLine, now: datetime) -> bool:
         line.keep(circuit)
         line.save()
     return is_probe
-
-
-def _refuse_over_cap(call: Call, want: Decimal, now: datetime) -> None:
-    """Raise HeldBack when a day or a month has no room for a call of `want` US$."""
-    spender = Spender(call.owner_id, call.playbook_id, call.credential.line, call.credential.own)
-    try:
-        refuse_over_cap(spender, want=want, now=now)
-    except CapReached as cap:
-        raise OverBudget(cap, now=now) from None
 
 
 def _learn(admitted: Admitted, error: str) -> None:

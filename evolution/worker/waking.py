@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from decimal import Decimal
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -10,26 +9,23 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from billing.limits import CapReached, Spender, refuse_over_cap
+from billing.admission import LIMITS, has_room
+from billing.limits import Spender
 from evolution.jobs import ring
 from evolution.models import EvolutionJob
 from evolution.worker.credentials import credential_for
-from evolution.worker.quotas import CODES, COST_CAP, is_room_again
 
 Row = TypeVar("Row", bound=Model)
 AT_ONCE, FEW = 200, 50
-ROOM = Decimal("0.10")
-"""US dollars: the room for which a job is woken that does not say how much it needs."""
-LIMITED = {*CODES, COST_CAP}
 
 
 def wake(now: datetime) -> int:
     """Jobs whose key was changed, or whose limit or plan has room again, are due at once."""
     waiting = EvolutionJob.objects.waiting(now).filter(training=None)
     rows = waiting.exclude(wait_line="").select_related("playbook")
-    mendable = rows.exclude(wait_code__in=LIMITED).order_by("next_attempt_at")[:AT_ONCE]
+    mendable = rows.exclude(wait_code__in=LIMITS).order_by("next_attempt_at")[:AT_ONCE]
     # Many may wait for the end of a month: a few of them each time, whichever they are.
-    limited = rows.filter(wait_code__in=LIMITED).order_by("?")[:FEW]
+    limited = rows.filter(wait_code__in=LIMITS).order_by("?")[:FEW]
     mended = [job.pk for job in [*mendable, *limited] if _is_mended(job, now)]
     return resume_each(waiting, partial(_wake, now=now), pks=mended)
 
@@ -38,19 +34,11 @@ def _is_mended(job: EvolutionJob, now: datetime) -> bool:
     owner_id = job.playbook.owner_id
     if owner_id is None:
         return False
-    if job.wait_code in CODES:
-        return is_room_again(job, owner_id)
-    credential = credential_for(owner_id)
-    if credential.line != job.wait_line:
-        return True
-    if job.wait_code != COST_CAP:
-        return False
+    credential, code, mark = credential_for(owner_id), job.wait_code, job.wait_line
+    if code not in LIMITS:
+        return credential.line != mark
     spender = Spender(owner_id, job.playbook_id, credential.line, credential.own)
-    try:
-        refuse_over_cap(spender, want=ROOM if job.wait_usd is None else job.wait_usd, now=now)
-    except CapReached:
-        return False
-    return True
+    return has_room(spender, code=code, mark=mark, want=job.wait_usd, now=now)
 
 
 def _wake(job: EvolutionJob, now: datetime) -> None:
