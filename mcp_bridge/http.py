@@ -18,7 +18,9 @@ from accounts.scopes import Principal
 from mcp_bridge.auth import PRINCIPAL, bearer_token, challenge, verify
 from mcp_bridge.db import threads
 from mcp_bridge.errors import REQUEST_ID
-from mcp_bridge.watch import contact_of
+from mcp_bridge.watch import contact_of, learn
+
+MESSAGE = "ace.message"
 
 
 class Refused(Exception):
@@ -112,7 +114,8 @@ def _answer(refused: Refused, scope: Scope) -> JSONResponse:
 class StrictBody:
     """Passes on what is one JSON-RPC message; the SDK's own refusals quote the body and pydantic.
 
-    The parser also refuses lone surrogates, NaN and deep nesting, the same for every revision.
+    Parsed here once for all of ours: the scope carries it as MESSAGE. The parser also refuses lone
+    surrogates, NaN and deep nesting, the same for every revision.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -126,22 +129,23 @@ class StrictBody:
             body = await Request(scope, receive).body()
         except ClientDisconnect:
             return
-        problem = _problem_with(body)
-        if problem is not None:
-            answer = {"jsonrpc": "2.0", "id": None, "error": problem}
-            await JSONResponse(answer, status_code=400)(scope, receive, send)
+        try:
+            message = from_json(body, allow_inf_nan=False)
+        except ValueError:
+            problem = _problem(PARSE_ERROR, "The body is not valid JSON in UTF-8.")
+            await problem(scope, receive, send)
             return
-        await self.app(scope, replay(body, receive), send)
+        learn(contact_of(scope), message)
+        if not _is_message(message):
+            problem = _problem(INVALID_REQUEST, "Send one JSON-RPC 2.0 request or notification.")
+            await problem(scope, receive, send)
+            return
+        await self.app({**scope, MESSAGE: message}, _replay(body, receive), send)
 
 
-def _problem_with(body: bytes) -> dict[str, Any] | None:
-    try:
-        message = from_json(body, allow_inf_nan=False)
-    except ValueError:
-        return {"code": PARSE_ERROR, "message": "The body is not valid JSON in UTF-8."}
-    if _is_message(message):
-        return None
-    return {"code": INVALID_REQUEST, "message": "Send one JSON-RPC 2.0 request or notification."}
+def _problem(code: int, text: str) -> JSONResponse:
+    error = {"code": code, "message": text}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=400)
 
 
 def _is_message(message: Any) -> bool:
@@ -158,7 +162,7 @@ def _is_message(message: Any) -> bool:
     )
 
 
-def replay(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """The body again, then whatever still comes: that is how the SDK sees a client leave."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

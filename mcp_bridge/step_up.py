@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from pydantic_core import from_json
-from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
@@ -11,7 +9,7 @@ from starlette.types import Scope as Connection
 from accounts.scopes import Principal, Scope
 from mcp_bridge.auth import PRINCIPAL, challenge
 from mcp_bridge.errors import REQUEST_ID
-from mcp_bridge.http import replay
+from mcp_bridge.http import MESSAGE
 from mcp_bridge.prompts import PROMPTS
 from mcp_bridge.resources import SCOPE as RESOURCES
 from mcp_bridge.tools import TOOLS
@@ -32,13 +30,9 @@ class StepUp:
         if scope["type"] != "http" or not isinstance(principal, Principal) or not principal.app:
             await self.app(scope, receive, send)
             return
-        try:
-            body = await Request(scope, receive).body()
-        except ClientDisconnect:
-            return
-        needed = _needed(from_json(body))
+        needed = _needed(scope[MESSAGE])
         if needed is None or needed in principal.scopes:
-            await self.app(scope, replay(body, receive), send)
+            await self.app(scope, receive, send)
             return
         contact_of(scope).refusal = "insufficient_scope"
         await _refuse(scope, principal, needed)(scope, receive, send)

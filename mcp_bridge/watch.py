@@ -4,9 +4,8 @@ from functools import partial
 from typing import Any
 
 from django.db import DatabaseError
-from pydantic_core import from_json
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from accounts.errors import NotAuthenticated
 from accounts.http import product_of
@@ -16,7 +15,6 @@ from mcp_bridge.contacts import Contact, is_due, note_contact
 from mcp_bridge.db import threads
 
 CONTACT = "ace.contact"
-PEEKED = 64 * 1024
 MAX_TOOL = 60
 NO_CONTACT = {"method_not_allowed", "unavailable"}
 
@@ -61,29 +59,13 @@ class Watch:
             return
         agent = Headers(scope=scope).get("user-agent", "")
         contact = Contact(bearer_token(scope["headers"]) or "", client=printable(product_of(agent)))
-        body = bytearray()
-
-        async def overheard() -> Message:
-            message = await receive()
-            if len(body) < PEEKED:
-                body.extend(message.get("body", b""))
-            return message
-
-        await self.app({**scope, CONTACT: contact}, overheard, send)
-        if contact.refusal in NO_CONTACT:
-            return
-        if contact.principal is not None:
-            learn(contact, bytes(body))
-        if is_due(contact):
+        await self.app({**scope, CONTACT: contact}, receive, send)
+        if contact.refusal not in NO_CONTACT and is_due(contact):
             await threads.run(partial(note_contact, contact))
 
 
-def learn(contact: Contact, body: bytes) -> None:
+def learn(contact: Contact, message: Any) -> None:
     """Take from a JSON-RPC message what the program calls itself, and the tool that it called."""
-    try:
-        message = from_json(body)
-    except ValueError:
-        return
     params = message.get("params") if isinstance(message, dict) else None
     if not isinstance(params, dict):
         return

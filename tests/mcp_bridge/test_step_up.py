@@ -14,6 +14,7 @@ from starlette.types import Scope as Connection
 from accounts.models import ConnectedApp, User
 from accounts.scopes import Principal, Scope
 from mcp_bridge.auth import PRINCIPAL
+from mcp_bridge.http import StrictBody
 from mcp_bridge.step_up import StepUp
 from tests.mcp_bridge.references import Request as Message
 from tests.mcp_bridge.references import prompt, tool
@@ -32,7 +33,7 @@ def told(user: User, scopes: set[Scope], message: Message, *, by_app: bool = Tru
     principal = Principal(user, frozenset(scopes), app=app)
 
     async def known(scope: Connection, receive: Receive, send: Send) -> None:
-        inner: ASGIApp = StepUp(echo)
+        inner: ASGIApp = StrictBody(StepUp(echo))
         await inner({**scope, PRINCIPAL: principal}, receive, send)
 
     method, params = message
