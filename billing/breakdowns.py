@@ -20,6 +20,8 @@ K = TypeVar("K", bound=Hashable)
 NO_KEY = "-"
 KEY = rf"^({NO_KEY}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$"
 """What can be asked for: the calls that a key has caused, or those that none has."""
+BUCKETS = {"day": 30, "week": 26, "month": 12}
+"""How many of each a page shows."""
 EVERY_WAY = ("day", "playbook_id", "operation", "api_key_id")
 # The day as text and not Trunc(): on SQLite that calls Python for every row.
 DAY = Substr(Cast("created_at", CharField()), 1, 10)
@@ -150,6 +152,16 @@ def bucket_of(day: date, period: str) -> date:
     if period == "month":
         return day.replace(day=1)
     return day - timedelta(days=day.weekday()) if period == "week" else day
+
+
+def buckets(period: str, today: date) -> list[date]:
+    """The first days of the last buckets; weeks begin on Monday."""
+    count = BUCKETS[period]
+    if period == "month":
+        months = [today.year * 12 + today.month - 1 - back for back in reversed(range(count))]
+        return [date(month // 12, month % 12 + 1, 1) for month in months]
+    step = timedelta(days=7 if period == "week" else 1)
+    return [bucket_of(today, period) - step * back for back in reversed(range(count))]
 
 
 def cell_of(part: Mapping[str, Any], period: str) -> Cell:

@@ -6,9 +6,8 @@ from django import forms
 
 from accounts.errors import Invalid
 from accounts.forms import PageForm
-from billing.breakdowns import KEY
+from billing.breakdowns import BUCKETS, KEY
 from billing.budgets import CENT
-from billing.chart import SPANS
 from billing.models import Budget, UsageRecord
 
 
@@ -33,8 +32,8 @@ class UsageFilter(forms.Form):
 def period_of(data: Any) -> str:
     """`period` of the URL: day, week or month. Raises Invalid for another word."""
     period: str = data.get("period", "day")
-    if period not in SPANS:
-        raise Invalid.field("period", f"Choose one of: {', '.join(SPANS)}.")
+    if period not in BUCKETS:
+        raise Invalid.field("period", f"Choose one of: {', '.join(BUCKETS)}.")
     return period
 
 

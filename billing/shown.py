@@ -6,9 +6,9 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
+from accounts.charts import BarChart, draw_bars
 from accounts.models import User
-from billing.breakdowns import NO_KEY, Cell, Total, total_by
-from billing.chart import Chart, draw
+from billing.breakdowns import NO_KEY, Cell, Total, buckets, total_by
 
 SHOWN = 50
 OPERATIONS = {
@@ -69,14 +69,12 @@ class Names:
         return self.keys.get(pk, "a key that is gone") if pk else "no key"
 
 
-def charts_of(by_start: dict[date, Total], *, period: str, today: date) -> dict[str, Chart]:
+def charts_of(by_start: dict[date, Total], *, period: str, today: date) -> dict[str, BarChart]:
     """Tokens, and the part of the cost that is known."""
     tokens = {start: total.total_tokens for start, total in by_start.items()}
     cost = {start: total.known_cost_usd for start, total in by_start.items()}
-    return {
-        "Tokens": draw(tokens, period=period, today=today),
-        "Cost": draw(cost, period=period, today=today),
-    }
+    starts = buckets(period, today)
+    return {"Tokens": draw_bars(tokens, starts), "Cost": draw_bars(cost, starts)}
 
 
 def breakdowns_of(

@@ -12,9 +12,8 @@ from django.views.decorators.http import require_safe
 
 from accounts.http import UserRequest
 from accounts.tables import write_csv
-from billing.breakdowns import EVERY_WAY, Cell, Total, total_by, usage_cells
+from billing.breakdowns import BUCKETS, EVERY_WAY, Cell, Total, buckets, total_by, usage_cells
 from billing.budgets import Standing, list_budgets
-from billing.chart import SPANS, buckets
 from billing.forms import UsageFilter, period_of
 from billing.models import Budget
 from billing.own_plan import OwnPlan, Quota, read_plan
@@ -35,7 +34,7 @@ def usage(request: UserRequest) -> HttpResponse:
     context = {
         "period": period,
         "periods": PERIODS,
-        "span": f"{SPANS[period]} {period}s",
+        "span": f"{BUCKETS[period]} {period}s",
         "narrowed": narrowed_to(chosen, names),
         "rows": by_start.items(),
         "total": total_by(by_day, lambda _cell: "").get("", Total()),

@@ -5,8 +5,8 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from accounts.charts import draw_points
 from accounts.http import UserRequest
-from evolution import evidence_chart
 from evolution.evidence import playbook_evidence
 from evolution.evidence_forms import EvidenceFilter
 from evolution.views import fetch_own
@@ -26,6 +26,6 @@ def evidence(request: UserRequest, pk: str) -> HttpResponse:
         "tab": "evidence",
         "filter": chosen,
         "evidence": found,
-        "chart": evidence_chart.draw(rates, since=found.since),
+        "chart": draw_points(rates, since=found.since),
     }
     return render(request, "evolution/evidence.html", context)

@@ -5,9 +5,11 @@ from decimal import Decimal
 
 import pytest
 
-from billing.chart import buckets, draw, scale_top
+from accounts.charts import draw_bars, scale_top
+from billing.breakdowns import buckets
 
 TODAY = date(2026, 3, 31)
+DAYS = buckets("day", TODAY)
 
 
 @pytest.mark.parametrize(
@@ -19,16 +21,16 @@ def test_the_scale_ends_on_a_round_number_above_the_tallest_bar(most: str, top: 
 
 
 def test_bars_stand_on_the_axis_and_reach_their_share_of_the_scale() -> None:
-    chart = draw({TODAY: 10, date(2026, 3, 30): 5}, period="day", today=TODAY)
+    chart = draw_bars({TODAY: 10, date(2026, 3, 30): 5}, DAYS)
     assert [(bar.y, bar.height) for bar in chart.bars[-2:]] == [(20.0, 20.0), (0.0, 40.0)]
     assert chart.ticks == [10, 5, 0]
 
 
 def test_the_scale_is_written_without_noughts_that_say_nothing() -> None:
-    tall = draw({TODAY: 150_000}, period="day", today=TODAY)
-    cheap = draw({TODAY: Decimal("0.301")}, period="day", today=TODAY)
+    tall = draw_bars({TODAY: 150_000}, DAYS)
+    cheap = draw_bars({TODAY: Decimal("0.301")}, DAYS)
     assert (tall.labels, cheap.labels) == (["200,000", "100,000", "0"], ["0.50", "0.25", "0"])
-    dime = draw({TODAY: Decimal("0.06")}, period="day", today=TODAY)
+    dime = draw_bars({TODAY: Decimal("0.06")}, DAYS)
     assert dime.labels == ["0.10", "0.05", "0"]
 
 
@@ -39,5 +41,5 @@ def test_every_bucket_of_the_span_has_its_place() -> None:
 
 
 def test_below_the_bars_stand_the_first_the_middle_and_the_last_day() -> None:
-    chart = draw({}, period="day", today=TODAY)
+    chart = draw_bars({}, DAYS)
     assert chart.dates == [date(2026, 3, 2), date(2026, 3, 17), TODAY]

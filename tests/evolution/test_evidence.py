@@ -2,10 +2,10 @@
 
 import pytest
 
+from accounts.charts import draw_points
 from accounts.errors import Invalid
 from accounts.models import User
 from evolution.evidence import playbook_evidence
-from evolution.evidence_chart import draw
 from evolution.intervals import Rate
 from evolution.models import AdaptationRun, EvolutionJob, Outcome
 from playbooks.models import Playbook
@@ -105,7 +105,7 @@ def test_rest_refuses_a_version_that_is_not_there(evolved: Playbook, alice: User
 
 
 def test_the_chart_stands_between_nought_and_all() -> None:
-    chart = draw([(3, Rate(4, 4)), (2, Rate(1, 2)), (1, Rate(0, 4))], since=3)
+    chart = draw_points([(3, Rate(4, 4)), (2, Rate(1, 2)), (1, Rate(0, 4))], since=3)
     assert [point.y for point in chart.points] == [40.0, 20.0, 0.0]
     assert chart.split == pytest.approx(66.667)
     assert all(point.high <= point.y <= point.low for point in chart.points)

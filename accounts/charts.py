@@ -1,0 +1,152 @@
+"""Where bars, points and lines of SVG charts stand, and the elements of a whole picture. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from html import escape
+from typing import Any
+
+STEPS = (Decimal(1), Decimal(2), Decimal(5), Decimal(10))
+MOST_POINTS = 40
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The size of a chart and the margins around its data, in units of the SVG."""
+
+    width: float
+    height: float
+    left: float = 0
+    right: float = 0
+    top: float = 0
+    bottom: float = 0
+
+    def x(self, share: float) -> float:
+        """From the left edge of the data (0) to the right one (1)."""
+        return self.left + (self.width - self.left - self.right) * share
+
+    def y(self, share: float) -> float:
+        """From the axis (0) up to the top of the data (1); y itself grows downwards."""
+        return self.height - self.bottom - (self.height - self.top - self.bottom) * share
+
+
+SMALL = Frame(100.0, 40.0)
+"""What the pages' templates draw in."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bucket: its first day, its figure, and where its bar stands."""
+
+    start: date
+    figure: Decimal
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class BarChart:
+    """Bars, oldest first, and the figures at the lines of the scale, from the top to 0."""
+
+    bars: list[Bar]
+    ticks: list[Decimal]
+
+    @property
+    def labels(self) -> list[str]:
+        """The ticks, none longer after the point than it needs, all as long: 0.10 and 0.05."""
+        exponent = (self.ticks[0] / 2).normalize().as_tuple().exponent
+        places = max(0, -int(exponent))
+        return [f"{tick:,.{places}f}" if tick else "0" for tick in self.ticks]
+
+    @property
+    def dates(self) -> list[date]:
+        """What stands below the bars: the first, the middle and the last bucket."""
+        starts = [bar.start for bar in self.bars]
+        return [starts[0], starts[len(starts) // 2], starts[-1]]
+
+
+def draw_bars(figures: Mapping[date, int | Decimal], starts: Sequence[date]) -> BarChart:
+    """A bar for each bucket in `starts`; one without a figure has height 0."""
+    values = [Decimal(figures.get(start, 0)) for start in starts]
+    top = scale_top(max(values))
+    slot = SMALL.width / len(starts)
+    bars = [
+        Bar(
+            start=start,
+            figure=value,
+            x=round(place * slot + slot * 0.15, 3),
+            y=round(SMALL.y(float(value / top)), 3),
+            width=round(slot * 0.7, 3),
+            height=round(SMALL.height * float(value / top), 3),
+        )
+        for place, (start, value) in enumerate(zip(starts, values, strict=True))
+    ]
+    return BarChart(bars, [top, top / 2, Decimal(0)])
+
+
+def scale_top(most: Decimal) -> Decimal:
+    """The least of 1, 2, 5, 10, 20, … (or 0.5, 0.2, …) that is not below `most`; 1 for 0."""
+    if most <= 0:
+        return Decimal(1)
+    power = Decimal(10) ** most.adjusted()
+    return next(step * power for step in STEPS if step * power >= most)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A version: its rate at `y`, its interval from `low` up to `high` (y grows downwards)."""
+
+    number: int
+    rate: Any
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class PointChart:
+    """The newest MOST_POINTS versions, oldest first, and where the compared sides meet."""
+
+    points: Sequence[Point]
+    split: float | None
+
+
+def draw_points(rates: Sequence[tuple[int, Any]], *, since: int | None) -> PointChart:
+    """`rates`: numbers of versions, newest first, each with its rate's share and interval."""
+    shown = list(reversed(rates[:MOST_POINTS]))
+    slot = SMALL.width / max(1, len(shown))
+    points = [
+        Point(
+            number,
+            rate,
+            round((place + 0.5) * slot, 3),
+            *(round(SMALL.y(share), 3) for share in (rate.share, rate.low, rate.high)),
+        )
+        for place, (number, rate) in enumerate(shown)
+    ]
+    older = sum(number < since for number, _ in shown) if since is not None else 0
+    split = round(older * slot, 3) if 0 < older < len(shown) else None
+    return PointChart(points, split)
+
+
+def svg_text(x: float, y: float, text: str, *, anchor: str = "start", weight: str = "400") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">'
+        f"{escape(text)}</text>"
+    )
+
+
+def svg_document(frame: Frame, parts: Sequence[str], *, title: str, style: str) -> str:
+    """A picture by itself, on white, with its title on top."""
+    heading = svg_text(frame.width / 2, 20, title, anchor="middle", weight="600")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {frame.height}" '
+        f'role="img" aria-label="{escape(title)}" style="{style}">\n'
+        f'<rect width="{frame.width}" height="{frame.height}" fill="#fff"/>\n'
+        + "\n".join([heading, *parts])
+        + "\n</svg>\n"
+    )
