@@ -87,6 +87,10 @@ class ApiKeyQuerySet(OwnedQuerySet["ApiKey"]):
             models.Q(expires_at=None) | models.Q(expires_at__gt=moment)
         )
 
+    def counted_for(self, user: User) -> "ApiKeyQuerySet":
+        """The user's keys that a plan counts: of a rotated one, only what replaces it."""
+        return self.usable().filter(user=user, apikey=None)
+
 
 class ApiKey(Row):
     """A credential of a program or an agent; the secret itself is never stored."""

@@ -24,6 +24,12 @@ KEY_SCOPES = (Scope.READ, Scope.WRITE, Scope.EVOLVE)
 MAX_CLIENT = 100
 
 
+def printable(name: str, *, most: int = MAX_CLIENT) -> str:
+    """A program's name for itself, without line breaks and what only changes how others read."""
+    words = "".join(letter if letter.isprintable() else " " for letter in name).split()
+    return " ".join(words)[:most].strip()
+
+
 @dataclass(frozen=True)
 class Principal:
     """A user together with what the credential in use allows.
@@ -47,8 +53,7 @@ class Principal:
 
     def with_client(self, name: str) -> "Principal":
         """The same principal, asking through the program of this name (made printable, cut)."""
-        words = "".join(letter if letter.isprintable() else " " for letter in name).split()
-        return replace(self, client=" ".join(words)[:MAX_CLIENT].strip())
+        return replace(self, client=printable(name))
 
     def require(self, scope: Scope) -> None:
         """Raise Forbidden (`insufficient_scope`) unless the credential carries `scope`."""

@@ -37,12 +37,11 @@ def refuse_more_playbooks(*, user: User, active: QuerySet[Any]) -> None:
 def refuse_more_keys(*, user: User) -> None:
     """Raise PlanLimit when the user's plan allows no more API keys than they have in use.
 
-    A key that was rotated is not counted beside the one that replaces it. Accounts, which know no
-    plans, call this by settings.KEY_ALLOWANCE.
+    Accounts, which know no plans, call this by settings.KEY_ALLOWANCE.
     """
     plan = plan_of(user)
     if plan is not None and plan.max_keys is not None:
-        in_use = ApiKey.objects.usable().filter(user=user, apikey=None)
+        in_use = ApiKey.objects.counted_for(user)
         _refuse(user, plan, plan.max_keys, in_use, "API key", "Revoke one")
 
 

@@ -16,16 +16,17 @@ from billing.refusals import BillingDisabled
 
 @dataclass(frozen=True)
 class Quota:
-    """One resource in the current period; `limit` None: unlimited.
+    """How much of one limit is used; `limit` None: unlimited. `monthly`: it opens anew.
 
     `state` is `near` from 80 % on, and `reached` once something had to wait for want of it.
     """
 
-    resource: Resource
+    resource: str
     used: int
-    held: int
     limit: int | None
     state: str
+    held: int = 0
+    monthly: bool = False
 
     @property
     def percent(self) -> int:
@@ -84,15 +85,17 @@ def _quota(
     period: QuotaPeriod | None,
     full: set[tuple[str, int]],
 ) -> Quota:
-    limit, state = limit_of(entitlement, resource), "open"
-    used = getattr(period, f"{resource}_used", 0)
+    limit, used = limit_of(entitlement, resource), getattr(period, f"{resource}_used", 0)
     held = getattr(period, f"{resource}_held", 0)
-    if limit is not None:
-        if used >= limit or (resource.value, limit) in full:
-            state = "reached"
-        elif used * 100 >= limit * NEAR:
-            state = "near"
-    return Quota(resource, used, held, limit, state)
+    state = "reached" if (resource.value, limit) in full else fill_state(used, limit)
+    return Quota(resource.value, used, limit, state, held, monthly=True)
+
+
+def fill_state(used: int, limit: int | None) -> str:
+    """`open`, `near` from 80 % of the limit on, or `reached`."""
+    if limit is None or used * 100 < limit * NEAR:
+        return "open"
+    return "reached" if used >= limit else "near"
 
 
 def _limits_refused(period: QuotaPeriod | None) -> set[tuple[str, int]]:

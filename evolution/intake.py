@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -55,7 +56,11 @@ def clean_report(
         signal=signal,
         version_id=version_id,
         version_assumed=assumed,
-        cited_bullets=_cited(playbook, bullet_ids),
+        cited_bullets=clean_citations(
+            bullet_ids,
+            partial(_known_ids, playbook),
+            missing="This playbook has no {}. Leave out what it does not have.",
+        ),
         idempotency_key=key,
         request_hash=_hash([clean, outcome, signal, sorted(bullet_ids), serving_id]),
         **clean,
@@ -90,30 +95,31 @@ def _version_id(playbook: Playbook, by: Principal, serving_id: str) -> tuple[UUI
     return playbook.current_version_id, True
 
 
-def _cited(playbook: Playbook, bullet_ids: Sequence[str]) -> list[str]:
-    """The ids as the playbook knows them, in order, once each; brackets and quotes are fine."""
-    if not bullet_ids:
-        return []
+def clean_citations(
+    bullet_ids: Sequence[str], known: Callable[[Collection[str]], Collection[str]], *, missing: str
+) -> list[str]:
+    """The ids that are `known`, in order, once each; brackets and quotes are fine.
+
+    Raises Invalid; `missing` says with `{}` what is not known.
+    """
     if len(bullet_ids) > MAX_CITED:
         raise Invalid.field("bullet_ids", f"Cite at most {MAX_CITED} bullets.")
-    found: dict[str, None] = {}
+    cited: dict[str, None] = {}
     for text in bullet_ids:
         ids = find_ids(text)
         if not ids:
             raise Invalid.field("bullet_ids", "Send bullet ids such as `str-00001`.")
-        found |= dict.fromkeys(ids)
-    known = set(
-        Bullet.objects.filter(playbook=playbook, public_id__in=list(found))
-        .order_by()
-        .values_list("public_id", flat=True)
-    )
-    missing = [bullet for bullet in found if bullet not in known]
-    if missing:
-        raise Invalid.field(
-            "bullet_ids",
-            f"This playbook has no {', '.join(missing[:10])}. Leave out what it does not have.",
-        )
-    return list(found)
+        cited |= dict.fromkeys(ids)
+    found = known(cited) if cited else ()
+    unknown = [bullet for bullet in cited if bullet not in found]
+    if unknown:
+        raise Invalid.field("bullet_ids", missing.format(", ".join(unknown[:10])))
+    return list(cited)
+
+
+def _known_ids(playbook: Playbook, ids: Collection[str]) -> set[str]:
+    rows = Bullet.objects.filter(playbook=playbook, public_id__in=list(ids))
+    return set(rows.order_by().values_list("public_id", flat=True))
 
 
 def _hash(fields: Any) -> str:

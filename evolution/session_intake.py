@@ -7,7 +7,7 @@ from django.conf import settings
 
 from accounts.errors import Invalid, TooLarge
 from billing.models import UsageRecord
-from evolution.intake import MAX_CITED, clean_choice, clean_field
+from evolution.intake import MAX_CITED, clean_choice, clean_citations, clean_field
 from evolution.models import AgentSession, SessionMessage
 from playbooks.document import BULLET_LINE, find_ids
 from playbooks.models import Version
@@ -127,13 +127,5 @@ def _cited(message: NewMessage, known: frozenset[str]) -> list[str]:
     if message.bullet_ids is None:
         named = find_ids(message.content) if message.role in SAYS_WHAT_IT_USED else []
         return [bullet for bullet in named if bullet in known][:MAX_CITED]
-    if len(message.bullet_ids) > MAX_CITED:
-        raise Invalid.field("bullet_ids", f"Cite at most {MAX_CITED} bullets.")
-    cited = list(dict.fromkeys(id_ for text in message.bullet_ids for id_ in find_ids(text)))
-    missing = [bullet for bullet in cited if bullet not in known]
-    if missing or len(cited) < len(set(message.bullet_ids)):
-        unknown = ", ".join(missing[:10]) or "such a bullet"
-        raise Invalid.field(
-            "bullet_ids", f"The version of this session has no {unknown}. Leave it out."
-        )
-    return cited
+    missing = "The version of this session has no {}. Leave it out."
+    return clean_citations(message.bullet_ids, lambda _: known, missing=missing)

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from accounts.errors import NotAuthenticated
 from accounts.http import product_of
-from accounts.scopes import MAX_CLIENT
+from accounts.scopes import printable
 from mcp_bridge.auth import Context, bearer_token, identify
 from mcp_bridge.contacts import Contact, is_due, note_contact
 from mcp_bridge.db import threads
@@ -70,7 +70,7 @@ def learn(contact: Contact, message: Any) -> None:
     if not isinstance(params, dict):
         return
     if message.get("method") == "tools/call":
-        contact.tool = printable(str(params.get("name", "")))[:MAX_TOOL]
+        contact.tool = printable(str(params.get("name", "")), most=MAX_TOOL)
     named = _client_in(params)
     if named:
         contact.client = named
@@ -85,9 +85,3 @@ def _client_in(params: dict[str, Any]) -> str:
     if not isinstance(info, dict):
         return ""
     return printable(f"{info.get('name', '')} {info.get('version', '')}")
-
-
-def printable(name: str) -> str:
-    """As Principal.with_client cleans a name."""
-    words = "".join(letter if letter.isprintable() else " " for letter in name).split()
-    return " ".join(words)[:MAX_CLIENT].strip()

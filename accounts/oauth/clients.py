@@ -23,6 +23,7 @@ from accounts.keys import digest
 from accounts.limits import take_rate
 from accounts.oauth.offers import AUTH_METHODS
 from accounts.oauth.redirects import problem_with
+from accounts.scopes import printable
 
 MAX_REDIRECTS, MAX_NAME, MAX_ID = 10, 100, 255
 NAMELESS = "An app without a name"
@@ -191,10 +192,7 @@ def _redirects(given: object) -> list[str]:
 
 
 def _name(given: object) -> str:
-    """The name without line breaks and what only changes how others read; cut."""
-    text = given if isinstance(given, str) else ""
-    words = "".join(letter if letter.isprintable() else " " for letter in text).split()
-    return " ".join(words)[:MAX_NAME].strip() or NAMELESS
+    return printable(given if isinstance(given, str) else "", most=MAX_NAME) or NAMELESS
 
 
 def _refuse(message: str, code: str = "invalid_client_metadata") -> NoReturn:
