@@ -9,11 +9,9 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 from django_q.models import Failure, OrmQ, Schedule, Success
 
-from accounts.admin import MachineRows, act_on, principal_of
+from accounts.admin import MachineRows, row_action
 from accounts.models import User
 from accounts.services import standing
 
@@ -33,18 +31,13 @@ class AuthenticatorAdmin(MachineRows):
     exclude = ("data",)
     actions = ("remove",)
 
-    @admin.action(
-        description="Remove all factors of these people (lost device)", permissions=["change"]
+    remove = row_action(
+        "Remove all factors of these people (lost device)",
+        lambda user, by: standing.remove_second_factors(user=user, by=by),
+        one="person has no second factor any more",
+        many="people have no second factor any more",
+        rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
     )
-    def remove(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            User.objects.filter(pk__in=rows.values("user_id")),
-            lambda user: standing.remove_second_factors(user=user, by=who),
-            one="person has no second factor any more",
-            many="people have no second factor any more",
-        )
 
 
 @admin.register(UserSession)
@@ -61,16 +54,13 @@ class UserSessionAdmin(MachineRows):
     def program(self, session: Any) -> str:
         return str(session.user_agent)[:80]
 
-    @admin.action(description="Log these people out everywhere", permissions=["change"])
-    def end(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            User.objects.filter(pk__in=rows.values("user_id")),
-            lambda user: standing.end_all_sessions(user=user, by=who),
-            one="person is logged out",
-            many="people are logged out",
-        )
+    end = row_action(
+        "Log these people out everywhere",
+        lambda user, by: standing.end_all_sessions(user=user, by=by),
+        one="person is logged out",
+        many="people are logged out",
+        rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
+    )
 
 
 @admin.register(OrmQ)

@@ -2,16 +2,16 @@
 
 from accounts.admin import keys, log, people, sign_ins
 from accounts.admin.export import CsvExport
-from accounts.admin.rows import MachineRows, act_on, principal_of, shortened
+from accounts.admin.rows import MachineRows, principal_of, row_action, shortened
 
 __all__ = [
     "CsvExport",
     "MachineRows",
-    "act_on",
     "keys",
     "log",
     "people",
     "principal_of",
+    "row_action",
     "shortened",
     "sign_ins",
 ]

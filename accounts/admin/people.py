@@ -28,7 +28,7 @@ from django.utils import timezone
 from django.utils.html import format_html_join
 
 from accounts.admin.export import CsvExport
-from accounts.admin.rows import act_on, principal_of
+from accounts.admin.rows import act_on, principal_of, row_action
 from accounts.audit import record
 from accounts.links import list_address
 from accounts.models import User
@@ -187,29 +187,21 @@ class PeopleAdmin(CsvExport, UserAdmin):  # type: ignore[type-arg]  # generic in
         found = ((list_address(model, q=user.email), text) for text, model in LINKS)
         return format_html_join(" · ", '<a href="{}">{}</a>', found)
 
-    @admin.action(
-        description="Disable: refuse their logins, keys and tokens at once", permissions=["change"]
+    disable = row_action(
+        "Disable: refuse their logins, keys and tokens at once",
+        lambda user, by: standing.disable_user(user=user, by=by),
+        one="person disabled",
+        many="people disabled",
+        rows=lambda rows: rows.filter(is_active=True),
     )
-    def disable(self, request: HttpRequest, rows: QuerySet[User]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows.filter(is_active=True),
-            lambda user: standing.disable_user(user=user, by=who),
-            one="person disabled",
-            many="people disabled",
-        )
 
-    @admin.action(description="Enable again", permissions=["change"])
-    def enable(self, request: HttpRequest, rows: QuerySet[User]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows.filter(is_active=False),
-            lambda user: standing.enable_user(user=user, by=who),
-            one="person enabled",
-            many="people enabled",
-        )
+    enable = row_action(
+        "Enable again",
+        lambda user, by: standing.enable_user(user=user, by=by),
+        one="person enabled",
+        many="people enabled",
+        rows=lambda rows: rows.filter(is_active=False),
+    )
 
     @admin.action(description="Delete for good, at their wish…", permissions=["change"])
     def erase(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:

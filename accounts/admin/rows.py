@@ -1,9 +1,9 @@
 """Rows that the platform writes: staff look, search, export, and act through actions only."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
@@ -45,6 +45,24 @@ def act_on(
             messages.warning(request, f"{row}: {error.message}")
     level = messages.SUCCESS if changed else messages.WARNING
     messages.add_message(request, level, f"{changed} {one if changed == 1 else many}.")
+
+
+def row_action(
+    description: str,
+    act: Callable[[Any, Principal], object],
+    *,
+    one: str,
+    many: str,
+    rows: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
+) -> Callable[[Any, HttpRequest, QuerySet[Any]], None]:
+    """An admin action that calls a service for each chosen row; `rows` says which of them."""
+
+    @admin.action(description=description, permissions=["change"])
+    def action(_admin: Any, request: HttpRequest, chosen: QuerySet[Any]) -> None:
+        who = principal_of(request)
+        act_on(request, rows(chosen), lambda row: act(row, who), one=one, many=many)
+
+    return action
 
 
 def principal_of(request: HttpRequest) -> Principal:

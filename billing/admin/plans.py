@@ -8,7 +8,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.admin import CsvExport, MachineRows, act_on, principal_of
+from accounts.admin import CsvExport, MachineRows, principal_of, row_action
 from accounts.audit import record
 from accounts.clock import database_now
 from billing.beginning import retention_begins
@@ -84,16 +84,12 @@ class PlanAdmin(SaysWhenOff):
         for plan in queryset.filter(is_default=False):
             self.delete_model(request, plan)
 
-    @admin.action(description="Make it the plan of all who have no other", permissions=["change"])
-    def make_everybodys(self, request: HttpRequest, rows: QuerySet[Plan]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows,
-            lambda row: make_default(plan=row, by=who),
-            one="plan is everybody's",
-            many="plans, one after the other",
-        )
+    make_everybodys = row_action(
+        "Make it the plan of all who have no other",
+        lambda row, by: make_default(plan=row, by=by),
+        one="plan is everybody's",
+        many="plans, one after the other",
+    )
 
 
 class TroubleFilter(admin.SimpleListFilter):
@@ -181,27 +177,21 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
         until = account.grace_until
         return f"not paid; the plan is kept until {until:%-d %b %Y}" if until else "not paid"
 
-    @admin.action(description="Withdraw a plan given without payment", permissions=["change"])
-    def withdraw(self, request: HttpRequest, rows: QuerySet[BillingAccount]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows.select_related("user"),
-            lambda row: withdraw_plan(account=row, by=who),
-            one="plan withdrawn",
-            many="plans withdrawn",
-        )
+    withdraw = row_action(
+        "Withdraw a plan given without payment",
+        lambda row, by: withdraw_plan(account=row, by=by),
+        one="plan withdrawn",
+        many="plans withdrawn",
+        rows=lambda rows: rows.select_related("user"),
+    )
 
-    @admin.action(description="Read again from Stripe", permissions=["change"])
-    def read_again(self, request: HttpRequest, rows: QuerySet[BillingAccount]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows.select_related("user"),
-            lambda row: resync_account(account=row, by=who),
-            one="account is as Stripe says",
-            many="accounts are as Stripe says",
-        )
+    read_again = row_action(
+        "Read again from Stripe",
+        lambda row, by: resync_account(account=row, by=by),
+        one="account is as Stripe says",
+        many="accounts are as Stripe says",
+        rows=lambda rows: rows.select_related("user"),
+    )
 
 
 class CurrentFilter(admin.SimpleListFilter):
@@ -260,16 +250,13 @@ class QuotaHoldAdmin(SaysWhenOff, MachineRows):
     def overdue(self, hold: QuotaHold) -> bool:
         return hold.expires_at < timezone.now()
 
-    @admin.action(description="Give back what is held", permissions=["change"])
-    def give_back(self, request: HttpRequest, rows: QuerySet[QuotaHold]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows.select_related("period"),
-            lambda row: release_hold(hold=row, by=who),
-            one="hold given back",
-            many="holds given back",
-        )
+    give_back = row_action(
+        "Give back what is held",
+        lambda row, by: release_hold(hold=row, by=by),
+        one="hold given back",
+        many="holds given back",
+        rows=lambda rows: rows.select_related("period"),
+    )
 
 
 @admin.register(QuotaNotice)

@@ -1,6 +1,5 @@
 """Staff's view of evolutions: what is wrong today, and what can be done about it."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +10,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html_join
 
-from accounts.admin import MachineRows, act_on, principal_of
+from accounts.admin import MachineRows, row_action
 from accounts.links import list_address
 from billing.models import UsageRecord
 from evolution import redriving, services
@@ -116,37 +115,30 @@ class EvolutionJobAdmin(MachineRows):
         context = {"job": job, "phases": phases, "moments": moments(job)}
         return render_to_string("admin/evolution/timeline.html", context)
 
-    @admin.action(description="Try again (failed or cancelled)", permissions=["change"])
-    def retry(self, request: HttpRequest, rows: QuerySet[EvolutionJob]) -> None:
-        one, many = "evolution queued again", "evolutions queued again"
-        self._each(request, rows, services.retry_evolution, one, many)
-
-    @admin.action(description="Try now (waiting for a later try)", permissions=["change"])
-    def hasten(self, request: HttpRequest, rows: QuerySet[EvolutionJob]) -> None:
-        one, many = "evolution is due now", "evolutions are due now"
-        self._each(request, rows, redriving.hasten_evolution, one, many)
-
-    @admin.action(description="Cancel (queued or running)", permissions=["change"])
-    def cancel(self, request: HttpRequest, rows: QuerySet[EvolutionJob]) -> None:
-        one, many = "evolution cancelled", "evolutions cancelled"
-        self._each(request, rows, services.cancel_evolution, one, many)
-
-    @admin.action(description="Redrive the outcomes it set aside", permissions=["change"])
-    def redrive(self, request: HttpRequest, rows: QuerySet[EvolutionJob]) -> None:
-        one = "evolution has its outcomes pending again"
-        many = "evolutions have their outcomes pending again"
-        self._each(request, rows, redriving.redrive_evolution, one, many)
-
-    def _each(
-        self,
-        request: HttpRequest,
-        rows: QuerySet[EvolutionJob],
-        service: Callable[..., object],
-        one: str,
-        many: str,
-    ) -> None:
-        who = principal_of(request)
-        act_on(request, rows, lambda row: service(job=row, by=who), one=one, many=many)
+    retry = row_action(
+        "Try again (failed or cancelled)",
+        lambda job, by: services.retry_evolution(job=job, by=by),
+        one="evolution queued again",
+        many="evolutions queued again",
+    )
+    hasten = row_action(
+        "Try now (waiting for a later try)",
+        lambda job, by: redriving.hasten_evolution(job=job, by=by),
+        one="evolution is due now",
+        many="evolutions are due now",
+    )
+    cancel = row_action(
+        "Cancel (queued or running)",
+        lambda job, by: services.cancel_evolution(job=job, by=by),
+        one="evolution cancelled",
+        many="evolutions cancelled",
+    )
+    redrive = row_action(
+        "Redrive the outcomes it set aside",
+        lambda job, by: redriving.redrive_evolution(job=job, by=by),
+        one="evolution has its outcomes pending again",
+        many="evolutions have their outcomes pending again",
+    )
 
 
 def moments(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from accounts.admin import MachineRows, act_on, principal_of, shortened
+from accounts.admin import MachineRows, principal_of, row_action, shortened
 from accounts.errors import AceError
 from evolution import redriving
 from evolution.clock import database_now
@@ -98,16 +98,13 @@ class OutcomeAdmin(MachineRows):
             f"{changed} {word} pending again.",
         )
 
-    @admin.action(description="Set aside: no evolution takes it up", permissions=["change"])
-    def set_aside(self, request: HttpRequest, rows: QuerySet[Outcome]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows.select_related("playbook"),
-            lambda row: redriving.set_aside_outcome(outcome=row, by=who),
-            one="outcome set aside",
-            many="outcomes set aside",
-        )
+    set_aside = row_action(
+        "Set aside: no evolution takes it up",
+        lambda row, by: redriving.set_aside_outcome(outcome=row, by=by),
+        one="outcome set aside",
+        many="outcomes set aside",
+        rows=lambda rows: rows.select_related("playbook"),
+    )
 
     @admin.action(description="Take back what they taught…", permissions=["change"])
     def take_back(self, request: HttpRequest, rows: QuerySet[Outcome]) -> HttpResponse | None:
@@ -199,16 +196,12 @@ class ProviderLineAdmin(MachineRows):
     search_fields = ("label", "code")
     actions = ("reopen",)
 
-    @admin.action(description="Let the next call try, and its jobs", permissions=["change"])
-    def reopen(self, request: HttpRequest, rows: QuerySet[ProviderLine]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows,
-            lambda line: redriving.reopen_line(line=line, by=who),
-            one="line to a provider is open",
-            many="lines to providers are open",
-        )
+    reopen = row_action(
+        "Let the next call try, and its jobs",
+        lambda line, by: redriving.reopen_line(line=line, by=by),
+        one="line to a provider is open",
+        many="lines to providers are open",
+    )
 
 
 @admin.register(WorkerBeat)

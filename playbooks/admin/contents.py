@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts.admin import MachineRows, act_on, principal_of, shortened
+from accounts.admin import MachineRows, row_action, shortened
 from playbooks.models import (
     Bullet,
     Delta,
@@ -61,27 +61,19 @@ class HeldTextAdmin(MachineRows):
     def why(self, held: HeldText) -> str:
         return reason_text(held.delta.reason_code) or held.delta.reason_code
 
-    @admin.action(description="Approve: agents read it", permissions=["change"])
-    def approve(self, request: HttpRequest, rows: QuerySet[HeldText]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows,
-            lambda held: approve_held_text(held=held, by=who),
-            one="text approved",
-            many="texts approved",
-        )
+    approve = row_action(
+        "Approve: agents read it",
+        lambda held, by: approve_held_text(held=held, by=by),
+        one="text approved",
+        many="texts approved",
+    )
 
-    @admin.action(description="Decline: it never becomes advice", permissions=["change"])
-    def decline(self, request: HttpRequest, rows: QuerySet[HeldText]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows,
-            lambda held: decline_held_text(held=held, by=who),
-            one="text declined",
-            many="texts declined",
-        )
+    decline = row_action(
+        "Decline: it never becomes advice",
+        lambda held, by: decline_held_text(held=held, by=by),
+        one="text declined",
+        many="texts declined",
+    )
 
 
 @admin.register(Vote)

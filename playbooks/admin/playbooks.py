@@ -10,7 +10,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.views.decorators.http import require_POST
 
-from accounts.admin import MachineRows, act_on, principal_of
+from accounts.admin import MachineRows, row_action
 from accounts.links import list_address
 from playbooks import services
 from playbooks.admin.rolling_back import RollBackPage
@@ -81,27 +81,21 @@ class PlaybookAdmin(RollBackPage, StarterPages, MachineRows):
         found = ((list_address(model, q=playbook.pk), text) for text, model in lists)
         return format_html_join(" · ", '<a href="{}">{}</a>', found)
 
-    @admin.action(description="Archive", permissions=["change"])
-    def archive(self, request: HttpRequest, rows: QuerySet[Playbook]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows.filter(status="active"),
-            lambda row: services.archive_playbook(playbook=row, by=who),
-            one="playbook archived",
-            many="playbooks archived",
-        )
+    archive = row_action(
+        "Archive",
+        lambda row, by: services.archive_playbook(playbook=row, by=by),
+        one="playbook archived",
+        many="playbooks archived",
+        rows=lambda rows: rows.filter(status="active"),
+    )
 
-    @admin.action(description="Restore", permissions=["change"])
-    def restore(self, request: HttpRequest, rows: QuerySet[Playbook]) -> None:
-        who = principal_of(request)
-        act_on(
-            request,
-            rows.filter(status="archived"),
-            lambda row: services.restore_playbook(playbook=row, by=who),
-            one="playbook restored",
-            many="playbooks restored",
-        )
+    restore = row_action(
+        "Restore",
+        lambda row, by: services.restore_playbook(playbook=row, by=by),
+        one="playbook restored",
+        many="playbooks restored",
+        rows=lambda rows: rows.filter(status="archived"),
+    )
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(require_POST(self.load_starters))
