@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from django.db.models import F, QuerySet
 
 from accounts.models import AuditEntry, User
+from accounts.querysets import is_uuid
 from accounts.records import action_said, detail_said
 
 WHAT = {
@@ -61,7 +61,7 @@ def chosen(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[AuditEnt
 def doings_of(entries: list[AuditEntry], user: User) -> list[Doing]:
     """The entries in words, with the names that playbooks and keys have now; two queries."""
     ids = {entry.subject_id for entry in entries} | {_playbook(entry) for entry in entries}
-    known = {str(pk) for pk in ids if _is_uuid(pk)}
+    known = {str(pk) for pk in ids if is_uuid(pk)}
     names = {
         str(pk): name
         for rows in (user.playbooks, user.api_keys)
@@ -95,11 +95,3 @@ def _by(entry: AuditEntry, user: User) -> str:
 
 def _playbook(entry: AuditEntry) -> str:
     return str(entry.detail.get("playbook", ""))
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True

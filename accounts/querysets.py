@@ -22,6 +22,14 @@ M = TypeVar("M", bound=models.Model, covariant=True)
 MOST_WORDS = 10
 
 
+def is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
 def words_in(query: str, *fields: str) -> Q:
     """Every word of `query`, in any case, in one of the fields; the first ten words count."""
     found = Q()

@@ -2,10 +2,11 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import CharField, UUIDField
+from django.db.models import CharField, Count, Q, Sum, UUIDField
 
 from accounts.clock import database_now
 from accounts.prepared import Given, Prepared
@@ -122,6 +123,17 @@ def _correct(record: UsageRecord) -> None:
         if period:
             more = record.total_tokens - estimate.total_tokens
             correct_use(UUID(period), resource=Resource.TOKENS, more=more)
+
+
+def sum_usage(**whose: UUID) -> dict[str, Any]:
+    """These calls; `cost` sums those with a known price, `unpriced` counts the rest that ended."""
+    ended = ~Q(status=UsageRecord.Status.STARTED)
+    return UsageRecord.objects.filter(**whose).aggregate(
+        calls=Count("id"),
+        tokens=Sum("total_tokens", default=0),
+        cost=Sum("cost_usd"),
+        unpriced=Count("id", filter=ended & Q(cost_usd=None)),
+    )
 
 
 def settle_abandoned_usage(*, longest_call: timedelta) -> int:

@@ -6,10 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, Sum
-
 from accounts.scopes import Principal
-from billing.models import UsageRecord
 from evolution.models import AgentSession, EvolutionJob, Outcome, SessionMessage
 from playbooks.models import Delta, Playbook, Version, Vote
 
@@ -19,7 +16,6 @@ MESSAGES = 100
 OUTCOMES_LOOKED_AT = 500
 UUID_TEXT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LONG = ("reasoning_trace", "notes")
-_ENDED = ~Q(status=UsageRecord.Status.STARTED)
 
 
 @dataclass(frozen=True)
@@ -115,16 +111,6 @@ def teachers_of(*, playbook: Playbook, bullet_id: str, by: Principal) -> list[Te
         for row in found
         if row.outcome is not None
     ]
-
-
-def cost_of(session: AgentSession) -> dict[str, Any]:
-    """The session's calls; `cost` sums those with a known price, `unpriced` counts the rest."""
-    return UsageRecord.objects.filter(session_id=session.pk).aggregate(
-        calls=Count("id"),
-        tokens=Sum("total_tokens", default=0),
-        cost=Sum("cost_usd"),
-        unpriced=Count("id", filter=_ENDED & Q(cost_usd=None)),
-    )
 
 
 def _said_by_curator(job: EvolutionJob | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from accounts.models import User
 from billing.models import UsageRecord
-from evolution.chains import cost_of
+from billing.services import sum_usage
 from evolution.engine.llm import Cancelled
 from evolution.models import AgentSession, SessionMessage
 from playbooks.document import BULLET_ID, Bullet, Document, Section
@@ -59,7 +59,7 @@ class Side:
     """Whether the model is told of a playbook at all; one without bullets has no shelves."""
     can_rate: bool = False
     total: Mapping[str, Any] = field(default_factory=dict)
-    """Of all its calls, those without an answer too: see `cost_of`."""
+    """Of all its calls, those without an answer too: see `sum_usage`."""
 
     @property
     def cited(self) -> set[str]:
@@ -97,7 +97,7 @@ def side_of(session: AgentSession, *, user: User) -> Side:
         shelves=shelves_of(document),
         reads=reads_playbook(session),
         can_rate=can_rate(session, user),
-        total=cost_of(session),
+        total=sum_usage(session_id=session.pk),
     )
 
 

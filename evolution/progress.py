@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q, Sum
-
-from billing.models import UsageRecord
+from billing.services import sum_usage
 from evolution.models import EvolutionJob, Outcome
 from evolution.services import pending_count
 from evolution.worker.claims import MAX_OUTCOMES
@@ -14,7 +12,6 @@ from playbooks.models import Delta
 PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
 SHOWN = 100
 LONG = ("reasoning_trace", "notes", "reflection_data")
-_ENDED = ~Q(status=UsageRecord.Status.STARTED)
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ def live(job: EvolutionJob) -> dict[str, Any]:
     """What the live part shows; `state` changes exactly when something visible does."""
     bound = bound_to(job)
     reflected = job.reflections.filter(outcome__job=job).count()
-    usage = usage_of(job)
+    usage = sum_usage(job_id=job.pk)
     deltas = list(Delta.objects.filter(job_id=job.pk).order_by("index"))
     applied = [delta for delta in deltas if delta.status == Delta.Status.APPLIED]
     parts = (job.status, job.phase, bound, reflected, job.attempt, job.wait_reason)
@@ -52,16 +49,6 @@ def bound_to(job: EvolutionJob) -> int:
     if job.status == EvolutionJob.Status.QUEUED and not job.outcome_set_hash:
         return min(pending_count(job.playbook), MAX_OUTCOMES)
     return job.outcomes.count()
-
-
-def usage_of(job: EvolutionJob) -> dict[str, Any]:
-    """The job's calls so far; `cost` sums those with a known price, `unpriced` counts the rest."""
-    return UsageRecord.objects.filter(job_id=job.pk).aggregate(
-        calls=Count("id"),
-        tokens=Sum("total_tokens", default=0),
-        cost=Sum("cost_usd"),
-        unpriced=Count("id", filter=_ENDED & Q(cost_usd=None)),
-    )
 
 
 def phases_of(job: EvolutionJob) -> list[tuple[str, str]]:

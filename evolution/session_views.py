@@ -13,7 +13,8 @@ from accounts.forms import NoForm
 from accounts.http import UserRequest
 from accounts.paging import NewestFirst
 from accounts.scopes import Principal
-from evolution.chains import MESSAGES, chain_of, cost_of, teachers_of
+from billing.services import sum_usage
+from evolution.chains import MESSAGES, chain_of, teachers_of
 from evolution.forms import CloseForm
 from evolution.models import AgentSession, SessionMessage
 from evolution.sessions import Closed, SessionReport, close_session, delete_session
@@ -61,7 +62,7 @@ def session(request: UserRequest, pk: str) -> HttpResponse:
         "playbook": row.playbook,
         "chain": chain,
         **reflection_shown(chain.reflection, is_draft=chain.is_draft),
-        "cost": cost_of(row),
+        "cost": sum_usage(session_id=row.pk),
         "can_report": may_learn(row),
         "other": other_side(request, row),
         "page": Paginator(spoken, MESSAGES).get_page(request.GET.get("page")),

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.errors import AceError, Conflict
 from accounts.models import User
+from accounts.querysets import is_uuid
 from playbooks.budget import collapses
 from playbooks.deltas import apply
 from playbooks.document import (
@@ -101,16 +102,8 @@ def publish_deltas(
 
 def _canonical(op: Operation) -> Operation:
     """Outcome ids in the form in which votes keep them; what is no UUID is no outcome."""
-    found = [UUID(text) for text in op.outcome_ids if _is_uuid(text)]
+    found = [UUID(text) for text in op.outcome_ids if is_uuid(text)]
     return replace(op, outcome_ids=tuple(map(str, found)), source=op.source or "machine")
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _changed_since(playbook: Playbook, base: Version | None) -> frozenset[str]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 
 from accounts.errors import Invalid
+from accounts.querysets import is_uuid
 from billing.prices import cost_now
 from evolution.engine.adaptation.memory import ModelStudent
 from evolution.engine.budgets import Budget
@@ -98,17 +99,9 @@ def stage_for(training: Training, *, limit: Decimal | None, wait: Wait) -> Itera
 def find_playbook(name: str) -> Playbook:
     """The playbook with this id, or the only one of this name; Invalid when there is none."""
     rows = Playbook.objects.select_related("owner", "current_version").exclude(owner=None)
-    found = list(rows.filter(pk=UUID(name)) if _is_uuid(name) else rows.filter(name=name))
+    found = list(rows.filter(pk=UUID(name)) if is_uuid(name) else rows.filter(name=name))
     if not found:
         raise Invalid(f"There is no playbook {name!r} that can be trained (a starter: clone it).")
     if len(found) > 1:
         raise Invalid(f"Several playbooks are called {name!r}. Give the id of one.")
     return found[0]
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True

@@ -3,7 +3,8 @@
 from accounts.models import User
 from accounts.scopes import Principal
 from billing.models import UsageRecord
-from evolution.chains import chain_of, cost_of, teachers_of
+from billing.services import sum_usage
+from evolution.chains import chain_of, teachers_of
 from playbooks.models import Bullet, Playbook
 from tests.evolution.taught import LESSON, teach
 from tests.factories import make_playbook, make_session
@@ -67,7 +68,7 @@ def test_the_cost_of_a_session_is_that_of_its_calls(playbook: Playbook, alice: U
             **row, session_id=session.pk, status="answered", cost_usd=price, total_tokens=5
         )
     UsageRecord.objects.create(**row, cost_usd="9", total_tokens=9)
-    cost = cost_of(session)
+    cost = sum_usage(session_id=session.pk)
     assert (cost["calls"], cost["tokens"], f"{cost['cost']:.2f}", cost["unpriced"]) == (
         *(2, 10, "0.25"),
         1,

@@ -67,19 +67,12 @@ class Adapted:
 
     def as_dict(self) -> dict[str, object]:
         """The summary, ready for JSON."""
-        counts = self.progress.counts
-        votes = counts["helpful"] + counts["harmful"]
         return {
             "validation": _change(self.before, self.after),
             "test": _change(self.test_before, self.test_after),
             "improved": self.after.accuracy > self.before.accuracy,
             "batches": self.batches,
-            "failed_batches": self.progress.failed_batches,
-            "failed_samples": self.progress.failed_samples,
-            "operations": counts,
-            "helpful_ratio": counts["helpful"] / votes if votes else None,
-            "playbook": {"bullets": self.kept.bullets, "tokens": self.kept.tokens},
-            "points": [vars(point) for point in self.progress.points],
+            **self.progress.as_dict(self.kept),
         }
 
 
@@ -95,8 +88,43 @@ def _change(before: Score | None, after: Score | None) -> dict[str, float | int]
     }
 
 
-@dataclass
-class OfflineAdapter:
+@dataclass(kw_only=True)
+class Adapter:
+    """What every adapter works with, and how it says how far it is."""
+
+    student: Student
+    learner: Learner
+    environment: Environment
+    checkpoints: Checkpoints
+    observe: Observer = nobody
+    wait: Wait = time.sleep
+
+    def _begin(
+        self, samples: Sequence[Sample], *, options: Sequence[int], total: int, concurrency: int
+    ) -> Trials:
+        """The run is bound to these samples and options, and its answers are counted."""
+        bind(self.checkpoints, self.student, samples=list(samples), options=list(options))
+        self.progress = Progress(total=total)
+        return Trials(
+            student=self.student,
+            environment=self.environment,
+            checkpoints=self.checkpoints,
+            concurrency=concurrency,
+            wait=self.wait,
+            answered=self._answered,
+        )
+
+    def _answered(self, count: int) -> None:
+        self.progress.done += count
+        self.observe(self.progress)
+
+    def _say(self, phase: str) -> None:
+        self.progress.phase = phase
+        self.observe(self.progress)
+
+
+@dataclass(kw_only=True)
+class OfflineAdapter(Adapter):
     """Trains a playbook on samples with known answers.
 
     The baseline is scored first. A run that is killed and started again with the same
@@ -104,33 +132,18 @@ class OfflineAdapter:
     stored answers in place of a call.
     """
 
-    student: Student
-    learner: Learner
-    environment: Environment
-    checkpoints: Checkpoints
     train: Sequence[Sample]
     validation: Sequence[Sample]
     test: Sequence[Sample] = ()
     options: OfflineOptions = field(default_factory=OfflineOptions)
-    observe: Observer = nobody
-    wait: Wait = time.sleep
 
     def run(self) -> Adapted:
         """Train to the end and keep the best edition; raises LLMError when it cannot go on."""
-        bind(
-            self.checkpoints,
-            self.student,
-            samples=[*self.train, *self.validation, *self.test],
+        self._trials = self._begin(
+            [*self.train, *self.validation, *self.test],
             options=[self.options.batch_size, self.options.rounds, self.options.seed],
-        )
-        self.progress = Progress(total=self._planned())
-        self._trials = Trials(
-            student=self.student,
-            environment=self.environment,
-            checkpoints=self.checkpoints,
+            total=self._planned(),
             concurrency=self.options.concurrency,
-            wait=self.wait,
-            answered=self._answered,
         )
         first = self.learner.start()
         test_before = self._score("test", self.test, first) if self.test else None
@@ -181,14 +194,6 @@ class OfflineAdapter:
         scorings = 1 + self.options.epochs * math.ceil(count / self.options.evaluate_every)
         answers = self.options.epochs * len(self.train) + 2 * len(self.test)
         return answers + scorings * len(self.validation)
-
-    def _answered(self, count: int) -> None:
-        self.progress.done += count
-        self.observe(self.progress)
-
-    def _say(self, phase: str) -> None:
-        self.progress.phase = phase
-        self.observe(self.progress)
 
 
 def learn(learner: Learner, name: str, trials: Sequence[Trial], edition: Edition) -> Learned:

@@ -1,10 +1,10 @@
 """Online adaptation: predict a window of samples with what is known, then learn from it."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from evolution.engine.adaptation.offline import (
+    Adapter,
     Score,
     learn,
     point_of,
@@ -12,18 +12,11 @@ from evolution.engine.adaptation.offline import (
     unanswered,
 )
 from evolution.engine.adaptation.parts import (
-    Checkpoints,
     Edition,
-    Learner,
-    Observer,
     Progress,
-    Student,
-    bind,
-    nobody,
 )
 from evolution.engine.adaptation.trials import Trials
-from evolution.engine.environments import Environment, Sample
-from evolution.engine.patience import Wait
+from evolution.engine.environments import Sample
 
 
 @dataclass(frozen=True)
@@ -45,8 +38,6 @@ class Streamed:
 
     def as_dict(self) -> dict[str, object]:
         """The summary, ready for JSON. `first` and `last` are the halves of the stream."""
-        counts = self.progress.counts
-        votes = counts["helpful"] + counts["harmful"]
         half = (len(self.windows) + 1) // 2
         return {
             "accuracy": mean(self.windows),
@@ -55,12 +46,7 @@ class Streamed:
             "samples": sum(score.samples for score in self.windows),
             "right": sum(score.right for score in self.windows),
             "windows": len(self.windows),
-            "failed_batches": self.progress.failed_batches,
-            "failed_samples": self.progress.failed_samples,
-            "operations": counts,
-            "helpful_ratio": counts["helpful"] / votes if votes else None,
-            "playbook": {"bullets": self.kept.bullets, "tokens": self.kept.tokens},
-            "points": [vars(point) for point in self.progress.points],
+            **self.progress.as_dict(self.kept),
         }
 
 
@@ -70,31 +56,20 @@ def mean(scores: Sequence[Score]) -> float | None:
     return sum(score.accuracy * score.samples for score in scores) / count if count else None
 
 
-@dataclass
-class OnlineAdapter:
+@dataclass(kw_only=True)
+class OnlineAdapter(Adapter):
     """Lets a playbook learn from a stream, in its order, once. Resumes as OfflineAdapter does."""
 
-    student: Student
-    learner: Learner
-    environment: Environment
-    checkpoints: Checkpoints
     stream: Sequence[Sample]
     options: OnlineOptions = field(default_factory=OnlineOptions)
-    observe: Observer = nobody
-    wait: Wait = time.sleep
 
     def run(self) -> Streamed:
         """Predict and learn to the end; raises LLMError when it cannot go on."""
-        options = [self.options.window, self.options.rounds]
-        bind(self.checkpoints, self.student, samples=list(self.stream), options=options)
-        self.progress = Progress(total=len(self.stream))
-        trials = Trials(
-            student=self.student,
-            environment=self.environment,
-            checkpoints=self.checkpoints,
+        trials = self._begin(
+            self.stream,
+            options=[self.options.window, self.options.rounds],
+            total=len(self.stream),
             concurrency=self.options.concurrency,
-            wait=self.wait,
-            answered=self._answered,
         )
         edition, scores = self.learner.start(), []
         for number, window in enumerate(self._windows(), start=1):
@@ -120,11 +95,3 @@ class OnlineAdapter:
     def _windows(self) -> Iterator[Sequence[Sample]]:
         for start in range(0, len(self.stream), self.options.window):
             yield self.stream[start : start + self.options.window]
-
-    def _answered(self, count: int) -> None:
-        self.progress.done += count
-        self.observe(self.progress)
-
-    def _say(self, phase: str) -> None:
-        self.progress.phase = phase
-        self.observe(self.progress)

@@ -148,6 +148,18 @@ class Progress:
         if learned.error:
             self.failed_batches.append(learned.error)
 
+    def as_dict(self, kept: Edition) -> dict[str, object]:
+        """What the summaries of all adapters say, ready for JSON."""
+        votes = self.counts["helpful"] + self.counts["harmful"]
+        return {
+            "failed_batches": self.failed_batches,
+            "failed_samples": self.failed_samples,
+            "operations": self.counts,
+            "helpful_ratio": self.counts["helpful"] / votes if votes else None,
+            "playbook": {"bullets": kept.bullets, "tokens": kept.tokens},
+            "points": [vars(point) for point in self.points],
+        }
+
 
 Observer = Callable[[Progress], None]
 
