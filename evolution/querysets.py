@@ -7,6 +7,7 @@ from django.db import connection
 from django.db.models import Q
 
 from accounts.querysets import OwnedQuerySet, words_in
+from playbooks.querysets import OfPlaybookQuerySet
 
 if TYPE_CHECKING:
     from evolution.adaptation_rows import AdaptationRun  # noqa: F401 - used in quotes
@@ -35,10 +36,7 @@ def midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-class OutcomeQuerySet(OwnedQuerySet["Outcome"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
-
+class OutcomeQuerySet(OfPlaybookQuerySet["Outcome"]):
     def pending(self) -> Self:
         """Waiting for an evolution: neither processed, nor set aside, nor bound to a job."""
         return self.filter(processed_at=None, set_aside_reason="", job=None)
@@ -61,10 +59,7 @@ class OutcomeQuerySet(OwnedQuerySet["Outcome"]):
             return [name for (name,) in cursor.fetchall()]
 
 
-class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
-
+class JobQuerySet(OfPlaybookQuerySet["EvolutionJob"]):
     def active(self) -> Self:
         return self.filter(status__in=("queued", "running"))
 
@@ -124,10 +119,7 @@ class JobQuerySet(OwnedQuerySet["EvolutionJob"]):
         return self
 
 
-class AdaptationQuerySet(OwnedQuerySet["AdaptationRun"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
-
+class AdaptationQuerySet(OfPlaybookQuerySet["AdaptationRun"]):
     def unfinished(self) -> Self:
         return self.filter(status__in=("running", "stopped"))
 

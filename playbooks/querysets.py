@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self, Union
 from django.db.models import Count, F, FloatField, OuterRef, Q, Subquery
 from django.db.models.functions import Cast, Coalesce, NullIf
 
-from accounts.querysets import OwnedQuerySet, words_in
+from accounts.querysets import M, OwnedQuerySet, words_in
 from accounts.scopes import Principal
 
 if TYPE_CHECKING:
@@ -99,24 +99,24 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         return Coalesce(Subquery(counted), 0)
 
 
-class VersionQuerySet(OwnedQuerySet["Version"]):
+class OfPlaybookQuerySet(OwnedQuerySet[M]):
+    """Rows that hang on a playbook and belong to its owner."""
+
     owner_path = "playbook__owner"
     playbook_path = "playbook_id"
 
+
+class VersionQuerySet(OfPlaybookQuerySet["Version"]):
     def matching(self, query: str) -> Self:
         """Rows with every word of `query` in their reason."""
         return self.filter(words_in(query, "reason"))
 
 
-class SectionQuerySet(OwnedQuerySet["Section"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
+class SectionQuerySet(OfPlaybookQuerySet["Section"]):
+    pass
 
 
-class BulletQuerySet(OwnedQuerySet["Bullet"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
-
+class BulletQuerySet(OfPlaybookQuerySet["Bullet"]):
     def active(self) -> Self:
         return self.filter(status="active")
 
@@ -129,27 +129,20 @@ class BulletQuerySet(OwnedQuerySet["Bullet"]):
         )
 
 
-class DeltaQuerySet(OwnedQuerySet["Delta"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
-
+class DeltaQuerySet(OfPlaybookQuerySet["Delta"]):
     def applied(self) -> Self:
         return self.filter(status="applied")
 
 
-class PairDecisionQuerySet(OwnedQuerySet["PairDecision"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
+class PairDecisionQuerySet(OfPlaybookQuerySet["PairDecision"]):
+    pass
 
 
-class TextVectorQuerySet(OwnedQuerySet["TextVector"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
+class TextVectorQuerySet(OfPlaybookQuerySet["TextVector"]):
+    pass
 
 
-class HeldTextQuerySet(OwnedQuerySet["HeldText"]):
-    owner_path = "playbook__owner"
-    playbook_path = "playbook_id"
+class HeldTextQuerySet(OfPlaybookQuerySet["HeldText"]):
     missing_hint = "List the held texts of the playbook to see their ids."
 
     def pending(self) -> Self:
