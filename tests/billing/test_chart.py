@@ -7,6 +7,8 @@ import pytest
 
 from billing.chart import buckets, draw, scale_top
 
+pytestmark = pytest.mark.databases
+
 TODAY = date(2026, 3, 31)
 
 

@@ -21,6 +21,8 @@ from billing.quota import (
 from tests.billing.plans import figures, limit, put_on, use
 from tests.concurrency.threads import at_once
 
+pytestmark = pytest.mark.databases
+
 EVOLUTIONS, TOKENS = Resource.EVOLUTIONS, Resource.TOKENS
 LIFETIME = timedelta(minutes=5)
 

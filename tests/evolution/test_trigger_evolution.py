@@ -19,6 +19,8 @@ from evolution.worker.endings import fail_job
 from playbooks.models import Playbook
 from tests.factories import make_outcome
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def job(playbook: Playbook, alice: User) -> EvolutionJob:

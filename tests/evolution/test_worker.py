@@ -23,6 +23,8 @@ from playbooks.models import Delta, Playbook
 from tests.evolution.stand_ins import raising
 from tests.factories import make_outcome
 
+pytestmark = pytest.mark.databases
+
 
 def test_an_evolution_counts_votes_and_adds_the_lesson(job: EvolutionJob) -> None:
     assert run_evolution(str(job.pk)) == "completed"

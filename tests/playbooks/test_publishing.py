@@ -17,6 +17,8 @@ from playbooks.publishing import CollapseGuard, Publication
 from tests.factories import make_playbook
 from tests.playbooks.test_editing import edit, text_of
 
+pytestmark = pytest.mark.databases
+
 OUTCOME = str(uuid4())
 ADDS = ("Name the unit.", "Round last.", "Draw it.", "Ask why.", "Use a queue.")
 
