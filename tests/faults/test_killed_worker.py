@@ -23,7 +23,7 @@ from playbooks.services import verify_playbook
 from tests.factories import make_outcome
 from tests.fake_llm import FakeLLM
 
-pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True), pytest.mark.faults]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 OUTCOMES = 4
 
 

@@ -22,7 +22,7 @@ from tests.factories import make_playbook, make_user
 from tests.playbooks.sketches import OUTCOMES, SKETCHES, Sketch
 from tests.playbooks.test_state_machine import STEPS, walk
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 class RowsWalk(RuleBasedStateMachine):
