@@ -12,10 +12,11 @@ demo: base ## An account with sixty days of made-up history; `manage.py demo --r
 	@ACE_LOCAL=true $(BIN)/python manage.py migrate --verbosity 0
 	@ACE_LOCAL=true exec $(BIN)/python manage.py demo
 
-test: dev ## Every check and every test; see tests/run.py for the steps.
-	@exec $(BIN)/python -m tests.run
+test: dev ## Every check and every test; COVERAGE=1 also measures lines and branches.
+	@COVERAGE=$(COVERAGE) exec $(BIN)/python -m tests.run
 
-nightly: dev ## Several hosts on one PostgreSQL; random walks of 200,000 steps: some 15 minutes.
+nightly: dev ## Every test on both databases, each kill point, every look; hosts; long walks: an hour.
+	@ACE_EVERY_LOOK=1 ACE_FUZZ_CASES=2000 ACE_FUZZ_BODIES=3000 $(BIN)/python -m tests.run whole
 	@$(BIN)/python -m tests.deploy.hosts
 	@ACE_STATE_STEPS=200000 $(BIN)/pytest -q -n0 --timeout 1200 \
 		$(addprefix tests/playbooks/test_,$(addsuffix .py,state_machine state_machine_rows \
@@ -41,7 +42,7 @@ lighthouse: dev ## Scores, weight and steadiness of the main pages; needs npx an
 	@exec $(BIN)/python -m tests.lighthouse
 
 looks: dev ## Every page in a browser, light and dark at each width, axe on each: some 10 minutes.
-	@ACE_EVERY_LOOK=1 $(BIN)/pytest -q -n 2 tests/browser/test_walk.py
+	@ACE_EVERY_LOOK=1 $(BIN)/pytest -q -n 2 tests/browser
 
 screenshots: dev ## The pictures of the README.
 	@exec $(BIN)/python -m tests.screenshots

@@ -1,10 +1,13 @@
-"""What `make test` runs, quick checks first. `python -m tests.run lint|types` runs a part.
+"""What `make test` runs, quick checks first. `python -m tests.run lint|types|whole` runs a part.
 
 The suite runs on SQLite, then on PostgreSQL: from TEST_DATABASE_URL if set, else on a temporary
-cluster, else the last lines say that PostgreSQL was not tested.
+cluster, else the last lines say that PostgreSQL was not tested. A test runs once, or on both where
+its marker says so; `whole` runs every test on each database, those marked `nightly` too.
+COVERAGE=1 measures lines and branches over all steps.
 """
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -23,46 +26,9 @@ from tests.migrated import MIGRATE, to_migrate
 from tests.postgres import NoPostgres, temporary_cluster
 
 BIN = Path(sys.executable).parent
-# What no database can change runs once, where it is cheaper: the engine, the pure rules, programs
-# of their own, the look of things on SQLite; the generated matrices of who may reach what, and
-# pages without a browser (with one they are walked on SQLite) on PostgreSQL, which minds more
-# (types, NULs, ended transactions). Without a PostgreSQL everything runs on SQLite.
-ON_SQLITE = (
-    *("engine", "clients", "adaptation", "observability", "config", "examples", "browser"),
-    *("playbooks/test_budget.py", "playbooks/test_deltas.py", "playbooks/test_diff.py"),
-    *("playbooks/test_document.py", "playbooks/test_excerpt.py", "playbooks/test_formats.py"),
-    *("playbooks/test_hazards.py", "playbooks/test_similarity.py"),
-    *("playbooks/test_state_machine.py", "playbooks/test_votes_and_merges.py"),
-    *("accounts/test_keys.py", "billing/test_pricing.py", "evolution/test_threshold.py"),
-    *("accounts/test_redaction.py", "accounts/test_tables.py", "mcp_bridge/test_clients.py"),
-    "accounts/test_turns.py",
-    "mcp_bridge/test_threads.py::test_a_call_that_hangs_does_not_hold_up_the_shutdown",
-    "mcp_bridge/test_threads.py::test_an_open_request_does_not_hold_up_the_shutdown",
-    *("billing/test_money.py", "billing/test_standing.py"),
-    *("billing/test_periods.py", "billing/test_own_plan.py"),
-    "journeys/test_main_job.py::test_twenty_reports_become_a_better_playbook[rules]",
-    *("journeys/test_poisoned_outcomes.py", "evolution/test_refining.py"),
-    *("evolution/test_token_economics.py", "mcp_bridge/test_stdio.py"),
-    *("evolution/test_orchestrator.py", "evolution/test_transcripts.py", "admin/test_sessions.py"),
-    *("mcp_bridge/test_protocol.py", "mcp_bridge/test_tools.py", "mcp_bridge/test_lists.py"),
-    *(
-        "mcp_bridge/test_credentials.py",
-        "mcp_bridge/test_contract.py",
-        "mcp_bridge/test_headers.py",
-    ),
-    *("deploy/test_files.py", "deploy/test_first_secrets.py", "docs"),
-)
-ON_POSTGRES = (
-    *("doors/test_rest_tenancy.py", "doors/test_rest_auth.py", "doors/test_rest_scopes.py"),
-    *("doors/test_rest_bad_input.py", "doors/test_fuzz.py", "doors/test_planted_leaks.py"),
-    *("doors/test_parity.py", "oauth", "playground", "mcp_bridge/test_tenancy.py"),
-    *("pages", "admin", "faults/test_killed_cluster.py", "billing/test_plan_at_doors.py"),
-    *("accounts/test_people.py", "accounts/test_signing_in.py", "accounts/test_llm_keys.py"),
-    *("accounts/test_api_keys.py", "accounts/test_tokens.py", "deploy/test_hosts.py"),
-    "journeys/test_main_job.py::test_twenty_reports_become_a_better_playbook[openai]",
-)
-# What a database can change about payment; all of tests/stripe runs on SQLite.
-PAYING_ON_POSTGRES = ("test_life.py", "test_events.py")
+# Markers (pyproject.toml) say where a test runs. Without a PostgreSQL everything runs on SQLite.
+ON_SQLITE, ON_POSTGRES = "(databases or not postgres)", "(databases or postgres)"
+COVERAGE = bool(os.environ.get("COVERAGE"))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # One more than the two cores that the time is promised for: tests wait for browsers and processes.
 WORKERS = "3"
@@ -89,18 +55,20 @@ TYPES = Step("types", ["mypy", "."], LOCAL)
 
 @dataclass
 class Begun:
-    """A step that runs; `seconds` is set when it has ended."""
+    """A step that runs; `seconds` and `cpu` (its processes' seconds of CPU) are set at its end."""
 
     name: str
     process: "subprocess.Popen[bytes]"
-    printed: IO[bytes]
+    printed: IO[bytes] | None
     began: float
     seconds: float = 0
+    cpu: float = 0
 
     @classmethod
-    def of(cls, step: Step) -> "Begun":
+    def of(cls, step: Step, *, watched: bool = False) -> "Begun":
+        """Start it; what it prints is kept for its end, unless it is `watched`."""
         program, *arguments = step.command
-        printed = tempfile.TemporaryFile()  # noqa: SIM115 - `stop` closes it
+        printed = None if watched else tempfile.TemporaryFile()  # noqa: SIM115 - `stop` closes it
         process = subprocess.Popen(
             [str(BIN / program), *arguments],
             env=os.environ | step.environment,
@@ -110,12 +78,14 @@ class Begun:
         return cls(step.name, process, printed, time.monotonic())
 
     def wait(self) -> int:
-        """Its exit code, when it ended; what it printed is printed by then."""
-        code = self.process.wait()
-        self.seconds = time.monotonic() - self.began
-        self.printed.seek(0)
-        print(f"== {self.name}", flush=True)
-        print(self.printed.read().decode(errors="replace"), end="", flush=True)
+        """Its exit code, when it ended; what was kept of its output is printed by then."""
+        _, status, used = os.wait4(self.process.pid, 0)
+        self.process.returncode = code = os.waitstatus_to_exitcode(status)
+        self.seconds, self.cpu = time.monotonic() - self.began, used.ru_utime + used.ru_stime
+        if self.printed:
+            self.printed.seek(0)
+            print(f"== {self.name}", flush=True)
+            print(self.printed.read().decode(errors="replace"), end="", flush=True)
         return code
 
     def stop(self) -> None:
@@ -123,14 +93,16 @@ class Begun:
         if self.process.poll() is None:
             self.process.terminate()
             self.process.wait()
-        self.printed.close()
+        if self.printed:
+            self.printed.close()
 
 
 class Run:
     """The steps of one `make test`, what they counted, and what was left out."""
 
-    def __init__(self, reports: Path) -> None:
-        self.reports = reports
+    def __init__(self, reports: Path, *, whole: bool = False) -> None:
+        self.reports, self.whole = reports, whole
+        self.began = time.monotonic()
         self.failed: list[str] = []
         self.left_out: list[str] = []
         self.templates: dict[str, str] = {}
@@ -147,7 +119,7 @@ class Run:
         try:
             yield
             for step in begun:
-                self.note(step.name, step.wait(), step.seconds)
+                self.note(step, step.wait())
         finally:
             for step in begun:
                 step.stop()
@@ -155,39 +127,50 @@ class Run:
     def step(self, step: Step) -> None:
         """Run a step that may be watched."""
         print(f"== {step.name}", flush=True)
-        program, *arguments = step.command
-        command, start = [str(BIN / program), *arguments], time.monotonic()
-        code = subprocess.run(command, env=os.environ | step.environment, check=False).returncode
-        self.note(step.name, code, time.monotonic() - start)
+        begun = Begun.of(step, watched=True)
+        try:
+            self.note(begun, begun.wait())
+        finally:
+            begun.stop()
 
-    def note(self, name: str, code: int, seconds: float) -> None:
-        print(f"== {name}: {'failed' if code else 'ok'}, {seconds:.0f} s", flush=True)
+    def note(self, step: Begun, code: int) -> None:
+        said = "failed" if code else "ok"
+        print(f"== {step.name}: {said}, {step.seconds:.0f} s, {step.cpu:.0f} s CPU", flush=True)
         if code:
-            self.failed.append(name)
+            self.failed.append(step.name)
 
-    def suite(self, database: str, url: str, *, without: tuple[str, ...] = ()) -> Step:
-        """The tests on one database; `without` are left to the other."""
-        pytest = ["-n", WORKERS]
-        pytest += [f"--{'deselect' if '::' in part else 'ignore'}=tests/{part}" for part in without]
-        pytest += ["-p", "no:playwright"] if url else []
-        pytest += ["-m", "not browser"] if url or not find_browser() else []
+    def suite(self, database: str, url: str, which: str = "") -> Step:
+        """The tests on one database: all, or those whose markers are `which`."""
+        marked = [which, "" if self.whole else "not nightly"]
+        marked += ["not browser"] if url or not find_browser() else []
+        pytest = ["-n", WORKERS, "-m", " and ".join(filter(None, marked))]
+        # Without Playwright's plugin its tests cannot even be collected.
+        pytest += ["-p", "no:playwright", "--ignore=tests/browser"] if url else []
         on = {"TEST_DATABASE_URL": url, "TEST_DATABASE_TEMPLATE": self.templates.get(database, "")}
         return self.pytest(f"tests on {database}", pytest, on)
 
     def paying(self, database: str, url: str) -> Step:
         """The tests that need billing on, where dj-stripe's tables are there."""
-        only = PAYING_ON_POSTGRES if url else ("",)
-        pytest = ["-n", "0", "--no-migrations", *(f"tests/stripe/{part}" for part in only)]
-        pytest += ["-m", "not browser"] if not find_browser() else []
+        marked = ["databases"] if url and not self.whole else []
+        marked += ["not browser"] if url or not find_browser() else []
+        pytest = ["-n", "0", "--no-migrations", "tests/stripe", "-m", " and ".join(marked)]
         on = {"TEST_BILLING_ENABLED": "true", "TEST_DATABASE_URL": url}
         on["TEST_SWITCHED_TEMPLATE"] = self.templates.get("SQLite", "")
         return self.pytest(f"payment on {database}", pytest, on | {"TEST_DATABASE_TEMPLATE": ""})
 
     def pytest(self, name: str, arguments: list[str], environment: dict[str, str]) -> Step:
         report = ["-o", "junit_logging=no", f"--junitxml={self.reports / name}.xml"]
+        report += ["--cov", "--cov-report="] if COVERAGE else []
         command = ["python", "-m", "pytest", "-q", *report, *arguments]
+        environment = environment | {"COVERAGE_FILE": str(self.reports / f"{name}.coverage")}
         # Compiling the tests is half of what their collection costs every process.
         return Step(name, command, environment | {"PYTHONDONTWRITEBYTECODE": ""})
+
+    def coverage(self) -> None:
+        """Put together what the steps covered, in .coverage, and print what they did not."""
+        found = map(str, self.reports.glob("*.coverage"))
+        self.step(Step("coverage of all steps", ["coverage", "combine", "--quiet", *found]))
+        self.step(Step("lines and branches", ["coverage", "report"]))
 
     @contextmanager
     def migrated(self, servers: dict[str, str]) -> Iterator[None]:
@@ -207,16 +190,19 @@ class Run:
         """Run the suite on each database that can be had, types and payment beside it."""
         if not find_browser():
             self.left_out.append("Pages were not tested in a browser: no Chromium found.")
+        on_sqlite, on_postgres = ("", "") if self.whole else (ON_SQLITE, ON_POSTGRES)
         try:
             with postgres() as url, self.migrated({"SQLite": "", "PostgreSQL": url}):
                 with self.beside(TYPES):
-                    self.step(self.suite("SQLite", "", without=ON_POSTGRES))
+                    self.step(self.suite("SQLite", "", on_sqlite))
                 with self.beside(self.paying("PostgreSQL", url), self.paying("SQLite", "")):
-                    self.step(self.suite("PostgreSQL", url, without=ON_SQLITE))
+                    self.step(self.suite("PostgreSQL", url, on_postgres))
         except NoPostgres as error:
             self.left_out.append(f"PostgreSQL was not tested: {error}.")
             with self.migrated({"SQLite": ""}), self.beside(TYPES, self.paying("SQLite", "")):
                 self.step(self.suite("SQLite", ""))
+        if COVERAGE:
+            self.coverage()
 
     def count(self) -> Counter[str]:
         """What the reports add up to."""
@@ -238,6 +224,9 @@ class Run:
             print(f"{good} passed, {bad} failed, {counted['skipped']} skipped")
         for line in self.left_out:
             print(line)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall, cpu = time.monotonic() - self.began, used.ru_utime + used.ru_stime
+        print(f"{wall / 60:.1f} min wall, {cpu / 60:.1f} min CPU")
         return 1 if self.failed else 0
 
 
@@ -261,14 +250,14 @@ def main(part: str) -> int:
     """Run the quick checks, then what is slow; stop between the two when a check failed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # runs what cleans up
     with tempfile.TemporaryDirectory() as reports:
-        run = Run(Path(reports))
-        if part in {"lint", "all"}:
+        run = Run(Path(reports), whole=part == "whole")
+        if part in {"lint", "all", "whole"}:
             run.checks(*LINT)
         if part == "types":
             run.checks(TYPES)
-        if part == "all" and run.failed:
+        if part in {"all", "whole"} and run.failed:
             run.left_out.append("Types and tests were not run: mend the checks first.")
-        elif part == "all":
+        elif part in {"all", "whole"}:
             run.suites()
         return run.close()
 

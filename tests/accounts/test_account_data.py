@@ -25,6 +25,8 @@ from tests.doors.rest_routes import make_world
 from tests.factories import PASSWORD, make_user
 from tests.rest import Rest
 
+pytestmark = pytest.mark.databases
+
 CANARY = "canary-9d1f"
 EMAIL = f"{CANARY}@example.org"
 

@@ -15,6 +15,8 @@ from accounts.scopes import Scope
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
 
+pytestmark = pytest.mark.postgres
+
 OWN = "operator-chosen-key-0123456789"
 
 

@@ -15,7 +15,7 @@ from tests.concurrency.threads import at_once
 from tests.factories import make_key
 from tests.rest import Rest
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 
 
 def test_one_of_eight_parallel_uses_of_a_refresh_token_succeeds(alice: User) -> None:

@@ -8,7 +8,7 @@ from accounts.limits import forget_used_up_rates, take_rate
 from accounts.models import RateCounter
 from tests.windows import one_window as one_window
 
-pytestmark = pytest.mark.usefixtures("one_window")
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("one_window")]
 
 
 def test_counters_of_windows_that_are_over_are_forgotten(db: None) -> None:

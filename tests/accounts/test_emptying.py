@@ -9,6 +9,8 @@ from accounts.models import AuditEntry, User
 from playbooks.models import Playbook
 from tests import emptying
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.mark.django_db(transaction=True)
 def test_every_row_goes_the_audit_logs_too(alice: User, playbook: Playbook) -> None:

@@ -13,6 +13,8 @@ from accounts.models import AuditEntry, LlmKey, User
 from accounts.outbound import Unreachable, addresses_of, fetch, is_public
 from accounts.vault import Unreadable, reseal, seal, unseal
 
+pytestmark = pytest.mark.postgres
+
 KEY = "sk-canary-llm-key-0123456789"
 INNER = [
     *("127.0.0.1", "127.1.2.3", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1"),  # noqa: S104 - nothing binds

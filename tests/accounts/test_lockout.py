@@ -10,6 +10,8 @@ from accounts.models import Attempts, User
 from tests.concurrency.threads import at_once
 from tests.factories import PASSWORD
 
+pytestmark = pytest.mark.databases
+
 HERE, NEAR, FAR = (Source(a) for a in ("192.0.2.1", "192.0.2.200", "198.51.100.1"))
 WHO = "alice@example.org"
 

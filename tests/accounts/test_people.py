@@ -30,6 +30,8 @@ from accounts.tokens import issue_tokens, user_for_access_token
 from tests.accounts.factors import code_of, recovery_codes, set_up_app
 from tests.factories import PASSWORD, make_key, make_user
 
+pytestmark = pytest.mark.postgres
+
 SITE, ADDRESS, SOURCE = "https://ace.example", "192.0.2.1", Source("192.0.2.1")
 NEW = "another long password"
 

@@ -16,6 +16,8 @@ from evolution.services import lock_active
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
 
+pytestmark = pytest.mark.databases
+
 REACH = Reach(lambda by: Playbook.objects.for_user(by).select_related("current_version"))
 
 

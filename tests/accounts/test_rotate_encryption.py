@@ -11,6 +11,8 @@ from accounts.vault import unseal
 from tests.accounts.factors import recovery_codes, set_up_app
 from tests.factories import make_user
 
+pytestmark = pytest.mark.databases
+
 OLD, NEW = "old" * 20, "new" * 20
 
 

@@ -10,6 +10,8 @@ from accounts.errors import Invalid, RateLimited, WrongCredentials
 from accounts.models import User
 from tests.factories import PASSWORD
 
+pytestmark = pytest.mark.postgres
+
 SITE = "https://ace.example"
 HASHES = "django.contrib.auth.hashers.MD5PasswordHasher.encode"
 

@@ -12,6 +12,8 @@ from accounts import services
 from accounts.errors import NotAuthenticated
 from accounts.models import RefreshToken, User
 
+pytestmark = pytest.mark.postgres
+
 
 def test_an_access_token_tells_who_asks(alice: User) -> None:
     pair = services.issue_tokens(user=alice)

@@ -72,9 +72,9 @@ def unbroken(alice: User, world: dict[str, Path], llm: LearningLLM) -> Unbroken:
 @pytest.mark.parametrize(
     "crash_at",
     [
-        "evolution.training.learner:ready_job",
+        pytest.param("evolution.training.learner:ready_job", marks=pytest.mark.nightly),
         "evolution.training.learner:ready_job:end",
-        "evolution.training.batch:think:end",
+        pytest.param("evolution.training.batch:think:end", marks=pytest.mark.nightly),
         "evolution.training.batch:publish:end",
         "evolution.training.runs:complete_training",
     ],

@@ -10,6 +10,11 @@ from tests.pages.conftest import client_of, world
 __all__ = ["world"]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
+    item.add_marker(pytest.mark.postgres)
+
+
 @pytest.fixture
 def desk(staff: User) -> Desk:
     return Desk(client_of(staff))

@@ -23,6 +23,8 @@ from tests.billing.plans import limit, put_on
 from tests.concurrency.threads import at_once
 from tests.factories import ACE_TEXT, make_key, make_outcome, make_playbook, make_user
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def one(billing: Plan, playbook: Playbook) -> Plan:

@@ -14,6 +14,8 @@ from billing.models import UsageRecord
 from tests.billing.test_metering import begin, finish
 from tests.billing.test_own_prices import make_price
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def unknown(alice: User) -> list[UsageRecord]:

@@ -22,6 +22,8 @@ from tests.pages.conftest import client_of
 from tests.pages.test_usage import use
 from tests.rest import Rest
 
+pytestmark = pytest.mark.databases
+
 NOON = datetime(2026, 12, 31, 12, tzinfo=UTC)
 DOLLAR = Decimal(1)
 

@@ -8,6 +8,8 @@ import pytest
 from accounts.charts import draw_bars, scale_top
 from billing.breakdowns import buckets
 
+pytestmark = pytest.mark.databases
+
 TODAY = date(2026, 3, 31)
 DAYS = buckets("day", TODAY)
 

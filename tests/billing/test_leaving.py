@@ -20,7 +20,7 @@ from tests.concurrency.threads import waits_for_us
 from tests.config.waiting import wait_until
 from tests.factories import make_outcome
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.mark.parametrize("is_first", [False, True])

@@ -33,7 +33,7 @@ from tests.concurrency.threads import at_once
 from tests.factories import make_outcome, make_playbook
 from tests.fake_llm import FakeLLM
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
+pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True), pytest.mark.faults]
 JOBS = int(os.environ.get("ACE_METERED_JOBS", "12"))
 WORKERS = 4
 FAULTS = ("status", "reset", "not_json", "truncated", "malformed", "no_usage", "refusal")

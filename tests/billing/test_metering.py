@@ -11,6 +11,8 @@ from billing.models import UsageRecord
 from billing.services import begin_usage, finish_usage
 from tests.concurrency.threads import at_once
 
+pytestmark = pytest.mark.databases
+
 JOB = uuid.UUID(int=7)
 
 

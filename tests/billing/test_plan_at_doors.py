@@ -17,6 +17,8 @@ from tests.factories import make_key, make_outcome
 from tests.live import live_url
 from tests.rest import Rest
 
+pytestmark = pytest.mark.postgres
+
 __all__ = ["live_url"]
 
 PLAYBOOKS = "The Free plan allows 1 playbook, and you have 1. Archive one"

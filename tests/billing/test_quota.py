@@ -5,21 +5,27 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
+from django.db.models import QuerySet
 from pytest_django import Settings
 
 from accounts.clock import database_now
+from accounts.errors import Conflict
 from accounts.models import User
+from accounts.scopes import Principal
 from billing.models import Plan, QuotaHold, QuotaPeriod, Resource
 from billing.quota import (
     QuotaReached,
     has_room,
     release,
+    release_hold,
     release_stale_holds,
     reserve,
     settle,
 )
 from tests.billing.plans import figures, limit, put_on, use
 from tests.concurrency.threads import at_once
+
+pytestmark = pytest.mark.databases
 
 EVOLUTIONS, TOKENS = Resource.EVOLUTIONS, Resource.TOKENS
 LIFETIME = timedelta(minutes=5)
@@ -147,3 +153,17 @@ def test_another_plan_or_another_period_is_a_reason_to_try_again(
     assert not has_room(user_id=alice.pk, resource=TOKENS, mark=mark)
     put_on(alice, "pro")
     assert has_room(user_id=alice.pk, resource=TOKENS, mark=mark)
+
+
+def test_a_hold_that_is_gone_is_settled_by_nobody(
+    alice: User, billing: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = take(alice)
+    gone = QuotaHold.objects.get()
+    assert settle(resource=EVOLUTIONS, holder_id=holder, actual=1) == gone.period_id
+    # Found before somebody else settled it.
+    monkeypatch.setattr(QuerySet, "first", lambda rows: gone)
+    assert settle(resource=EVOLUTIONS, holder_id=holder, actual=1) is None
+    with pytest.raises(Conflict, match="ended already"):
+        release_hold(hold=gone, by=Principal.of(alice))
+    assert figures(alice) == (1, 0)

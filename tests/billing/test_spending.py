@@ -25,6 +25,8 @@ from tests.billing.test_metering import begin, finish
 from tests.concurrency.threads import at_once, waits_for_us
 from tests.config.waiting import wait_until
 
+pytestmark = pytest.mark.databases
+
 
 def kept() -> list[tuple[Decimal, int]]:
     return list(SpentDay.objects.order_by("day").values_list("spent_usd", "unpriced_calls"))

@@ -17,6 +17,8 @@ from tests.billing.test_metering import begin, finish
 from tests.factories import make_key
 from tests.rest import Rest
 
+pytestmark = pytest.mark.databases
+
 
 def used(user: User, *, days_ago: int = 0, model: str = "gpt-4o-mini", **call: Any) -> UsageRecord:
     record = finish(begin(user, **call), model=model)

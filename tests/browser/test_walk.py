@@ -16,8 +16,9 @@ from tests.pages.addresses import ADMIN, common_pages, own_pages, staff_pages
 from tests.pages.world import build_world
 
 EVERY_LOOK = [("light", 360), ("dark", 1280), ("light", 1280), ("light", 800), ("dark", 360)]
-# Each theme once and each width once: a page costs half a second in every look.
-LOOKS = EVERY_LOOK if os.environ.get("ACE_EVERY_LOOK") else EVERY_LOOK[:2]
+# Each theme once and each width once, and axe, which takes half a second, in one of the two.
+EVERY = bool(os.environ.get("ACE_EVERY_LOOK"))
+LOOKS = EVERY_LOOK if EVERY else EVERY_LOOK[:2]
 OURS = re.compile("roll-back|edit|summary|evolutionjob/.*change")
 LogIn = Callable[[User], None]
 pytestmark = [pytest.mark.timeout(300)]
@@ -29,7 +30,7 @@ def walk(watch: Watch, addresses: Iterable[str], *, status: int = 200) -> None:
     for address in addresses:
         watch.go(address, status=status)
         for look in looks:
-            watch.look_as(address, *look)
+            watch.look_as(address, *look, axe=EVERY or look == looks[0])
         # Back again: another size and another theme cost as much as a page's own scripts.
         looks = looks[::-1]
 

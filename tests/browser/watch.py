@@ -17,7 +17,9 @@ OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElemen
 # Django's admin fades colours all the same, and on a busy machine for long.
 SETTLED = """() => Promise.all(document.getAnimations()
     .filter(one => one instanceof CSSTransition).map(one => one.finished.catch(() => null)))"""
-LOOKS = (("dark", 360), ("light", 360), ("dark", 1280), ("light", 1280))
+EVERY_LOOK = (("dark", 360), ("light", 360), ("dark", 1280), ("light", 1280))
+# `make nightly` and `make looks` take every look; else each theme and each width is seen once.
+LOOKS = EVERY_LOOK if os.environ.get("ACE_EVERY_LOOK") else EVERY_LOOK[1:3]
 # Where to keep pictures for people to look at; nothing is kept when it is not set.
 PICTURES = os.environ.get("ACE_SCREENSHOTS", "")
 
@@ -81,14 +83,14 @@ class Watch:
         if before:
             self.page.set_viewport_size(before)
 
-    def look_as(self, name: str, scheme: str, width: int) -> None:
+    def look_as(self, name: str, scheme: str, width: int, *, axe: bool = True) -> None:
         """In this theme and at this width, which stay."""
         # Without motion: a colour half-way to the other theme is nobody's contrast.
         self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its words
         if self.page.viewport_size != (size := ViewportSize(width=width, height=800)):
             self.page.set_viewport_size(size)
         self.page.evaluate(SETTLED)
-        self.look(name)
+        self.look(name, axe=axe)
 
     def picture(self, name: str) -> None:
         if not PICTURES:

@@ -15,7 +15,7 @@ from playbooks.models import Playbook
 from tests.concurrency.threads import at_once
 from tests.factories import make_outcome
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 
 
 def test_fifty_triggers_make_one_job(playbook: Playbook, alice: User) -> None:

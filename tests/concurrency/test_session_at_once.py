@@ -10,7 +10,7 @@ from playbooks.models import Playbook
 from tests.concurrency.threads import at_once
 from tests.factories import make_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 
 
 def fresh() -> AgentSession:

@@ -20,6 +20,8 @@ from playbooks.models import Playbook, Version
 from tests.deploy.databases import empty_database, manage
 from tests.factories import make_outcome, make_playbook
 
+pytestmark = pytest.mark.databases
+
 HASHES = "SELECT text_hash FROM playbooks_version ORDER BY playbook_id, number"
 OUTCOMES = "SELECT count(*) FROM evolution_outcome"
 

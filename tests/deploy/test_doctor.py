@@ -21,7 +21,7 @@ from playbooks.models import Playbook
 from tests.deploy.endpoints import endpoint, mail_server
 
 KEY = "sk-doctor-canary-8472"
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from tests.deploy.network import listening, round_robin
 from tests.factories import make_key
 from tests.live import live_mcp, serving
 
+pytestmark = pytest.mark.postgres
+
 SERVED: list[int] = []
 
 

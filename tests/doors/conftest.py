@@ -6,6 +6,11 @@ from accounts.models import User
 from tests.doors.rest_routes import World, make_world
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
+    item.add_marker(pytest.mark.postgres)
+
+
 @pytest.fixture
 def world(alice: User) -> World:
     """Alice's rows."""

@@ -13,8 +13,8 @@ from tests.doors.fuzzing import mutants, walk
 from tests.doors.rest_routes import ROUTES, World, access_token
 from tests.rest import Rest
 
-CASES = int(os.environ.get("ACE_FUZZ_CASES", "100"))
-BODIES = int(os.environ.get("ACE_FUZZ_BODIES", "300"))
+CASES = int(os.environ.get("ACE_FUZZ_CASES", "50"))
+BODIES = int(os.environ.get("ACE_FUZZ_BODIES", "100"))
 SEED = int(os.environ.get("ACE_FUZZ_SEED", "1"))
 WITH_BODY = [route for route in ROUTES if route.body]
 

@@ -12,6 +12,8 @@ from evolution.models import Outcome
 from playbooks.models import Playbook
 from tests.rest import Rest
 
+pytestmark = pytest.mark.databases
+
 REPORT = {"task_description": "Make the build green", "outcome": "success"}
 
 

@@ -14,6 +14,8 @@ from evolution.jobs import AnnouncingORM, send_canary
 from evolution.worker.group import KEPT_SECONDS
 from tests.config.waiting import wait_until
 
+pytestmark = pytest.mark.databases
+
 on_postgres = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="only PostgreSQL announces a message"
 )

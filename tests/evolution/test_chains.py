@@ -1,5 +1,7 @@
 """From what was said to the bullet that it taught, and back."""
 
+import pytest
+
 from accounts.models import User
 from accounts.scopes import Principal
 from billing.models import UsageRecord
@@ -8,6 +10,8 @@ from evolution.chains import chain_of, teachers_of
 from playbooks.models import Bullet, Playbook
 from tests.evolution.taught import LESSON, teach
 from tests.factories import make_playbook, make_session
+
+pytestmark = pytest.mark.databases
 
 
 def test_a_session_leads_to_the_bullet_that_it_taught(playbook: Playbook, alice: User) -> None:

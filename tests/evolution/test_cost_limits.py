@@ -22,6 +22,8 @@ from tests.concurrency.threads import at_once
 from tests.evolution.line_calls import end
 from tests.evolution.stand_ins import raising
 
+pytestmark = pytest.mark.databases
+
 
 # gpt-4o-mini costs 0.15 and 0.60 US$ a million tokens: a call may cost 0.00315, and costs 0.00045.
 @pytest.mark.parametrize(

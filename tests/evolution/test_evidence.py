@@ -12,6 +12,8 @@ from playbooks.models import Playbook
 from tests.evolution.played import evolve_once, play
 from tests.rest import Rest
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def evolved(playbook: Playbook, alice: User) -> Playbook:

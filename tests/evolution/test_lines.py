@@ -24,6 +24,8 @@ from tests.config.waiting import wait_until
 from tests.evolution.line_calls import USED, end
 from tests.evolution.stand_ins import raising
 
+pytestmark = pytest.mark.databases
+
 
 def fail(call: Call, code: str, times: int = 1) -> None:
     for _ in range(times):

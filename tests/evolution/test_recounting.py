@@ -11,7 +11,7 @@ from evolution.verification import Problem, verify_database
 from playbooks.models import Playbook
 from tests.factories import make_outcome
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
 
 def problems() -> list[str]:

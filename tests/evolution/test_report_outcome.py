@@ -13,6 +13,8 @@ from playbooks import services as playbooks
 from playbooks.models import Playbook
 from tests.factories import make_playbook
 
+pytestmark = pytest.mark.databases
+
 
 def report(playbook: Playbook, by: User, **fields: object) -> Report:
     wanted = {"task_description": "Fix the build", "outcome": "success"} | fields

@@ -15,6 +15,8 @@ from evolution.retention import blank_old_traces, blank_old_transcripts, purge_i
 from playbooks.models import Playbook
 from tests.factories import make_outcome, make_session
 
+pytestmark = pytest.mark.databases
+
 LONG_AGO = timezone.now() - timedelta(days=181)
 
 

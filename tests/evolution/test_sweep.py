@@ -19,6 +19,8 @@ from playbooks.models import Playbook
 from tests.evolution.stand_ins import raising
 from tests.factories import make_outcome
 
+pytestmark = pytest.mark.databases
+
 
 def gone(*_: object, **__: object) -> None:
     raise OperationalError("gone")

@@ -14,10 +14,13 @@ from evolution.services import (
     retry_evolution,
     trigger_evolution,
 )
+from evolution.triggers import ensure_job
 from evolution.worker.claims import claim_job
 from evolution.worker.endings import fail_job
 from playbooks.models import Playbook
-from tests.factories import make_outcome
+from tests.factories import make_outcome, make_playbook
+
+pytestmark = pytest.mark.databases
 
 
 @pytest.fixture
@@ -88,3 +91,13 @@ def test_the_figures_of_a_playbook_add_up(job: EvolutionJob, alice: User) -> Non
     assert figures["outcomes"]["success_rate"] == 0.5
     assert figures["evolutions"]["queued"] == 1
     assert figures["bullets"] == {"active": 3, "helpful": 3, "harmful": 1}
+
+
+def test_who_loses_the_race_to_insert_gets_the_winners_job(
+    job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger_evolution(playbook=make_playbook(alice, name="Another"), by=Principal.of(alice))
+    # Looked before the winner's insert.
+    monkeypatch.setattr(type(EvolutionJob.objects.all()), "first", lambda rows: None)
+    assert ensure_job(job.playbook, trigger="manual", by=None) == (job, False)
+    assert (EvolutionJob.objects.count(), OrmQ.objects.count()) == (2, 2)

@@ -18,6 +18,8 @@ from evolution.sessions import SessionReport, close_session, delete_session
 from playbooks.models import Playbook
 from tests.evolution.test_orchestrator import ASKED
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def ace(playbook: Playbook, alice: User) -> AceOrchestrator:

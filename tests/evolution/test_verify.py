@@ -25,6 +25,8 @@ from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from tests.concurrency.threads import at_once
 from tests.factories import make_outcome, make_playbook
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def done(job: EvolutionJob) -> EvolutionJob:

@@ -14,6 +14,8 @@ from evolution.models import WorkerBeat
 from evolution.worker import watchdog
 from evolution.worker.watchdog import SILENT_ANYWAY, Cluster, watch
 
+pytestmark = pytest.mark.databases
+
 LONG_AGO = timedelta(seconds=50)
 
 

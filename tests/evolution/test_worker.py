@@ -1,6 +1,7 @@
 """Claim, think, publish with the rules engine; and what happens to jobs that cannot."""
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,13 +16,16 @@ from evolution.services import cancel_evolution, trigger_evolution
 from evolution.worker import run_evolution
 from evolution.worker.claims import FenceLost, claim_job
 from evolution.worker.endings import backoff
-from evolution.worker.publication import publish
+from evolution.worker.publication import bullet_uses, publish
 from evolution.worker.thinking import think
 from playbooks import services as playbooks
 from playbooks.deltas import Operation
-from playbooks.models import Delta, Playbook
+from playbooks.models import Delta, Playbook, Version
 from tests.evolution.stand_ins import raising
-from tests.factories import make_outcome
+from tests.factories import make_outcome, make_playbook
+
+pytestmark = pytest.mark.databases
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_an_evolution_counts_votes_and_adds_the_lesson(job: EvolutionJob) -> None:
@@ -225,3 +229,66 @@ def test_waits_double_and_stay_under_fifteen_minutes() -> None:
     assert 10 <= waits[0] <= 15
     assert 20 <= waits[1] <= 30
     assert max(waits) <= 900
+
+
+def test_two_jobs_that_run_at_once_each_publish_to_their_own_playbook(
+    job: EvolutionJob, alice: User
+) -> None:
+    other = make_playbook(alice, name="Another")
+    make_outcome(other, alice, notes="lesson: Pin every dependency with its hash.")
+    second = trigger_evolution(playbook=other, by=Principal.of(alice)).job
+    claims = [claim_job(str(each.pk)) for each in (job, second)]
+    for claim, each, lesson in zip(claims, (job, second), ("linter", "Pin every"), strict=True):
+        assert claim is not None and claim.playbook_id == each.playbook_id
+        publish(claim, think(claim))
+        own = Playbook.objects.get(pk=each.playbook_id)
+        assert lesson in playbooks.export_playbook(playbook=own)
+        each.refresh_from_db()
+        assert (each.status, each.playbook.versions.count()) == ("completed", 2)
+
+
+def test_a_write_to_one_of_two_running_jobs_is_not_the_others(
+    job: EvolutionJob, alice: User
+) -> None:
+    other = make_playbook(alice, name="Another")
+    second = trigger_evolution(playbook=other, by=Principal.of(alice)).job
+    claim = claim_job(str(job.pk))
+    assert claim is not None and claim_job(str(second.pk)) is not None
+    claim.touch(phase="curate")
+    phases = EvolutionJob.objects.values_list("phase", flat=True)
+    assert (phases.get(pk=job.pk), phases.get(pk=second.pk)) == ("curate", "reflect")
+
+
+def test_a_claimed_job_has_no_reason_to_wait(job: EvolutionJob) -> None:
+    waited = {"wait_reason": "Busy.", "wait_code": "busy", "wait_line": "line"}
+    EvolutionJob.objects.filter(pk=job.pk).update(**waited)
+    assert claim_job(str(job.pk)) is not None
+    job.refresh_from_db()
+    assert (job.wait_reason, job.wait_code, job.wait_line) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda job: job.start(now=NOW, lease=timedelta(1), deadline=timedelta(1)),
+        lambda job: job.fail(now=NOW, code="x", message="Failed."),
+        lambda job: job.cancel(now=NOW),
+        lambda job: job.requeue(),
+        lambda job: job.requeue_as_it_is(now=NOW),
+    ],
+    ids=["start", "fail", "cancel", "requeue", "requeue_as_it_is"],
+)
+def test_a_job_that_stops_waiting_drops_its_reason(leave: Callable[[EvolutionJob], None]) -> None:
+    job = EvolutionJob(wait_reason="Busy.", wait_code="busy", wait_line="line")
+    leave(job)
+    assert (job.wait_reason, job.wait_code, job.wait_line) == ("", "", "")
+
+
+@pytest.mark.parametrize(("tokens", "counted"), [(799, False), (800, True), (801, True)])
+def test_from_four_fifths_of_the_budget_on_uses_are_counted(
+    playbook: Playbook, alice: User, tokens: int, counted: bool
+) -> None:
+    make_outcome(playbook, alice)
+    Version.objects.filter(playbook=playbook).update(token_count=tokens)
+    Playbook.objects.filter(pk=playbook.pk).update(token_budget=1000)
+    assert bool(bullet_uses(Playbook.objects.get(pk=playbook.pk))) == counted

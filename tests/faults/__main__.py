@@ -24,6 +24,7 @@ def main() -> int:
     add("--lanes", type=int, default=0, help="playbooks; 0: 16, or 40 to pause workers")
     add("--seconds", type=float, default=570)
     add("--existing", default="", help="the name of a migrated SQLite or PostgreSQL database")
+    add("--half", choices=["even", "odd"], default="", help="kill at every second point only")
     add("--mutant", default="", help="seed this fault first")
     options = parser.parse_args()
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings_test"

@@ -25,6 +25,7 @@ class Options:
     seconds: float
     existing: str
     mutant: str
+    half: str
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -47,7 +48,8 @@ def _campaign(options: Options) -> int:
     campaign = importlib.import_module("tests.faults.campaign")
     count = options.count or COUNTS.get((options.part, options.database), 100)
     lanes = options.lanes or (40 if options.part == "pauses" else 16)
-    plan = campaign.Plan(lanes=lanes, seconds=options.seconds, **{options.part: count})
+    kinds = {options.part: count, "half": options.half}
+    plan = campaign.Plan(lanes=lanes, seconds=options.seconds, **kinds)
     verdict = campaign.run(plan)
     return report(options, verdict.figures, verdict.wrong)
 

@@ -154,6 +154,8 @@ POINTS: list[Point] = [
         "after commit": ("playbooks.services:rollback_playbook", "after"),
     }),
 ]  # fmt: skip
+# Neighbours are alike: each half has points of every family.
+HALVES = {"even": POINTS[::2], "odd": POINTS[1::2]}
 
 
 class UnderWay:

@@ -1,4 +1,4 @@
-"""The short form of the fault harness: every crash point of R1 once, on the suite's database."""
+"""The short form of the fault harness: every crash point once, half of them on each database."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from django.db import connection
 
 from tests.faults import seeds
 from tests.faults.mutants import MUTANTS, Mutant
-from tests.faults.points import POINTS
+from tests.faults.points import HALVES, POINTS
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
@@ -52,15 +52,22 @@ def test_each_seeded_fault_breaks_a_function_that_exists(
     assert [name for target, name in broken if not hasattr(target, name)] == []
 
 
+def test_each_half_has_points_of_every_family() -> None:
+    families = {half: {p.name.partition(":")[0] for p in points} for half, points in HALVES.items()}
+    assert families["even"] == families["odd"] == {p.name.partition(":")[0] for p in POINTS}
+
+
 @pytest.mark.django_db(transaction=True)
-def test_killed_once_at_every_point_nothing_is_lost_and_nothing_happens_twice() -> None:
-    verdict = run("kills", "--count", str(len(POINTS)))
+@pytest.mark.parametrize("half", ["even", pytest.param("odd", marks=pytest.mark.postgres)])
+def test_killed_once_at_every_point_nothing_is_lost_and_nothing_happens_twice(half: str) -> None:
+    count = len(HALVES[half])
+    verdict = run("kills", "--half", half, "--count", str(count))
     # For the long form, on a machine that has time: how soon a job is taken over, and that a kill
     # costs one call. On a busy one more of a job's calls are under way at once; none is paid twice
     # that was not.
     timely = ("takeover", "kills could cause")
     assert [line for line in verdict["wrong"] if not any(word in line for word in timely)] == []
-    assert verdict["points reached"] == len(POINTS)
+    assert verdict["points reached"] == count
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="once is enough")

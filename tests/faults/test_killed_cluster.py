@@ -17,6 +17,7 @@ from tests.faults.agents import processes_of
 from tests.journeys.platform import Platform, running_platform
 
 pytestmark = [
+    pytest.mark.postgres,
     pytest.mark.faults,
     pytest.mark.timeout(180),
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc"),

@@ -29,7 +29,9 @@ FORMULA = re.compile(
 )
 
 
-@pytest.fixture(scope="module", params=["rules", "openai"])
+@pytest.fixture(
+    scope="module", params=["rules", pytest.param("openai", marks=pytest.mark.postgres)]
+)
 def platform(request: pytest.FixtureRequest) -> Iterator[tuple[Platform, FakeLLM | None]]:
     key = mint().token
     if request.param == "rules":

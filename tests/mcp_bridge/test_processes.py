@@ -18,9 +18,12 @@ from tests.mcp_bridge.raw import say
 from tests.mcp_bridge.references import tool
 from tests.mcp_bridge.test_stdio import environment
 
-pytestmark = pytest.mark.skipif(
-    connection.vendor == "sqlite", reason="counts and kills connections of PostgreSQL"
-)
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.skipif(
+        connection.vendor == "sqlite", reason="counts and kills connections of PostgreSQL"
+    ),
+]
 PROCESSES = 3
 # psycopg's pool of each; eight threads use it.
 MOST_CONNECTIONS = PROCESSES * 12

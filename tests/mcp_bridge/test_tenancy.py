@@ -20,6 +20,8 @@ from tests.factories import make_key, make_outcome, make_playbook
 from tests.mcp_bridge.raw import say, told
 from tests.mcp_bridge.references import Thing, everything
 
+pytestmark = pytest.mark.postgres
+
 UNKNOWN = Thing(str(uuid4()), "No such name", str(uuid4()))
 # They name nothing, so they are not in the matrix.
 NAMELESS = {"list_playbooks", "create_playbook"}

@@ -45,6 +45,7 @@ def test_the_work_runs_on_few_threads_and_these_end() -> None:
     assert threading.active_count() < before
 
 
+@pytest.mark.databases
 def test_a_hundred_calls_leave_few_connections(
     agent: Agent, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,11 @@ from tests.oauth.flow import App
 __all__ = ["live_url"]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
+    item.add_marker(pytest.mark.postgres)
+
+
 @pytest.fixture
 def app(alice: User) -> App:
     return App(alice)

@@ -7,6 +7,11 @@ from accounts.models import User
 from tests.pages.world import World, build_world
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
+    item.add_marker(pytest.mark.postgres)
+
+
 def client_of(user: User) -> Client:
     client = Client()
     client.force_login(user)

@@ -12,6 +12,8 @@ from playbooks.models import Playbook, Version
 from playbooks.operations import Operation
 from tests.factories import ACE_TEXT, make_playbook
 
+pytestmark = pytest.mark.databases
+
 BAD_NAMES = ["", " \n\x00", "x" * 121]
 
 

@@ -245,3 +245,10 @@ def test_a_machine_adds_no_more_than_its_outcomes_can_justify() -> None:
     ]
     result = run(*adds, policy=replace(MACHINE, max_adds=2))
     assert [code for _, _, code in verdicts(result)] == ["", "duplicate_of", "", "too_many_adds"]
+
+
+def test_a_restored_bullet_is_one_revision_up() -> None:
+    state = run(Operation("REMOVE", id="mis-00003", reason="harm")).state
+    result = run(Operation("RESTORE", id="mis-00003"), state=state, policy=PEOPLE)
+    before, after = state.bullets["mis-00003"], result.state.bullets["mis-00003"]
+    assert after.revision == before.revision + 1

@@ -9,7 +9,7 @@ from playbooks.models import Playbook
 from playbooks.operations import Operation
 from tests.concurrency.threads import at_once
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 TEXTS = ["Ask why.", "Draw it.", "Name the unit.", "Round last.", "Sleep on it.", "Use a queue."]
 
 

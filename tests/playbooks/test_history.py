@@ -21,6 +21,8 @@ from playbooks.operations import Operation
 from tests.factories import make_outcome
 from tests.playbooks.test_editing import edit
 
+pytestmark = pytest.mark.databases
+
 
 def life_of(playbook: Playbook, bullet: str = "str-00001") -> BulletHistory:
     return services.bullet_history(playbook=playbook, bullet_id=bullet)

@@ -17,6 +17,8 @@ from playbooks.publishing import CollapseGuard, Publication
 from tests.factories import make_playbook
 from tests.playbooks.test_editing import edit, text_of
 
+pytestmark = pytest.mark.databases
+
 OUTCOME = str(uuid4())
 ADDS = ("Name the unit.", "Round last.", "Draw it.", "Ask why.", "Use a queue.")
 
@@ -195,3 +197,12 @@ def test_another_playbook_may_have_the_same_texts(alice: User, playbook: Playboo
     assert make_playbook(alice).bullets.count() == playbook.bullets.count()
     by = Principal.of(alice)
     assert services.clone_playbook(playbook=playbook, by=by).bullets.count() == 3
+
+
+def test_a_merge_is_one_bullet_updated_and_the_others_merged(playbook: Playbook) -> None:
+    both = ("str-00001", "str-00002")
+    merge = Operation("MERGE", id=both[0], ids=both, content="Read the test, change little.")
+    version = edit(playbook, merge).version
+    assert version is not None
+    counts = {"added": 0, "updated": 1, "removed": 0, "merged": 1, "tagged": 0}
+    assert version.diff_summary == counts

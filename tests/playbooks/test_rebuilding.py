@@ -15,6 +15,8 @@ from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.operations import Operation
 from tests.playbooks.test_editing import edit, text_of
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def lived(playbook: Playbook) -> Playbook:

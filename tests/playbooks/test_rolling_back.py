@@ -13,6 +13,8 @@ from playbooks.models import Bullet, Playbook, Version, Vote
 from playbooks.operations import Operation
 from tests.playbooks.test_editing import edit, text_of
 
+pytestmark = pytest.mark.databases
+
 
 def roll_back(playbook: Playbook, number: int) -> Version:
     assert playbook.owner is not None

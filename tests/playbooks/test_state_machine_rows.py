@@ -22,6 +22,8 @@ from tests.factories import make_playbook, make_user
 from tests.playbooks.sketches import OUTCOMES, SKETCHES, Sketch
 from tests.playbooks.test_state_machine import STEPS, walk
 
+pytestmark = pytest.mark.postgres
+
 
 class RowsWalk(RuleBasedStateMachine):
     """One playbook of rows; what is published is checked against deltas, votes and numbers."""

@@ -10,6 +10,8 @@ from playbooks.operations import Operation
 from playbooks.services import edit_playbook, rollback_playbook, verify_playbook
 from playbooks.undoing import undo_version
 
+pytestmark = pytest.mark.databases
+
 
 def edit(playbook: Playbook, by: User, *operations: Operation) -> Version:
     made = edit_playbook(playbook=playbook, by=Principal.of(by), operations=operations)

@@ -16,6 +16,8 @@ from playbooks.operations import Operation
 from tests.factories import make_playbook
 from tests.playbooks.test_editing import edit
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 def edited(playbook: Playbook) -> Playbook:

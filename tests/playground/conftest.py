@@ -16,6 +16,11 @@ from tests.fake_llm import FakeLLM
 from tests.live import live_url as live_url
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
+    item.add_marker(pytest.mark.postgres)
+
+
 @pytest.fixture
 def alice(transactional_db: None) -> User:
     """Committed rows: answers are heard on threads of their own."""

@@ -17,7 +17,7 @@ from tests.stripe.customer import Customer
 from tests.stripe.fake import FAILS_LATER, FakeStripe
 from tests.stripe.fake.delivery import Sent, deliver
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 SAID = (
     *("plan__slug", "status", "period_start", "period_end", "cancel_at_period_end"),
     *("grace_until", "trial_end", "stripe_subscription_id"),

@@ -19,7 +19,7 @@ from tests.factories import make_outcome, make_playbook
 from tests.stripe.customer import Customer
 from tests.stripe.fake import DECLINED, FAILS_LATER, FakeStripe
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 
 
 def span_of(buyer: Customer) -> Span:
