@@ -41,8 +41,10 @@ def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
             "Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.",
         ),
         (
-            {"RATE_LOGINS": "many"},
-            "Set RATE_LOGINS to a rate such as 100/h or 5/m; it is 'many'.",
+            {"RATE_LIMITS": "log_in=many"},
+            "Set RATE_LIMITS to pairs such as log_in=10/m, of ask_playground, log_in, "
+            "oauth_token, open_session, register, register_client, report_outcome, send_mail, "
+            "trigger_evolution, try_llm_key; it is 'log_in=many'.",
         ),
         (
             {"EVOLUTION_OUTCOME_THRESHOLD": "0"},
