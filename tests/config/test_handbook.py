@@ -131,13 +131,6 @@ def test_a_document_that_is_not_listed_comes_last(tmp_path: Path) -> None:
     assert found[-1].group == "More"
 
 
-def test_decisions_have_a_part_of_their_own(tmp_path: Path) -> None:
-    (tmp_path / "decisions").mkdir()
-    (tmp_path / "decisions" / "0001-rows.md").write_text("# Rows are the truth\n")
-    (found,) = documents_in(tmp_path)
-    assert (found.group, found.slug) == ("Decisions", "decisions/0001-rows")
-
-
 @pytest.mark.django_db
 def test_programs_find_every_document_in_llms_txt_and_read_it_as_markdown(client: Client) -> None:
     text = client.get("/llms.txt").content.decode()

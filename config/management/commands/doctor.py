@@ -15,8 +15,8 @@ class Command(BaseCommand):
     help = (
         "Check the installation and say what to do about each problem. Covers Python, packages, "
         "disk, settings, database, migrations, clock, keys, counters, worker, queue, the model "
-        "endpoint, mail and Stripe. Exit code 1 when something failed. Prints no secret, changes nothing, "
-        "and spends no token unless asked."
+        "endpoint, mail and Stripe. Exit code 1 when something failed. Prints no secret, changes "
+        "nothing, and spends no token unless asked."
     )
     requires_system_checks: list[str] = []  # they may need what is broken
 
