@@ -10,10 +10,11 @@ HEAD = f"""\
 
 <!-- Written by `manage.py client_docs` from mcp_bridge/clients: change it there. -->
 
-The page *Connect* shows this for your server and confirms the connection within seconds. Here the address
-is `{EXAMPLE}`; `make run` serves `http://127.0.0.1:8000/mcp`.
+The page *Connect* shows this for your server and confirms the connection within seconds. Here the
+address is `{EXAMPLE}`; `make run` serves `http://127.0.0.1:8000/mcp`.
 
-A key never stands in a snippet. Create one on the page *API keys* (`read` and `write`) and export it:
+A key never stands in a snippet. Create one on the page *API keys* (`read` and `write`) and export
+it:
 
 ```sh
 export ACE_API_KEY='paste the key here'
