@@ -10,7 +10,7 @@ from pathlib import Path
 
 ORDER: dict[str, tuple[str, ...]] = {
     "Begin": ("QUICKSTART", "CONCEPTS", "PAGES"),
-    "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS", "EXAMPLES"),
+    "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS"),
     "How it learns": ("ACE", "RULES_ENGINE", "ADAPTATION", "TOKEN_ECONOMICS", "BENCHMARKS"),
     "Run it": (
         *("SELF_HOSTING", "CONFIGURATION", "OPERATIONS", "UPGRADING", "BILLING"),
