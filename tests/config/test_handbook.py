@@ -157,4 +157,4 @@ def test_an_old_table_of_variables_is_found(tmp_path: Path, settings: Any) -> No
 
 def test_variables_that_one_comment_explains_share_a_row() -> None:
     table = variable_docs("# --- One ----\n# Why,\n# indeed.\n#A=1\n#B=x|y\n\n# Else.\n#C=\n")
-    assert "| `A=1`, `B=x\\|y` | Why, indeed. |\n| `C=` | Else. |" in table
+    assert "- `A=1`, `B=x|y`: Why, indeed.\n- `C=`: Else.\n" in table
