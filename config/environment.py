@@ -88,7 +88,8 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
                 raise ValueError(f"pairs such as log_in=10/m, of {', '.join(sorted(defaults))}")
             return pairs
 
-        return defaults | self.get_value(var, read, {})
+        changed: dict[str, str] = self.get_value(var, read, {})
+        return defaults | changed
 
     def kept(self, name: str, folder: str) -> str:
         """The secret in a file of the folder, made there if it is missing."""
