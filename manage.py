@@ -9,10 +9,10 @@ if sys.version_info < (3, 11):  # noqa: UP036 - what an older one would say help
     sys.exit(f"ACE Platform needs Python 3.11 to 3.13, not {sys.version.split()[0]}. {HOW}")
 try:
     from django.core.exceptions import ImproperlyConfigured
-    from django.core.management import execute_from_command_line
     from django.db.utils import DatabaseError
 
     from config import collector
+    from config.command_line import CommandLine
 except ModuleNotFoundError:
     sys.exit(f"{sys.executable} has no Django. {HOW}")
 
@@ -27,7 +27,7 @@ def main() -> None:
     if not SERVERS & set(sys.argv[1:2]):
         os.environ["DATABASE_POOL"] = "false"
     try:
-        execute_from_command_line(sys.argv)
+        CommandLine(sys.argv).execute()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
     except DatabaseError as error:

@@ -14,13 +14,13 @@ from typing import Any
 
 from tests.fake_llm import FakeLLM
 from tests.faults.agents import QUICK, Rest, platform_with_model
-from tests.journeys.platform import Platform
+from tests.journeys.platform import Platform, live_settings
 
 OUTCOMES, LATENCY = 10, 2.0
 WARM = 3
 LOOK = 0.25  # seconds; looking more often would take the processor from what is measured
-# Empty is unset: what the fault tests make quick is as an operator finds it.
-DEFAULTS = dict.fromkeys(("LLM_CONCURRENCY", "JOB_LEASE_SECONDS", "JOB_HEARTBEAT_SECONDS"), "")
+# What the fault tests make quick is as an operator finds it.
+DEFAULTS = live_settings()
 
 
 def measure(rounds: int, database_url: str) -> dict[str, Any]:

@@ -72,17 +72,22 @@ def failures(results: dict[str, Any]) -> list[str]:
 
 
 def of_doors(rows: list[dict[str, Any]]) -> str:
-    heads = ["database", "processes", "clients", "request", "p50", "p95", "p99", "calls/s", "×"]
+    heads = ["database", "request", "p50", "p95", "p99", "calls/s", "×"]
     lines = []
-    for row in rows:
+    for row in filter(_on_the_page, rows):
         base = RATIOS.get(row["request"], "")
         same = {k: row[k] for k in ("database", "processes", "clients")}
         other = [r for r in rows if r["request"] == base and same.items() <= r.items()]
         ratio = f"{row['p50'] / other[0]['p50']:.1f} {base}" if other else ""
         figures = [row[name] for name in ("p50", "p95", "p99", "calls_per_s")]
         failed = f" ({row['errors']} failed)" if row["errors"] else ""
-        lines.append([*same.values(), row["request"] + failed, *figures, ratio])
+        lines.append([row["database"], row["request"] + failed, *figures, ratio])
     return table(heads, lines)
+
+
+def _on_the_page(row: dict[str, Any]) -> bool:
+    """One client and one process: the others are printed, and say little on shared cores."""
+    return bool(row["processes"] == 1 and row["clients"] == 1)
 
 
 def of_lists(rows: list[dict[str, Any]]) -> str:
@@ -97,9 +102,9 @@ def of_lists(rows: list[dict[str, Any]]) -> str:
 
 
 def of_peers(found: dict[str, dict[str, Any]]) -> str:
-    heads = ["over stdio", "start to first list", "read, p50", "report, p50", "what it does"]
+    heads = ["over stdio", "start to first list", "read, p50", "report, p50"]
     lines = [
-        [name, *(f.get(each, "–") for each in ("start", "read", "report")), f["does"]]
+        [name, *(f.get(each, "–") for each in ("start", "read", "report"))]
         for name, f in found.items()
         if "start" in f
     ]
@@ -129,12 +134,12 @@ def of_overhead(found: list[dict[str, Any]]) -> str:
 
 def of_footprint(found: dict[str, Any]) -> str:
     sizes = found["memory_mb"].items()
-    lines = [[name, count, size] for name, (count, size) in sizes]
+    parts = [f"{name} {size} ({count})" for name, (count, size) in sizes]
     whole = sum(size for _, (_, size) in sizes)
     return (
         f"From `manage.py run` on an empty folder until it serves: {found['start_s']:.1f} s; until "
         f"the workers have begun: {found['worker_s']:.1f} s. Memory at rest, {whole:.0f} MB in all "
-        "(proportional set size):\n\n" + table(["what", "processes", "MB"], lines)
+        f"(proportional set size, processes): {', '.join(parts)}."
     )
 
 

@@ -79,15 +79,17 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
 
         return str(self.get_value(var, pick, default))
 
-    def rate(self, var: str, *, default: str) -> str:
-        """A limit as django-ratelimit writes it: `100/h`, `5/m`, `3/10s`."""
+    def rates(self, var: str, defaults: dict[str, str]) -> dict[str, str]:
+        """Limits by name, as django-ratelimit writes them: `report_outcome=1000/h,log_in=10/m`."""
 
-        def check(text: str) -> str:
-            if not RATE.fullmatch(text):
-                raise ValueError("a rate such as 100/h or 5/m")
-            return text
+        def read(text: str) -> dict[str, str]:
+            pairs = dict(word.partition("=")[::2] for word in words(text))
+            if not set(pairs) <= set(defaults) or not all(map(RATE.fullmatch, pairs.values())):
+                raise ValueError(f"pairs such as log_in=10/m, of {', '.join(sorted(defaults))}")
+            return pairs
 
-        return str(self.get_value(var, check, default))
+        changed: dict[str, str] = self.get_value(var, read, {})
+        return defaults | changed
 
     def kept(self, name: str, folder: str) -> str:
         """The secret in a file of the folder, made there if it is missing."""
@@ -157,16 +159,20 @@ def local_secret(name: str, data_dir: Path) -> str:
     return path.read_text().strip()
 
 
-def share_figures(folder: str) -> None:
+def share_figures(folder: Path) -> None:
     """Let every process of this host count its requests in files of `folder`.
 
     prometheus_client reads the variable when it is imported, so this comes first.
     """
     try:
-        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = folder.lstat().st_uid
     except OSError as error:
-        raise ImproperlyConfigured(f"Set METRICS_DIR to a directory of yours: {error}.") from None
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        raise ImproperlyConfigured(f"Set TMPDIR to a directory of yours: {error}.") from None
+    # The folder for temporary files is everybody's: another user may have made this one before.
+    if owner != os.getuid():
+        raise ImproperlyConfigured(f"Set TMPDIR to a directory of yours: {folder} is not.")
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
 
 
 def sqlite_in(data_dir: Path) -> dict[str, Any]:

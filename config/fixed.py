@@ -1,5 +1,6 @@
 """Settings that are ours and not an operator's: nothing here reads the environment."""
 
+from datetime import timedelta
 from typing import Any
 
 # --- applications ------------------------------------------------------------------------------
@@ -53,6 +54,45 @@ MIDDLEWARE = [
     "config.middleware.PageErrors",
 ]
 
+# --- limits of size, in bytes -----------------------------------------------------------------
+# 100 KiB is about 25,000 tokens: an agent reads the whole text before a task.
+MAX_PLAYBOOK_BYTES = 100 * 1024
+# A report. A trace feeds one prompt of a reflection, so it is short; agents cut it themselves.
+MAX_TRACE_BYTES, MAX_NOTES_BYTES, MAX_TASK_BYTES = 10 * 1024, 2 * 1024, 4 * 1024
+# One message of a session, and a whole session: messages, bytes.
+MAX_MESSAGE_BYTES, MAX_SESSION_MESSAGES, MAX_SESSION_BYTES = 32 * 1024, 1000, 2 * 1024 * 1024
+# The body of a request: the largest import with room for its JSON.
+MAX_BODY_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+# Answers that one web process streams to playgrounds at a time; each holds two threads.
+PLAYGROUND_STREAMS = 16
+# Texts that one key or person may teach one playbook in a day; what is over waits for review.
+SOURCE_CHANGES_PER_DAY = 60
+# As django-ratelimit writes them: a count for s, m, h or d. RATE_LIMITS in the environment
+# replaces single ones.
+RATE_LIMITS = {
+    "report_outcome": "100/h",  # per user
+    "open_session": "300/h",  # per user
+    "ask_playground": "120/h",  # per user
+    "trigger_evolution": "10/h",  # per playbook
+    "log_in": "5/m",  # per address
+    "register": "20/h",  # per address
+    "register_client": "60/h",  # per address
+    "oauth_token": "120/m",  # per address
+    "try_llm_key": "20/h",  # per user
+    "send_mail": "20/h",  # per address, and per user
+}
+
+# --- jobs --------------------------------------------------------------------------------------
+# A job whose worker is silent for a lease goes to another worker. Four heartbeats a lease: three
+# may be lost to a slow database before a living worker loses its job.
+JOB_LEASE_SECONDS, JOB_HEARTBEAT_SECONDS = 60, 15
+# How often workers look for jobs whose lease is over, and for those that wait for a time.
+JOB_SWEEP_SECONDS = 5
+
+# --- billing -----------------------------------------------------------------------------------
+# How long a plan stays after a payment has failed: Stripe's retries take about a week.
+BILLING_GRACE_DAYS = 7
+
 # --- language ----------------------------------------------------------------------------------
 FORMAT_MODULE_PATH = "config.formats"
 
@@ -83,6 +123,8 @@ MFA_FORMS = {
 }
 
 # --- keys ----------------------------------------------------------------------------------------
+# Of a new API key unless its maker says.
+API_KEY_LIFETIME = timedelta(days=90)
 # Called with `user` in the transaction that makes one of their API keys; raises to refuse it.
 KEY_ALLOWANCE = "billing.allowances.refuse_more_keys"
 
@@ -98,6 +140,9 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     # What a client gets that asks for nothing in particular: nothing that costs money.
     "DEFAULT_SCOPES": ["read", "write"],
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
+    # A stolen access token is of use for 15 minutes; an app unused for 30 days asks again.
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 15 * 60,
+    "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 86_400,
     # Read by its deploy check only; accounts/oauth/redirects.py decides, and allows loopback http.
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https"],
     "REFRESH_TOKEN_REUSE_PROTECTION": True,

@@ -2,7 +2,7 @@
 
 What the loop did is read from the rows at each scrape: the same numbers from every process and
 host, none lost with one. How long requests took is counted by the processes of one host, in files
-that they share (METRICS_DIR).
+that they share in a folder.
 """
 
 import os

@@ -5,6 +5,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 from corsheaders.defaults import default_headers
@@ -108,30 +109,8 @@ CACHES = {
 }
 RATELIMIT_USE_CACHE = "rates"
 
-# --- limits: sizes in bytes, rates as django-ratelimit writes them ------------------------------
-MAX_PLAYBOOK_BYTES = env.int("MAX_PLAYBOOK_BYTES", default=100 * 1024)
-MAX_TRACE_BYTES = env.int("MAX_TRACE_BYTES", default=10 * 1024)
-MAX_NOTES_BYTES = env.int("MAX_NOTES_BYTES", default=2 * 1024)
-MAX_TASK_BYTES = env.int("MAX_TASK_BYTES", default=4 * 1024)
-MAX_MESSAGE_BYTES = env.int("MAX_MESSAGE_BYTES", default=32 * 1024)
-MAX_SESSION_MESSAGES = env.int("MAX_SESSION_MESSAGES", default=1000)
-MAX_SESSION_BYTES = env.int("MAX_SESSION_BYTES", default=2 * 1024 * 1024)
-MAX_BODY_BYTES = env.int("MAX_BODY_BYTES", default=1024 * 1024)
-RATE_LIMITS = {
-    "report_outcome": env.rate("RATE_OUTCOMES", default="100/h"),  # per user
-    "open_session": env.rate("RATE_SESSIONS", default="300/h"),  # per user
-    "ask_playground": env.rate("RATE_PLAYGROUND", default="120/h"),  # per user
-    "trigger_evolution": env.rate("RATE_TRIGGERS", default="10/h"),  # per playbook
-    "log_in": env.rate("RATE_LOGINS", default="5/m"),  # per address
-    "register": env.rate("RATE_REGISTRATIONS", default="20/h"),  # per address
-    "register_client": env.rate("RATE_CLIENT_REGISTRATIONS", default="60/h"),  # per address
-    "oauth_token": env.rate("RATE_TOKENS", default="120/m"),  # per address
-    "try_llm_key": env.rate("RATE_KEY_TRIALS", default="20/h"),  # per user
-    "send_mail": env.rate("RATE_MAILS", default="20/h"),  # per address
-}
-# Texts that one key or person may teach one playbook in a day; what is over waits for review.
-SOURCE_CHANGES_PER_DAY = env.int("SOURCE_CHANGES_PER_DAY", default=60)
-DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
+# --- limits ------------------------------------------------------------------------------------
+RATE_LIMITS = env.rates("RATE_LIMITS", fixed.RATE_LIMITS)
 
 # --- people and keys ---------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
@@ -146,7 +125,6 @@ JWT_REFRESH_TOKEN_LIFETIME = timedelta(days=env.int("JWT_REFRESH_TOKEN_EXPIRE_DA
 STAFF_SECOND_FACTOR = env.bool("STAFF_SECOND_FACTOR", default=not LOCAL)
 # Browsers allow passkeys without TLS only on localhost.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL
-API_KEY_LIFETIME = timedelta(days=env.int("API_KEY_EXPIRE_DAYS", default=90))
 BOOTSTRAP_EMAIL = env.str("ACE_BOOTSTRAP_EMAIL", default="")
 BOOTSTRAP_PASSWORD = env.str("ACE_BOOTSTRAP_PASSWORD", default="")
 BOOTSTRAP_API_KEY = env.str("ACE_BOOTSTRAP_API_KEY", default="")
@@ -180,21 +158,18 @@ if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
 # Off: the orchestrator hands messages on as they are, and records and reports nothing.
 ACE_ENABLED = env.bool("ACE_ENABLED", default=True)
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
-LLM_CONCURRENCY = env.int("LLM_CONCURRENCY", default=10)
 # Calls of one API key at a time, over all processes and hosts.
 LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
-# Answers that one web process streams to playgrounds at a time; each has two threads.
-PLAYGROUND_STREAMS = env.int("PLAYGROUND_STREAMS", default=16)
+# Reflections of one evolution at a time: ten outcomes in one turn, three such evolutions a key.
+LLM_CONCURRENCY = min(10, LLM_CALLS_PER_KEY)
 # US dollars in a day or month (UTC) on the operator's key; 0: no limit. Work waits, never fails.
 COST_CAP_DAY_USD = env.dollars("COST_CAP_DAY_USD")
 COST_CAP_USER_DAY_USD = env.dollars("COST_CAP_USER_DAY_USD")
 COST_CAP_PLAYBOOK_DAY_USD = env.dollars("COST_CAP_PLAYBOOK_DAY_USD")
 COST_CAP_USER_MONTH_USD = env.dollars("COST_CAP_USER_MONTH_USD")
 COST_CAP_PLAYBOOK_MONTH_USD = env.dollars("COST_CAP_PLAYBOOK_MONTH_USD")
-JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=60)
-JOB_HEARTBEAT_SECONDS = env.int("JOB_HEARTBEAT_SECONDS", default=15)
-JOB_DEADLINE_SECONDS = env.int("JOB_DEADLINE_SECONDS", default=15 * 60)
-JOB_SWEEP_SECONDS = env.int("JOB_SWEEP_SECONDS", default=5)
+# The longest that a job may take: 15 minutes, and with slow models seven calls one after the other.
+JOB_DEADLINE_SECONDS = max(15 * 60, 7 * LLM_DEADLINE_SECONDS + 60)
 # One task at a time and no prefetch: the lease of a prefetched task starts before its work.
 Q_CLUSTER = {
     "name": "ace",
@@ -214,8 +189,8 @@ Q_CLUSTER = {
     "label": "Queue",
 }
 
-# Hosts of LLM endpoints that users may name although their addresses are not public ones.
-LLM_PRIVATE_HOSTS = env.list("LLM_PRIVATE_HOSTS", default=[])
+# Hosts that users and OAuth clients may name although their addresses are not public.
+PRIVATE_HOSTS = env.list("PRIVATE_HOSTS", default=[])
 # Traces and notes of outcomes are blanked so many days after they fed an evolution; 0 keeps them.
 TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=180)
 
@@ -225,9 +200,7 @@ STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
 STRIPE_LIVE_MODE = "_live_" in STRIPE_SECRET_KEY
 # Of events that come another way than to the endpoint of `billing_setup`, whose secret is a row.
 STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
-STRIPE_API_BASE = env.origin("STRIPE_API_BASE") or API
-# How long a plan stays after a payment has failed.
-BILLING_GRACE_DAYS = env.seconds("BILLING_GRACE_DAYS", default=7)
+STRIPE_API_BASE = API
 if BILLING_ENABLED:
     vars().update(with_billing(key=STRIPE_SECRET_KEY, api_base=STRIPE_API_BASE))
 MCP_SERVER_HOST = env.str("MCP_SERVER_HOST", default="127.0.0.1")
@@ -241,12 +214,6 @@ PUBLIC_URL = env.origin("PUBLIC_URL")
 OAUTH_CLIENT_DOCUMENTS = env.bool("OAUTH_CLIENT_DOCUMENTS", default=True)
 # Schemes of apps such as `cursor` that may be redirected to, beside https and loopback http.
 OAUTH_APP_SCHEMES = env.list("OAUTH_APP_SCHEMES", default=[])
-# Hosts of client id documents although their addresses are not public ones.
-OAUTH_PRIVATE_HOSTS = env.list("OAUTH_PRIVATE_HOSTS", default=[])
-OAUTH2_PROVIDER = fixed.OAUTH2_PROVIDER | {
-    "ACCESS_TOKEN_EXPIRE_SECONDS": 60 * env.int("OAUTH_ACCESS_TOKEN_EXPIRE_MINUTES", default=15),
-    "REFRESH_TOKEN_EXPIRE_SECONDS": 86_400 * env.int("OAUTH_REFRESH_TOKEN_EXPIRE_DAYS", default=30),
-}
 
 # --- browsers ----------------------------------------------------------------------------------
 CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])
@@ -261,14 +228,13 @@ SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 HTTPS = env.bool("HTTPS", default=not LOCAL and not DEBUG)
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
-    SECURE_HSTS_SECONDS = env.seconds("SECURE_HSTS_SECONDS", default=31_536_000)
-    # Off: they would lock plain-HTTP sibling hosts, which are not ours to decide about.
-    SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
-    SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
+    SECURE_SSL_REDIRECT = True
+    # A year, as browsers' preload lists ask for; without subdomains, which may speak plain HTTP.
+    SECURE_HSTS_SECONDS = 31_536_000
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
-    CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+    # A proxy that changes the Host header sets PUBLIC_URL to what browsers see.
+    CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
 
 # --- language, time, static files, logs --------------------------------------------------------
 LANGUAGE_CODE, TIME_ZONE, USE_TZ = "en-gb", "UTC", True
@@ -288,13 +254,12 @@ STORAGES = {
 LOG_LEVEL = env.choice(
     "LOG_LEVEL", {"debug", "info", "warning", "error", "critical"}, default="info"
 ).upper()
-LOG_FORMAT = env.choice("LOG_FORMAT", {"json", "lines"}, default="lines" if LOCAL else "json")
-LOGGING = logging_of(LOG_LEVEL, LOG_FORMAT, texts=DEBUG)
+# Lines for a person at a terminal; one JSON object a line for a log collector.
+LOGGING = logging_of(LOG_LEVEL, "lines" if LOCAL else "json", texts=DEBUG)
 # Who may read /metrics; without it nothing is timed, and the address does not exist.
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
-METRICS_DIR = env.str("METRICS_DIR", default=str(DATA_DIR / "metrics") if LOCAL else "")
-if METRICS_TOKEN and METRICS_DIR:
-    share_figures(METRICS_DIR)
+if METRICS_TOKEN:
+    share_figures(DATA_DIR / "metrics" if LOCAL else Path(gettempdir()) / "ace-metrics")
 SENTRY_DSN = env.str("SENTRY_DSN", default="")
 OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
 OTEL_CAPTURE_CONTENT = env.bool("OTEL_CAPTURE_CONTENT", default=False)

@@ -1,4 +1,4 @@
-"""Every invariant of DESIGN.md section 4, looked for in the rows; what breaks one is named.
+"""Checks every invariant of the loop in the rows and names what breaks one.
 
 One playbook at a time, each in a transaction of its own that sees one moment of the database, so
 that work going on meanwhile does not look like a fault. Nothing is written.

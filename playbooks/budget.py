@@ -1,4 +1,4 @@
-"""How large a playbook may grow and how much a machine may take away (ENGINE.md E4)."""
+"""How large a playbook may grow and how much a machine may take away."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How deltas change a document (ENGINE.md E3): `apply` judges, `replay` proves."""
+"""How deltas change a document: `apply` judges, `replay` proves."""
 
 from collections.abc import Iterable, Sequence
 
@@ -35,7 +35,7 @@ def apply(state: State, operations: Sequence[Operation], policy: Policy) -> Resu
 
     The order holds for people too; operations of one type keep the order in which they came.
     Nothing is dropped: a bad operation is a rejected record, one without effect a noop. Last, a
-    machine's result that is over the budget loses bullets as ENGINE.md E4 says.
+    machine's result that is over the budget loses its least useful bullets.
     """
     draft = Draft(state, policy, {name for op in operations for name in (op.id, *op.ids)})
     for operation in sorted(operations, key=_place):

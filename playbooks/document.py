@@ -1,4 +1,4 @@
-"""The text of a playbook: two renderings of one document, and the way back (ENGINE.md E1)."""
+"""The text of a playbook: two renderings of one document, and the way back."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What machine-made advice may not say unreviewed (RELIABILITY R7). Pure.
+"""What machine-made advice may not say unreviewed. Pure.
 
 A pattern is no boundary: a determined author finds words that none of these match. They lower the
 risk that one outcome's text becomes an instruction to every other agent.

@@ -1,4 +1,4 @@
-"""The operations of ENGINE.md E3, one function each: it changes the draft or raises Refusal."""
+"""The operations of a delta, one function each: it changes the draft or raises Refusal."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -46,7 +46,7 @@ class Policy:
 
     `changed_since_base`: ids whose content, status or section changed after the version that the
     operations were made for. `uses`: outcomes reported for versions that held the bullet.
-    `review`: what of a machine's texts waits for a person (RELIABILITY R7).
+    `review`: what of a machine's texts waits for a person.
     """
 
     machine: bool

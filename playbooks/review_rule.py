@@ -1,4 +1,4 @@
-"""When a machine's text waits for a person before agents read it (RELIABILITY R7). Pure."""
+"""When a machine's text waits for a person before agents read it. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a person decides about a text that was held for review (RELIABILITY R7)."""
+"""What a person decides about a text that was held for review."""
 
 from dataclasses import dataclass
 from typing import Any

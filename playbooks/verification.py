@@ -1,4 +1,4 @@
-"""The proof that versions, deltas and rows tell one story (ENGINE.md E5)."""
+"""The proof that versions, deltas and rows tell one story."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""Taking back what some outcomes taught, wherever later versions carried it (RELIABILITY R7)."""
+"""Taking back what some outcomes taught, wherever later versions carried it."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -123,7 +123,7 @@ def _read_document(client_id: str) -> tuple[dict[str, Any], timedelta]:
         client_id,
         max_bytes=MAX_DOCUMENT_BYTES,
         seconds=DOCUMENT_SECONDS,
-        private_hosts=settings.OAUTH_PRIVATE_HOSTS,
+        private_hosts=settings.PRIVATE_HOSTS,
     )
     kind = answer.headers.get("content-type", "").split(";")[0].strip().lower()
     if answer.status != 200 or not re.fullmatch(r"application/([a-z0-9.+-]+\+)?json", kind):

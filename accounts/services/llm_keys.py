@@ -71,7 +71,7 @@ def try_llm_key(*, user: User) -> None:
         url,
         max_bytes=MAX_ANSWER,
         seconds=SECONDS,
-        private_hosts=settings.LLM_PRIVATE_HOSTS,
+        private_hosts=settings.PRIVATE_HOSTS,
         headers=headers,
     )
     if found.status in {401, 403}:
@@ -85,7 +85,7 @@ def llm_credential_for(*, user_id: UUID) -> LlmCredential | None:
     key = LlmKey.objects.filter(user_id=user_id).first()
     if key is None:
         return None
-    resolve = partial(addresses_of, private_hosts=tuple(settings.LLM_PRIVATE_HOSTS))
+    resolve = partial(addresses_of, private_hosts=tuple(settings.PRIVATE_HOSTS))
     return LlmCredential(unseal(key.sealed), key.base_url, resolve if key.base_url else None)
 
 
@@ -103,7 +103,7 @@ def clean_base_url(base_url: str) -> str:
     if parts.scheme != "https" or not host or odd or not base_url.isascii():
         raise _no_url()
     try:
-        addresses_of(host, port, private_hosts=settings.LLM_PRIVATE_HOSTS)
+        addresses_of(host, port, private_hosts=settings.PRIVATE_HOSTS)
     except Unreachable as error:
         raise Invalid.field("base_url", error.message) from None
     return base_url.rstrip("/")

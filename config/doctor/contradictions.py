@@ -27,10 +27,6 @@ def _wrong() -> Iterator[str]:
     yield from _address()
     if settings.EMAIL_VERIFICATION == "mandatory" and "console" in settings.EMAIL_BACKEND:
         yield "EMAIL_VERIFICATION=mandatory without EMAIL_URL lets nobody confirm an address"
-    if settings.JOB_LEASE_SECONDS <= 2 * settings.JOB_HEARTBEAT_SECONDS:
-        yield "JOB_LEASE_SECONDS has to be over twice JOB_HEARTBEAT_SECONDS"
-    if settings.JOB_DEADLINE_SECONDS <= settings.LLM_DEADLINE_SECONDS:
-        yield "JOB_DEADLINE_SECONDS has to be over LLM_DEADLINE_SECONDS"
     if os.environ.get("FORWARDED_ALLOW_IPS", "").strip() == "*":
         yield "FORWARDED_ALLOW_IPS=* lets every client claim any address; name your proxies"
 
@@ -64,7 +60,5 @@ def _doubtful_in_public() -> Iterator[str]:
         yield "ALLOWED_HOSTS names only this machine: no other reaches it"
     elif not settings.HTTPS:
         yield "HTTPS=false sends passwords and keys in the clear"
-    if settings.METRICS_TOKEN and not settings.METRICS_DIR:
-        yield "METRICS_TOKEN without METRICS_DIR counts one web process only"
     if settings.BILLING_ENABLED and not settings.STRIPE_LIVE_MODE and settings.HTTPS:
         yield "BILLING_ENABLED with a test key of Stripe takes no money"

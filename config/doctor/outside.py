@@ -183,4 +183,4 @@ def _judge_stripe(status: int | None) -> Finding:
     if status in {401, 403}:
         return failed("Stripe refuses the key", "Set STRIPE_SECRET_KEY to one of your account.")
     shown = f"Stripe answered {status}" if status else "Stripe does not answer"
-    return failed(shown, "May this host reach api.stripe.com? Is STRIPE_API_BASE right?")
+    return failed(shown, "May this host reach api.stripe.com?")

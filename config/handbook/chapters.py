@@ -10,18 +10,15 @@ from pathlib import Path
 
 ORDER: dict[str, tuple[str, ...]] = {
     "Begin": ("QUICKSTART", "CONCEPTS", "PAGES"),
-    "Connect agents": ("CLIENTS", "MCP", "REST", "PLAYGROUND", "SESSIONS", "EXAMPLES"),
-    "How it learns": (
-        *("ACE", "RULES_ENGINE", "ADAPTATION", "TOKENS", "TOKEN_ECONOMICS"),
-        "BENCHMARKS",
-    ),
+    "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS"),
+    "How it learns": ("ACE", "RULES_ENGINE", "ADAPTATION", "TOKEN_ECONOMICS", "BENCHMARKS"),
     "Run it": (
         *("SELF_HOSTING", "CONFIGURATION", "OPERATIONS", "UPGRADING", "BILLING"),
         *("SECURITY", "TROUBLESHOOTING", "RELIABILITY_REPORT"),
     ),
     "Change it": ("CONTRIBUTING", "ARCHITECTURE", "DECISIONS"),
 }
-DECISIONS, MORE = "Decisions", "More"
+MORE = "More"
 FENCE = re.compile(r"^ *(`{3,}|~{3,})")
 COMMENT = re.compile(r"^ *<!--.*-->\s*$")
 
@@ -62,7 +59,7 @@ def slug_of(name: str) -> str:
 
 def documents_in(folder: Path) -> list[Document]:
     """Every document of the folder, in order."""
-    return list(_listed(folder)) + list(_decisions(folder))
+    return list(_listed(folder))
 
 
 def _listed(folder: Path) -> Iterator[Document]:
@@ -73,11 +70,6 @@ def _listed(folder: Path) -> Iterator[Document]:
                 yield Document(group, slug_of(name), there.pop(name))
     for name, path in there.items():
         yield Document(MORE, slug_of(name), path)
-
-
-def _decisions(folder: Path) -> Iterator[Document]:
-    for path in sorted((folder / "decisions").glob("*.md")):
-        yield Document(DECISIONS, f"decisions/{slug_of(path.stem)}", path)
 
 
 def _without_comments(text: str) -> Iterator[str]:

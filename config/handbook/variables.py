@@ -1,4 +1,4 @@
-"""The table of docs/CONFIGURATION.md, read from .env.example."""
+"""The list of variables in docs/CONFIGURATION.md, read from .env.example."""
 
 import re
 from collections.abc import Iterator
@@ -19,19 +19,14 @@ class Row:
 
     def __str__(self) -> str:
         names = ", ".join(f"`{variable}`" for variable in self.variables)
-        return f"| {_cell(names)} | {_cell(' '.join(self.comment))} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+        return f"- {names}: {' '.join(self.comment)}"
 
 
 def variable_docs(example: str) -> str:
-    """One table for each section of the file; a comment belongs to the variables after it."""
+    """One list for each section of the file; a comment belongs to the variables after it."""
     lines: list[str] = []
     for title, rows in _sections(example.splitlines()):
-        lines += [f"### {title}", "", "| variable | what it is |", "| --- | --- |"]
-        lines += [*map(str, rows), ""]
+        lines += [f"### {title}", "", *map(str, rows), ""]
     return "\n".join(lines)
 
 
@@ -60,9 +55,9 @@ def _filled(title: str, rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def with_variables(document: str, example: str) -> str:
-    """The document with its table written anew. ValueError: it has no place for one."""
+    """The document with its list written anew. ValueError: it has no place for one."""
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError("the two comments around the table are missing")
+        raise ValueError("the two comments around the list are missing")
     return f"{before}{BEGIN}\n{variable_docs(example)}\n{END}{after}"

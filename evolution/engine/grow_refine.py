@@ -2,7 +2,7 @@
 
 Growing is cheap: an ADD is compared with what is there as the deltas are applied. Refining looks at
 the whole playbook and may ask a model, so it is put off until it is worth a call (`is_due`), asks
-about all pairs at once, and about a pair of texts only once: the linear cost of ENGINE.md depends
+about all pairs at once, and about a pair of texts only once: the linear cost of refining depends
 on all three.
 """
 

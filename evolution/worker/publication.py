@@ -86,7 +86,7 @@ def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:
 def bullet_uses(playbook: Playbook) -> dict[str, int]:
     """How many outcomes were reported for versions that held each bullet.
 
-    Counted only once the playbook is nearly full, the one case in which ENGINE.md E4 asks for it:
+    Counted only once the playbook is nearly full, the one case that needs it:
     it reads the text of every version that was ever reported for.
     """
     current = playbook.current_version

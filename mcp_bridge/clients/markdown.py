@@ -1,7 +1,7 @@
 """docs/CLIENTS.md, written from the same source as the connect page. Pure."""
 
 from mcp_bridge.clients import CLIENTS
-from mcp_bridge.clients.kinds import Client
+from mcp_bridge.clients.kinds import SEES_NO_PROFILE, Client
 
 EXAMPLE = "https://ace.example.org/mcp"
 WAYS = {"key": "With an API key", "login": "With a login in the browser"}
@@ -10,32 +10,29 @@ HEAD = f"""\
 
 <!-- Written by `manage.py client_docs` from mcp_bridge/clients: change it there. -->
 
-The page *Connect* shows the same with the address of your server filled in, and tells within
-seconds whether the client arrived, or why it was refused. Here the address is `{EXAMPLE}`;
-`make run` serves `http://127.0.0.1:8000/mcp`.
+The page *Connect* shows this for your server and confirms the connection within seconds. Here the
+address is `{EXAMPLE}`; `make run` serves `http://127.0.0.1:8000/mcp`.
 
-A key never stands in a snippet. Make one on the page *API keys* (`read` and `write` are enough to
-read and report) and keep it in the environment of the program:
+A key never stands in a snippet. Create one on the page *API keys* (`read` and `write`) and export
+it:
 
 ```sh
 export ACE_API_KEY='paste the key here'
 ```
 
-“With a login in the browser” needs a server that publishes OAuth metadata (docs/MCP.md says how it
-is switched on); the snippet then holds the address only.
+A login in the browser needs OAuth ([MCP](MCP.md#oauth)); its snippet holds the address only.
+{SEES_NO_PROFILE}
 
 """
-ROW = "| [{name}](#{slug}) | {auth} | {tested} |\n"
+ROW = "- [{name}](#{slug}): {tested}\n"
 
 
 def client_docs() -> str:
     """The whole file."""
-    table = "| client | proves who it is by | tried with the real program |\n|---|---|---|\n"
+    table = "Verified with the real program:\n\n"
     for client in CLIENTS:
         slug, tested = client.name.lower().replace(" ", "-").replace(".", ""), client.tested
-        table += ROW.format(
-            name=client.name, slug=slug, auth=client.auth, tested=tested or "no: from its manual"
-        )
+        table += ROW.format(name=client.name, slug=slug, tested=tested or "no, from its manual")
     return HEAD + table + "".join(_section(client) for client in CLIENTS)
 
 
@@ -49,7 +46,7 @@ def _section(client: Client) -> str:
         lines.append(f"\n{WAYS[way]} ({snippet.place}):\n")
         lines.append(f"```{code}\n{snippet.fill(EXAMPLE)}```")
     lines.append(f"\nVerify: {_verify(client)} → {client.shows}")
-    lines += [f"\n{note}" for note in client.notes]
+    lines += [f"\n{note}" for note in client.notes if note != SEES_NO_PROFILE]
     return "\n".join(lines) + "\n"
 
 

@@ -125,7 +125,7 @@ def test_the_operator_may_allow_an_inner_host(
     alice: User, names: dict[str, list[str]], settings: Settings
 ) -> None:
     names["models.internal"] = ["10.0.0.7"]
-    settings.LLM_PRIVATE_HOSTS = ["models.internal"]
+    settings.PRIVATE_HOSTS = ["models.internal"]
     key = services.set_llm_key(user=alice, api_key=KEY, base_url="https://models.internal/v1/")
     assert key.base_url == "https://models.internal/v1"
 

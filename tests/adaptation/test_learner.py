@@ -114,7 +114,7 @@ def test_an_edition_carries_the_document_and_the_budget_of_its_version(playbook:
     assert edition.playbook.token_budget == playbook.token_budget
 
 
-def test_e9_9_three_rounds_on_an_outcome_cast_one_vote(
+def test_three_rounds_on_an_outcome_cast_one_vote(
     alice: User, world: dict[str, Path], llm: LearningLLM
 ) -> None:
     wrong = f"## OTHERS\n[misc-00001] helpful=0 harmful=0 :: {fact('castrell', 99)}\n"

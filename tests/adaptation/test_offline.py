@@ -26,7 +26,7 @@ def test_the_baseline_is_scored_before_anything_is_learnt() -> None:
     assert [point.step for point in adapted.progress.points] == [0, 1]
 
 
-def test_e9_16_a_dataset_smaller_than_the_evaluation_interval_is_evaluated_and_used() -> None:
+def test_a_dataset_smaller_than_the_evaluation_interval_is_evaluated_and_used() -> None:
     scene, known = Scene(), samples("red")
     adapted = adapt(scene, known, known, evaluate_every=100, batch_size=10)
     assert adapted.after.accuracy == 1.0
@@ -105,7 +105,7 @@ def test_a_passing_fault_is_waited_for_and_a_lasting_one_ends_the_run() -> None:
     assert scene.waits == [30, 30, 60, 120]
 
 
-def test_e9_9_three_rounds_on_a_sample_are_one_outcome() -> None:
+def test_three_rounds_on_a_sample_are_one_outcome() -> None:
     scene, known = Scene(), samples("red")
     scene.pupil.after_reflection = lambda question: "yellow"
     adapt(scene, known, known, rounds=3)

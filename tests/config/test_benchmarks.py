@@ -82,4 +82,4 @@ def test_the_memory_of_a_platform_is_summed_over_its_processes() -> None:
     sizes = {"web and MCP": (1, 110.4), "queue": (6, 150.3)}
     text = report.of_footprint({"start_s": 8.04, "worker_s": 9.9, "memory_mb": sizes})
     assert "8.0 s; until the workers have begun: 9.9 s. Memory at rest, 261 MB" in text
-    assert "| queue | 6 | 150.3 |" in text
+    assert "web and MCP 110.4 (1), queue 150.3 (6)." in text

@@ -131,13 +131,6 @@ def test_a_document_that_is_not_listed_comes_last(tmp_path: Path) -> None:
     assert found[-1].group == "More"
 
 
-def test_decisions_have_a_part_of_their_own(tmp_path: Path) -> None:
-    (tmp_path / "decisions").mkdir()
-    (tmp_path / "decisions" / "0001-rows.md").write_text("# Rows are the truth\n")
-    (found,) = documents_in(tmp_path)
-    assert (found.group, found.slug) == ("Decisions", "decisions/0001-rows")
-
-
 @pytest.mark.django_db
 def test_programs_find_every_document_in_llms_txt_and_read_it_as_markdown(client: Client) -> None:
     text = client.get("/llms.txt").content.decode()
@@ -164,4 +157,4 @@ def test_an_old_table_of_variables_is_found(tmp_path: Path, settings: Any) -> No
 
 def test_variables_that_one_comment_explains_share_a_row() -> None:
     table = variable_docs("# --- One ----\n# Why,\n# indeed.\n#A=1\n#B=x|y\n\n# Else.\n#C=\n")
-    assert "| `A=1`, `B=x\\|y` | Why, indeed. |\n| `C=` | Else. |" in table
+    assert "- `A=1`, `B=x|y`: Why, indeed.\n- `C=`: Else.\n" in table

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from config.environment import Environment, share_figures
 
 NAMES = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
 SECRETS = {name: name[0] * 40 for name in NAMES}
@@ -41,8 +44,10 @@ def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
             "Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.",
         ),
         (
-            {"RATE_LOGINS": "many"},
-            "Set RATE_LOGINS to a rate such as 100/h or 5/m; it is 'many'.",
+            {"RATE_LIMITS": "log_in=many"},
+            "Set RATE_LIMITS to pairs such as log_in=10/m, of ask_playground, log_in, "
+            "oauth_token, open_session, register, register_client, report_outcome, send_mail, "
+            "trigger_evolution, try_llm_key; it is 'log_in=many'.",
         ),
         (
             {"EVOLUTION_OUTCOME_THRESHOLD": "0"},
@@ -92,3 +97,20 @@ def test_a_local_run_makes_its_secrets_once_and_keeps_them_private(tmp_path: Pat
 
 def test_an_empty_value_is_an_unset_one(tmp_path: Path) -> None:
     assert start(tmp_path, PORT="", ACE_ENGINE="", ALLOWED_HOSTS="").returncode == 0
+
+
+def test_a_rate_limit_of_the_environment_replaces_one_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RATE_LIMITS", "log_in=9/m")
+    found = Environment().rates("RATE_LIMITS", {"log_in": "5/m", "register": "20/h"})
+    assert found == {"log_in": "9/m", "register": "20/h"}
+
+
+def test_a_metrics_folder_of_another_user_stops_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(ImproperlyConfigured, match="Set TMPDIR to a directory of yours"):
+        share_figures(tmp_path)
+    assert os.environ.get("PROMETHEUS_MULTIPROC_DIR") != str(tmp_path)

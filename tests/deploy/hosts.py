@@ -33,6 +33,7 @@ from tests.deploy.network import (
     relay,
     round_robin,
 )
+from tests.journeys.platform import live_settings
 from tests.postgres import NoPostgres, free_port, temporary_cluster
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -135,9 +136,8 @@ def _environment(url: str) -> dict[str, str]:
         "ACE_BOOTSTRAP_EMAIL": EMAIL,
         "ACE_BOOTSTRAP_PASSWORD": PASSWORD,
         "EVOLUTION_OUTCOME_THRESHOLD": str(EACH),
-        "RATE_OUTCOMES": f"{LIMIT}/h",
-        "JOB_LEASE_SECONDS": "8",
-        "JOB_HEARTBEAT_SECONDS": "2",
+        "RATE_LIMITS": f"report_outcome={LIMIT}/h",
+        **live_settings(JOB_LEASE_SECONDS=8, JOB_HEARTBEAT_SECONDS=2),
     }
 
 

@@ -231,8 +231,6 @@ def use_mail(settings: Any, port: int) -> None:
     [
         ({"DEBUG": True, "LOCAL": False}, "failed", "DEBUG=true"),
         ({"PUBLIC_URL": "https://else.example"}, "failed", "PUBLIC_URL names a host"),
-        ({"JOB_LEASE_SECONDS": 20}, "failed", "JOB_LEASE_SECONDS"),
-        ({"JOB_DEADLINE_SECONDS": 60}, "failed", "JOB_DEADLINE_SECONDS"),
         ({"EMAIL_VERIFICATION": "mandatory"}, "failed", "EMAIL_VERIFICATION=mandatory"),
         ({"OPENAI_API_KEY": KEY}, "warning", "never uses it"),
         ({"JWT_SECRET_KEY": "test-" * 10}, "warning", "are the same"),

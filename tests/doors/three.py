@@ -32,7 +32,7 @@ class Answer:
 
 
 class Door(Protocol):
-    """The verbs that DESIGN.md section 5 gives to more than one door."""
+    """The verbs that more than one interface offers."""
 
     def list_playbooks(self) -> Answer: ...
     def get_playbook(self, playbook: Playbook) -> Answer: ...

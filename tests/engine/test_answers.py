@@ -1,4 +1,4 @@
-"""Believing a model's reply: ENGINE.md E9 points 2, 14 and 18, and what must not be believed."""
+"""Which replies of a model are accepted, repaired or refused."""
 
 import ast
 import json
@@ -25,7 +25,7 @@ def text(value: Any) -> str:
 
 
 @pytest.mark.parametrize("quoted", ["'str-00001'", "[str-00001]", '"str-00001"', "`STR-00001`"])
-def test_e9_2_a_quoted_bullet_id_is_still_a_vote(quoted: str) -> None:
+def test_a_quoted_bullet_id_is_still_a_vote(quoted: str) -> None:
     reply = text(GOOD | {"bullet_tags": [{"id": quoted, "tag": "Helpful"}]})
     reflection = read_answer(reply, Reflection)
     assert isinstance(reflection, Reflection)
@@ -45,7 +45,7 @@ def test_e9_2_a_quoted_bullet_id_is_still_a_vote(quoted: str) -> None:
         f"```\n{text([ADD])}\n```",
     ],
 )
-def test_e9_14_arrays_fences_prose_and_missing_reasoning_are_read(reply: str) -> None:
+def test_arrays_fences_prose_and_missing_reasoning_are_read(reply: str) -> None:
     curation = read_answer(reply, Curation)
     assert isinstance(curation, Curation), curation
     assert [operation.content for operation in curation.operations] == ["Check the sign."]
@@ -67,7 +67,7 @@ def test_e9_14_arrays_fences_prose_and_missing_reasoning_are_read(reply: str) ->
         '{"operations": [{"type": 1}]}',
     ],
 )
-def test_e9_14_what_does_not_fit_is_named_and_never_crashes(reply: str) -> None:
+def test_what_does_not_fit_is_named_and_never_crashes(reply: str) -> None:
     unfit = read_answer(reply, Curation)
     assert isinstance(unfit, Unfit)
     assert unfit.problem
@@ -96,7 +96,7 @@ def test_characters_that_no_database_takes_are_dropped_from_answers() -> None:
     assert reflection.key_insight == "abcd"
 
 
-def test_e9_18_no_answer_is_ever_evaluated() -> None:
+def test_no_answer_is_ever_evaluated() -> None:
     calls = {
         node.func.id
         for path in Path(evolution.engine.__file__).parent.rglob("*.py")
@@ -106,7 +106,7 @@ def test_e9_18_no_answer_is_ever_evaluated() -> None:
     assert not calls & {"eval", "exec", "compile", "__import__", "literal_eval"}
 
 
-def test_e9_18_python_in_place_of_json_is_unfit() -> None:
+def test_python_in_place_of_json_is_unfit() -> None:
     unfit = read_answer("{'operations': [__import__('os').getcwd()]}", Curation)
     assert isinstance(unfit, Unfit)
 

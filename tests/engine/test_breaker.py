@@ -1,4 +1,4 @@
-"""RELIABILITY.md R2: a provider that is down is left alone, and tried again with patience."""
+"""A provider that is down is left alone and retried with back-off."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -198,7 +198,7 @@ def test_a_bullet_that_the_outcome_names_without_citing_it_gets_a_vote() -> None
     assert vote.id == "str-00002"
 
 
-def test_e9_9_a_vote_that_the_curator_casts_is_recorded_and_counts_nothing() -> None:
+def test_a_vote_that_the_curator_casts_is_recorded_and_counts_nothing() -> None:
     tag = {"type": "TAG", "id": "str-00001", "outcome_ids": ["o0"]}
     operations = run(Scripted(curation={"operations": [tag]}), TEN[:1]).operations
     assert [op.type for op in operations] == ["CURATOR TAG"]

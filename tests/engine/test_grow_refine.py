@@ -135,7 +135,7 @@ def test_a_merge_that_somebody_undid_is_not_proposed_again() -> None:
     assert judge.refine(found).operations == []
 
 
-def test_e9_11_a_merge_whose_llm_call_fails_loses_nothing() -> None:
+def test_a_merge_whose_llm_call_fails_loses_nothing() -> None:
     judge, found = Kept(AnswerError("malformed", "No."), True), document(CHECK, AGAIN)
     refined = judge.refine(found)
     assert (refined.operations, judge.decided, refined.refined_to) == ([], {}, 1)
@@ -143,14 +143,14 @@ def test_e9_11_a_merge_whose_llm_call_fails_loses_nothing() -> None:
     assert len(judge.refine(found).operations) == 1
 
 
-def test_e9_11_while_the_provider_is_away_the_job_waits_and_nothing_is_decided() -> None:
+def test_while_the_provider_is_away_the_job_waits_and_nothing_is_decided() -> None:
     judge = Kept(TransientError("timeout", "No."))
     with pytest.raises(TransientError):
         judge.refine(document(CHECK, AGAIN))
     assert judge.decided == {}
 
 
-def test_e9_11_a_judge_that_cannot_be_read_merges_nothing(stage: Stage) -> None:
+def test_a_judge_that_cannot_be_read_merges_nothing(stage: Stage) -> None:
     stage.fake.fail("judge", "malformed", times=3)
     grown = Grown(document(CHECK, AGAIN), 16_000)
     refined = refine(
@@ -171,7 +171,7 @@ def test_pinned_and_touched_bullets_are_left_alone() -> None:
     st.lists(st.sampled_from(PADDING), min_size=1, max_size=40),
     st.integers(min_value=0, max_value=5),
 )
-def test_e9_12_merges_alone_never_meet_the_collapse_guard(texts: list[str], gone: int) -> None:
+def test_merges_alone_never_meet_the_collapse_guard(texts: list[str], gone: int) -> None:
     numbered = document(*(f"{text} {n}" for n, text in enumerate(texts)), padding=False)
     leaving = {bullet.id for bullet in numbered.bullets[:gone]}
     refined = Kept(*[True] * 40).refine(numbered, touched=leaving, leaving=leaving)

@@ -1,4 +1,4 @@
-"""RELIABILITY.md R2: each fault of a provider, for both roles, and what it costs."""
+"""Each fault of a provider, for both roles, and what it costs."""
 
 from contextlib import suppress
 from typing import Any

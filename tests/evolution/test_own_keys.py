@@ -37,10 +37,10 @@ def test_an_address_that_leads_inside_by_now_is_not_called(
     job: EvolutionJob, alice: User, settings: LazySettings
 ) -> None:
     with FakeLLM() as llm:
-        settings.LLM_PRIVATE_HOSTS = ["localhost"]
+        settings.PRIVATE_HOSTS = ["localhost"]
         url = llm.base_url.replace("http://127.0.0.1", "https://localhost")
         set_llm_key(user=alice, api_key="sk-of-alice", base_url=url)
-        settings.LLM_PRIVATE_HOSTS = []
+        settings.PRIVATE_HOSTS = []
         assert run_evolution(str(job.pk)) == "waiting"
         assert llm.count() == 0
     job.refresh_from_db()

@@ -61,7 +61,7 @@ def text_of(playbook: Playbook) -> str:
     return playbooks.export_playbook(playbook=playbook)
 
 
-def test_e9_10_the_evolution_merges_what_the_judge_finds_the_same(
+def test_the_evolution_merges_what_the_judge_finds_the_same(
     fake: FakeLLM, grown: Playbook, alice: User
 ) -> None:
     job = evolve(grown, alice)
@@ -98,7 +98,7 @@ def test_a_decision_is_a_row_with_both_hashes(fake: FakeLLM, grown: Playbook, al
     assert decision.job_id == job.pk
 
 
-def test_e9_11_a_judge_that_fails_costs_its_merges_only(
+def test_a_judge_that_fails_costs_its_merges_only(
     fake: FakeLLM, grown: Playbook, alice: User
 ) -> None:
     fake.fail("judge", status=400, times=EVER)
@@ -108,7 +108,7 @@ def test_e9_11_a_judge_that_fails_costs_its_merges_only(
     assert not PairDecision.objects.exists()
 
 
-def test_e9_11_while_the_provider_is_away_the_evolution_waits_and_pays_nothing_twice(
+def test_while_the_provider_is_away_the_evolution_waits_and_pays_nothing_twice(
     fake: FakeLLM, grown: Playbook, alice: User
 ) -> None:
     fake.fail("judge", status=429)

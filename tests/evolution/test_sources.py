@@ -1,4 +1,4 @@
-"""Taking back what one key, person or outcome taught restores the text (RELIABILITY R7)."""
+"""Taking back what one key, person or outcome taught restores the text."""
 
 import pytest
 from django.db import connection

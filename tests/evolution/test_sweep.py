@@ -65,8 +65,7 @@ def test_without_a_database_the_job_stays_for_the_sweep(
     assert sweep()["rescued"] == 1
 
 
-def test_e9_15_after_the_lease_of_a_dead_worker_the_job_runs_again(job: EvolutionJob) -> None:
-    """ENGINE.md E9, point 15."""
+def test_after_the_lease_of_a_dead_worker_the_job_runs_again(job: EvolutionJob) -> None:
     assert claim_job(str(job.pk)) is not None
     EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
     assert sweep()["rescued"] == 1

@@ -44,15 +44,14 @@ def test_the_outcome_is_processed_and_remembers_its_job(job: EvolutionJob) -> No
     assert outcome.job == job
 
 
-def test_e9_5_the_same_job_twice_makes_one_version(job: EvolutionJob) -> None:
-    """ENGINE.md E9, point 5."""
+def test_the_same_job_twice_makes_one_version(job: EvolutionJob) -> None:
     run_evolution(str(job.pk))
     assert run_evolution(str(job.pk)) == "nothing to claim"
     assert job.playbook.versions.count() == 2
 
 
-def test_e9_6_two_jobs_make_consecutive_versions(job: EvolutionJob, alice: User) -> None:
-    """ENGINE.md E9, point 6: no bullet is lost between them."""
+def test_two_jobs_make_consecutive_versions(job: EvolutionJob, alice: User) -> None:
+    """Two evolutions of one playbook lose no bullet between them."""
     run_evolution(str(job.pk))
     make_outcome(job.playbook, alice, notes="lesson: Pin every dependency with its hash.")
     second = trigger_evolution(playbook=job.playbook, by=Principal.of(alice)).job
@@ -156,7 +155,7 @@ def test_a_worker_that_lost_its_fence_publishes_nothing(job: EvolutionJob, alice
 
 
 def test_a_persons_edit_meanwhile_is_never_overwritten(job: EvolutionJob, alice: User) -> None:
-    """ENGINE.md E6: a stale update is rejected, votes and additions still apply."""
+    """A stale update is rejected, votes and additions still apply."""
     claim = claim_job(str(job.pk))
     assert claim is not None
     evolved = think(claim)

@@ -18,15 +18,12 @@ from tests.config.waiting import wait_until
 from tests.factories import ACE_TEXT
 from tests.fake_llm import FakeLLM
 from tests.journeys import platform as journeys
-from tests.journeys.platform import Platform, running_platform
+from tests.journeys.platform import Platform, live_settings, running_platform
 
 QUICK = {
-    "JOB_LEASE_SECONDS": "6",
-    "JOB_HEARTBEAT_SECONDS": "2",
-    "LLM_CONCURRENCY": "4",
+    **live_settings(JOB_LEASE_SECONDS=6, JOB_HEARTBEAT_SECONDS=2, LLM_CONCURRENCY=4),
     "EVOLUTION_OUTCOME_THRESHOLD": "1",
-    "RATE_OUTCOMES": "1000000/m",
-    "RATE_TRIGGERS": "1000000/m",
+    "RATE_LIMITS": "report_outcome=1000000/m,trigger_evolution=1000000/m",
     "LOG_LEVEL": "error",
 }
 

@@ -1,4 +1,4 @@
-"""The crash points of RELIABILITY.md R1, and how a test's child is made to stop at one.
+"""The crash points, and how a test's child is made to stop at one.
 
 Nothing in the product knows of them: a child replaces a function by one that stops the process
 before or after the call. `kind` says what the child has to do to come there.

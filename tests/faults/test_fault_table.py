@@ -1,4 +1,4 @@
-"""RELIABILITY.md R2: every fault of a provider, in both roles, once and always, to the job's end.
+"""Every fault of a provider, in both roles, once and always, to the job's end.
 
 What holds in every case: the job's state is the table's, no call takes longer than the deadline
 and 5 s, every call that came in is metered, and what was served with figures is metered with them.

@@ -1,4 +1,4 @@
-"""The short form of the fault harness: every crash point once, half of them on each database."""
+"""The short form of the fault harness: every crash point once, on the suite's database."""
 
 import json
 import subprocess

@@ -14,7 +14,7 @@ from tests.config.waiting import wait_until
 from tests.factories import ACE_TEXT
 from tests.fake_llm import FakeLLM
 from tests.faults.agents import processes_of
-from tests.journeys.platform import Platform, running_platform
+from tests.journeys.platform import Platform, live_settings, running_platform
 
 pytestmark = [
     pytest.mark.postgres,
@@ -22,12 +22,9 @@ pytestmark = [
     pytest.mark.timeout(180),
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc"),
 ]
-QUICK = {
-    "JOB_LEASE_SECONDS": "6",
-    "JOB_HEARTBEAT_SECONDS": "2",
-    "JOB_SWEEP_SECONDS": "1",
-    "LLM_CONCURRENCY": "2",
-}
+QUICK = live_settings(
+    JOB_LEASE_SECONDS=6, JOB_HEARTBEAT_SECONDS=2, JOB_SWEEP_SECONDS=1, LLM_CONCURRENCY=2
+)
 OUTCOMES = 5
 
 

@@ -1,5 +1,6 @@
 """The whole platform as a user starts it: `manage.py run` in a process of its own."""
 
+import json
 import os
 import shutil
 import signal
@@ -20,6 +21,14 @@ EMAIL = "first@example.org"
 PASSWORD = "a long first password"
 START_SECONDS, STOP_SECONDS = 180.0, 60.0
 KEEP = ("PATH", "HOME", "LANG", "VIRTUAL_ENV")
+
+
+def live_settings(**changed: object) -> dict[str, str]:
+    """The environment of a process that runs with these settings changed."""
+    return {
+        "DJANGO_SETTINGS_MODULE": "tests.settings_live",
+        "TEST_SETTINGS": json.dumps(changed),
+    }
 
 
 class Platform:

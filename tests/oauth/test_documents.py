@@ -112,7 +112,7 @@ def test_a_public_address_is_one(address: str) -> None:
 
 
 def test_an_operator_may_allow_an_inner_host(agent: App, net: Net, settings: Settings) -> None:
-    settings.OAUTH_PRIVATE_HOSTS = ["agent.example"]
+    settings.PRIVATE_HOSTS = ["agent.example"]
     net.address = "10.0.0.1"
     assert agent.browser.get(agent.address()).status_code == 200
 

@@ -1,4 +1,4 @@
-"""Budgets and the collapse guard of E4. No Django, no database."""
+"""Budgets and the collapse guard. No Django, no database."""
 
 from dataclasses import replace
 
@@ -106,19 +106,19 @@ def removal(count: int, removed: int) -> tuple[State, State]:
     return state, apply(state, operations, MACHINE).state
 
 
-def test_e9_12_more_than_a_fifth_of_the_bullets_is_a_collapse() -> None:
+def test_more_than_a_fifth_of_the_bullets_is_a_collapse() -> None:
     assert not collapses(*removal(10, 2))
     assert collapses(*removal(10, 3))
     assert collapses(*removal(3, 1))
 
 
-def test_e9_12_new_bullets_do_not_make_up_for_lost_ones() -> None:
+def test_new_bullets_do_not_make_up_for_lost_ones() -> None:
     before, after = removal(10, 3)
     adds = [Operation("ADD", content=f"Word {word} is new.") for word in ("one", "two", "six")]
     assert collapses(before, apply(after, adds, MACHINE).state)
 
 
-def test_e9_12_more_than_a_fifth_of_the_tokens_is_a_collapse() -> None:
+def test_more_than_a_fifth_of_the_tokens_is_a_collapse() -> None:
     state = state_of(FULL)
     short = [Operation("UPDATE", id=f"str-{n:05d}", content=f"Line {n}.") for n in range(1, 12)]
     assert collapses(state, apply(state, short, MACHINE).state)

@@ -62,7 +62,7 @@ def test_a_bad_name_makes_no_row(alice: User, name: str) -> None:
     assert not Playbook.objects.exists()
 
 
-def test_e9_17_an_export_imports_as_it_was(alice: User, playbook: Playbook) -> None:
+def test_an_export_imports_as_it_was(alice: User, playbook: Playbook) -> None:
     text = services.export_playbook(playbook=playbook)
     again = make_playbook(alice, text=text)
     assert services.export_playbook(playbook=again) == text
@@ -70,7 +70,7 @@ def test_e9_17_an_export_imports_as_it_was(alice: User, playbook: Playbook) -> N
     assert services.verify_playbook(again) == []
 
 
-def test_e9_1_after_an_import_numbers_go_on_after_the_highest(alice: User) -> None:
+def test_after_an_import_numbers_go_on_after_the_highest(alice: User) -> None:
     playbook = make_playbook(alice, text="## OTHERS\n[misc-00042] helpful=0 harmful=0 :: Hi.")
     add = Operation("ADD", section="str", content="Next.")
     edit = services.edit_playbook(playbook=playbook, by=Principal.of(alice), operations=[add])

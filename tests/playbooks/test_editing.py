@@ -50,9 +50,7 @@ def test_an_edit_in_which_nothing_holds_makes_no_version(playbook: Playbook) -> 
     assert Delta.objects.filter(playbook=playbook, version=None).count() == 1
 
 
-def test_e9_8_a_duplicate_links_its_source_without_a_version(
-    alice: User, playbook: Playbook
-) -> None:
+def test_a_duplicate_links_its_source_without_a_version(alice: User, playbook: Playbook) -> None:
     outcome = make_outcome(playbook, alice)
     add = Operation(
         "ADD", content="read the failing test before the code", outcome_ids=(str(outcome.pk),)
@@ -62,7 +60,7 @@ def test_e9_8_a_duplicate_links_its_source_without_a_version(
     assert bullet.metadata["outcome_ids"] == [str(outcome.pk)]
 
 
-def test_e9_4_the_good_ones_of_an_edit_are_applied(playbook: Playbook) -> None:
+def test_the_good_ones_of_an_edit_are_applied(playbook: Playbook) -> None:
     publication = edit(
         playbook,
         Operation("TAG", id="str-00001", tag="helpful"),
@@ -84,7 +82,7 @@ def test_a_persons_vote_is_a_fact_and_can_be_changed(alice: User, playbook: Play
     assert (bullet.helpful, bullet.harmful, bullet.base_helpful) == (2, 1, 2)
 
 
-def test_e9_10_votes_are_united_by_outcome_in_the_rows(alice: User, playbook: Playbook) -> None:
+def test_votes_are_united_by_outcome_in_the_rows(alice: User, playbook: Playbook) -> None:
     shared, other = (str(make_outcome(playbook, alice).pk) for _ in range(2))
     edit(playbook, Operation("TAG", id="str-00001", tag="helpful", outcome_ids=(shared,)))
     edit(playbook, Operation("TAG", id="str-00002", tag="helpful", outcome_ids=(shared, other)))

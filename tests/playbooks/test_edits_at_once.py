@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 TEXTS = ["Ask why.", "Draw it.", "Name the unit.", "Round last.", "Sleep on it.", "Use a queue."]
 
 
-def test_e9_6_edits_at_once_are_consecutive_versions_without_a_lost_bullet(
+def test_edits_at_once_are_consecutive_versions_without_a_lost_bullet(
     alice: User, playbook: Playbook
 ) -> None:
     def add(number: int) -> None:

@@ -1,4 +1,4 @@
-"""What machine-made advice may not say unreviewed (RELIABILITY R7)."""
+"""What machine-made advice may not say unreviewed."""
 
 import time
 

@@ -75,7 +75,7 @@ def test_three_new_bullets_for_each_outcome_at_most(playbook: Playbook) -> None:
     assert codes == ["", "", "", "too_many_adds", "too_many_adds"]
 
 
-def test_e9_12_a_collapse_is_refused_and_writes_nothing(alice: User) -> None:
+def test_a_collapse_is_refused_and_writes_nothing(alice: User) -> None:
     lines = [f"[misc-{n:05d}] helpful=0 harmful=9 :: Line {n}." for n in range(1, 11)]
     playbook = make_playbook(alice, text="\n".join(lines))
     removals = [Operation("REMOVE", id=f"misc-{n:05d}", reason="harm") for n in (1, 2, 3)]
@@ -102,7 +102,7 @@ def test_over_the_budget_the_uses_decide_who_leaves(alice: User) -> None:
     ]
 
 
-def test_e9_5_one_job_makes_one_version(playbook: Playbook) -> None:
+def test_one_job_makes_one_version(playbook: Playbook) -> None:
     job_id = uuid4()
     evolve(playbook, vote("str-00001"), job_id=job_id)
     with pytest.raises(Conflict):

@@ -1,4 +1,4 @@
-"""What a machine may not teach unseen waits for a person (RELIABILITY R7)."""
+"""What a machine may not teach unseen waits for a person."""
 
 import uuid
 from datetime import timedelta

@@ -26,7 +26,7 @@ def texts(playbook: Playbook) -> dict[str, tuple[str, str]]:
     return {b.id: (b.section, b.content) for b in parse(text_of(playbook)).bullets}
 
 
-def test_e9_13_rollback_then_add_takes_a_new_number_and_history_stays(
+def test_rollback_then_add_takes_a_new_number_and_history_stays(
     playbook: Playbook,
 ) -> None:
     edit(playbook, Operation("ADD", section="str", content="Later advice."))

@@ -11,7 +11,7 @@ def counters(state: State, bullet_id: str) -> tuple[int, int, int]:
     return bullet.helpful, bullet.harmful, bullet.neutral
 
 
-def test_e9_9_votes_of_one_source_for_one_outcome_count_once() -> None:
+def test_votes_of_one_source_for_one_outcome_count_once() -> None:
     result = run(
         votes("str-00001", "helpful", "o1"),
         votes("str-00001", "harmful", "o1"),
@@ -24,7 +24,7 @@ def test_e9_9_votes_of_one_source_for_one_outcome_count_once() -> None:
     ("second", "helpful"),
     [([f"b{n}" for n in range(7)], 12), ([f"a{n}" for n in range(5)] + ["x", "y"], 7)],
 )
-def test_e9_10_merging_unites_votes_by_outcome(second: list[str], helpful: int) -> None:
+def test_merging_unites_votes_by_outcome(second: list[str], helpful: int) -> None:
     result = run(
         votes("str-00001", "helpful", *(f"a{n}" for n in range(5))),
         votes("str-00002", "helpful", *second),
@@ -33,7 +33,7 @@ def test_e9_10_merging_unites_votes_by_outcome(second: list[str], helpful: int) 
     assert counters(result.state, "str-00001") == (helpful, 0, 0)
 
 
-def test_e9_10_where_tags_of_one_outcome_differ_harmful_wins() -> None:
+def test_where_tags_of_one_outcome_differ_harmful_wins() -> None:
     result = run(
         votes("str-00001", "helpful", "o1", "o2"),
         votes("str-00002", "harmful", "o1"),
@@ -43,7 +43,7 @@ def test_e9_10_where_tags_of_one_outcome_differ_harmful_wins() -> None:
     assert counters(result.state, "str-00001") == (1, 1, 0)
 
 
-def test_e9_11_a_merge_without_text_or_with_a_missing_source_loses_nothing() -> None:
+def test_a_merge_without_text_or_with_a_missing_source_loses_nothing() -> None:
     empty = Operation("MERGE", id="str-00001", ids=("str-00002",))
     missing = Operation("MERGE", id="str-00001", ids=("str-00002", "str-99999"), content="Both.")
     for merge, code in ((empty, "bad_content"), (missing, "unknown_id")):

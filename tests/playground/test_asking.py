@@ -168,11 +168,11 @@ def test_a_key_of_ones_own_pays_for_any_model_and_unknown_cost_stays_unknown(
 def test_an_address_of_ones_own_that_leads_inside_by_now_is_not_called(
     alice: User, playbook: Playbook, llm: FakeLLM, settings: LazySettings
 ) -> None:
-    settings.LLM_PRIVATE_HOSTS = ["localhost"]
+    settings.PRIVATE_HOSTS = ["localhost"]
     url = llm.base_url.replace("http://127.0.0.1", "https://localhost")
     set_llm_key(user=alice, api_key="sk-of-alice", base_url=url)
     chat = open_chat(alice, playbook)
-    settings.LLM_PRIVATE_HOSTS = []
+    settings.PRIVATE_HOSTS = []
     assert "not on the public internet" in ask(chat)[0].error
     assert llm.count("chat") == 0
 

@@ -4,6 +4,7 @@ Each stage is a process of its own, as a server is started. With dj-stripe's rea
 SQLite and on PostgreSQL; the suite runs the short form, with one migration of the tests' own.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -105,7 +106,7 @@ class Server:
             "ACE_LOCAL": "true",
             "DJANGO_SETTINGS_MODULE": settings,
             "STRIPE_SECRET_KEY": KEY,
-            "STRIPE_API_BASE": fake.base,
+            "TEST_SETTINGS": json.dumps({"STRIPE_API_BASE": fake.base}),
             **environment,
         }
 
@@ -148,11 +149,11 @@ def switch(settings: str, *, template: str = "", **environment: str) -> None:
 def main() -> None:
     """Both databases, with dj-stripe's own migrations."""
     print("SQLite")
-    switch("config.settings", DATABASE_URL="")
+    switch("tests.settings_live", DATABASE_URL="")
     try:
         with temporary_cluster() as url:
             print("PostgreSQL")
-            switch("config.settings", DATABASE_URL=url)
+            switch("tests.settings_live", DATABASE_URL=url)
     except NoPostgres as error:
         print(f"PostgreSQL was not tried: {error}.")
 

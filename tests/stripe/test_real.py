@@ -1,5 +1,6 @@
 """The command for Stripe's own test mode, tried at the fake one: that it runs, no more."""
 
+import json
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def run(**environment: str) -> "subprocess.CompletedProcess[str]":
 def test_the_test_mode_command_lives_through_a_subscription() -> None:
     with fake_stripe() as fake:
         fake.api.key = KEY
-        ended = run(STRIPE_SECRET_KEY=KEY, STRIPE_API_BASE=fake.base)
+        ended = run(STRIPE_SECRET_KEY=KEY, TEST_SETTINGS=json.dumps({"STRIPE_API_BASE": fake.base}))
         assert ended.stdout.endswith("All of it is as it should be.\n"), ended.stderr
         assert isinstance(fake, FakeStripe)
 

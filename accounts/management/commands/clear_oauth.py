@@ -8,7 +8,7 @@ from accounts.oauth.clearing import clear_oauth
 
 
 class Command(BaseCommand):
-    help = "Delete expired OAuth codes and tokens, idle connections and clients nobody let in."
+    help = "Delete expired OAuth codes and tokens, idle connections and unused clients."
 
     def handle(self, *args: Any, **options: Any) -> None:
         gone = clear_oauth()

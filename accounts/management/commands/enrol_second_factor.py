@@ -13,7 +13,7 @@ from accounts.services.enrolment import enrolment_path
 class Command(BaseCommand):
     """Print the link of one account."""
 
-    help = "Print the link with which a person sets up the first second factor, within an hour."
+    help = "Print a link to set up a first second factor, valid for an hour."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email")

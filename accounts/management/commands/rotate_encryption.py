@@ -8,7 +8,7 @@ from accounts.sealed import Unreadable, reseal_everything
 
 
 class Command(BaseCommand):
-    help = __doc__ or ""
+    help = "Encrypt stored secrets with the first of FIELD_ENCRYPTION_KEYS; the others can go then."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

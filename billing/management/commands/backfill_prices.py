@@ -25,9 +25,9 @@ def size(text: str) -> int:
 
 class Command(BaseCommand):
     help = (
-        "Price the calls whose cost is unknown: by prices of your own (admin, Price overrides) and "
-        "the public list, both as they were at the time of the call. Only says what would change, "
-        "until it is run with --apply. It can be stopped and run again at any time."
+        "Price model calls whose cost is unknown. Uses your Price overrides (admin) and the public "
+        "list, both as of the time of the call. Shows what would change; --apply changes it. It "
+        "can be stopped and run again at any time."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

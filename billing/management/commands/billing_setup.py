@@ -13,7 +13,7 @@ from billing.setting_up import SetUp, paid_plans, set_up_billing
 class Command(BaseCommand):
     """Products, prices, the webhook endpoint and the portal at Stripe, as docs/BILLING.md says."""
 
-    help = "Make at Stripe what billing needs; harmless when repeated."
+    help = "Create products, prices, portal and webhook at Stripe; harmless when repeated."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

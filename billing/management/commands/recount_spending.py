@@ -9,8 +9,8 @@ from billing.spending import recount_spending
 
 class Command(BaseCommand):
     help = (
-        "Make each day's sum, which budgets and limits on cost are held against, what the ledger "
-        "says. Beside a live platform; calls of models wait for it."
+        "Recompute each day's spending from the ledger. Budgets and cost limits compare with it. "
+        "May run beside a live platform; model calls wait for it."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

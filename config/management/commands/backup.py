@@ -12,7 +12,7 @@ KEEP = "Not in it: SECRET_KEY, JWT_SECRET_KEY, FIELD_ENCRYPTION_KEYS. Keep them 
 
 
 class Command(BaseCommand):
-    help = "Write a consistent copy of the database into a file, or into a new file of a folder."
+    help = "Write a consistent copy of the database into a file or folder."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("target", type=Path, help="a new file, or a folder")

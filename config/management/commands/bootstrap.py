@@ -9,7 +9,7 @@ from config.bootstrap import make_first_login
 
 
 class Command(BaseCommand):
-    help = "Make the first login what ACE_BOOTSTRAP_* say, or generate it on an empty database."
+    help = "Create or update the first account from ACE_BOOTSTRAP_*, or generate one."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

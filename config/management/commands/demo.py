@@ -13,8 +13,8 @@ from config.demo.building import DAYS, EMAIL, build_demo, demo_user, remove_demo
 
 class Command(BaseCommand):
     help = (
-        "Make an account whose playbooks have learned for sixty days, to look at. No model is "
-        "asked. What is there already is left as it is. --remove deletes all of it."
+        "Create a demo account with sixty days of history. No model is called and existing data "
+        "stays unchanged. --remove deletes the account."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -13,9 +13,10 @@ MARKS = {"ok": "ok", "warning": "!!", "failed": "XX", "skipped": "--"}
 
 class Command(BaseCommand):
     help = (
-        "Look at Python, packages, disk, settings, database, migrations, clock, keys, counters, "
-        "worker, queue, the models' endpoint, mail and Stripe; say what to do. Exit code 1 when "
-        "something failed. Prints no secret, changes nothing, and spends no token unless asked."
+        "Check the installation and say what to do about each problem. Covers Python, packages, "
+        "disk, settings, database, migrations, clock, keys, counters, worker, queue, the model "
+        "endpoint, mail and Stripe. Exit code 1 when something failed. Prints no secret, changes "
+        "nothing, and spends no token unless asked."
     )
     requires_system_checks: list[str] = []  # they may need what is broken
 

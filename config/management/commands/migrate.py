@@ -11,6 +11,8 @@ TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
 class Command(migrate.Command):
     """Django's own; an index on a large table takes longer than a request's statement may."""
 
+    help = "Create and update the database tables."
+
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
         if connection.vendor == "postgresql":

@@ -10,7 +10,7 @@ from config.backups import NotDone, restore_backup
 
 
 class Command(BaseCommand):
-    help = "Restore a backup into the empty database that DATABASE_URL (or ACE_DATA_DIR) names."
+    help = "Restore a backup into an empty database; DATABASE_URL (or ACE_DATA_DIR) names it."
     requires_system_checks: list[str] = []  # there is no table yet
 
     def add_arguments(self, parser: ArgumentParser) -> None:

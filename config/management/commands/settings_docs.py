@@ -1,4 +1,4 @@
-"""`manage.py settings_docs`: write the table of docs/CONFIGURATION.md from .env.example."""
+"""`manage.py settings_docs`: write the variables of docs/CONFIGURATION.md from .env.example."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -10,7 +10,7 @@ from config.handbook.variables import with_variables
 
 
 class Command(BaseCommand):
-    help = "Write the table of variables in docs/CONFIGURATION.md; --check only compares."
+    help = "Write the list of variables in docs/CONFIGURATION.md; --check only compares."
     requires_system_checks: list[str] = []  # it needs two files
 
     def add_arguments(self, parser: ArgumentParser) -> None:

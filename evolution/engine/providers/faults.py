@@ -1,4 +1,4 @@
-"""What an HTTP status of a provider means for the job (RELIABILITY.md R2), without any SDK."""
+"""What an HTTP status of a provider means for the job, without any SDK."""
 
 import email.utils
 import math

@@ -1,4 +1,4 @@
-"""An engine of fixed rules: no model, no network, the same answer every time (ENGINE.md E7)."""
+"""An engine of fixed rules: no model, no network, the same answer every time."""
 
 import hashlib
 import re

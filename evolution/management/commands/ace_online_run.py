@@ -22,8 +22,8 @@ from evolution.training.setting_up import Stage
 class Command(TrainingCommand):
     kind = "online"
     help = (
-        "Answer the samples of a JSON Lines file in their order, a window at a time, and learn "
-        "from each window after it was answered. The summary goes to stdout as JSON. A run that "
+        "Answer a stream of samples and learn after each window. The samples are the lines of a "
+        "JSON Lines file, in their order. The summary goes to stdout as JSON. A run that "
         "was stopped or killed goes on with --resume."
     )
 

@@ -8,7 +8,7 @@ from evolution.retention import purge
 
 
 class Command(BaseCommand):
-    help = __doc__ or ""
+    help = "Delete old traces and expired rows; the worker does the same once an hour."
 
     def handle(self, *args: Any, **options: Any) -> None:
         done = purge()

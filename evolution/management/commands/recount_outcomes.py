@@ -8,9 +8,7 @@ from evolution.recounting import recount_outcomes
 
 
 class Command(BaseCommand):
-    help = (
-        "Make each playbook's tally of outcomes what was really reported. Beside a live platform."
-    )
+    help = "Recompute each playbook's outcome count. It may run beside a live platform."
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(f"{recount_outcomes()} tallies were wrong and are right now.")

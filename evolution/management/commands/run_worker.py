@@ -10,7 +10,7 @@ from evolution.worker.watchdog import watch
 
 
 class Command(BaseCommand):
-    help = "Run evolutions: queue workers under a watchdog. Ends them all on SIGTERM or Ctrl-C."
+    help = "Run queue workers that carry out evolutions. Stops them all on SIGTERM or Ctrl-C."
 
     def handle(self, *args: Any, **options: Any) -> None:
         stopping = Event()

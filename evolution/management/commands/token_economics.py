@@ -17,8 +17,9 @@ DOCUMENT = "docs/TOKEN_ECONOMICS.md"
 
 class Command(BaseCommand):
     help = (
-        "Count the tokens of the prompts that the engine builds, at playbooks of 1k, 5k and 15k "
-        "tokens, and price them. No model is asked and no row is read. Prints Markdown."
+        "Measure what an evolution costs in tokens and dollars. Counts the prompts that the engine "
+        "builds at playbooks of 1k, 5k and 15k tokens. No model is called and no row is read. "
+        "Prints Markdown."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

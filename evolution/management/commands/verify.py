@@ -13,9 +13,10 @@ from playbooks.models import Playbook
 
 class Command(BaseCommand):
     help = (
-        "Check every invariant of the loop: no outcome lost or applied twice, consecutive versions "
-        "that replay from their deltas, one active job, counters, pointers, metered calls. Names "
-        "what breaks one; the exit code is 1 when anything does. It may run beside a live platform."
+        "Check every invariant of the stored data: no outcome lost or applied twice, consecutive "
+        "versions that replay from their deltas, one active job, counters, pointers, metered "
+        "calls. Names what breaks one; the exit code is 1 when anything does. It may run beside a "
+        "live platform."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

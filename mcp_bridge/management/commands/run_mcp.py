@@ -18,7 +18,7 @@ SHUTDOWN_SECONDS = 5
 
 
 class Command(BaseCommand):
-    help = "Serve MCP on stdio (key in ACE_API_KEY) or alone over streamable HTTP at /mcp."
+    help = "Serve MCP over stdio (key in ACE_API_KEY) or over streamable HTTP at /mcp."
     # Its warnings would be all that an agent's user sees of the start.
     requires_system_checks = ()
 

@@ -21,7 +21,7 @@ WIDTH = 100
 
 class Command(BaseCommand):
     help = (
-        "The versions of a playbook: number, time, reason, author or evolution, and what changed. "
+        "List the versions of a playbook: number, time, reason, author or evolution, and changes. "
         "With --bullet: what introduced it, what changed it, and every vote with its outcome."
     )
 

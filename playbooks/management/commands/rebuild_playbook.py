@@ -13,8 +13,8 @@ from playbooks.models import Playbook
 
 class Command(BaseCommand):
     help = (
-        "Replay the deltas from version 1 and mend bullet rows, counters, the current version and "
-        "the next number where they differ from that and from the votes. Says what it mended. "
+        "Repair a playbook's rows from its deltas. Replays them from version 1 and corrects bullet "
+        "rows, counters, the current version and the next number. Lists what it corrected. "
         "Refuses when the history itself is broken (see verify_playbook)."
     )
 

@@ -15,8 +15,8 @@ from playbooks.models import Playbook
 
 class Command(BaseCommand):
     help = (
-        "Make a new version that reads like an older one; nothing is deleted. The new version "
-        "carries the name of --as: the playbook's owner, or staff."
+        "Create a new version with the text of an older one; nothing is deleted. Its author is "
+        "--as: the playbook's owner, or staff."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

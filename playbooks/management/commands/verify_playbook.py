@@ -12,7 +12,7 @@ from playbooks.models import Playbook
 
 class Command(BaseCommand):
     help = (
-        "Replay the deltas of each version and compare byte for byte with the next one. "
+        "Check that each version's deltas give the next one, byte for byte. "
         "Names what differs; the exit code is 1 when anything does."
     )
 
