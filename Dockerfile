@@ -32,7 +32,7 @@ WORKDIR /app
 USER 10001:10001
 EXPOSE 8000
 # For the web server; other commands of this image switch it off.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["python", "-m", "config.health"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["python", "-m", "config.observability.healthcheck"]
 # exec: the server is process 1 and gets the signals itself. FORWARDED_ALLOW_IPS names the proxies
 # whose X-Forwarded-For is believed; unset, none but this container's own loopback.
 CMD ["sh", "-c", "exec uvicorn config.asgi:application --host 0.0.0.0 --port ${PORT:-8000} \

@@ -17,14 +17,14 @@ test: dev ## Every check and every test; COVERAGE=1 also measures lines and bran
 
 nightly: dev ## Every test on both databases, each kill point, every look; hosts; long walks: an hour.
 	@ACE_EVERY_LOOK=1 ACE_FUZZ_CASES=2000 ACE_FUZZ_BODIES=3000 $(BIN)/python -m tests.run whole
-	@$(BIN)/python -m tests.deploy.hosts
+	@$(BIN)/python -m tests.harness.multi_host
 	@ACE_STATE_STEPS=200000 $(BIN)/pytest -q -n0 --timeout 1200 \
 		$(addprefix tests/playbooks/test_,$(addsuffix .py,state_machine state_machine_rows \
 		deltas diff document excerpt))
 
 fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies: some 15 minutes.
 	@ACE_FUZZ_CASES=20000 ACE_FUZZ_BODIES=30000 $(BIN)/pytest -q -n0 -rP --show-capture=stdout \
-		-p no:logging tests/doors/test_fuzz.py
+		-p no:logging tests/api/test_fuzz.py
 
 metering: dev ## 200 evolutions before a failing model: ledger, model and plan agree. Some minutes.
 	@ACE_METERED_JOBS=200 $(BIN)/pytest -q -n0 tests/billing/test_metered_jobs.py
@@ -32,26 +32,26 @@ metering: dev ## 200 evolutions before a failing model: ledger, model and plan a
 clients: dev ## Real agent programs from npm, whole sessions against a mock model: some 2 minutes.
 	@exec $(BIN)/python -m tests.clients
 
-page-speed: dev ## How long every page of a large account takes; see tests/page_speed.py.
-	@exec $(BIN)/python -m tests.page_speed
+page-speed: dev ## How long every page of a large account takes; see tests/harness/page_speed.py.
+	@exec $(BIN)/python -m tests.harness.page_speed
 
 conformance: dev ## The official MCP suite against our server, both revisions (npm brings it).
 	@exec $(BIN)/python -m tests.conformance
 
 lighthouse: dev ## Scores, weight and steadiness of the main pages; needs npx and Chromium.
-	@exec $(BIN)/python -m tests.lighthouse
+	@exec $(BIN)/python -m tests.harness.lighthouse
 
 looks: dev ## Every page in a browser, light and dark at each width, axe on each: some 10 minutes.
 	@ACE_EVERY_LOOK=1 $(BIN)/pytest -q -n 2 tests/browser
 
 screenshots: dev ## The pictures of the README.
-	@exec $(BIN)/python -m tests.screenshots
+	@exec $(BIN)/python -m tests.harness.screenshots
 
 billing-migrations: dev ## Billing off, on, off, on with dj-stripe's own migrations: some 5 minutes.
-	@exec $(BIN)/python -m tests.stripe.switching
+	@exec $(BIN)/python -m tests.billing.stripe.billing_toggle
 
 stripe-test-mode: dev ## A subscription's life at Stripe itself; needs STRIPE_SECRET_KEY=sk_test_….
-	@exec $(BIN)/python -m tests.stripe.real
+	@exec $(BIN)/python -m tests.billing.stripe.test_mode_run
 
 lint: dev ## The quick checks of `make test`.
 	@exec $(BIN)/python -m tests.run lint

@@ -11,8 +11,8 @@ try:
     from django.core.exceptions import ImproperlyConfigured
     from django.db.utils import DatabaseError
 
-    from config import collector
-    from config.command_line import CommandLine
+    from config.management import gc_tuning
+    from config.management.command_line import CommandLine
 except ModuleNotFoundError:
     sys.exit(f"{sys.executable} has no Django. {HOW}")
 
@@ -22,8 +22,8 @@ SERVERS = {"run", "run_mcp", "runserver"}
 
 def main() -> None:
     """Run the command; a wrong setting or an absent database is one sentence, no traceback."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    collector.sleep()  # until Django is ready: config/apps.py
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
+    gc_tuning.disable_gc()  # until Django is ready: config/apps.py
     if not SERVERS & set(sys.argv[1:2]):
         os.environ["DATABASE_POOL"] = "false"
     try:
@@ -31,9 +31,9 @@ def main() -> None:
     except ImproperlyConfigured as error:
         sys.exit(str(error))
     except DatabaseError as error:
-        from config.unreachable import say_unready  # noqa: PLC0415 - only when it is needed
+        from config.management.database_errors import describe_database_error  # noqa: PLC0415 - only when it is needed
 
-        said = say_unready(error)
+        said = describe_database_error(error)
         if not said:
             raise
         sys.exit(said)

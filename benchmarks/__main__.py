@@ -19,7 +19,12 @@ from typing import Any
 
 import django
 
-from tests.postgres import NoPostgres, find_programs, temporary_cluster, user_to_be
+from tests.harness.postgres import (
+    PostgresNotFound,
+    find_programs,
+    temporary_cluster,
+    unprivileged_user,
+)
 
 SIZES = [100, 10_000, 100_000]
 CLIENTS = [1, 8, 32]
@@ -111,7 +116,7 @@ def main() -> int:
     if "PostgreSQL" in options.database and (why := no_postgres()):
         print(f"PostgreSQL is not measured: {why}.")
         options.database.remove("PostgreSQL")
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings_test")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.test")
     django.setup()
     results: dict[str, Any] = {}
     for name in options.parts:
@@ -135,8 +140,8 @@ def no_postgres() -> str:
     """Why PostgreSQL cannot run here, or ""."""
     try:
         find_programs()
-        user_to_be()
-    except NoPostgres as error:
+        unprivileged_user()
+    except PostgresNotFound as error:
         return str(error)
     return ""
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx2
 
-from accounts.keys import mint
-from tests.config.waiting import wait_until
-from tests.journeys.platform import Platform, running_platform
+from accounts.keys.key_format import mint
+from tests.harness.platform_process import Platform, running_platform
+from tests.harness.waiting import wait_until
 
 MB = 1024
 
@@ -49,7 +49,7 @@ KNOWN = {
     "uvicorn": "web and MCP",
     "run_worker": "watchdog",
     "qcluster": "queue",
-    "config.running": "supervisor",
+    "config.supervisor.process": "supervisor",
 }
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.postgres import NoPostgres, temporary_cluster
+from tests.harness.postgres import PostgresNotFound, temporary_cluster
 
 REVISION = "2026-07-28"
 META = {
@@ -31,9 +31,9 @@ META = {
 MIX = 5
 # Steps that do not overlap: by the function that does one, or by whose code runs.
 BY_FUNCTION = {
-    "credential: look up the key": ("accounts/services/credentials.py", "principal_for_key"),
-    "tool: query of playbook and version": ("accounts/querysets.py", "fetch"),
-    "tool: advice and serving_id": ("playbooks/reading.py", "read_playbook"),
+    "credential: look up the key": ("accounts/keys/credentials.py", "principal_for_key"),
+    "tool: query of playbook and version": ("core/sql/querysets.py", "fetch"),
+    "tool: advice and serving_id": ("playbooks/services/reading.py", "read_playbook"),
 }
 BY_CODE = {
     "SDK: envelope, dispatch, checks of requests and results": ("/mcp/", "/mcp_types/"),
@@ -195,7 +195,7 @@ def main() -> int:
         try:
             with temporary_cluster() as url:
                 errors += measure("PostgreSQL", url, options)
-        except NoPostgres as error:
+        except PostgresNotFound as error:
             print(f"PostgreSQL was not measured: {error}.")
     print_profile()
     return 1 if errors else 0

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from tests.fake_llm import FakeLLM
-from tests.faults.agents import QUICK, Rest, platform_with_model
-from tests.journeys.platform import Platform, live_settings
+from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.fault_injection.agents import QUICK, Rest, platform_with_model
+from tests.harness.platform_process import Platform, live_settings
 
 OUTCOMES, LATENCY = 10, 2.0
 WARM = 3

@@ -12,20 +12,20 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
+from accounts.keys.api_keys import create_api_key
 from accounts.models import User
-from accounts.scopes import KEY_SCOPES, Principal, Scope
-from accounts.services import create_api_key
+from core.security.scopes import KEY_SCOPES, Principal, Scope
 from evolution.models import Outcome
-from mcp_bridge.offers import READS, tool
-from mcp_bridge.results import Result
+from mcp_bridge.tools.registry import READ_ONLY, tool
+from mcp_bridge.tools.results import ToolResult
 from playbooks.models import Playbook, Version
-from playbooks.services import import_playbook
+from playbooks.services.creation import import_playbook
 
 BULLETS = 130  # about 20 KB
 PAGE = 50
 
 
-class Nothing(Result):
+class Nothing(ToolResult):
     """What the empty tool says."""
 
     ok: bool = True
@@ -34,7 +34,7 @@ class Nothing(Result):
 def offer_empty_tool() -> None:
     """A tool that does nothing: what the protocol, the key and our door cost by themselves."""
 
-    @tool("Empty", Scope.READ, READS)
+    @tool("Empty", Scope.READ, READ_ONLY)
     def empty(by: Principal) -> Nothing:
         """Do nothing."""
         return Nothing()

@@ -28,7 +28,7 @@ class Bare:
 
     def __init__(self, app: ASGIApp, begin: Callable[[], None]) -> None:
         from benchmarks import rows  # noqa: PLC0415 - needs the settings
-        from mcp_bridge.db import threads  # noqa: PLC0415 - likewise
+        from mcp_bridge.protocol.db_threads import threads  # noqa: PLC0415 - likewise
 
         self.app, self.begin, self.run = app, begin, threads.run
         self.works = {
@@ -75,10 +75,12 @@ class Profiled:
         return self.local.profile.runcall(original, work)
 
     def serve(self, run: Callable[[], None]) -> None:
-        from mcp_bridge import db  # noqa: PLC0415 - needs the settings
+        from mcp_bridge.protocol import db_threads  # noqa: PLC0415 - needs the settings
 
-        original = db._with_connection
-        db._with_connection = lambda work: self.run(work, original) if self.on else original(work)
+        original = db_threads._with_connection
+        db_threads._with_connection = lambda work: (
+            self.run(work, original) if self.on else original(work)
+        )
         run()
         self.all[0].disable()
         first, *others = self.all
@@ -109,7 +111,7 @@ def stop(children: list[int]) -> None:
 
 def main(processes: int, lists: list[int], profile: str) -> None:
     """Serve with so many processes; `lists` are the outcomes of further playbooks."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
     django.setup()
     from django.db import connections  # noqa: PLC0415 - needs the settings
 

@@ -11,9 +11,12 @@ import statistics
 import time
 from collections.abc import Callable
 
-from playbooks.deltas import Operation, Policy, State, apply
-from playbooks.document import (
-    DEFAULT_SECTIONS,
+from playbooks.document.deltas import apply_operations
+from playbooks.document.operations import Operation, Policy
+from playbooks.document.sections import DEFAULT_SECTIONS
+from playbooks.document.similarity import DEFAULT_THRESHOLD, similar_pairs
+from playbooks.document.state import BulletState, State
+from playbooks.document.text import (
     Bullet,
     Document,
     make_id,
@@ -22,8 +25,6 @@ from playbooks.document import (
     render,
     render_for_agents,
 )
-from playbooks.similarity import DEFAULT_THRESHOLD, similar_pairs
-from playbooks.state import BulletState
 
 TARGET = 150
 WIDE = 72
@@ -101,7 +102,7 @@ def measure(count: int, *, rounds: int) -> dict[str, float]:
     work: dict[str, Callable[[], object]] = {
         "parse": lambda: parse(text),
         "render": lambda: (render(document), render_for_agents(document)),
-        f"apply {len(delta)} operations": lambda: apply(state, delta, policy),
+        f"apply {len(delta)} operations": lambda: apply_operations(state, delta, policy),
         "find duplicates": lambda: similar_pairs(texts, threshold=DEFAULT_THRESHOLD),
     }
     return {name: median(call, rounds=rounds) for name, call in work.items()}

@@ -11,9 +11,9 @@ from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django_q.models import Failure, OrmQ, Schedule, Success
 
-from accounts.admin import MachineRows, row_action
 from accounts.models import User
-from accounts.services import standing
+from accounts.services import user_administration
+from core.admin import ReadOnlyAdmin, row_action
 
 # Not used by us: an address is a field of the user, and the sweep needs no schedule.
 for unused in (EmailAddress, Schedule, Success, Failure, OrmQ, Authenticator, UserSession):
@@ -21,7 +21,7 @@ for unused in (EmailAddress, Schedule, Success, Failure, OrmQ, Authenticator, Us
 
 
 @admin.register(Authenticator)
-class AuthenticatorAdmin(MachineRows):
+class AuthenticatorAdmin(ReadOnlyAdmin):
     """That there is a second factor, and when it was used; never its secret."""
 
     list_display = ("type", "user", "created_at", "last_used_at")
@@ -33,7 +33,7 @@ class AuthenticatorAdmin(MachineRows):
 
     remove = row_action(
         "Remove all factors of these people (lost device)",
-        lambda user, by: standing.remove_second_factors(user=user, by=by),
+        lambda user, by: user_administration.remove_second_factors(user=user, by=by),
         one="person has no second factor any more",
         many="people have no second factor any more",
         rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
@@ -41,7 +41,7 @@ class AuthenticatorAdmin(MachineRows):
 
 
 @admin.register(UserSession)
-class UserSessionAdmin(MachineRows):
+class UserSessionAdmin(ReadOnlyAdmin):
     """Where people are logged in; without the key that a browser could use."""
 
     list_display = ("user", "ip", "program", "created_at", "last_seen_at")
@@ -56,7 +56,7 @@ class UserSessionAdmin(MachineRows):
 
     end = row_action(
         "Log these people out everywhere",
-        lambda user, by: standing.end_all_sessions(user=user, by=by),
+        lambda user, by: user_administration.end_all_sessions(user=user, by=by),
         one="person is logged out",
         many="people are logged out",
         rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
@@ -64,7 +64,7 @@ class UserSessionAdmin(MachineRows):
 
 
 @admin.register(OrmQ)
-class QueueAdmin(MachineRows):
+class QueuedMessageAdmin(ReadOnlyAdmin):
     """Messages that only wake a worker up: without their content, which is signed code to run."""
 
     list_display = ("id", "lock")
@@ -73,7 +73,7 @@ class QueueAdmin(MachineRows):
 
 
 @admin.register(Failure)
-class FailureAdmin(MachineRows):
+class FailureAdmin(ReadOnlyAdmin):
     """Tasks that raised, which ours do not: a row here is a fault of ours. Content is left out."""
 
     list_display = ("func", "started", "stopped", "attempt_count")

@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 
-from config import collector
-from config.telemetry import start_telemetry
+from config.management import gc_tuning
+from config.observability.telemetry import start_telemetry
 
 
 class ConfigConfig(AppConfig):
@@ -11,4 +11,4 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         start_telemetry()
-        collector.wake()
+        gc_tuning.freeze_and_enable_gc()

@@ -18,28 +18,28 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from config import collector
+from config.management import gc_tuning
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
 # WhiteNoise hands out its files in sync pieces; Django remarks on it once a process, to no avail.
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
-collector.sleep()
+gc_tuning.disable_gc()
 django.setup(set_prefix=False)
-collector.sleep()  # Django being ready has woken it, and /mcp needs as much again
+gc_tuning.disable_gc()  # Django being ready has woken it, and /mcp needs as much again
 
-from accounts.correlation import request_id  # noqa: E402 - after the settings, like the rest
-from config.middleware import GIVEN_ID  # noqa: E402 - needs the settings
-from config.one_visit import OneVisit  # noqa: E402 - needs the settings
-from mcp_bridge.auth import ALONE  # noqa: E402 - needs the models
-from mcp_bridge.errors import REQUEST_ID  # noqa: E402 - needs the models
+from config.web.middleware import REQUEST_ID_PATTERN  # noqa: E402 - needs the settings
+from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
+from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
+from mcp_bridge.protocol.auth import STANDALONE_KEY  # noqa: E402 - needs the models
+from mcp_bridge.protocol.errors import REQUEST_ID_KEY  # noqa: E402 - needs the models
 from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
 
-django_application = OneVisit()
+django_application = ThreadPerRequestHandler()
 # A refused upload is still read up to here: a reset connection would swallow the answer.
-DRAINED_BYTES = 64 * 1024 * 1024
+MAX_DRAINED_BYTES = 64 * 1024 * 1024
 
 
-class Body:
+class LimitedBody:
     """One request's body on its way in: counted, and cut off at settings.MAX_BODY_BYTES."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -65,11 +65,11 @@ class Body:
 
     async def drain(self) -> None:
         """Read on, so that the client gets to the answer; not if it waits for our word to send."""
-        while not (self.ended or self.asks_first or self.count > DRAINED_BYTES):
+        while not (self.ended or self.asks_first or self.count > MAX_DRAINED_BYTES):
             await self.receive()
 
 
-class BodyLimit:
+class BodyLimitASGIMiddleware:
     """Answers 413 over settings.MAX_BODY_BYTES; counts, because a chunked body declares nothing."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -79,7 +79,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        body = Body(scope, receive)
+        body = LimitedBody(scope, receive)
 
         async def unless_over(message: Message) -> None:
             if not body.is_over:
@@ -89,26 +89,26 @@ class BodyLimit:
             await self.app(scope, body.receive, unless_over)
         if body.is_over:
             await body.drain()
-            if _is_for_a_person(scope):
-                await self.app(_declared(scope), _empty(), send)
+            if _wants_html(scope):
+                await self.app(_with_excessive_length(scope), _empty_body(), send)
             else:
-                await _too_large(scope)(scope, receive, send)
+                await _too_large_response(scope)(scope, receive, send)
 
 
-def _is_for_a_person(scope: Scope) -> bool:
+def _wants_html(scope: Scope) -> bool:
     """A browser that goes somewhere: Django's middleware has a page for it."""
     wanted = Headers(scope=scope).get("accept", "")
     return "text/html" in wanted and not scope["path"].startswith(("/api/", "/mcp"))
 
 
-def _declared(scope: Scope) -> Scope:
+def _with_excessive_length(scope: Scope) -> Scope:
     """The same request with a length that says that it is too long, chunked or not."""
     kept = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
     length = str(int(settings.MAX_BODY_BYTES) + 1).encode()
     return {**scope, "headers": [*kept, (b"content-length", length)]}
 
 
-def _empty() -> Receive:
+def _empty_body() -> Receive:
     """A body of nothing, from a client that then stays."""
     rest = iter([{"type": "http.request", "body": b"", "more_body": False}])
 
@@ -118,10 +118,10 @@ def _empty() -> Receive:
     return receive
 
 
-def _too_large(scope: Scope) -> JSONResponse:
+def _too_large_response(scope: Scope) -> JSONResponse:
     message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
     error = {"code": "too_large", "message": message}
-    known = scope.get(REQUEST_ID) or uuid.uuid4().hex
+    known = scope.get(REQUEST_ID_KEY) or uuid.uuid4().hex
     body = {"error": error, "request_id": known}
     headers = security_headers() | {"X-Request-ID": known}
     return JSONResponse(body, status_code=413, headers=headers)
@@ -141,7 +141,7 @@ def security_headers() -> dict[str, str]:
     return headers
 
 
-class RequestIds:
+class RequestIdASGIMiddleware:
     """Gives /mcp what middleware gives Django: one id in logs and answers, and safe headers."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -149,7 +149,7 @@ class RequestIds:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = Headers(scope=scope).get("x-request-id", "")
-        known = given if GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
+        known = given if REQUEST_ID_PATTERN.fullmatch(given) else uuid.uuid4().hex
         request_id.set(known)
 
         async def with_id(message: Message) -> None:
@@ -160,29 +160,29 @@ class RequestIds:
                     headers.setdefault(name, value)
             await send(message)
 
-        await self.app({**scope, "path": "/mcp", REQUEST_ID: known}, receive, with_id)
+        await self.app({**scope, "path": "/mcp", REQUEST_ID_KEY: known}, receive, with_id)
 
 
 class Application:
-    """Sends /mcp to the agents' door and everything else to `people`."""
+    """Sends /mcp to the MCP endpoint and everything else to `people`."""
 
     def __init__(
         self, people: ASGIApp, *, alone: bool = False, close: Callable[[], None] = lambda: None
     ) -> None:
         self.alone, self.close = alone, close
         self.mcp = build_http_app()
-        self.agents = RequestIds(BodyLimit(self.mcp))
-        self.people = BodyLimit(people)
+        self.agents = RequestIdASGIMiddleware(BodyLimitASGIMiddleware(self.mcp))
+        self.people = BodyLimitASGIMiddleware(people)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self.mcp(scope, receive, self._after_closing(send))
+            await self.mcp(scope, receive, self._close_threads_first(send))
         elif scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
-            await self.agents({**scope, ALONE: self.alone}, receive, send)
+            await self.agents({**scope, STANDALONE_KEY: self.alone}, receive, send)
         else:
             await self.people(scope, receive, send)
 
-    def _after_closing(self, send: Send) -> Send:
+    def _close_threads_first(self, send: Send) -> Send:
         """Ends the threads of `people` before the server is told that all is shut down."""
 
         async def closing(message: Message) -> None:
@@ -207,4 +207,4 @@ def build_mcp_application() -> Application:
 
 
 application = build_application()
-collector.wake()
+gc_tuning.freeze_and_enable_gc()

@@ -7,16 +7,20 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
+import accounts.api.urls
 import accounts.oauth.urls
-import accounts.urls
-import billing.urls
-import evolution.urls
-import mcp_bridge.urls
-import playbooks.urls
-from config import api as rest
-from config import theme, views
-from config.handbook import views as handbook
-from config.reference import reference
+import accounts.web.urls
+import billing.api.urls
+import billing.web.urls
+import evolution.api.urls
+import evolution.web.urls
+import mcp_bridge.web.urls
+import playbooks.api.urls
+import playbooks.web.urls
+from config.docs_site import views as handbook
+from config.docs_site.api_docs import api_docs
+from config.web import theme, views
+from core.rest import exceptions as rest
 
 handler400 = views.bad_request
 handler403 = views.permission_denied
@@ -28,35 +32,35 @@ pages = [
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
     path("metrics", views.metrics, name="metrics"),
-    path("start", views.start, name="start"),
-    path("start/dismiss", views.dismiss_start, name="dismiss_start"),
-    path("theme", theme.choose, name="theme"),
-    path("docs", handbook.first, name="handbook"),
-    path("docs/<path:slug>.md", handbook.source, name="handbook_source"),
-    path("docs/<slug:name>.svg", handbook.picture, name="handbook_picture"),
-    path("docs/<path:slug>", handbook.page, name="handbook_page"),
+    path("start", views.onboarding, name="onboarding"),
+    path("start/dismiss", views.dismiss_onboarding, name="dismiss_onboarding"),
+    path("theme", theme.choose_theme, name="theme"),
+    path("docs", handbook.index, name="docs_index"),
+    path("docs/<path:slug>.md", handbook.markdown_source, name="docs_source"),
+    path("docs/<slug:name>.svg", handbook.image, name="docs_image"),
+    path("docs/<path:slug>", handbook.page, name="docs_page"),
     path("llms.txt", handbook.llms, name="llms"),
     path("llms-full.txt", handbook.llms_full, name="llms_full"),
-    path("", include((accounts.urls.pages, "accounts"))),
-    *accounts.urls.second_factor,
+    path("", include((accounts.web.urls, "accounts"))),
+    *accounts.web.urls.allauth_urlpatterns,
     path("", include(accounts.oauth.urls)),
-    path("", include((billing.urls.pages, "billing"))),
-    path("", include((playbooks.urls.pages, "playbooks"))),
-    path("", include((evolution.urls.pages, "evolution"))),
-    path("", include((mcp_bridge.urls.pages, "mcp_bridge"))),
+    path("", include((billing.web.urls, "billing"))),
+    path("", include((playbooks.web.urls, "playbooks"))),
+    path("", include((evolution.web.urls, "evolution"))),
+    path("", include((mcp_bridge.web.urls, "mcp_bridge"))),
 ]
 api: list[URLPattern | URLResolver] = [
-    path("", include((accounts.urls.api, "accounts"))),
-    path("", include((billing.urls.api, "billing"))),
-    path("", include((playbooks.urls.api, "playbooks"))),
-    path("", include((evolution.urls.api, "evolution"))),
-    path("<path:rest>", rest.no_such_route),
+    path("", include((accounts.api.urls, "accounts"))),
+    path("", include((billing.api.urls, "billing"))),
+    path("", include((playbooks.api.urls, "playbooks"))),
+    path("", include((evolution.api.urls, "evolution"))),
+    path("<path:rest>", rest.route_not_found),
 ]
 urlpatterns = [
     *pages,
     path("api/v1/", include((api, "api"))),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs", reference, name="docs"),
+    path("api/docs", api_docs, name="api_docs"),
     # Before the admin's own: staff log in under the same limit as everybody.
     path("admin/login/", views.admin_log_in),
     path("admin/", admin.site.urls),

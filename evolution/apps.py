@@ -2,8 +2,7 @@ import os
 
 from django.apps import AppConfig
 
-WORKER_VARIABLE = "ACE_WORKER_ID"
-"""Set by `manage.py run_worker` for the group that it watches."""
+from evolution.worker.prefork import WORKER_ID_VARIABLE, prepare_worker
 
 
 class EvolutionConfig(AppConfig):
@@ -11,7 +10,5 @@ class EvolutionConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        if WORKER_VARIABLE in os.environ:
-            from evolution.worker.group import make_ready  # noqa: PLC0415 - needs the models
-
-            make_ready()
+        if WORKER_ID_VARIABLE in os.environ:
+            prepare_worker()

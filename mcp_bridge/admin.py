@@ -1,13 +1,13 @@
-"""Staff's view of the agents' door: who came, and whom it refuses."""
+"""Staff's view of the MCP endpoint: who came, and whom it refuses."""
 
 from django.contrib import admin
 
-from accounts.admin import MachineRows
-from mcp_bridge.models import AgentContact
+from core.admin import ReadOnlyAdmin
+from mcp_bridge.models import ClientActivity
 
 
-@admin.register(AgentContact)
-class AgentContactAdmin(MachineRows):
+@admin.register(ClientActivity)
+class ClientActivityAdmin(ReadOnlyAdmin):
     list_display = ("client", "user", "api_key", "refused", "tool", "seen_at")
     list_filter = ("refusal",)
     list_select_related = ("user", "api_key")
@@ -15,5 +15,5 @@ class AgentContactAdmin(MachineRows):
     date_hierarchy = "seen_at"
 
     @admin.display(description="refused because")
-    def refused(self, contact: AgentContact) -> str:
+    def refused(self, contact: ClientActivity) -> str:
         return contact.refusal if contact.is_refused else ""

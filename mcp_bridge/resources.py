@@ -13,32 +13,32 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from accounts.errors import AceError
-from accounts.scopes import Principal, Scope
-from mcp_bridge.auth import Context
-from mcp_bridge.calls import ask, refuse_cursor
-from mcp_bridge.paging import take_page
-from mcp_bridge.rendering import text_of
+from core.errors import AceError
+from core.security.scopes import Principal, Scope
+from mcp_bridge.protocol.auth import RequestContext
+from mcp_bridge.protocol.dispatch import reject_cursor, run_for_caller
+from mcp_bridge.protocol.pagination import paginate
+from mcp_bridge.protocol.playbook_text import render_reading
 from playbooks.models import Playbook
-from playbooks.services import Reading, read_playbook
+from playbooks.services.reading import Reading, read_playbook
 
 SCOPE = Scope.READ
 MARKDOWN = "text/markdown"
-CURRENT, ONE_VERSION = "playbook://{id}", "playbook://{id}/versions/{n}"
-ADDRESS = re.compile(r"playbook://(?P<id>[^/?#\s]{1,100})(?:/versions/(?P<n>[1-9][0-9]{0,8}))?")
-PAGE = 50
+PLAYBOOK_URI, VERSION_URI = "playbook://{id}", "playbook://{id}/versions/{n}"
+URI_PATTERN = re.compile(r"playbook://(?P<id>[^/?#\s]{1,100})(?:/versions/(?P<n>[1-9][0-9]{0,8}))?")
+PAGE_SIZE = 50
 # A version never changes; who could read it may keep it for a day.
 DAY_MS = 24 * 60 * 60 * 1000
 TEMPLATES = [
     ResourceTemplate(
-        uri_template=CURRENT,
+        uri_template=PLAYBOOK_URI,
         name="playbook",
         title="Playbook",
         description="The advice of a playbook as it is now, and what to report it with.",
         mime_type=MARKDOWN,
     ),
     ResourceTemplate(
-        uri_template=ONE_VERSION,
+        uri_template=VERSION_URI,
         name="playbook-version",
         title="Version of a playbook",
         description="The advice of a playbook as it was in one version.",
@@ -48,7 +48,7 @@ TEMPLATES = [
 
 
 async def list_resources(
-    context: Context, params: PaginatedRequestParams | None
+    context: RequestContext, params: PaginatedRequestParams | None
 ) -> ListResourcesResult:
     """The caller's own active playbooks, in pages; nothing for a key that may not read."""
     cursor = (params.cursor if params else None) or ""
@@ -57,19 +57,19 @@ async def list_resources(
         if SCOPE not in by.scopes:
             return ListResourcesResult(resources=[])
         rows = Playbook.objects.for_user(by).active()
-        page = take_page(
-            rows, by=by, of="resources", newest="updated_at", limit=PAGE, cursor=cursor
+        page = paginate(
+            rows, by=by, of="resources", newest="updated_at", limit=PAGE_SIZE, cursor=cursor
         )
         return ListResourcesResult(
             resources=[_resource(row) for row in page.rows], next_cursor=page.next_cursor
         )
 
-    return await ask(context, own)
+    return await run_for_caller(context, own)
 
 
 def _resource(playbook: Playbook) -> Resource:
     return Resource(
-        uri=CURRENT.replace("{id}", str(playbook.pk)),
+        uri=PLAYBOOK_URI.replace("{id}", str(playbook.pk)),
         name=playbook.name,
         title=playbook.name,
         description=playbook.description or None,
@@ -78,27 +78,29 @@ def _resource(playbook: Playbook) -> Resource:
 
 
 async def list_templates(
-    context: Context, params: PaginatedRequestParams | None
+    context: RequestContext, params: PaginatedRequestParams | None
 ) -> ListResourceTemplatesResult:
     """Both templates; none for a key that may not read."""
-    refuse_cursor(params)
+    reject_cursor(params)
 
     def usable(by: Principal) -> ListResourceTemplatesResult:
         return ListResourceTemplatesResult(
             resource_templates=TEMPLATES if SCOPE in by.scopes else []
         )
 
-    return await ask(context, usable)
+    return await run_for_caller(context, usable)
 
 
-async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+async def read_resource(
+    context: RequestContext, params: ReadResourceRequestParams
+) -> ReadResourceResult:
     """A playbook's text; -32602 for whatever cannot be read, with the text of the tools."""
-    number = _parts(params.uri)[1]
-    reading = await ask(context, lambda by: _read(by, params.uri), uri=params.uri)
+    number = _parse_uri(params.uri)[1]
+    reading = await run_for_caller(context, lambda by: _read(by, params.uri), uri=params.uri)
     contents = TextResourceContents(
         uri=params.uri,
         mime_type=MARKDOWN,
-        text=text_of(reading),
+        text=render_reading(reading),
         _meta={"ace/serving_id": reading.serving_id, "ace/version": reading.version},
     )
     return ReadResourceResult(contents=[contents], ttl_ms=DAY_MS if number else 0)
@@ -106,17 +108,17 @@ async def read_resource(context: Context, params: ReadResourceRequestParams) -> 
 
 def _read(by: Principal, uri: str) -> Reading:
     by.require(SCOPE)
-    pk, number = _parts(uri)
+    pk, number = _parse_uri(uri)
     if not pk:
-        message = f"Unknown resource. Read {CURRENT} or {ONE_VERSION}."
+        message = f"Unknown resource. Read {PLAYBOOK_URI} or {VERSION_URI}."
         raise AceError(message, code="not_found")
     rows = Playbook.objects.for_user(by, include_starters=True)
     playbook = rows.select_related("current_version").fetch(pk)
     return read_playbook(playbook=playbook, by=by, version=number)
 
 
-def _parts(uri: str) -> tuple[str, int | None]:
-    found = ADDRESS.fullmatch(uri)
+def _parse_uri(uri: str) -> tuple[str, int | None]:
+    found = URI_PATTERN.fullmatch(uri)
     if found is None:
         return "", None
     return found["id"], int(found["n"]) if found["n"] else None

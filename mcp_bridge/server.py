@@ -13,17 +13,17 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from mcp_bridge.auth import Session
-from mcp_bridge.calls import call_tool, list_tools
-from mcp_bridge.completions import complete
-from mcp_bridge.db import threads
-from mcp_bridge.http import Door, StrictBody
-from mcp_bridge.prompts import get_prompt, list_prompts
+from mcp_bridge.prompts.completions import complete
+from mcp_bridge.prompts.definitions import get_prompt, list_prompts
+from mcp_bridge.protocol.auth import ServerContext
+from mcp_bridge.protocol.db_threads import threads
 from mcp_bridge.resources import list_resources, list_templates, read_resource
-from mcp_bridge.step_up import StepUp
-from mcp_bridge.timing import Timed
-from mcp_bridge.tools import TOOLS
-from mcp_bridge.watch import Watch
+from mcp_bridge.tools.handlers import call_tool, list_tools
+from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.transport.client_activity_middleware import ClientActivityMiddleware
+from mcp_bridge.transport.request_guard import JsonRpcBodyGuard, RequestGuard
+from mcp_bridge.transport.request_metrics import RequestTimer
+from mcp_bridge.transport.scope_challenge import ScopeChallenge
 
 INSTRUCTIONS = """\
 Playbooks hold advice that earlier agents learned from their outcomes. The rule, for every task:
@@ -50,20 +50,20 @@ when asked; follow it with get_evolution_status.
 idempotency_key.
 """
 # What a list holds depends on the credential, so no cache may hand it to another one.
-FRESH_MS = 60_000
-PRIVATE = CacheHint(ttl_ms=0, scope="private")
-KEPT = CacheHint(ttl_ms=FRESH_MS, scope="private")
+LIST_TTL_MS = 60_000
+UNCACHED = CacheHint(ttl_ms=0, scope="private")
+CACHED = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
 CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
-    "server/discover": KEPT,
-    "tools/list": KEPT,
-    "prompts/list": KEPT,
-    "resources/templates/list": KEPT,
-    "resources/list": PRIVATE,
-    "resources/read": PRIVATE,
+    "server/discover": CACHED,
+    "tools/list": CACHED,
+    "prompts/list": CACHED,
+    "resources/templates/list": CACHED,
+    "resources/list": UNCACHED,
+    "resources/read": UNCACHED,
 }
 
 
-def build_server(*, api_key: str = "") -> Server[Session]:
+def build_server(*, api_key: str = "") -> Server[ServerContext]:
     """A server; with `api_key` every call is made by that key (stdio), else by its request's."""
     server = Server(
         name="ace-platform",
@@ -71,7 +71,7 @@ def build_server(*, api_key: str = "") -> Server[Session]:
         instructions=INSTRUCTIONS,
         version="1",
         cache_hints=CACHE_HINTS,
-        lifespan=_lifespan(Session(api_key)),
+        lifespan=_lifespan(ServerContext(api_key)),
         get_tool_input_schema=_input_schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -82,7 +82,7 @@ def build_server(*, api_key: str = "") -> Server[Session]:
         on_get_prompt=get_prompt,
         on_completion=complete,
     )
-    server.middleware.append(Timed())
+    server.middleware.append(RequestTimer())
     return server
 
 
@@ -94,9 +94,11 @@ def _input_schema(name: str) -> dict[str, Any] | None:
     return TOOLS[name].header_schema if name in TOOLS else None
 
 
-def _lifespan(session: Session) -> Callable[[Any], AbstractAsyncContextManager[Session]]:
+def _lifespan(
+    session: ServerContext,
+) -> Callable[[Any], AbstractAsyncContextManager[ServerContext]]:
     @asynccontextmanager
-    async def run(_server: Any) -> AsyncIterator[Session]:
+    async def run(_server: Any) -> AsyncIterator[ServerContext]:
         try:
             yield session
         finally:
@@ -105,13 +107,15 @@ def _lifespan(session: Session) -> Callable[[Any], AbstractAsyncContextManager[S
     return run
 
 
-async def serve_stdio(server: Server[Session]) -> None:
+async def serve_stdio(server: Server[ServerContext]) -> None:
     """Serve one client on stdin and stdout until it leaves."""
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
-def build_http_app(server: Server[Session] | None = None, *, stateless: bool = True) -> ASGIApp:
+def build_http_app(
+    server: Server[ServerContext] | None = None, *, stateless: bool = True
+) -> ASGIApp:
     """The ASGI app of /mcp; it needs `lifespan` and serves one event loop.
 
     Stateless, so that any process may answer any request. Host and Origin are checked by our own
@@ -124,7 +128,7 @@ def build_http_app(server: Server[Session] | None = None, *, stateless: bool = T
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return CORSMiddleware(
-        Watch(Door(StrictBody(StepUp(app)))),
+        ClientActivityMiddleware(RequestGuard(JsonRpcBodyGuard(ScopeChallenge(app)))),
         allow_origins=settings.CORS_ALLOWED_ORIGINS,
         allow_methods=["POST"],
         allow_headers=["*"],

@@ -9,11 +9,11 @@ from django.db import connection
 from xdist.scheduler import LoadGroupScheduling
 
 from accounts.models import User
-from config import collector
+from config.management import gc_tuning
 from playbooks.models import Playbook
-from tests import emptying
 from tests.factories import make_playbook, make_user
-from tests.migrated import TEMPLATE
+from tests.harness import fast_flush
+from tests.harness.migrated_template import TEMPLATE
 
 # What takes a module long to make is made by one process.
 TOGETHER = ("tests/examples/test_todo_journey.py",)
@@ -35,18 +35,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByItself:
 
 
 def pytest_configure() -> None:
-    emptying.begin()
-    collector.sleep()
+    fast_flush.install()
+    gc_tuning.disable_gc()
 
 
 def pytest_collection_finish() -> None:
     """What was imported is left alone; going through the rest was a tenth of a test's time."""
-    collector.wake()
+    gc_tuning.freeze_and_enable_gc()
     gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:
-    """The folder that config/settings_test.py makes for a process goes with it."""
+    """The folder that config/settings/test.py makes for a process goes with it."""
     shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
 
 

@@ -4,17 +4,19 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts import services as accounts
+from accounts.keys.api_keys import create_api_key
 from accounts.models import ApiKey, ConnectedApp, User
 from accounts.oauth.clients import register_client
 from accounts.oauth.connections import connect_app
-from accounts.scopes import KEY_SCOPES, Principal
-from evolution import services as evolution
-from evolution import sessions
+from core.security.scopes import KEY_SCOPES, Principal
 from evolution.models import AgentSession, Outcome
-from playbooks import services as playbooks
-from playbooks.models import HeldText, Playbook
-from playbooks.operations import Operation
+from evolution.outcomes import reporting as evolution
+from evolution.sessions import recording
+from evolution.sessions.validation import NewMessage
+from playbooks.document.operations import Operation
+from playbooks.models import Playbook, ReviewItem
+from playbooks.services import creation as playbooks
+from playbooks.services.publishing import publish_deltas
 
 PASSWORD = "correct horse battery"
 
@@ -35,14 +37,16 @@ def make_user(email: str, **fields: Any) -> User:
 def make_key(user: User, **fields: Any) -> tuple[ApiKey, str]:
     fields.setdefault("name", "test key")
     fields.setdefault("scopes", KEY_SCOPES)
-    return accounts.create_api_key(user=user, **fields)
+    return create_api_key(user=user, **fields)
 
 
 def make_app(user: User, *, name: str = "Test agent") -> ConnectedApp:
     """An app that the user has let in, without a token."""
     metadata = {"client_name": name, "redirect_uris": ["https://agent.example/callback"]}
     client = register_client(metadata=metadata, address="test").client
-    return connect_app(user=user, client=client, place="agent.example", scopes=["read", "write"])
+    return connect_app(
+        user=user, client=client, redirect_host="agent.example", scopes=["read", "write"]
+    )
 
 
 def make_playbook(owner: User, *, name: str = "Fixing tests", text: str = ACE_TEXT) -> Playbook:
@@ -56,25 +60,25 @@ def make_outcome(playbook: Playbook, by: User, **fields: Any) -> Outcome:
     return report.outcome
 
 
-def make_held_text(playbook: Playbook, text: str) -> HeldText:
+def make_review_item(playbook: Playbook, text: str) -> ReviewItem:
     """What a machine proposed and the review rule held: `text` has to be a risky one."""
     with transaction.atomic():
-        made = playbooks.publish_deltas(
+        made = publish_deltas(
             playbook=Playbook.objects.select_for_update().get(pk=playbook.pk),
             operations=[Operation("ADD", section="str", content=text)],
             reason="evolution",
             machine=True,
             outcome_count=1,
         )
-    return HeldText.objects.get(delta=made.deltas[0])
+    return ReviewItem.objects.get(delta=made.deltas[0])
 
 
 def make_session(
     user: User, playbook: Playbook | None = None, *said: tuple[str, str], **fields: Any
 ) -> AgentSession:
     """An open session in which each role said its text."""
-    session = sessions.open_session(by=Principal.of(user), playbook=playbook, **fields)
+    session = recording.open_session(by=Principal.of(user), playbook=playbook, **fields)
     if said:
-        messages = [sessions.NewMessage(role, text) for role, text in said]
-        sessions.add_messages(session=session, messages=messages)
+        messages = [NewMessage(role, text) for role, text in said]
+        recording.add_messages(session=session, messages=messages)
     return session

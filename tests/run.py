@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
 
-from tests.migrated import MIGRATE, to_migrate
-from tests.postgres import NoPostgres, temporary_cluster
+from tests.harness.migrated_template import MIGRATE, template_to_migrate
+from tests.harness.postgres import PostgresNotFound, temporary_cluster
 
 BIN = Path(sys.executable).parent
 # Markers (pyproject.toml) say where a test runs. Without a PostgreSQL everything runs on SQLite.
@@ -101,7 +101,7 @@ class Run:
     """The steps of one `make test`, what they counted, and what was left out."""
 
     def __init__(self, reports: Path, *, whole: bool = False) -> None:
-        self.reports, self.whole = reports, whole
+        self.reports, self.principalle = reports, whole
         self.began = time.monotonic()
         self.failed: list[str] = []
         self.left_out: list[str] = []
@@ -141,7 +141,7 @@ class Run:
 
     def suite(self, database: str, url: str, which: str = "") -> Step:
         """The tests on one database: all, or those whose markers are `which`."""
-        marked = [which, "" if self.whole else "not nightly"]
+        marked = [which, "" if self.principalle else "not nightly"]
         marked += ["not browser"] if url or not find_browser() else []
         pytest = ["-n", WORKERS, "-m", " and ".join(filter(None, marked))]
         # Without Playwright's plugin its tests cannot even be collected.
@@ -151,9 +151,9 @@ class Run:
 
     def paying(self, database: str, url: str) -> Step:
         """The tests that need billing on, where dj-stripe's tables are there."""
-        marked = ["databases"] if url and not self.whole else []
+        marked = ["databases"] if url and not self.principalle else []
         marked += ["not browser"] if url or not find_browser() else []
-        pytest = ["-n", "0", "--no-migrations", "tests/stripe", "-m", " and ".join(marked)]
+        pytest = ["-n", "0", "--no-migrations", "tests/billing/stripe", "-m", " and ".join(marked)]
         on = {"TEST_BILLING_ENABLED": "true", "TEST_DATABASE_URL": url}
         on["TEST_SWITCHED_TEMPLATE"] = self.templates.get("SQLite", "")
         return self.pytest(f"payment on {database}", pytest, on | {"TEST_DATABASE_TEMPLATE": ""})
@@ -178,7 +178,7 @@ class Run:
         with ExitStack() as stack:
             steps = []
             for database, url in servers.items():
-                name, environment = stack.enter_context(to_migrate(url))
+                name, environment = stack.enter_context(template_to_migrate(url))
                 steps.append(Step(f"migrations on {database}", MIGRATE, LOCAL | environment))
                 self.templates[database] = name
             self.checks(*steps)
@@ -190,14 +190,14 @@ class Run:
         """Run the suite on each database that can be had, types and payment beside it."""
         if not find_browser():
             self.left_out.append("Pages were not tested in a browser: no Chromium found.")
-        on_sqlite, on_postgres = ("", "") if self.whole else (ON_SQLITE, ON_POSTGRES)
+        on_sqlite, on_postgres = ("", "") if self.principalle else (ON_SQLITE, ON_POSTGRES)
         try:
             with postgres() as url, self.migrated({"SQLite": "", "PostgreSQL": url}):
                 with self.beside(TYPES):
                     self.step(self.suite("SQLite", "", on_sqlite))
                 with self.beside(self.paying("PostgreSQL", url), self.paying("SQLite", "")):
                     self.step(self.suite("PostgreSQL", url, on_postgres))
-        except NoPostgres as error:
+        except PostgresNotFound as error:
             self.left_out.append(f"PostgreSQL was not tested: {error}.")
             with self.migrated({"SQLite": ""}), self.beside(TYPES, self.paying("SQLite", "")):
                 self.step(self.suite("SQLite", ""))

@@ -1,17 +1,5 @@
-"""Staff's view of people, keys and the audit log, and what the admin pages of every app share."""
+"""The admin of people, their keys, sign-ins and connected apps, and of the audit log."""
 
-from accounts.admin import keys, log, people, sign_ins
-from accounts.admin.export import CsvExport
-from accounts.admin.rows import MachineRows, principal_of, row_action, shortened
+from accounts.admin import api_keys, audit_log, oauth, sign_ins, users
 
-__all__ = [
-    "CsvExport",
-    "MachineRows",
-    "keys",
-    "log",
-    "people",
-    "principal_of",
-    "row_action",
-    "shortened",
-    "sign_ins",
-]
+__all__ = ["api_keys", "audit_log", "oauth", "sign_ins", "users"]

@@ -10,14 +10,14 @@ from rest_framework.response import Response
 
 from accounts.models import ConnectedApp
 from accounts.oauth.connections import disconnect_app
-from accounts.rest import Door
-from accounts.scopes import KEY_SCOPES, Scope
+from core.rest.views import BaseAPIView
+from core.security.scopes import KEY_SCOPES, Scope
 
 
-class ConnectedAppShape(serializers.Serializer[Any]):
+class ConnectedAppSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField(help_text="What the app calls itself.")
-    place = serializers.CharField(help_text="The host that the browser was sent back to.")
+    redirect_host = serializers.CharField(help_text="The host that the browser was sent back to.")
     scopes = serializers.ListField(
         child=serializers.ChoiceField(choices=[scope.value for scope in KEY_SCOPES])
     )
@@ -25,32 +25,34 @@ class ConnectedAppShape(serializers.Serializer[Any]):
     last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute.")
 
 
-class ConnectedAppsDoor(Door):
+class ConnectedAppListView(BaseAPIView):
     """GET /auth/apps."""
 
     scopes: ClassVar = {"GET": Scope.ACCOUNT}
 
-    @extend_schema(operation_id="list_connected_apps", responses=ConnectedAppShape(many=True))
+    @extend_schema(operation_id="list_connected_apps", responses=ConnectedAppSerializer(many=True))
     def get(self, request: Request) -> Response:
         """Apps that you have let in by logging in, newest first."""
-        return self.page(ConnectedApp.objects.for_user(self.who).listed(), ConnectedAppShape)
+        return self.paginate(
+            ConnectedApp.objects.for_user(self.principal).newest_first(), ConnectedAppSerializer
+        )
 
 
-class ConnectedAppDoor(Door):
+class ConnectedAppDetailView(BaseAPIView):
     """GET, DELETE /auth/apps/{id}."""
 
     scopes: ClassVar = {"GET": Scope.ACCOUNT, "DELETE": Scope.ACCOUNT}
 
-    @extend_schema(operation_id="read_connected_app", responses=ConnectedAppShape)
+    @extend_schema(operation_id="read_connected_app", responses=ConnectedAppSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """One connected app."""
-        return Response(ConnectedAppShape(self.app(pk)).data)
+        return Response(ConnectedAppSerializer(self.app(pk)).data)
 
     @extend_schema(operation_id="disconnect_app", responses={204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
         """Disconnect the app: its tokens are refused from the next request on."""
-        disconnect_app(app=self.app(pk), by=self.who)
+        disconnect_app(app=self.app(pk), by=self.principal)
         return Response(status=204)
 
     def app(self, pk: UUID) -> ConnectedApp:
-        return ConnectedApp.objects.for_user(self.who).listed().fetch(pk)
+        return ConnectedApp.objects.for_user(self.principal).newest_first().fetch(pk)

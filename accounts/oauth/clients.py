@@ -17,13 +17,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from oauth2_provider.models import Application
 
-from accounts import outbound
-from accounts.errors import Invalid
-from accounts.keys import digest
-from accounts.limits import take_rate
-from accounts.oauth.offers import AUTH_METHODS
-from accounts.oauth.redirects import problem_with
-from accounts.scopes import printable
+from accounts.keys.key_format import digest
+from accounts.oauth.metadata import AUTH_METHODS
+from accounts.oauth.redirect_uris import redirect_uri_problem
+from core.errors import Invalid
+from core.http import safe_http
+from core.ratelimit.limits import consume_rate_limit
+from core.security.scopes import clean_client_name
 
 MAX_REDIRECTS, MAX_NAME, MAX_ID = 10, 100, 255
 NAMELESS = "An app without a name"
@@ -33,7 +33,7 @@ MAX_AGE = re.compile(r"max-age\s*=\s*(\d{1,9})")
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredClient:
     """A new client; `secret` is "" for a public one, and kept by nobody but the client."""
 
     client: Application
@@ -41,12 +41,12 @@ class Registered:
     auth_method: str
 
 
-def register_client(*, metadata: Mapping[str, Any], address: str) -> Registered:
+def register_client(*, metadata: Mapping[str, Any], address: str) -> RegisteredClient:
     """A client with this metadata may ask people to be let in; nothing else of it is stored.
 
     `address` is the client's, for the limit. Raises RateLimited, Invalid with RFC 7591's codes.
     """
-    take_rate("register_client", address)
+    consume_rate_limit("register_client", address)
     method = metadata.get("token_endpoint_auth_method", "client_secret_basic")
     if method not in AUTH_METHODS:
         _refuse(f"token_endpoint_auth_method is one of {', '.join(AUTH_METHODS)}.")
@@ -57,10 +57,10 @@ def register_client(*, metadata: Mapping[str, Any], address: str) -> Registered:
         client_secret=digest(secret) if secret else "",
         **_fields(metadata),
     )
-    return Registered(client, secret, method)
+    return RegisteredClient(client, secret, method)
 
 
-def learn_client(*, client_id: str, person: str) -> None:
+def refresh_client_metadata(*, client_id: str, person: str) -> None:
     """The client at this https address is known as its document says now, or not at all.
 
     `person` is who is asked to let it in, for the limit. Raises RateLimited, and Invalid unless an
@@ -71,7 +71,7 @@ def learn_client(*, client_id: str, person: str) -> None:
     known = Application.objects.filter(client_id=client_id).first()
     if known is not None and not _is_stale(known):
         return
-    take_rate("register_client", f"document:{person}")
+    consume_rate_limit("register_client", f"document:{person}")
     try:
         document, fresh = _read_document(client_id)
         fields = _fields(document)
@@ -88,11 +88,11 @@ def learn_client(*, client_id: str, person: str) -> None:
     _store(client_id, fields)
 
 
-def is_known(client_id: str) -> bool:
+def client_exists(client_id: str) -> bool:
     return bool(Application.objects.filter(client_id=client_id).exists())
 
 
-def is_document_id(client_id: str) -> bool:
+def is_metadata_document_id(client_id: str) -> bool:
     return client_id.startswith("https://")
 
 
@@ -119,7 +119,7 @@ def _is_stale(client: Application) -> bool:
 def _read_document(client_id: str) -> tuple[dict[str, Any], timedelta]:
     """The metadata at this address and how long it holds. Raises Invalid, Unreachable."""
     _check_id(client_id)
-    answer = outbound.fetch(
+    answer = safe_http.fetch(
         client_id,
         max_bytes=MAX_DOCUMENT_BYTES,
         seconds=DOCUMENT_SECONDS,
@@ -139,7 +139,7 @@ def _read_document(client_id: str) -> tuple[dict[str, Any], timedelta]:
 def _check_id(client_id: str) -> None:
     parts = urlsplit(client_id)
     dotted = {".", ".."} & set(parts.path.split("/"))
-    plain = len(client_id) <= MAX_ID and not problem_with(client_id)
+    plain = len(client_id) <= MAX_ID and not redirect_uri_problem(client_id)
     if not plain or dotted or parts.path in {"", "/"}:
         _refuse("The client's address is not one that a client may have.")
 
@@ -185,14 +185,16 @@ def _redirects(given: object) -> list[str]:
         _refuse(f"redirect_uris is a list of 1 to {MAX_REDIRECTS}.", "invalid_redirect_uri")
     for uri in given:
         schemes = settings.OAUTH_APP_SCHEMES
-        problem = problem_with(uri, app_schemes=schemes) if isinstance(uri, str) else "No text."
+        problem = (
+            redirect_uri_problem(uri, app_schemes=schemes) if isinstance(uri, str) else "No text."
+        )
         if problem:
             _refuse(problem, "invalid_redirect_uri")
     return list(given)
 
 
 def _name(given: object) -> str:
-    return printable(given if isinstance(given, str) else "", most=MAX_NAME) or NAMELESS
+    return clean_client_name(given if isinstance(given, str) else "", most=MAX_NAME) or NAMELESS
 
 
 def _refuse(message: str, code: str = "invalid_client_metadata") -> NoReturn:

@@ -10,33 +10,35 @@ from django.db.models import F, Q
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
-from accounts import audit
-from accounts.errors import NotAuthenticated
-from accounts.keys import digest
+from accounts.keys.key_format import digest
 from accounts.models import ConnectedApp, User
-from accounts.oauth.wording import ACCESS
-from accounts.scopes import KEY_SCOPES, Principal
+from accounts.oauth.token_formats import ACCESS
+from core import audit
+from core.errors import NotAuthenticated
+from core.security.scopes import KEY_SCOPES, Principal
 
 logger = logging.getLogger(__name__)
 LAST_USED_STEP = timedelta(minutes=1)
 
 
 def connect_app(
-    *, user: User, client: Application, place: str, scopes: Iterable[str]
+    *, user: User, client: Application, redirect_host: str, scopes: Iterable[str]
 ) -> ConnectedApp:
     """The person has let this client in, for these scopes and no others from now on."""
     agreed = [scope.value for scope in KEY_SCOPES if scope in set(scopes)]
     with transaction.atomic():
         _touch(client)
         app, _ = ConnectedApp.objects.update_or_create(
-            user=user, application=client, defaults={"scopes": agreed, "place": place}
+            user=user,
+            application=client,
+            defaults={"scopes": agreed, "redirect_host": redirect_host},
         )
         audit.record(
             action="connect_app",
             by=user,
             subject=app,
             name=app.name,
-            place=place,
+            redirect_host=redirect_host,
             scopes=" ".join(agreed),
         )
     return app
@@ -82,7 +84,7 @@ def principal_for_app(*, token: str, resource: str) -> Principal:
     app: Any = rows.select_related("user", "application").first()
     if app is None or resource not in app.good_for:
         raise NotAuthenticated
-    _note_use(app)
+    _record_last_used(app)
     held = set(app.held.split()) & set(app.scopes)
     scopes = frozenset(scope for scope in KEY_SCOPES if scope in held)
     return Principal(user=app.user, scopes=scopes, app=app)
@@ -102,7 +104,7 @@ def _touch(client: Application) -> None:
     Application.objects.filter(pk=client.pk).update(updated=timezone.now())
 
 
-def _note_use(app: ConnectedApp) -> None:
+def _record_last_used(app: ConnectedApp) -> None:
     """Write last_used_at at most once a minute; a failure costs the figure, not the request."""
     now = timezone.now()
     if app.last_used_at is not None and app.last_used_at >= now - LAST_USED_STEP:

@@ -5,74 +5,81 @@ from typing import Any
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
-from accounts.errors import AceError, RateLimited
-from accounts.http import client_address
-from accounts.limits import take_rate
-from accounts.oauth.authorization import core
-from accounts.oauth.clients import MAX_DOCUMENT_BYTES, Registered, read_metadata, register_client
-from accounts.oauth.doors import endpoint, has_nul, problem
-from accounts.oauth.offers import origin_of_request, resource_metadata, server_metadata
+from accounts.oauth.authorization import oauth_backend
+from accounts.oauth.clients import (
+    MAX_DOCUMENT_BYTES,
+    RegisteredClient,
+    read_metadata,
+    register_client,
+)
+from accounts.oauth.http import contains_nul, oauth_endpoint, oauth_error
+from accounts.oauth.metadata import request_origin, resource_metadata, server_metadata
+from core.errors import AceError, RateLimited
+from core.http.requests import client_address
+from core.ratelimit.limits import consume_rate_limit
 
 
-@endpoint("GET")
+@oauth_endpoint("GET")
 def server(request: HttpRequest) -> HttpResponseBase:
     """RFC 8414. Clients that know only /mcp ask with that path; the answer is the same."""
-    return JsonResponse(server_metadata(origin_of_request(request)))
+    return JsonResponse(server_metadata(request_origin(request)))
 
 
-@endpoint("GET")
+@oauth_endpoint("GET")
 def resource(request: HttpRequest) -> HttpResponseBase:
     """RFC 9728."""
-    return JsonResponse(resource_metadata(origin_of_request(request)))
+    return JsonResponse(resource_metadata(request_origin(request)))
 
 
-@endpoint("POST")
+@oauth_endpoint("POST")
 def register(request: HttpRequest) -> HttpResponseBase:
     """RFC 7591; there is nothing to manage afterwards, so no RFC 7592."""
     if len(request.body) > MAX_DOCUMENT_BYTES:
-        return problem("invalid_client_metadata", f"Over {MAX_DOCUMENT_BYTES} bytes.", status=413)
+        return oauth_error(
+            "invalid_client_metadata", f"Over {MAX_DOCUMENT_BYTES} bytes.", status=413
+        )
     try:
         made = register_client(
             metadata=read_metadata(request.body), address=client_address(request)
         )
     except RateLimited as error:
-        return _later(error)
+        return _rate_limited_response(error)
     except AceError as error:
-        return problem(error.code, error.message)
-    return JsonResponse(_registered(made), status=201)
+        return oauth_error(error.code, error.message)
+    return JsonResponse(_registration_body(made), status=201)
 
 
-@endpoint("POST")
+@oauth_endpoint("POST")
 def token(request: HttpRequest) -> HttpResponseBase:
     """A code or a refresh token for a pair of tokens; see grants.py for why in one transaction."""
-    if has_nul(request.POST):
-        return problem("invalid_request", "Remove the NUL characters.")
+    if contains_nul(request.POST):
+        return oauth_error("invalid_request", "Remove the NUL characters.")
     try:
-        take_rate("oauth_token", client_address(request))
+        consume_rate_limit("oauth_token", client_address(request))
     except RateLimited as error:
-        return _later(error)
+        return _rate_limited_response(error)
     with transaction.atomic():
-        _, headers, body, status = core().create_token_response(request)
-    return _answer(body, status, headers)
+        _, headers, body, status = oauth_backend().create_token_response(request)
+    return _json_response(body, status, headers)
 
 
-@endpoint("POST")
+@oauth_endpoint("POST")
 def revoke(request: HttpRequest) -> HttpResponseBase:
     """RFC 7009: with either token of a pair both are gone; an unknown one is no error."""
-    if has_nul(request.POST):
-        return problem("invalid_request", "Remove the NUL characters.")
+    if contains_nul(request.POST):
+        return oauth_error("invalid_request", "Remove the NUL characters.")
     with transaction.atomic():
-        _, headers, body, status = core().create_revocation_response(request)
-    return _answer(body or "", status, headers)
+        _, headers, body, status = oauth_backend().create_revocation_response(request)
+    return _json_response(body or "", status, headers)
 
 
-def _later(error: RateLimited) -> HttpResponse:
-    response = problem("temporarily_unavailable", error.message, status=error.status)
+def _rate_limited_response(error: RateLimited) -> HttpResponse:
+    response = oauth_error("temporarily_unavailable", error.message, status=error.status)
     response["Retry-After"] = str(error.retry_after)
     return response
 
 
-def _registered(made: Registered) -> dict[str, Any]:
+def _registration_body(made: RegisteredClient) -> dict[str, Any]:
     client = made.client
     secret = {"client_secret": made.secret, "client_secret_expires_at": 0} if made.secret else {}
     return {
@@ -87,7 +94,7 @@ def _registered(made: Registered) -> dict[str, Any]:
     }
 
 
-def _answer(body: str, status: int, headers: dict[str, str]) -> HttpResponse:
+def _json_response(body: str, status: int, headers: dict[str, str]) -> HttpResponse:
     response = HttpResponse(body, status=status, content_type="application/json")
     if "WWW-Authenticate" in headers:
         response["WWW-Authenticate"] = headers["WWW-Authenticate"]

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from accounts.oauth import endpoints, pages
+from accounts.oauth import endpoints, views
 
 SERVER, RESOURCE = "oauth-authorization-server", "oauth-protected-resource"
 app_name = "oauth"
@@ -11,9 +11,9 @@ urlpatterns: list[URLPattern] = [
     path(f".well-known/{SERVER}/mcp", endpoints.server),
     path(f".well-known/{RESOURCE}", endpoints.resource),
     path(f".well-known/{RESOURCE}/mcp", endpoints.resource, name="resource"),
-    path("oauth/authorize", pages.authorize, name="authorize"),
+    path("oauth/authorize", views.authorize, name="authorize"),
     path("oauth/token", endpoints.token, name="token"),
     path("oauth/register", endpoints.register, name="register"),
     path("oauth/revoke", endpoints.revoke, name="revoke"),
-    path("keys/apps/<uuid:pk>/disconnect", pages.disconnect, name="disconnect"),
+    path("keys/apps/<uuid:pk>/disconnect", views.disconnect, name="disconnect"),
 ]

@@ -1,41 +1,33 @@
 """What the doors can do with people, their sign-ins and their keys."""
 
-from accounts.services.account_data import (
-    delete_account,
-    export_account,
-    forget_what_is_over,
-)
-from accounts.services.api_keys import (
-    create_api_key,
-    revoke_api_key,
-    rotate_api_key,
-    update_api_key,
-)
-from accounts.services.credentials import principal_for_bearer, principal_for_key
-from accounts.services.enrolment import check_enrolment, request_enrolment
-from accounts.services.letters import read_verification
-from accounts.services.llm_keys import (
+from accounts.keys.api_keys import create_api_key, revoke_api_key, rotate_api_key, update_api_key
+from accounts.keys.credentials import principal_for_bearer, principal_for_key
+from accounts.keys.jwt_tokens import TokenPair, issue_tokens, refresh_tokens, revoke_tokens
+from accounts.keys.llm_keys import (
     LlmCredential,
     llm_credential_for,
     remove_llm_key,
     set_llm_key,
     try_llm_key,
 )
-from accounts.services.people import (
+from accounts.mfa.enrolment import check_enrolment, request_enrolment
+from accounts.services.account_settings import (
     change_password,
     end_other_sessions,
     end_session,
-    recheck_person,
+    finish_onboarding,
+    reauthenticate_user,
     request_email_change,
     request_password_reset,
     resend_verification,
     reset_password,
-    user_of_reset,
+    user_for_reset_token,
     verify_email,
 )
-from accounts.services.signing_in import check_code, check_password, log_in, register_user
-from accounts.services.starting import leave_start
-from accounts.tokens import TokenPair, issue_tokens, refresh_tokens, revoke_tokens
+from accounts.services.cleanup import delete_expired_rows
+from accounts.services.email_verification import read_verification_token
+from accounts.services.login import check_code, check_password, log_in, register_user
+from accounts.services.personal_data import delete_account, export_account
 
 __all__ = [
     "LlmCredential",
@@ -49,15 +41,15 @@ __all__ = [
     "end_other_sessions",
     "end_session",
     "export_account",
-    "forget_what_is_over",
+    "delete_expired_rows",
     "issue_tokens",
-    "leave_start",
+    "finish_onboarding",
     "llm_credential_for",
     "log_in",
     "principal_for_bearer",
     "principal_for_key",
-    "read_verification",
-    "recheck_person",
+    "read_verification_token",
+    "reauthenticate_user",
     "refresh_tokens",
     "register_user",
     "remove_llm_key",
@@ -72,6 +64,6 @@ __all__ = [
     "set_llm_key",
     "try_llm_key",
     "update_api_key",
-    "user_of_reset",
+    "user_for_reset_token",
     "verify_email",
 ]

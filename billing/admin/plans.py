@@ -6,51 +6,60 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
-from accounts.admin import CsvExport, MachineRows, principal_of, row_action
-from accounts.audit import record
-from accounts.clock import database_now
-from billing.beginning import retention_begins
-from billing.granting import grant_plan, make_default, withdraw_plan
-from billing.models import BillingAccount, Plan, QuotaHold, QuotaNotice, QuotaPeriod
-from billing.plan_rows import NOTICE
-from billing.quota import release_hold
-from billing.syncing import resync_account
+from billing.models import (
+    RETENTION_NOTICE_PERIOD,
+    BillingAccount,
+    Plan,
+)
+from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
+from billing.plans.retention_notices import retention_starts_at
+from billing.stripe.sync import resync_account
+from core.admin import CsvExportAdmin, ReadOnlyAdmin, request_principal, row_action
+from core.audit import record
+from core.clock import database_now
 
-LIMITS = ("monthly_evolutions", "monthly_tokens", "max_playbooks", "max_keys", "retention_days")
-OFF = "Billing is not enabled on this server: no limit of a plan applies to anybody."
+LIMIT_FIELDS = (
+    "monthly_evolutions",
+    "monthly_tokens",
+    "max_playbooks",
+    "max_keys",
+    "retention_days",
+)
+BILLING_OFF_MESSAGE = (
+    "Billing is not enabled on this server: no limit of a plan applies to anybody."
+)
 
 
-class SaysWhenOff(CsvExport):
+class BillingOffNotice(CsvExportAdmin):
     """Lists that say so while billing is off."""
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
         if not settings.BILLING_ENABLED:
-            messages.info(request, OFF)
+            messages.info(request, BILLING_OFF_MESSAGE)
         return super().changelist_view(request, extra_context)
 
 
 @admin.register(Plan)
-class PlanAdmin(SaysWhenOff):
+class PlanAdmin(BillingOffNotice):
     """What a plan includes; a change applies to everybody on it from the next moment on."""
 
-    list_display = ("name", "price_text", *LIMITS, "trial_days", "is_active", "is_default")
+    list_display = ("name", "display_price", *LIMIT_FIELDS, "trial_days", "is_active", "is_default")
     list_filter = ("is_active",)
     search_fields = ("name", "slug", "price_lookup_key")
     # By the action only: between taking it from one plan and giving it to another nobody has any.
     readonly_fields = ("is_default",)
-    actions = ("make_everybodys",)
+    actions = ("set_as_default",)
     date_hierarchy = "updated_at"
-    csv_columns = ("slug", "name", "price_lookup_key", *LIMITS, "is_active", "is_default")
+    csv_columns = ("slug", "name", "price_lookup_key", *LIMIT_FIELDS, "is_active", "is_default")
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
         """Says until when a plan's days of retention do not count yet."""
-        begins = retention_begins(database_now())
+        begins = retention_starts_at(database_now())
         if begins is not None:
             messages.warning(
                 request,
@@ -65,26 +74,26 @@ class PlanAdmin(SaysWhenOff):
 
     def save_model(self, request: HttpRequest, obj: Plan, form: Any, change: bool) -> None:
         now = database_now()
-        if change and obj.shorten(was=form.initial.get("retention_days"), now=now):
+        if change and obj.shorten_retention(was=form.initial.get("retention_days"), now=now):
             messages.warning(
                 request,
-                f"The fewer days count from {now + NOTICE:%-d %B %Y} on. Whom that concerns is "
+                f"The fewer days count from {now + RETENTION_NOTICE_PERIOD:%-d %B %Y} on. Whom that concerns is "
                 "told by a letter.",
             )
         super().save_model(request, obj, form, change)
-        limits = {name: getattr(obj, name) for name in LIMITS}
-        who = principal_of(request)
+        limits = {name: getattr(obj, name) for name in LIMIT_FIELDS}
+        who = request_principal(request)
         record(action="set_plan", by=who, subject=obj, slug=obj.slug, **limits)
 
     def delete_model(self, request: HttpRequest, obj: Plan) -> None:
-        record(action="remove_plan", by=principal_of(request), subject=obj, slug=obj.slug)
+        record(action="remove_plan", by=request_principal(request), subject=obj, slug=obj.slug)
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Plan]) -> None:
         for plan in queryset.filter(is_default=False):
             self.delete_model(request, plan)
 
-    make_everybodys = row_action(
+    set_as_default = row_action(
         "Make it the plan of all who have no other",
         lambda row, by: make_default(plan=row, by=by),
         one="plan is everybody's",
@@ -92,7 +101,7 @@ class PlanAdmin(SaysWhenOff):
     )
 
 
-class TroubleFilter(admin.SimpleListFilter):
+class PaymentProblemFilter(admin.SimpleListFilter):
     title = "what is wrong"
     parameter_name = "trouble"
 
@@ -113,28 +122,28 @@ class TroubleFilter(admin.SimpleListFilter):
             case "over":
                 return rows.filter(status="past_due").exclude(pk__in=entitled)
             case "two":
-                return rows.exclude(second_subscription_id="")
+                return rows.exclude(duplicate_subscription_id="")
         return rows
 
 
 @admin.register(BillingAccount)
-class BillingAccountAdmin(SaysWhenOff, MachineRows):
+class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
     """Who is on which plan, as the payment provider says; staff can add one without payment."""
 
     list_display = (
         *("user", "plan", "status", "standing", "period_end", "cancel_at_period_end"),
         "synced_at",
     )
-    list_filter = (TroubleFilter, "status", "plan", "cancel_at_period_end")
+    list_filter = (PaymentProblemFilter, "status", "plan", "cancel_at_period_end")
     list_select_related = ("user", "plan")
     date_hierarchy = "updated_at"
     search_fields = ("user__email", "=stripe_customer_id", "=stripe_subscription_id")
     autocomplete_fields = ("user",)
-    actions = ("withdraw", "read_again")
+    actions = ("withdraw", "resync_from_stripe")
     csv_columns = (
         *("user__email", "plan__slug", "status", "period_start", "period_end"),
         *("cancel_at_period_end", "grace_until", "trial_end", "synced_at"),
-        *("stripe_customer_id", "stripe_subscription_id", "second_subscription_id"),
+        *("stripe_customer_id", "stripe_subscription_id", "duplicate_subscription_id"),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -167,7 +176,7 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
         plan = obj.plan
         if plan is None:
             return
-        granted = grant_plan(user=obj.user, plan=plan, by=principal_of(request))
+        granted = grant_plan(user=obj.user, plan=plan, by=request_principal(request))
         obj.pk, obj.status = granted.pk, granted.status
 
     @admin.display(description="what is wrong")
@@ -185,89 +194,10 @@ class BillingAccountAdmin(SaysWhenOff, MachineRows):
         rows=lambda rows: rows.select_related("user"),
     )
 
-    read_again = row_action(
+    resync_from_stripe = row_action(
         "Read again from Stripe",
         lambda row, by: resync_account(account=row, by=by),
         one="account is as Stripe says",
         many="accounts are as Stripe says",
         rows=lambda rows: rows.select_related("user"),
     )
-
-
-class CurrentFilter(admin.SimpleListFilter):
-    title = "when"
-    parameter_name = "when"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("now", "this period"), ("held", "with something held")]
-
-    def queryset(self, request: HttpRequest, rows: QuerySet[QuotaPeriod]) -> QuerySet[QuotaPeriod]:
-        now = database_now()
-        match self.value():
-            case "now":
-                return rows.filter(start__lte=now, end__gt=now)
-            case "held":
-                return rows.filter(evolutions_held__gt=0) | rows.filter(tokens_held__gt=0)
-        return rows
-
-
-@admin.register(QuotaPeriod)
-class QuotaPeriodAdmin(SaysWhenOff, MachineRows):
-    list_display = (
-        *("user", "start", "end", "evolutions_used", "evolutions_held"),
-        *("tokens_used", "tokens_held"),
-    )
-    list_filter = (CurrentFilter,)
-    list_select_related = ("user",)
-    date_hierarchy = "start"
-    search_fields = ("user__email",)
-    csv_columns = (
-        *("user__email", "start", "end", "evolutions_used", "evolutions_held"),
-        *("tokens_used", "tokens_held"),
-    )
-
-
-@admin.register(QuotaHold)
-class QuotaHoldAdmin(SaysWhenOff, MachineRows):
-    """What is kept for work under way; one that is overdue belongs to a dead process."""
-
-    list_display = ("resource", "amount", "user", "holder_id", "created_at", "overdue")
-    list_filter = ("resource",)
-    list_select_related = ("period__user",)
-    date_hierarchy = "created_at"
-    search_fields = ("period__user__email", "=holder_id")
-    actions = ("give_back",)
-    csv_columns = (
-        *("period__user__email", "resource", "amount", "holder_id"),
-        *("created_at", "expires_at"),
-    )
-
-    @admin.display(ordering="period__user__email")
-    def user(self, hold: QuotaHold) -> str:
-        return str(hold.period.user)
-
-    @admin.display(boolean=True, ordering="expires_at")
-    def overdue(self, hold: QuotaHold) -> bool:
-        return hold.expires_at < timezone.now()
-
-    give_back = row_action(
-        "Give back what is held",
-        lambda row, by: release_hold(hold=row, by=by),
-        one="hold given back",
-        many="holds given back",
-        rows=lambda rows: rows.select_related("period"),
-    )
-
-
-@admin.register(QuotaNotice)
-class QuotaNoticeAdmin(SaysWhenOff, MachineRows):
-    list_display = ("__str__", "user", "created_at", "sent_at")
-    list_filter = ("resource", "percent")
-    list_select_related = ("period__user",)
-    date_hierarchy = "created_at"
-    search_fields = ("period__user__email",)
-    csv_columns = ("period__user__email", "resource", "percent", "limit", "created_at", "sent_at")
-
-    @admin.display(ordering="period__user__email")
-    def user(self, notice: QuotaNotice) -> str:
-        return str(notice.period.user)

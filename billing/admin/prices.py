@@ -7,12 +7,12 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.admin import CsvExport, principal_of
-from accounts.audit import record
 from billing.models import PriceOverride
+from core.admin import CsvExportAdmin, request_principal
+from core.audit import record
 
 
-class ValidFilter(admin.SimpleListFilter):
+class ValidityFilter(admin.SimpleListFilter):
     title = "valid"
     parameter_name = "valid"
 
@@ -27,14 +27,14 @@ class ValidFilter(admin.SimpleListFilter):
 
 
 @admin.register(PriceOverride)
-class PriceOverrideAdmin(CsvExport):
+class PriceOverrideAdmin(CsvExportAdmin):
     """US dollars for a million tokens; `manage.py backfill_prices` prices calls of before."""
 
     list_display = (
         *("model", "base_url", "input_usd", "cached_usd", "output_usd"),
         *("valid_from", "valid_until", "version", "note"),
     )
-    list_filter = (ValidFilter,)
+    list_filter = (ValidityFilter,)
     search_fields = ("model", "base_url", "note", "=id")
     date_hierarchy = "updated_at"
     readonly_fields = ("version",)
@@ -55,7 +55,7 @@ class PriceOverrideAdmin(CsvExport):
         # Calls name the version by which they were priced.
         obj.version += bool(change and form.changed_data)
         super().save_model(request, obj, form, change)
-        self.note(request, obj, "set_price", **figures(obj))
+        self.note(request, obj, "set_price", **price_values(obj))
 
     def delete_model(self, request: HttpRequest, obj: PriceOverride) -> None:
         self.note(request, obj, "remove_price", version=obj.version)
@@ -68,10 +68,10 @@ class PriceOverrideAdmin(CsvExport):
     def note(
         self, request: HttpRequest, obj: PriceOverride, action: str, **detail: str | int | None
     ) -> None:
-        record(action=action, by=principal_of(request), subject=obj, owner=None, **detail)
+        record(action=action, by=request_principal(request), subject=obj, owner=None, **detail)
 
 
-def figures(price: PriceOverride) -> dict[str, str | int | None]:
+def price_values(price: PriceOverride) -> dict[str, str | int | None]:
     """What the price was in this version: the row only knows the last one."""
     fields = ("model", "base_url", "input_usd", "cached_usd", "output_usd")
     times = ("valid_from", "valid_until")

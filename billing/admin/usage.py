@@ -15,12 +15,12 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from accounts.admin import MachineRows
-from billing.breakdowns import DAY, SUMS, Total, cell_of
 from billing.models import UsageRecord
+from billing.usage.aggregation import AGGREGATES, DAY, UsageTotal, cell_from_row
+from core.admin import ReadOnlyAdmin
 
 # What sums are parted by, the field it is, and the filter that leaves one part on the list.
-GROUPS = {
+GROUP_FIELDS = {
     "user": ("user__email", "user__email"),
     "playbook": ("playbook_id", "playbook_id"),
     "model": ("model", "model"),
@@ -31,17 +31,17 @@ GROUPS = {
     "week": ("day", ""),
     "month": ("day", ""),
 }
-SPANS = {"31": "31 days", "366": "366 days", "all": "all time"}
-MOST_LINES = 500
+TIME_RANGES = {"31": "31 days", "366": "366 days", "all": "all time"}
+MAX_SUMMARY_ROWS = 500
 
 
 @dataclass(frozen=True)
-class Line:
+class SummaryRow:
     """A part of what was used; `query` leads to its calls."""
 
     label: str
     query: str
-    total: Total
+    total: UsageTotal
 
 
 class PriceFilter(admin.SimpleListFilter):
@@ -63,8 +63,8 @@ class PriceFilter(admin.SimpleListFilter):
 
 
 @admin.register(UsageRecord)
-class UsageRecordAdmin(MachineRows):
-    change_list_template = "admin/usage_rows.html"
+class UsageRecordAdmin(ReadOnlyAdmin):
+    change_list_template = "admin/usage_record_list.html"
     list_display = ("status", "operation", "model", "user", "total_tokens", "cost", "made")
     list_filter = ("status", "operation", PriceFilter, "estimated")
     list_select_related = ("user",)
@@ -100,23 +100,26 @@ class UsageRecordAdmin(MachineRows):
         if not self.has_view_permission(request):
             raise PermissionDenied
         left = request.GET.copy()
-        by, span = take(left, "by", GROUPS, "model"), take(left, "span", SPANS, "31")
+        by, span = (
+            pop_choice(left, "by", GROUP_FIELDS, "model"),
+            pop_choice(left, "span", TIME_RANGES, "31"),
+        )
         rows = self.rows_of(request, left)
         if span != "all":
             rows = rows.filter(created_at__gte=timezone.now() - timedelta(days=int(span)))
-        lines = list(lines_of(rows, by, left))
+        lines = list(summary_rows(rows, by, left))
         context = self.admin_site.each_context(request) | {
             "title": "What was used",
             "opts": self.opts,
             "by": by,
             "span": span,
-            "groups": GROUPS,
-            "spans": SPANS,
+            "groups": GROUP_FIELDS,
+            "spans": TIME_RANGES,
             "filters": left,
             "back": f"{reverse('admin:billing_usagerecord_changelist')}?{left.urlencode()}",
-            "total": sum_of(lines),
-            "lines": lines[:MOST_LINES],
-            "left_out": max(0, len(lines) - MOST_LINES),
+            "total": grand_total(lines),
+            "lines": lines[:MAX_SUMMARY_ROWS],
+            "left_out": max(0, len(lines) - MAX_SUMMARY_ROWS),
         }
         return render(request, "admin/usage_summary.html", context)
 
@@ -132,22 +135,22 @@ class UsageRecordAdmin(MachineRows):
         return rows.order_by()
 
 
-def take(query: QueryDict, name: str, known: dict[str, Any], usual: str) -> str:
+def pop_choice(query: QueryDict, name: str, known: dict[str, Any], usual: str) -> str:
     """The word that `query` has under this name, taken out of it."""
     word = str(query.get(name, ""))
     query.pop(name, None)
     return word if word in known else usual
 
 
-def lines_of(rows: QuerySet[UsageRecord], by: str, left: QueryDict) -> Iterator[Line]:
+def summary_rows(rows: QuerySet[UsageRecord], by: str, left: QueryDict) -> Iterator[SummaryRow]:
     """The newest first where `by` is a time, else the most tokens first."""
-    field, lookup = GROUPS[by]
+    field, lookup = GROUP_FIELDS[by]
     parts = rows.annotate(day=DAY) if field == "day" else rows
-    found: dict[str, Total] = {}
-    for part in parts.values(field, "model").annotate(**SUMS):
-        cell = cell_of(part, by)
+    found: dict[str, UsageTotal] = {}
+    for part in parts.values(field, "model").annotate(**AGGREGATES):
+        cell = cell_from_row(part, by)
         label = str((cell.start if field == "day" else part[field]) or "")
-        found.setdefault(label, Total()).add(cell)
+        found.setdefault(label, UsageTotal()).add(cell)
     order = sorted(found, key=lambda label: -found[label].total_tokens)
     if field == "day":
         order = sorted(found, key=date.fromisoformat, reverse=True)
@@ -155,11 +158,13 @@ def lines_of(rows: QuerySet[UsageRecord], by: str, left: QueryDict) -> Iterator[
         query = left.copy()
         if lookup and label:
             query[lookup] = label
-        yield Line(label or "none", query.urlencode() if lookup and label else "", found[label])
+        yield SummaryRow(
+            label or "none", query.urlencode() if lookup and label else "", found[label]
+        )
 
 
-def sum_of(lines: list[Line]) -> Total:
-    total = Total()
+def grand_total(lines: list[SummaryRow]) -> UsageTotal:
+    total = UsageTotal()
     for line in lines:
         total.join(line.total)
     return total

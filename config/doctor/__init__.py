@@ -8,63 +8,63 @@ from dataclasses import asdict, dataclass
 
 from django.db import DatabaseError
 
-from config.doctor import contradictions, database, machine, outside
+from config.doctor import database, external_services, machine, settings
 from config.doctor.findings import Finding, Options, failed, skipped
 
-__all__ = ["LOOKS", "Finding", "Named", "Options", "as_dict", "examine"]
+__all__ = ["CHECKS", "CheckResult", "Finding", "Options", "as_dict", "run_checks"]
 
-Look = Callable[[Options], Finding]
-LOOKS: dict[str, Look] = {
-    "python": machine.look_at_python,
-    "packages": machine.look_at_packages,
-    "disk": machine.look_at_disk,
-    "settings": contradictions.look_at_settings,
-    "database": database.look_at_database,
-    "migrations": database.look_at_migrations,
-    "clock": database.look_at_clock,
-    "sealed": database.look_at_sealed,
-    "counters": database.look_at_counters,
-    "worker": database.look_at_worker,
-    "queue": database.look_at_queue,
-    "model": outside.look_at_model,
-    "mail": outside.look_at_mail,
-    "stripe": outside.look_at_stripe,
+Check = Callable[[Options], Finding]
+CHECKS: dict[str, Check] = {
+    "python": machine.check_python,
+    "packages": machine.check_packages,
+    "disk": machine.check_disk,
+    "settings": settings.check_settings,
+    "database": database.check_database,
+    "migrations": database.check_migrations,
+    "clock": database.check_clock,
+    "encryption": database.check_encryption_keys,
+    "cache": database.check_cache,
+    "worker": database.check_worker,
+    "queue": database.check_queue,
+    "model": external_services.check_llm_endpoint,
+    "mail": external_services.check_mail,
+    "stripe": external_services.check_stripe,
 }
-NEED_DATABASE = {"migrations", "clock", "sealed", "counters", "worker", "queue", "stripe"}
-NEED_TABLES = NEED_DATABASE - {"migrations", "clock"}
+DATABASE_CHECKS = {"migrations", "clock", "encryption", "cache", "worker", "queue", "stripe"}
+TABLE_CHECKS = DATABASE_CHECKS - {"migrations", "clock"}
 
 
 @dataclass(frozen=True)
-class Named:
+class CheckResult:
     """What one look found."""
 
     name: str
     finding: Finding
 
 
-def examine(options: Options) -> Iterator[Named]:
+def run_checks(options: Options) -> Iterator[CheckResult]:
     """Every look in order; what stands on something that failed is left out, and says so."""
     down: set[str] = set()
-    for name, look in LOOKS.items():
+    for name, look in CHECKS.items():
         if options.only and name not in options.only:
             continue
-        if "database" in down and name in NEED_DATABASE:
+        if "database" in down and name in DATABASE_CHECKS:
             finding = skipped("it needs the database")
-        elif "migrations" in down and name in NEED_TABLES:
+        elif "migrations" in down and name in TABLE_CHECKS:
             finding = skipped("it needs the tables")
         else:
-            finding = _once(look, options)
+            finding = _run_check(look, options)
         if finding.status == "failed":
             down.add(name)
-        yield Named(name, finding)
+        yield CheckResult(name, finding)
 
 
-def _once(look: Look, options: Options) -> Finding:
+def _run_check(look: Check, options: Options) -> Finding:
     try:
         return look(options)
     except DatabaseError as error:
         return failed(f"the database said {type(error).__name__}", "Read the server's log.")
 
 
-def as_dict(named: Named) -> dict[str, str]:
+def as_dict(named: CheckResult) -> dict[str, str]:
     return {"name": named.name} | asdict(named.finding)

@@ -13,22 +13,22 @@ from django.db.migrations.loader import MigrationLoader
 from redis.exceptions import RedisError
 
 from accounts.models import LlmKey
-from accounts.vault import Unreadable, unseal
-from config.doctor.findings import Finding, Options, failed, fine, warning
-from config.doctor.reasons import why
-from config.readiness import look_at_migrations as migrations
-from config.readiness import look_at_worker as worker
-from evolution.clock import database_now
-from evolution.jobs import oldest_message
+from config.doctor.connection_errors import describe_connection_error
+from config.doctor.findings import Finding, Options, failed, ok, warning
+from config.observability.readiness import check_migrations as migrations
+from config.observability.readiness import check_worker as worker
+from core.clock import database_now
+from core.security.encryption import DecryptionError, decrypt
+from evolution.jobs.message_queue import oldest_message_age
 from evolution.models import EvolutionJob
 
 OLDEST_POSTGRES, OLDEST_SQLITE = 140_000, (3, 35)
-OURS = {"accounts", "billing", "playbooks", "evolution", "mcp_bridge"}
+OUR_APPS = {"accounts", "billing", "playbooks", "evolution", "mcp_bridge"}
 LATE_MESSAGE = timedelta(minutes=5)
 TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
 
 
-def look_at_database(options: Options) -> Finding:
+def check_database(options: Options) -> Finding:
     return _postgres() if connection.vendor == "postgresql" else _sqlite()
 
 
@@ -76,7 +76,7 @@ def _judge_postgres(server: "psycopg.Connection[Any]") -> Finding:
             "A pooler drops them. Set them for the user: ALTER ROLE … SET statement_timeout = "
             "'15s'; the same for lock_timeout and idle_in_transaction_session_timeout ('5s').",
         )
-    return fine(shown)
+    return ok(shown)
 
 
 def _sqlite() -> Finding:
@@ -90,32 +90,32 @@ def _sqlite() -> Finding:
         return failed(shown, "Use a Python that is built with SQLite 3.35 or newer.")
     if mode != "wal":
         return warning(shown, "Put ACE_DATA_DIR on a local disk: a network folder cannot do WAL.")
-    return fine(shown)
+    return ok(shown)
 
 
-def look_at_migrations(options: Options) -> Finding:
+def check_migrations(options: Options) -> Finding:
     status, detail = migrations()
     if status != "ok":
         return failed(detail, "Run manage.py migrate.")
-    newer = _of_newer_code()
+    newer = _unknown_migrations()
     if newer:
         advice = "Fine during an upgrade; else run the version that migrated (docs/UPGRADING.md)."
         return warning(f"applied, and {newer} that this version does not know", advice)
-    return fine("applied")
+    return ok("applied")
 
 
-def _of_newer_code() -> int:
+def _unknown_migrations() -> int:
     """How many migrations of our own apps the database has and this code does not."""
     loader = MigrationLoader(connection)
     applied, known = set(loader.applied_migrations or ()), set(loader.disk_migrations or ())
-    return sum(label in OURS for label, _ in applied - known)
+    return sum(label in OUR_APPS for label, _ in applied - known)
 
 
 def host_now() -> datetime:
     return datetime.now(UTC)
 
 
-def look_at_clock(options: Options, now: Callable[[], datetime] | None = None) -> Finding:
+def check_clock(options: Options, now: Callable[[], datetime] | None = None) -> Finding:
     """How far this host's clock is from the database's, which all leases and waits go by."""
     read = now or host_now
     before = read()
@@ -124,51 +124,53 @@ def look_at_clock(options: Options, now: Callable[[], datetime] | None = None) -
     shown = f"{skew:+.1f} s from this host to the database"
     if abs(skew) > options.max_skew_seconds:
         return failed(shown, "Set both clocks by NTP: tokens, codes and servings expire by them.")
-    return fine(shown)
+    return ok(shown)
 
 
-def look_at_sealed(options: Options) -> Finding:
+def check_encryption_keys(options: Options) -> Finding:
     """The keys open what is stored: the newest row of each kind."""
-    key = LlmKey.objects.order_by("-created_at").values_list("sealed", flat=True).first()
+    key = LlmKey.objects.order_by("-created_at").values_list("encrypted_key", flat=True).first()
     factor = Authenticator.objects.filter(type="totp").order_by("-created_at").first()
     found = [key] if key else []
     found += [factor.data["secret"]] if factor else []
     try:
         for sealed in found:
-            unseal(sealed)
-    except Unreadable:
+            decrypt(sealed)
+    except DecryptionError:
         return failed(
             "FIELD_ENCRYPTION_KEYS does not open what is stored",
             "Put the key that sealed it behind the first one; see docs/OPERATIONS.md.",
         )
-    return fine("opens what is stored" if found else "nothing is stored sealed")
+    return ok("opens what is stored" if found else "nothing is stored sealed")
 
 
-def look_at_counters(options: Options) -> Finding:
+def check_cache(options: Options) -> Finding:
     """Rate limits count where all processes see it."""
     where = "Redis" if settings.REDIS_URL else "the database"
     try:
         cache.add("doctor", 0, timeout=10)
         cache.incr("doctor")
     except (OSError, ValueError, RedisError) as error:
-        return failed(f"{where}: {why(error)}", "Is REDIS_URL right, and Redis running?")
-    return fine(f"in {where}")
+        return failed(
+            f"{where}: {describe_connection_error(error)}", "Is REDIS_URL right, and Redis running?"
+        )
+    return ok(f"in {where}")
 
 
-def look_at_worker(options: Options) -> Finding:
+def check_worker(options: Options) -> Finding:
     status, detail = worker()
     advice = "Start manage.py run_worker, or read its log: nothing evolves without one."
-    return fine(detail) if status == "ok" else failed(detail, advice)
+    return ok(detail) if status == "ok" else failed(detail, advice)
 
 
-def look_at_queue(options: Options) -> Finding:
+def check_queue(options: Options) -> Finding:
     now = database_now()
     active = EvolutionJob.objects.active()
     due, stuck = active.due(now).count(), active.in_state("stuck", now).count()
     shown = f"{due} due, {stuck} stuck"
     if stuck:
         return failed(shown, "Look at admin → Evolutions → stuck; retry or cancel them there.")
-    if oldest_message(now) > LATE_MESSAGE:
+    if oldest_message_age(now) > LATE_MESSAGE:
         advice = "More workers, or WORKER_PROCESSES; is the one there silent?"
         return warning(f"{shown}; a message waits for over five minutes", advice)
-    return fine(shown)
+    return ok(shown)

@@ -22,7 +22,7 @@ class Finding:
     advice: str = ""
 
 
-def fine(detail: str) -> Finding:
+def ok(detail: str) -> Finding:
     return Finding("ok", detail)
 
 

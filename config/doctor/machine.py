@@ -10,20 +10,20 @@ from pathlib import Path
 
 from django.conf import settings
 
-from config.doctor.findings import Finding, Options, failed, fine, warning
+from config.doctor.findings import Finding, Options, failed, ok, warning
 
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 OLDEST, NEWEST = (3, 11), (3, 13)
 
 
-def look_at_python(options: Options) -> Finding:
+def check_python(options: Options) -> Finding:
     here = platform.python_version()
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         return failed(here, "Use Python 3.11, 3.12 or 3.13.")
-    return fine(here)
+    return ok(here)
 
 
-def look_at_packages(options: Options) -> Finding:
+def check_packages(options: Options) -> Finding:
     """What is installed is what was pinned; a pin for another platform may be missing."""
     lock = Path(settings.BASE_DIR) / "requirements" / "base.txt"
     pins = PINNED.findall(lock.read_text()) if lock.exists() else []
@@ -32,7 +32,7 @@ def look_at_packages(options: Options) -> Finding:
         some = ", ".join(sorted(other)[:5])
         advice = "Install the pinned ones: requirements/install base, or build the image anew."
         return warning(f"{len(other)} are not the pinned versions ({some})", advice)
-    return fine(f"{len(pins)} pinned")
+    return ok(f"{len(pins)} pinned")
 
 
 def _installed(name: str) -> str:
@@ -42,7 +42,7 @@ def _installed(name: str) -> str:
         return ""
 
 
-def look_at_disk(options: Options) -> Finding:
+def check_disk(options: Options) -> Finding:
     """Room where we write: the data folder of a local run, the folder for temporary files."""
     folders = [tempfile.gettempdir()]
     folders += [settings.SECRETS_DIR] if settings.SECRETS_DIR else []
@@ -54,4 +54,4 @@ def look_at_disk(options: Options) -> Finding:
             f"{free[least]} MB free at {least}",
             f"Make room: {options.min_free_mb} MB is the least (--min-free-mb).",
         )
-    return fine(f"{free[least]} MB free")
+    return ok(f"{free[least]} MB free")

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from accounts.messages import undo_address
+from core.http.messages import undo_url
 
 register = template.Library()
 
@@ -83,6 +83,6 @@ def browser_name(user_agent: str) -> str:
     return browser or user_agent[:80] or "An unnamed browser"
 
 
-@register.filter(name="undo_address")
+@register.filter(name="undo_url")
 def undo_address_of(message: Message) -> str:
-    return undo_address(message)
+    return undo_url(message)

@@ -1,5 +1,5 @@
 """Staff's view of the loop: what is stuck, what failed and why; retry, cancel, redrive."""
 
-from evolution.admin import jobs, loop, sessions
+from evolution.admin import jobs, outcomes, sessions, training_runs, worker
 
-__all__ = ["jobs", "loop", "sessions"]
+__all__ = ["jobs", "outcomes", "sessions", "training_runs", "worker"]

@@ -10,16 +10,15 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html_join
 
-from accounts.admin import MachineRows, row_action
-from accounts.links import list_address
 from billing.models import UsageRecord
-from evolution import redriving, services
-from evolution.clock import database_now
-from evolution.models import EvolutionJob
-from evolution.querysets import JOB_STATES
+from core.admin import ReadOnlyAdmin, changelist_url, row_action
+from core.clock import database_now
+from evolution.jobs import redrive as jobs_redrive
+from evolution.jobs.lifecycle import cancel_evolution, retry_evolution
+from evolution.models import JOB_STATES, EvolutionJob
 
 
-class StateFilter(admin.SimpleListFilter):
+class JobStateFilter(admin.SimpleListFilter):
     title = "state"
     parameter_name = "state"
 
@@ -31,10 +30,10 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(EvolutionJob)
-class EvolutionJobAdmin(MachineRows):
+class EvolutionJobAdmin(ReadOnlyAdmin):
     list_display = ("status", "reason", "playbook", "phase", "tries", "next_attempt_at", "made")
     list_display_links = ("status",)
-    list_filter = (StateFilter, "trigger", "engine")
+    list_filter = (JobStateFilter, "trigger", "engine")
     list_select_related = ("playbook",)
     date_hierarchy = "created_at"
     search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")
@@ -52,11 +51,11 @@ class EvolutionJobAdmin(MachineRows):
         ),
         (
             "How it began",
-            {"fields": ("trigger", "triggered_by", "training", "from_version", "rung_at")},
+            {"fields": ("trigger", "triggered_by", "training", "from_version", "notified_at")},
         ),
         (
             "What came of it",
-            {"fields": ("to_version", "outcomes_processed", "left_out", "token_totals")},
+            {"fields": ("to_version", "outcomes_processed", "skipped_outcomes", "token_totals")},
         ),
         (
             "With what",
@@ -90,11 +89,11 @@ class EvolutionJobAdmin(MachineRows):
     @admin.display(description="go to")
     def see(self, job: EvolutionJob) -> str:
         found = [
-            (list_address("evolution_outcome", job__id__exact=job.pk), "outcomes bound to it"),
-            (list_address("evolution_reflection", q=job.pk), "reflections"),
-            (list_address("playbooks_delta", q=job.pk), "deltas"),
-            (list_address("billing_usagerecord", q=job.pk), "calls of models"),
-            (list_address("accounts_auditentry", q=job.pk), "audit log"),
+            (changelist_url("evolution_outcome", job__id__exact=job.pk), "outcomes bound to it"),
+            (changelist_url("evolution_reflection", q=job.pk), "reflections"),
+            (changelist_url("playbooks_delta", q=job.pk), "deltas"),
+            (changelist_url("billing_usagerecord", q=job.pk), "calls of models"),
+            (changelist_url("core_auditentry", q=job.pk), "audit log"),
         ]
         if job.to_version_id:
             address = reverse("admin:playbooks_version_change", args=[job.to_version_id])
@@ -112,49 +111,49 @@ class EvolutionJobAdmin(MachineRows):
             cost=Sum("cost_usd"),
             unpriced=Count("pk", filter=Q(cost_usd=None)),
         ).order_by("began")
-        context = {"job": job, "phases": phases, "moments": moments(job)}
+        context = {"job": job, "phases": phases, "moments": timeline_events(job)}
         return render_to_string("admin/evolution/timeline.html", context)
 
     retry = row_action(
         "Try again (failed or cancelled)",
-        lambda job, by: services.retry_evolution(job=job, by=by),
+        lambda job, by: retry_evolution(job=job, by=by),
         one="evolution queued again",
         many="evolutions queued again",
     )
     hasten = row_action(
         "Try now (waiting for a later try)",
-        lambda job, by: redriving.hasten_evolution(job=job, by=by),
+        lambda job, by: jobs_redrive.hasten_evolution(job=job, by=by),
         one="evolution is due now",
         many="evolutions are due now",
     )
     cancel = row_action(
         "Cancel (queued or running)",
-        lambda job, by: services.cancel_evolution(job=job, by=by),
+        lambda job, by: cancel_evolution(job=job, by=by),
         one="evolution cancelled",
         many="evolutions cancelled",
     )
     redrive = row_action(
         "Redrive the outcomes it set aside",
-        lambda job, by: redriving.redrive_evolution(job=job, by=by),
+        lambda job, by: jobs_redrive.redrive_evolution(job=job, by=by),
         one="evolution has its outcomes pending again",
         many="evolutions have their outcomes pending again",
     )
 
 
-def moments(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:
+def timeline_events(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:
     """What happened when, and how long after it was made."""
     named = (
         ("made", job.created_at),
-        ("queue told", job.rung_at),
+        ("worker notified", job.notified_at),
         ("first taken up", job.started_at),
         ("last sign of life", job.heartbeat_at),
         ("asked to stop", job.cancel_requested_at),
         ("ended", job.completed_at),
         ("next try", job.next_attempt_at),
     )
-    found = [(name, at, whole(at - job.created_at)) for name, at in named if at is not None]
+    found = [(name, at, whole_seconds(at - job.created_at)) for name, at in named if at is not None]
     return sorted(found, key=lambda moment: moment[1])
 
 
-def whole(span: timedelta) -> timedelta:
+def whole_seconds(span: timedelta) -> timedelta:
     return timedelta(seconds=max(0, round(span.total_seconds())))

@@ -11,12 +11,12 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from accounts.admin import MachineRows
+from core.admin import ReadOnlyAdmin
 from evolution.models import AgentSession, SessionMessage
 
 
 @admin.register(AgentSession)
-class AgentSessionAdmin(MachineRows):
+class AgentSessionAdmin(ReadOnlyAdmin):
     list_display = (
         *("created_at", "status", "user", "playbook", "version", "source", "client", "model"),
         *("ace_enabled", "message_count", "content_bytes", "outcome", "blanked_at"),
@@ -51,7 +51,7 @@ class AgentSessionAdmin(MachineRows):
 
 
 @admin.register(SessionMessage)
-class SessionMessageAdmin(MachineRows):
+class SessionMessageAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "session", "position", "role", "tool_name", "tokens", "bullets")
     list_filter = ("role",)
     list_select_related = ("session",)

@@ -8,43 +8,45 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from evolution.engine.answers import (
-    Answer,
-    Answered,
+from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.llm import LLM, AnswerError, LLMRequest
+from evolution.engine.prompt_excerpts import (
+    CURATOR_TOKENS,
+    WHOLE_PLAYBOOK_NOTE,
+    PlaybookView,
+    curator_view,
+    harmful_bullets,
+    relevant_bullets,
+)
+from evolution.engine.prompt_text import FULL_LIMITS, PromptLimits, data_block, truncate_middle
+from evolution.engine.prompts import load_prompt
+from evolution.engine.reflector import Reflection
+from evolution.engine.structured_output import (
     BulletId,
+    ParsedAnswer,
+    StructuredAnswer,
     Text,
-    ask,
-    ask_briefly_if_needed,
+    ask_model,
+    ask_model_with_short_fallback,
     repair_messages,
     upper,
 )
-from evolution.engine.excerpts import (
-    CURATOR_TOKENS,
-    IN_FULL,
-    View,
-    curator_view,
-    problematic,
-    relevant,
-)
-from evolution.engine.inputs import OutcomeInput, PlaybookInput
-from evolution.engine.llm import LLM, AnswerError, LLMRequest
-from evolution.engine.prompts import load_prompt
-from evolution.engine.quoting import FULL, Limits, cut_middle, data_block
-from evolution.engine.reflector import Reflection
-from playbooks.document import Document, estimate_tokens, find_ids, render
+from playbooks.document.text import Document, estimate_tokens, find_ids, render
 
 MAX_TOKENS = 5_000
 MAX_UNKNOWN = 0.2
 """Share of the operations that may name bullets which do not exist before the answer is refused."""
-ADDS_PER_OUTCOME = 3
-OFFERED = ["ADD", "UPDATE", "MERGE", "REMOVE"]
+MAX_ADDS_PER_OUTCOME = 3
+OFFERED_OPERATIONS = ["ADD", "UPDATE", "MERGE", "REMOVE"]
 
 
-class CurationOperation(Answer):
+class CurationOperation(StructuredAnswer):
     """One proposed edit. MERGE: `id` survives, `ids` go. Any type is kept: deltas judge it."""
 
     # Offered to the model as a choice of four; any other word is still read, and then recorded.
-    type: Annotated[Text, BeforeValidator(upper), Field(json_schema_extra={"enum": OFFERED})]
+    type: Annotated[
+        Text, BeforeValidator(upper), Field(json_schema_extra={"enum": OFFERED_OPERATIONS})
+    ]
     section: Text = ""
     id: BulletId = ""
     ids: list[BulletId] = []
@@ -55,7 +57,7 @@ class CurationOperation(Answer):
     revision: SkipJsonSchema[int | None] = None
 
 
-class Curation(Answer):
+class Curation(StructuredAnswer):
     """The Curator's answer for one job; no operations: nothing new was learnt."""
 
     array_field: ClassVar[str] = "operations"
@@ -65,7 +67,7 @@ class Curation(Answer):
 
 
 @dataclass(frozen=True)
-class Studied:
+class ReflectedOutcome:
     """An outcome and what the Reflector wrote about it."""
 
     outcome: OutcomeInput
@@ -78,12 +80,12 @@ class Studied:
         texts = (found.key_insight, found.correct_approach, found.error_identification)
         return "\n".join((*texts, found.root_cause_analysis))
 
-    def as_text(self, label: str, document: Document, limits: Limits) -> str:
+    def as_text(self, label: str, document: Document, limits: PromptLimits) -> str:
         """What the platform knows in its own words, and what the Reflector wrote as data."""
         known = document.by_id()
         tags = [f"{t.id} {t.tag}" for t in self.reflection.bullet_tags if t.id in known]
         written = self.reflection.model_dump(exclude={"bullet_tags", "reasoning"})
-        cut = {key: cut_middle(text, limits.text) for key, text in written.items()}
+        cut = {key: truncate_middle(text, limits.text) for key, text in written.items()}
         return (
             f"{label}: status {self.outcome.status}, signal {self.outcome.signal}, "
             f"tags: {', '.join(tags) or 'none'}\n"
@@ -103,46 +105,48 @@ def curate(
     When more than a fifth of them name unknown bullets the answer is sent back once, then refused
     with AnswerError `unknown_ids`.
     """
-    batch = [Studied(o, reflections[o.id]) for o in outcomes if o.id in reflections]
-    shown = view_for(batch, playbook, FULL)
+    batch = [ReflectedOutcome(o, reflections[o.id]) for o in outcomes if o.id in reflections]
+    shown = playbook_view(batch, playbook, FULL_LIMITS)
 
-    def request(limits: Limits) -> LLMRequest[Curation]:
+    def request(limits: PromptLimits) -> LLMRequest[Curation]:
         nonlocal shown
-        shown = view_for(batch, playbook, limits)
+        shown = playbook_view(batch, playbook, limits)
         return curation_request(model, batch, playbook, limits, shown)
 
-    answered = ask_briefly_if_needed(llm, request)
+    answered = ask_model_with_short_fallback(llm, request)
     curation = _with_known_bullets(llm, answered, playbook.document)
-    curation = with_unread_bullets_safe(curation, shown.read)
-    return with_outcome_ids(curation, [studied.outcome.id for studied in batch])
+    curation = protect_unread_bullets(curation, shown.read)
+    return restore_outcome_ids(curation, [studied.outcome.id for studied in batch])
 
 
-def view_for(batch: Sequence[Studied], playbook: PlaybookInput, limits: Limits) -> View:
+def playbook_view(
+    batch: Sequence[ReflectedOutcome], playbook: PlaybookInput, limits: PromptLimits
+) -> PlaybookView:
     """The playbook for this batch; of a large one in full what is cited, problematic, relevant."""
     document = playbook.document
     learnt = "\n".join(studied.findings for studied in batch)
     named = [key for studied in batch for key in studied.outcome.cited] + find_ids(learnt.lower())
-    wanted = [*named, *problematic(document), *relevant(document, learnt)]
+    wanted = [*named, *harmful_bullets(document), *relevant_bullets(document, learnt)]
     tokens = int(min(playbook.token_budget, CURATOR_TOKENS) * limits.view)
     return curator_view(document, wanted, tokens=tokens)
 
 
 def curation_request(
     model: str,
-    batch: Sequence[Studied],
+    batch: Sequence[ReflectedOutcome],
     playbook: PlaybookInput,
-    limits: Limits,
-    view: View | None = None,
+    limits: PromptLimits,
+    view: PlaybookView | None = None,
 ) -> LLMRequest[Curation]:
     """Instructions, then the playbook, then what changes: bullets, figures, reflections."""
-    view = view or view_for(batch, playbook, limits)
+    view = view or playbook_view(batch, playbook, limits)
     return LLMRequest(
         role="curator",
         step="curate",
         model=model,
         messages=load_prompt("curator").messages(
             playbook=view.block,
-            bullets=view.full_text or IN_FULL,
+            bullets=view.full_text or WHOLE_PLAYBOOK_NOTE,
             statistics=statistics(playbook, outcomes=len(batch), read=view.read),
             reflections="\n\n".join(
                 studied.as_text(f"O{number}", playbook.document, limits)
@@ -170,20 +174,20 @@ def statistics(
         [
             f"Budget: {used} of {budget} tokens used ({used * 100 // max(budget, 1)} %).",
             f"Bullets: {len(bullets)}.",
-            f"ADD operations in this batch: at most {ADDS_PER_OUTCOME * outcomes}.",
+            f"ADD operations in this batch: at most {MAX_ADDS_PER_OUTCOME * outcomes}.",
             "Votes:",
             *(votes or ["none yet"]),
         ]
     )
 
 
-def _with_known_bullets(llm: LLM, answered: Answered[Curation], document: Document) -> Curation:
+def _with_known_bullets(llm: LLM, answered: ParsedAnswer[Curation], document: Document) -> Curation:
     """The answer, after one repair if too many of its operations name unknown bullets."""
     problem = unknown_bullets(answered.answer, document)
     if not problem:
         return answered.answer
     messages = repair_messages(answered.request, answered.answer.model_dump_json(), problem)
-    repaired = ask(llm, replace(answered.request, messages=messages)).answer
+    repaired = ask_model(llm, replace(answered.request, messages=messages)).answer
     if unknown_bullets(repaired, document):
         raise AnswerError(
             "unknown_ids", f"The Curator's answer cannot be used, even after a repair: {problem}."
@@ -208,7 +212,7 @@ def unknown_bullets(curation: Curation, document: Document) -> str:
     return f"{len(unknown)} of {len(curation.operations)} operations name bullets that do not exist"
 
 
-def with_unread_bullets_safe(curation: Curation, read: frozenset[str]) -> Curation:
+def protect_unread_bullets(curation: Curation, read: frozenset[str]) -> Curation:
     """Edits of bullets of which the Curator saw only the first words carry the revision 0.
 
     The deltas reject them as `conflict`, and record it: nobody rewrites what they have not read.
@@ -219,7 +223,7 @@ def with_unread_bullets_safe(curation: Curation, read: frozenset[str]) -> Curati
     return curation
 
 
-def with_outcome_ids(curation: Curation, outcome_ids: Sequence[str]) -> Curation:
+def restore_outcome_ids(curation: Curation, outcome_ids: Sequence[str]) -> Curation:
     """The labels O1, O2 … replaced by outcome ids.
 
     An operation that names none rests on the whole batch: every bullet knows where it came from.

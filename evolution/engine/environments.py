@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, Protocol, cast
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from evolution.engine.generator import Generation
-from evolution.engine.numbers import same_number
-from evolution.engine.quoting import clean_text, cut_middle
+from evolution.engine.number_parsing import same_number
+from evolution.engine.prompt_text import clean_text, truncate_middle
 
 MESSAGE_LIMIT = 2_000
 
@@ -67,7 +67,7 @@ class Environment(Protocol):
     ) -> Feedback | Awaitable[Feedback]: ...
 
 
-def judged(environment: Environment, sample: Sample, generation: Generation) -> Feedback:
+def evaluate_sample(environment: Environment, sample: Sample, generation: Generation) -> Feedback:
     """The environment's feedback, awaited if need be. Call it from a thread without a loop."""
     found = environment.evaluate(sample, generation)
     if inspect.isawaitable(found):
@@ -79,7 +79,7 @@ async def _awaited(found: Awaitable[Feedback]) -> Feedback:
     return await found
 
 
-def plain(text: str) -> str:
+def normalize_answer(text: str) -> str:
     """The form in which two answers are compared: NFKC, case, spacing, quotes, last full stop."""
     folded = unicodedata.normalize("NFKC", clean_text(text)).casefold()
     for odd, even in (("“", '"'), ("”", '"'), ("„", '"'), ("‘", "'"), ("’", "'")):
@@ -96,7 +96,7 @@ class AnswerMatch:
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
         said, target = generation.final_answer, sample.target
-        same = said == target if self.exact else plain(said) == plain(target)
+        same = said == target if self.exact else normalize_answer(said) == normalize_answer(target)
         return _whole(same, target, reveal=self.reveal)
 
 
@@ -138,7 +138,7 @@ class ListMatch:
 
 
 def _items(text: str) -> list[str]:
-    return [plain(item) for item in text.split(",")]
+    return [normalize_answer(item) for item in text.split(",")]
 
 
 def _same_item(said: str, wanted: str) -> bool:
@@ -183,7 +183,7 @@ class FunctionEnvironment:
                 found = asyncio.run(_awaited(found))
             return as_feedback(found)
         except Exception as error:  # noqa: BLE001 - other people's code: one sample, not the run
-            return failed(f"The check failed with {type(error).__name__}.")
+            return failed_feedback(f"The check failed with {type(error).__name__}.")
 
 
 def as_feedback(found: Any) -> Feedback:
@@ -193,11 +193,11 @@ def as_feedback(found: Any) -> Feedback:
     if isinstance(found, bool):
         return Feedback(status="success" if found else "failure", score=float(found))
     if isinstance(found, Mapping) and "message" in found:
-        found = {**found, "message": cut_middle(str(found["message"]), MESSAGE_LIMIT)}
+        found = {**found, "message": truncate_middle(str(found["message"]), MESSAGE_LIMIT)}
     return Feedback.model_validate(found)
 
 
-def failed(message: str) -> Feedback:
+def failed_feedback(message: str) -> Feedback:
     """A sample that could not be judged, or not be answered, counts as wrong."""
     return Feedback(status="failure", score=0.0, message=message)
 
@@ -207,4 +207,4 @@ def feedback_from_json(text: str) -> Feedback:
     try:
         return as_feedback(Feedback.model_validate_json(text))
     except ValidationError:
-        return failed("The check printed no feedback.")
+        return failed_feedback("The check printed no feedback.")

@@ -8,18 +8,18 @@ from typing import Protocol
 from evolution.engine.curator import Curation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import AnswerError, LLMError
-from evolution.engine.reflector import Reflected, Reflection
-from playbooks.deltas import Operation
-from playbooks.document import Document, find_ids
+from evolution.engine.reflector import Reflection, ReflectionResult
+from playbooks.document.operations import Operation
+from playbooks.document.text import Document, find_ids
 
 __all__ = [
     "Checkpoints",
     "Engine",
-    "Evolved",
+    "EvolutionResult",
     "NothingReflected",
     "OutcomeInput",
     "PlaybookInput",
-    "Reflected",
+    "ReflectionResult",
     "evolve",
 ]
 
@@ -36,7 +36,7 @@ class Engine(Protocol):
     prompt_versions: dict[str, str]
     config_hash: str
 
-    def reflect(self, outcome: OutcomeInput, playbook: PlaybookInput) -> Reflected:
+    def reflect(self, outcome: OutcomeInput, playbook: PlaybookInput) -> ReflectionResult:
         """Study one outcome; called from several threads. Raises an LLMError."""
         ...
 
@@ -72,7 +72,7 @@ class NothingReflected(AnswerError):
 
 
 @dataclass(frozen=True)
-class Evolved:
+class EvolutionResult:
     """Operations in the order to apply; the reflections behind them; the outcomes left out, why.
 
     `refined_to`: what a refinement found out, None when there was none (grow_refine.Refined).
@@ -91,7 +91,7 @@ def evolve(
     outcomes: Sequence[OutcomeInput],
     checkpoints: Checkpoints,
     concurrency: int,
-) -> Evolved:
+) -> EvolutionResult:
     """Turn outcomes into operations; what is stored already is not asked again.
 
     An outcome without a usable reflection is set aside and the others go on. Without outcomes
@@ -99,7 +99,7 @@ def evolve(
     failed; TransientError and CredentialError after the reflections under way have been stored.
     """
     if not outcomes:
-        return Evolved([])
+        return EvolutionResult([])
     stored = checkpoints.reflections()
     missing = [o for o in outcomes if o.id not in stored]
     fresh, set_aside = _reflect_all(engine, playbook, missing, checkpoints, concurrency)
@@ -112,7 +112,7 @@ def evolve(
         curation = engine.curate(reflections, outcomes, playbook)
         checkpoints.save_curation(curation)
     votes = tag_operations(reflections, outcomes, playbook.document, source=engine.vote_source)
-    return Evolved([*votes, *curation_operations(curation)], set_aside, reflections)
+    return EvolutionResult([*votes, *curation_operations(curation)], set_aside, reflections)
 
 
 def _reflect_all(
@@ -151,7 +151,7 @@ def _reflect_all(
     return good, bad
 
 
-def _cancel(calls: Mapping[Future[Reflected], str]) -> None:
+def _cancel(calls: Mapping[Future[ReflectionResult], str]) -> None:
     """Calls that have not begun do not begin; those under way end by themselves."""
     for call in calls:
         call.cancel()

@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass
 
-from evolution.engine.answers import Answer, BulletId, Text, ask_briefly_if_needed
 from evolution.engine.inputs import PlaybookInput
 from evolution.engine.llm import LLM, LLMRequest
+from evolution.engine.prompt_text import PromptLimits, data_block, playbook_block, truncate_middle
 from evolution.engine.prompts import load_prompt
-from evolution.engine.quoting import Limits, cut_middle, data_block, playbook_block
 from evolution.engine.reflector import Reflection
+from evolution.engine.structured_output import (
+    BulletId,
+    StructuredAnswer,
+    Text,
+    ask_model_with_short_fallback,
+)
 
 MAX_TOKENS = 3_000
 
 
-class Generation(Answer):
+class Generation(StructuredAnswer):
     """The Generator's answer to one task; `bullet_ids` are those it says it used."""
 
     reasoning: Text = ""
@@ -21,7 +26,7 @@ class Generation(Answer):
 
 
 @dataclass(frozen=True)
-class Generated:
+class GenerationResult:
     """An answer, and the tokens of all the calls it took."""
 
     generation: Generation
@@ -37,10 +42,10 @@ def generate(
     playbook: PlaybookInput,
     context: str = "",
     reflection: Reflection | None = None,
-) -> Generated:
+) -> GenerationResult:
     """The model's answer; `reflection` is on its last attempt. Raises an LLMError."""
 
-    def request(limits: Limits) -> LLMRequest[Generation]:
+    def request(limits: PromptLimits) -> LLMRequest[Generation]:
         return LLMRequest(
             role="generator",
             step=f"generate:{sample_id}",
@@ -50,7 +55,7 @@ def generate(
                     playbook.document, tokens=int(playbook.token_budget * limits.view)
                 ),
                 reflection=reflection_text(reflection),
-                context=cut_middle(context, limits.text) or "(none)",
+                context=truncate_middle(context, limits.text) or "(none)",
                 task=task,
             ),
             schema=Generation,
@@ -58,8 +63,8 @@ def generate(
             max_tokens=MAX_TOKENS,
         )
 
-    answered = ask_briefly_if_needed(llm, request)
-    return Generated(answered.answer, answered.tokens)
+    answered = ask_model_with_short_fallback(llm, request)
+    return GenerationResult(answered.answer, answered.tokens)
 
 
 def reflection_text(reflection: Reflection | None) -> str:

@@ -13,9 +13,10 @@ from operator import mul
 from typing import NamedTuple
 
 from evolution.engine.llm import AnswerError
-from evolution.engine.merge_judge import FixedJudge, Judge, Pair, Verdict
-from playbooks.deltas import Operation
-from playbooks.document import (
+from evolution.engine.merge_judge import Judge, Pair, RuleJudge, Verdict
+from playbooks.document.operations import Operation
+from playbooks.document.similarity import DEFAULT_THRESHOLD, similar_pairs
+from playbooks.document.text import (
     Bullet,
     Document,
     content_hash,
@@ -24,7 +25,6 @@ from playbooks.document import (
     number_of,
     render_for_agents,
 )
-from playbooks.similarity import DEFAULT_THRESHOLD, similar_pairs
 
 REFINE_EVERY = 20
 """New bullets since the last refinement after which the next one is due."""
@@ -32,9 +32,9 @@ NEARLY_FULL = 0.8
 """Share of the token budget from which on every evolution that finds new bullets refines."""
 MAX_PAIRS = 20
 """Pairs that one call judges, most alike first; the rest waits for the next evolution."""
-ALIKE = 72.0
+SPELLING_THRESHOLD = 72.0
 """Percent of equal letters from which a model is asked whether two bullets say the same."""
-ALIKE_IN_MEANING = 86.0
+EMBEDDING_THRESHOLD = 86.0
 """Percent of cosine similarity of two embeddings from which a model is asked the same."""
 NEARLY_EQUAL = DEFAULT_THRESHOLD
 """Percent from which the fixed rule decides; in between it would be guessing."""
@@ -57,7 +57,7 @@ class PairKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grown:
+class RefinementInput:
     """A playbook to refine. `refined_to`: bullets with smaller numbers have been compared.
 
     `pinned` bullets are a person's, and `touched` ones are edited by the same evolution: neither
@@ -72,16 +72,16 @@ class Grown:
     leaving: Collection[str] = ()
 
 
-Find = Callable[[Document], Sequence[Pair]]
+FindPairs = Callable[[Document], Sequence[Pair]]
 """Finds pairs that look alike, most alike first."""
-Decided = Mapping[PairKey, Verdict | None]
+KnownVerdicts = Mapping[PairKey, Verdict | None]
 """What is known about pairs; None: raised earlier and done with, whatever came of it."""
-Keep = Callable[[Mapping[PairKey, Verdict]], None]
+StoreVerdicts = Callable[[Mapping[PairKey, Verdict]], None]
 """Stores verdicts as soon as they are there; stored ones again when they are used."""
 
 
 @dataclass(frozen=True)
-class Refined:
+class RefinementResult:
     """Merges to propose; `refined_to` goes up when nothing is left to ask; `problem`: a code."""
 
     refined_to: int
@@ -89,14 +89,21 @@ class Refined:
     problem: str = ""
 
 
-def is_due(grown: Grown) -> bool:
+def is_due(grown: RefinementInput) -> bool:
     """THE rule: 20 new bullets since the last refinement, or any while the budget is 80 % full."""
     new = sum(1 for b in grown.document.bullets if number_of(b.id) >= grown.refined_to)
     used = estimate_tokens(render_for_agents(grown.document))
     return new >= REFINE_EVERY or (new > 0 and used >= NEARLY_FULL * grown.token_budget)
 
 
-def refine(grown: Grown, *, find: Find, judge: Judge, decided: Decided, keep: Keep) -> Refined:
+def refine(
+    grown: RefinementInput,
+    *,
+    find: FindPairs,
+    judge: Judge,
+    decided: KnownVerdicts,
+    keep: StoreVerdicts,
+) -> RefinementResult:
     """The merges that are worth proposing, as operations for the delta rules to judge.
 
     Pairs that were decided on are never raised again, nor those that the guard would not allow even
@@ -110,7 +117,7 @@ def refine(grown: Grown, *, find: Find, judge: Judge, decided: Decided, keep: Ke
         for pair in find(grown.document)
         if pair.most_lost <= room and _is_open(pair, grown, decided)
     ]
-    chosen = choose(open_pairs, grown, decided)
+    chosen = choose_pairs(open_pairs, grown, decided)
     verdicts = {key: v for pair in chosen if (v := decided.get(key := PairKey.of(pair)))}
     asked = [pair for pair in chosen if PairKey.of(pair) not in verdicts]
     problem = ""
@@ -121,12 +128,18 @@ def refine(grown: Grown, *, find: Find, judge: Judge, decided: Decided, keep: Ke
             problem = error.code
     if verdicts:
         keep(verdicts)
-    merges = [merge(pair, v) for pair in chosen if (v := verdicts.get(PairKey.of(pair))) and v.same]
+    merges = [
+        merge_operation(pair, v)
+        for pair in chosen
+        if (v := verdicts.get(PairKey.of(pair))) and v.same
+    ]
     is_done = not problem and len(chosen) == len(open_pairs)
-    return Refined(_next_number(grown.document) if is_done else grown.refined_to, merges, problem)
+    return RefinementResult(
+        _next_number(grown.document) if is_done else grown.refined_to, merges, problem
+    )
 
 
-def _is_open(pair: Pair, grown: Grown, decided: Decided) -> bool:
+def _is_open(pair: Pair, grown: RefinementInput, decided: KnownVerdicts) -> bool:
     """Not decided on yet, or decided that it is the same and not published so far."""
     if {pair.first.id, pair.second.id} & set(grown.pinned):
         return False
@@ -137,7 +150,9 @@ def _is_open(pair: Pair, grown: Grown, decided: Decided) -> bool:
     return verdict is not None and verdict.same
 
 
-def choose(pairs: Sequence[Pair], grown: Grown, decided: Decided) -> list[Pair]:
+def choose_pairs(
+    pairs: Sequence[Pair], grown: RefinementInput, decided: KnownVerdicts
+) -> list[Pair]:
     """The pairs to settle now: paid ones first, each bullet once, as many as the guard allows.
 
     What is asked can then also be done, whatever the judge's text: no verdict is thrown away.
@@ -158,7 +173,7 @@ def choose(pairs: Sequence[Pair], grown: Grown, decided: Decided) -> list[Pair]:
     return chosen
 
 
-def merge(pair: Pair, verdict: Verdict) -> Operation:
+def merge_operation(pair: Pair, verdict: Verdict) -> Operation:
     """The survivor takes the judged text; the delta rules unite votes and sources."""
     return Operation(
         "MERGE",
@@ -169,7 +184,7 @@ def merge(pair: Pair, verdict: Verdict) -> Operation:
     )
 
 
-def touched_by(operations: Sequence[Operation]) -> tuple[set[str], set[str]]:
+def touched_bullets(operations: Sequence[Operation]) -> tuple[set[str], set[str]]:
     """The bullets that operations edit, and those of them that leave."""
     edits = [op for op in operations if op.type in {"UPDATE", "MERGE", "REMOVE", "DELETE"}]
     leaving = {op.id for op in edits if op.type in {"REMOVE", "DELETE"}}
@@ -177,22 +192,22 @@ def touched_by(operations: Sequence[Operation]) -> tuple[set[str], set[str]]:
     return {name for op in edits for name in (op.id, *op.ids)}, leaving
 
 
-def means_of(engine: object, find: Find | None = None) -> tuple[Judge, Find]:
+def judge_and_finder(engine: object, find: FindPairs | None = None) -> tuple[Judge, FindPairs]:
     """Who judges, and how pairs are found: only a model is asked about what is merely alike.
 
     `find` is how an engine that judges finds them; None: by spelling.
     """
     if isinstance(engine, Judge):
-        return engine, find or by_spelling(ALIKE)
-    return FixedJudge(), by_spelling(NEARLY_EQUAL)
+        return engine, find or find_by_spelling(SPELLING_THRESHOLD)
+    return RuleJudge(), find_by_spelling(NEARLY_EQUAL)
 
 
-def by_spelling(threshold: float) -> Find:
+def find_by_spelling(threshold: float) -> FindPairs:
     """Finds pairs by their letters, words in any order; no model, about 0.1 s for 1,000 bullets."""
 
     def find(document: Document) -> list[Pair]:
         known = document.by_id()
-        texts = {b.id: normal_text(b.content) for b in by_number(document)}
+        texts = {b.id: normal_text(b.content) for b in bullets_by_number(document)}
         return [
             Pair(known[first], known[second], score)
             for first, second, score in similar_pairs(texts, threshold=threshold)
@@ -201,19 +216,19 @@ def by_spelling(threshold: float) -> Find:
     return find
 
 
-def by_meaning(vectors: Mapping[str, Sequence[float]]) -> Find:
+def find_by_embedding(vectors: Mapping[str, Sequence[float]]) -> FindPairs:
     """Finds pairs by the cosine of their embeddings, given by the content hash of the text.
 
     About 0.05 ms a pair of 1,536 numbers: 2 s for 300 bullets, on the worker's own time.
     """
 
     def find(document: Document) -> list[Pair]:
-        units = [(b, _unit(vectors[content_hash(b.content)])) for b in by_number(document)]
+        units = [(b, _unit(vectors[content_hash(b.content)])) for b in bullets_by_number(document)]
         pairs = [
             Pair(first, second, score)
             for place, (first, one) in enumerate(units)
             for second, other in units[place + 1 :]
-            if (score := _percent(one, other)) >= ALIKE_IN_MEANING
+            if (score := _percent(one, other)) >= EMBEDDING_THRESHOLD
         ]
         return sorted(pairs, key=lambda pair: -pair.score)
 
@@ -230,7 +245,7 @@ def _percent(one: Sequence[float], other: Sequence[float]) -> float:
     return 100 * sum(map(mul, one, other)) if len(one) == len(other) else 0.0
 
 
-def by_number(document: Document) -> list[Bullet]:
+def bullets_by_number(document: Document) -> list[Bullet]:
     """The bullets in the order in which they were made."""
     return sorted(document.bullets, key=lambda bullet: number_of(bullet.id))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from playbooks.document import Document
+from playbooks.document.text import Document
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from playbooks.document import estimate_tokens
+from playbooks.document.text import estimate_tokens
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
@@ -107,7 +107,7 @@ class Ledger(Protocol):
     def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Any:
         """Write that a call is about to be made; the entry is passed to `finish`.
 
-        `most`: the tokens sent, and the longest answer allowed. Raises HeldBack or CredentialError
+        `most`: the tokens sent, and the longest answer allowed. Raises CallHeldBack or CredentialError
         when the call had better not be made: then nothing is written.
         """
         ...
@@ -147,7 +147,7 @@ class TransientError(LLMError):
         self.costs_attempt = costs_attempt
 
 
-class HeldBack(TransientError):
+class CallHeldBack(TransientError):
     """The call was not made: the provider is down, its line is full, or the day's money is spent.
 
     `retry_after` says when to come again; it costs no attempt. `mark` and `want`: what the limit

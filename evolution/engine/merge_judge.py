@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
-from evolution.engine.answers import Answer, Text, ask, upper
 from evolution.engine.llm import LLM, LLMRequest
+from evolution.engine.prompt_text import fenced_block
 from evolution.engine.prompts import load_prompt
-from evolution.engine.quoting import fenced
-from playbooks.document import CONTENT_LIMIT, Bullet, normal_text
-from playbooks.similarity import differ_in_nothing_that_matters
+from evolution.engine.structured_output import StructuredAnswer, Text, ask_model, upper
+from playbooks.document.similarity import have_same_critical_words
+from playbooks.document.text import CONTENT_LIMIT, Bullet, normal_text
 
 MAX_TOKENS = 4_000
 
@@ -47,7 +47,7 @@ class Pair:
         return len(self.first.content) + len(self.second.content) - self.least
 
 
-class Verdict(Answer):
+class Verdict(StructuredAnswer):
     """What was decided on one pair: `content` replaces both when they say the `same`."""
 
     pair: Text = ""
@@ -56,7 +56,7 @@ class Verdict(Answer):
     reason: Text = ""
 
 
-class Judgement(Answer):
+class Judgement(StructuredAnswer):
     """The judge's answer: a verdict for each pair, in any order."""
 
     array_field: ClassVar[str] = "verdicts"
@@ -74,7 +74,7 @@ class Judge(Protocol):
         ...
 
 
-class FixedJudge:
+class RuleJudge:
     """The judge without a model: the same means that nothing that matters differs."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
@@ -84,7 +84,7 @@ class FixedJudge:
 
 def _by_rule(pair: Pair) -> Verdict:
     texts = normal_text(pair.first.content), normal_text(pair.second.content)
-    if not differ_in_nothing_that_matters(*texts):
+    if not have_same_critical_words(*texts):
         return Verdict(same=False, reason="They differ in a number or in a word that turns advice.")
     return Verdict(
         same=True,
@@ -99,7 +99,7 @@ def judge_with_model(llm: LLM, model: str, pairs: Sequence[Pair]) -> list[Verdic
     A pair is kept apart unless there is one clear verdict, with a text that can stand for both: no
     longer than both together or than a bullet may be, and not shorter than half of one.
     """
-    judgement = ask(llm, judge_request(model, pairs)).answer
+    judgement = ask_model(llm, judge_request(model, pairs)).answer
     return [_verdict_on(pair, f"P{n}", judgement) for n, pair in enumerate(pairs, start=1)]
 
 
@@ -113,7 +113,7 @@ def judge_request(model: str, pairs: Sequence[Pair]) -> LLMRequest[Judgement]:
         role="judge",
         step="judge",
         model=model,
-        messages=load_prompt("judge").messages(pairs=fenced("PAIRS", "\n\n".join(blocks))),
+        messages=load_prompt("judge").messages(pairs=fenced_block("PAIRS", "\n\n".join(blocks))),
         schema=Judgement,
         schema_name="ace_judgement",
         max_tokens=MAX_TOKENS,

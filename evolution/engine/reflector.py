@@ -5,25 +5,31 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
-from evolution.engine.answers import Answer, BulletId, Text, ask_briefly_if_needed, lower
-from evolution.engine.excerpts import REFLECTOR_TOKENS, excerpt
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import LLM, LLMRequest
+from evolution.engine.prompt_excerpts import REFLECTOR_TOKENS, excerpt
+from evolution.engine.prompt_text import PromptLimits, data_block, truncate_middle
 from evolution.engine.prompts import load_prompt
-from evolution.engine.quoting import Limits, cut_middle, data_block
+from evolution.engine.structured_output import (
+    BulletId,
+    StructuredAnswer,
+    Text,
+    ask_model_with_short_fallback,
+    lower,
+)
 
 MAX_TOKENS = 2_500
 Tag = Literal["helpful", "harmful", "neutral"]
 
 
-class BulletTag(Answer):
+class BulletTag(StructuredAnswer):
     """How one bullet has served an outcome."""
 
     id: BulletId
     tag: Annotated[Tag, BeforeValidator(lower)]
 
 
-class Reflection(Answer):
+class Reflection(StructuredAnswer):
     """The Reflector's answer on one outcome; an empty `key_insight`: it teaches nothing new."""
 
     reasoning: Text = ""
@@ -36,23 +42,25 @@ class Reflection(Answer):
 
 
 @dataclass(frozen=True)
-class Reflected:
+class ReflectionResult:
     """A reflection, and the tokens of all the calls it took."""
 
     reflection: Reflection
     tokens: int = 0
 
 
-def reflect(llm: LLM, model: str, outcome: OutcomeInput, playbook: PlaybookInput) -> Reflected:
+def reflect(
+    llm: LLM, model: str, outcome: OutcomeInput, playbook: PlaybookInput
+) -> ReflectionResult:
     """The model's reflection on the outcome; raises an LLMError."""
-    answered = ask_briefly_if_needed(
+    answered = ask_model_with_short_fallback(
         llm, lambda limits: reflection_request(model, outcome, playbook, limits)
     )
-    return Reflected(answered.answer, answered.tokens)
+    return ReflectionResult(answered.answer, answered.tokens)
 
 
 def reflection_request(
-    model: str, outcome: OutcomeInput, playbook: PlaybookInput, limits: Limits
+    model: str, outcome: OutcomeInput, playbook: PlaybookInput, limits: PromptLimits
 ) -> LLMRequest[Reflection]:
     """Instructions, then the playbook, then the outcome; its texts only inside data blocks.
 
@@ -75,9 +83,9 @@ def reflection_request(
             signal=outcome.signal,
             cited_ids=", ".join(cited) or "none",
             cited_bullets="\n".join(f"[{key}] {bullets[key].content}" for key in cited),
-            task=data_block(cut_middle(outcome.task, limits.text)),
-            trace=data_block(cut_middle(outcome.trace, limits.text)),
-            notes=data_block(cut_middle(outcome.notes, limits.text)),
+            task=data_block(truncate_middle(outcome.task, limits.text)),
+            trace=data_block(truncate_middle(outcome.trace, limits.text)),
+            notes=data_block(truncate_middle(outcome.notes, limits.text)),
         ),
         schema=Reflection,
         schema_name="ace_reflection",

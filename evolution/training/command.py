@@ -1,31 +1,36 @@
 """What both training commands share: options, the run around an adapter, and what is told."""
 
+import _thread
 import hashlib
 import json
+import signal
 import threading
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.errors import AceError
-from accounts.scopes import Principal
-from evolution.engine.adaptation import Adapted, DatasetError, Streamed, read_samples
-from evolution.engine.adaptation.parts import Observer
+from core.errors import AceError
+from core.security.scopes import Principal
+from evolution.engine.adaptation.datasets import DatasetError, read_samples
+from evolution.engine.adaptation.offline import OfflineResult
+from evolution.engine.adaptation.online import OnlineResult
 from evolution.engine.adaptation.plots import plot
+from evolution.engine.adaptation.protocols import Observer
 from evolution.engine.environments import Environment, Sample
 from evolution.engine.llm import LLMError
-from evolution.engine.patience import Wait
-from evolution.training import runs, setting_up
-from evolution.training.display import Display
+from evolution.engine.retry import Wait
+from evolution.training import runs, setup
+from evolution.training.display import ProgressDisplay
 from evolution.training.environments import HELP, environment_for
-from evolution.training.runs import Training, spent_by
-from evolution.training.setting_up import Stage
-from evolution.training.stopping import interruptible
+from evolution.training.runs import Training, run_usage
+from evolution.training.setup import AdapterSetup
 from playbooks.models import Playbook, Version
 
 STOPPED, COST_STOPPED = 1, 3
@@ -43,7 +48,9 @@ class TrainingCommand(BaseCommand):
         """Read and check everything before anything is written; raises CommandError."""
         raise NotImplementedError
 
-    def adapt(self, stage: Stage, observe: Observer, wait: Wait) -> Adapted | Streamed:
+    def adapt(
+        self, stage: AdapterSetup, observe: Observer, wait: Wait
+    ) -> OfflineResult | OnlineResult:
         raise NotImplementedError
 
     def config(self) -> dict[str, Any]:
@@ -69,7 +76,7 @@ class TrainingCommand(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            self.playbook = setting_up.find_playbook(options["playbook"])
+            self.playbook = setup.find_playbook(options["playbook"])
             runs.refuse_untrainable(self.playbook)
             refuse_unwritable(options["plot"])
             self.prepare(options)
@@ -81,14 +88,14 @@ class TrainingCommand(BaseCommand):
                     "Training needs a model: set OPENAI_API_KEY and ACE_ENGINE=openai."
                 )
             if options["max_cost_usd"] is not None:
-                setting_up.refuse_unpriced()
+                setup.refuse_unpriced()
             training = self._training(resume=options["resume"])
         except (AceError, DatasetError, ValueError) as error:
             raise CommandError(str(error)) from None
         self._run(training, options)
 
     def _training(self, *, resume: bool) -> Training:
-        config = self.config() | setting_up.role_config()
+        config = self.config() | setup.role_config()
         if resume:
             return runs.resume_training(playbook=self.playbook, kind=self.kind, config=config)
         by = Principal.of(owner_of(self.playbook))
@@ -98,12 +105,12 @@ class TrainingCommand(BaseCommand):
         """The adapter from start to end; whatever stops it, the run can be resumed."""
         stopping = threading.Event()
         screen: Any = self.stderr._out  # the wrapper ends each write with a new line
-        display = Display(screen, lambda: spent_by(training))
+        display = ProgressDisplay(screen, lambda: run_usage(training))
         limit = options["max_cost_usd"]
         try:
             with (
                 interruptible(stopping),
-                setting_up.stage_for(training, limit=limit, wait=stopping.wait) as stage,
+                setup.adapter_setup(training, limit=limit, wait=stopping.wait) as stage,
             ):
                 adapted = self.adapt(stage, display, stopping.wait)
         except (LLMError, AceError) as error:
@@ -125,15 +132,15 @@ class TrainingCommand(BaseCommand):
         if options["plot"] is not None:
             self._plot(adapted, options["plot"])
 
-    def _finish(self, training: Training, adapted: Adapted | Streamed) -> None:
+    def _finish(self, training: Training, adapted: OfflineResult | OnlineResult) -> None:
         summary = adapted.as_dict() | self._context(training, adapted)
         version = Version.objects.get(playbook=self.playbook, number=int(adapted.kept.label))
         runs.complete_training(training=training, version=version, summary=summary)
         screen: Any = self.stderr._out  # as above: and no red for what is no error
-        screen.write(f"{told(summary)}\n")
+        screen.write(f"{summary_table(summary)}\n")
         self._print(summary)
 
-    def _plot(self, adapted: Adapted | Streamed, path: Path) -> None:
+    def _plot(self, adapted: OfflineResult | OnlineResult, path: Path) -> None:
         """Last of all: a full disk costs the picture, not the summary of a paid run."""
         title = f"{self.playbook.name}: {self.kind} training"
         try:
@@ -143,13 +150,13 @@ class TrainingCommand(BaseCommand):
                 f"The run is complete, but its plot cannot be written: {error}"
             ) from None
 
-    def _context(self, training: Training, adapted: Adapted | Streamed) -> dict[str, Any]:
+    def _context(self, training: Training, adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
         first = Version.objects.get(pk=training.from_version_id).number
         return {
             "run": str(training.run_id),
             "playbook_id": str(self.playbook.pk),
             "versions": {"from": first, "to": int(adapted.kept.label)},
-            "usage": spent_by(training).as_dict(),
+            "usage": run_usage(training).as_dict(),
         } | best_of(adapted)
 
     def _print(self, summary: dict[str, Any]) -> None:
@@ -170,12 +177,12 @@ def refuse_unwritable(path: Path | None) -> None:
         raise CommandError(f"No plot can be written to {path}: name a file in a folder there is.")
 
 
-def best_of(adapted: Adapted | Streamed) -> dict[str, Any]:
+def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
     """Which version the accuracy is of, and whether the current one reads the same.
 
     It does not when somebody else has published meanwhile: nobody's version is rolled back.
     """
-    if isinstance(adapted, Streamed):
+    if isinstance(adapted, OnlineResult):
         return {}
     best = adapted.after.edition
     return {
@@ -241,7 +248,7 @@ def seconds(text: str) -> float:
     return number
 
 
-def told(summary: dict[str, Any]) -> str:
+def summary_table(summary: dict[str, Any]) -> str:
     """The summary as a small table for people."""
     usage, counts = summary["usage"], summary["operations"]
     lines = [("calls", f"{usage['calls']:,} ({usage['failed_calls']} failed)")]
@@ -259,3 +266,25 @@ def told(summary: dict[str, Any]) -> str:
     if "accuracy" in summary and summary["accuracy"] is not None:
         lines.append(("accuracy", f"{summary['accuracy']:.1%} of {summary['samples']} samples"))
     return "\n".join(f"{name:>12}  {value}" for name, value in lines)
+
+
+@contextmanager
+def interruptible(stopping: threading.Event) -> Iterator[None]:
+    """Ctrl-C inside sets `stopping` and raises KeyboardInterrupt; what it did before is restored.
+
+    Without `stopping`, threads in a long pause would have to be waited for to its end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        # Not set here: the interrupted code may hold the event's lock, or that of `threading`.
+        _thread.start_new_thread(stopping.set, ())
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from evolution.engine.adaptation.parts import Point, Progress
-from evolution.training.runs import Spent
+from evolution.engine.adaptation.protocols import Point, Progress
+from evolution.training.runs import RunUsage
 
 BAR = 30
 SECONDS_BETWEEN = 0.2
@@ -13,10 +13,10 @@ HEADINGS = ("batches", "scored on", "accuracy", "bullets", "tokens", "calls", "c
 WIDTHS = (7, 10, 8, 7, 7, 7, 10)
 
 
-class Display:
+class ProgressDisplay:
     """An adapter's observer. Where stderr is no terminal only whole lines are written."""
 
-    def __init__(self, stream: TextIO, spent: Callable[[], Spent]) -> None:
+    def __init__(self, stream: TextIO, spent: Callable[[], RunUsage]) -> None:
         self._stream, self._spent = stream, spent
         self._live = stream.isatty()
         self._rows = 0

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evolution.engine.adaptation import kind_of
+from evolution.engine.adaptation.datasets import kind_of
 from evolution.engine.environments import (
     AnswerMatch,
     Environment,
@@ -14,10 +14,10 @@ from evolution.engine.environments import (
     ListMatch,
     NumberMatch,
     Sample,
-    judged,
+    evaluate_sample,
 )
 from evolution.engine.generator import Generation
-from evolution.engine.programs import ProgramEnvironment
+from evolution.engine.program_environment import ProgramEnvironment
 
 HELP = (
     "who says what is right: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
@@ -33,13 +33,13 @@ VERDICTS = {
 
 
 @dataclass(frozen=True)
-class Withheld:
+class WithholdingEnvironment:
     """Another environment's verdict and score, without its words and without the truth."""
 
     environment: Environment
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
-        found = judged(self.environment, sample, generation)
+        found = evaluate_sample(self.environment, sample, generation)
         return Feedback(status=found.status, score=found.score, message=VERDICTS[found.status])
 
 
@@ -51,10 +51,10 @@ def environment_for(
         name = kind_of(samples)
     if name.startswith("call:"):
         function = _function(name.removeprefix("call:"))
-        return function if reveal else Withheld(function)
+        return function if reveal else WithholdingEnvironment(function)
     if name.startswith("run:"):
         program = _program(name.removeprefix("run:"), seconds)
-        return program if reveal else Withheld(program)
+        return program if reveal else WithholdingEnvironment(program)
     shipped: dict[str, Environment] = {
         "answer": AnswerMatch(reveal=reveal),
         "exact": AnswerMatch(exact=True, reveal=reveal),

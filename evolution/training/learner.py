@@ -7,21 +7,22 @@ from uuid import UUID, uuid5
 from django.db import transaction
 from django.db.models import Count
 
-from accounts.errors import AceError, Conflict
-from accounts.scopes import Principal
-from evolution.clock import database_now
-from evolution.engine.adaptation.parts import COUNTS, Edition, Learned
-from evolution.engine.budgets import Budget
+from core.clock import database_now
+from core.errors import AceError, Conflict
+from core.security.scopes import Principal
+from evolution.engine.adaptation.protocols import COUNTS, Learned, PlaybookSnapshot
+from evolution.engine.cost_budget import Budget
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import CredentialError
-from evolution.engine.patience import Wait
+from evolution.engine.retry import Wait
 from evolution.models import EvolutionJob, Outcome
-from evolution.training.batch import bind_again, ready_job, run_batch
+from evolution.training.batches import prepare_job, rebind_outcomes, run_batch
 from evolution.training.runs import StoredSteps, Training
-from playbooks import services as playbooks
 from playbooks.models import Delta, Playbook, Version, Vote
+from playbooks.services.loading import document_of
+from playbooks.services.rollback import rollback_playbook
 
-GIVEN_UP = {"attempts_used_up", "poison"}
+PERMANENT_FAILURES = {"attempts_used_up", "poison"}
 """Codes of jobs that failed for want of a provider: the training stops, to be resumed."""
 POLL_SECONDS = 0.5
 BUSY_TRIES = 120
@@ -43,11 +44,11 @@ class StoredPlaybook:
         self._training, self._steps = training, steps
         self._budget, self._wait = budget, wait
 
-    def start(self) -> Edition:
+    def start(self) -> PlaybookSnapshot:
         return edition_of(self._version(pk=self._training.from_version_id))
 
     def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
-        """As `Learner.learn`; raises TrainingStopped, CostReached, CredentialError, Overtaken."""
+        """As `Learner.learn`; raises TrainingStopped, CostLimitReached, CredentialError, Overtaken."""
         job = self._finished(key, outcomes)
         edition = edition_of(self._version(pk=job.to_version_id or job.from_version_id))
         if job.status != EvolutionJob.Status.COMPLETED:
@@ -74,18 +75,20 @@ class StoredPlaybook:
         try:
             run_batch(job.pk, training=self._training, budget=self._budget)
         except CredentialError:
-            bind_again(self._training, job, ids)
+            rebind_outcomes(self._training, job, ids)
             raise
 
     def _judged(self, key: str, job: EvolutionJob, ids: Sequence[UUID]) -> EvolutionJob:
         if job.status == EvolutionJob.Status.COMPLETED:
             # What it could not reflect on would wait for another evolution, and bring it about.
-            bind_again(self._training, job, ids, reason="its reflection failed in a training")
+            rebind_outcomes(self._training, job, ids, reason="its reflection failed in a training")
             return job
-        if job.status == EvolutionJob.Status.CANCELLED or job.error_code in GIVEN_UP:
-            bind_again(self._training, job, ids)
+        if job.status == EvolutionJob.Status.CANCELLED or job.error_code in PERMANENT_FAILURES:
+            rebind_outcomes(self._training, job, ids)
             raise TrainingStopped(job.error_message or "The evolution was cancelled.")
-        bind_again(self._training, job, ids, reason=f"its training batch failed: {job.error_code}")
+        rebind_outcomes(
+            self._training, job, ids, reason=f"its training batch failed: {job.error_code}"
+        )
         self._steps.save(f"failed:{key}", str(job.pk))
         return job
 
@@ -93,7 +96,7 @@ class StoredPlaybook:
         """The job, once no other evolution of the playbook is in the way."""
         for _ in range(BUSY_TRIES):
             try:
-                return ready_job(self._training, key, outcomes)
+                return prepare_job(self._training, key, outcomes)
             except Conflict as error:
                 if error.code != "busy" or self._wait(POLL_SECONDS):
                     raise
@@ -109,7 +112,7 @@ class StoredPlaybook:
         if self._wait(seconds):
             raise TrainingStopped("The training was stopped while its evolution waited.")
 
-    def keep(self, edition: Edition) -> Edition:
+    def keep(self, edition: PlaybookSnapshot) -> PlaybookSnapshot:
         """The edition is current: by a rollback when later batches have changed the text.
 
         A version that a person made meanwhile stays: then nothing is rolled back. Raises Overtaken.
@@ -123,16 +126,14 @@ class StoredPlaybook:
             self._training.touch()
             return self._kept(playbook, edition)
 
-    def _kept(self, playbook: Playbook, edition: Edition) -> Edition:
+    def _kept(self, playbook: Playbook, edition: PlaybookSnapshot) -> PlaybookSnapshot:
         wanted, current = self._version(number=int(edition.label)), playbook.current_version
         if current is None or current.text_hash == wanted.text_hash:
             return edition_of(current or wanted)
         if self._others_published(wanted) or playbook.owner is None:
             return edition_of(current)
         by = Principal.of(playbook.owner)
-        return edition_of(
-            playbooks.rollback_playbook(playbook=playbook, by=by, number=wanted.number)
-        )
+        return edition_of(rollback_playbook(playbook=playbook, by=by, number=wanted.number))
 
     def _others_published(self, since: Version) -> bool:
         ours = EvolutionJob.objects.filter(training=self._training.run_id).values("pk")
@@ -144,10 +145,12 @@ class StoredPlaybook:
         return rows.select_related("playbook").get(**which)
 
 
-def edition_of(version: Version) -> Edition:
+def edition_of(version: Version) -> PlaybookSnapshot:
     """A version as the adapters know it; its number is the label."""
-    document = playbooks.document_of(version)
-    return Edition(str(version.number), PlaybookInput(document, version.playbook.token_budget))
+    document = document_of(version)
+    return PlaybookSnapshot(
+        str(version.number), PlaybookInput(document, version.playbook.token_budget)
+    )
 
 
 def counts_of(job_id: UUID, outcome_ids: Sequence[UUID]) -> dict[str, int]:

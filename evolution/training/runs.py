@@ -9,19 +9,19 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Count, Q, Sum
 
-from accounts.errors import AceError, Conflict
-from accounts.scopes import Principal
 from billing.models import UsageRecord
-from evolution.clock import database_now
-from evolution.finish import finish_job
-from evolution.models import AdaptationRun, AdaptationStep, EvolutionJob
+from core.clock import database_now
+from core.errors import AceError, Conflict
+from core.security.scopes import Principal
+from evolution.jobs.finish import finish_job
+from evolution.models import EvolutionJob, TrainingRun, TrainingStep
 from playbooks.models import Playbook, Version
 
-AT_ONCE = 500
+BATCH_SIZE = 500
 MICRO = Decimal("0.000001")
 
 
-class Overtaken(AceError):
+class RunTakenOver(AceError):
     """Another process has taken this run over, or has begun a new one."""
 
     code = "overtaken"
@@ -48,26 +48,26 @@ class Training:
     def job_id(self) -> UUID:
         return self.run_id
 
-    def row(self) -> AdaptationRun:
+    def row(self) -> TrainingRun:
         """The run as it is now; Overtaken unless it is still ours."""
-        row = AdaptationRun.objects.filter(
-            pk=self.run_id, fence=self.fence, status=AdaptationRun.Status.RUNNING
+        row = TrainingRun.objects.filter(
+            pk=self.run_id, fence=self.fence, status=TrainingRun.Status.RUNNING
         ).first()
         if row is None:
-            raise Overtaken
+            raise RunTakenOver
         return row
 
     def touch(self) -> None:
         """Prove inside a transaction that the run is still ours, before anything is written."""
-        rows = AdaptationRun.objects.filter(
-            pk=self.run_id, fence=self.fence, status=AdaptationRun.Status.RUNNING
+        rows = TrainingRun.objects.filter(
+            pk=self.run_id, fence=self.fence, status=TrainingRun.Status.RUNNING
         )
         if rows.update(updated_at=database_now()) != 1:
-            raise Overtaken
+            raise RunTakenOver
 
 
 class StoredSteps:
-    """The engine's Checkpoints as AdaptationStep rows."""
+    """The engine's Checkpoints as TrainingStep rows."""
 
     def __init__(self, training: Training) -> None:
         self._training = training
@@ -75,16 +75,16 @@ class StoredSteps:
     def load(self, keys: Collection[str]) -> dict[str, Any]:
         wanted: list[str] = list(keys)
         found: dict[str, Any] = {}
-        rows = AdaptationStep.objects.filter(run=self._training.run_id)
-        for start in range(0, len(wanted), AT_ONCE):
-            part = rows.filter(key__in=wanted[start : start + AT_ONCE])
+        rows = TrainingStep.objects.filter(run=self._training.run_id)
+        for start in range(0, len(wanted), BATCH_SIZE):
+            part = rows.filter(key__in=wanted[start : start + BATCH_SIZE])
             found.update(part.values_list("key", "value"))
         return found
 
     def save(self, key: str, value: Any) -> None:
         with transaction.atomic():
             self._training.touch()
-            AdaptationStep.objects.create(run_id=self._training.run_id, key=key, value=value)
+            TrainingStep.objects.create(run_id=self._training.run_id, key=key, value=value)
 
 
 def begin_training(
@@ -97,11 +97,11 @@ def begin_training(
     with transaction.atomic():
         rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
         version = refuse_untrainable(rows.select_related("current_version").get(pk=playbook.pk))
-        for old in AdaptationRun.objects.unfinished().filter(playbook=playbook):
+        for old in TrainingRun.objects.unfinished().filter(playbook=playbook):
             old.abandon()
             old.save()
             _end_jobs(old)
-        run = AdaptationRun.objects.create(
+        run = TrainingRun.objects.create(
             playbook=playbook,
             kind=kind,
             started_by=by.user,
@@ -122,7 +122,7 @@ def refuse_untrainable(playbook: Playbook) -> Version:
     return playbook.current_version
 
 
-def _end_jobs(run: AdaptationRun) -> None:
+def _end_jobs(run: TrainingRun) -> None:
     """Its evolution under way is cancelled. Its outcomes stay bound: they are nobody's report."""
     for job in EvolutionJob.objects.active().filter(training=run):
         finish_job(job, as_=EvolutionJob.cancel, now=database_now())
@@ -135,7 +135,7 @@ def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) ->
     """
     refuse_untrainable(playbook)
     with transaction.atomic():
-        rows = AdaptationRun.objects.select_for_update(of=("self",), no_key=True).unfinished()
+        rows = TrainingRun.objects.select_for_update(of=("self",), no_key=True).unfinished()
         run = rows.filter(playbook=playbook, kind=kind).first()
         if run is None:
             raise Conflict("This playbook has no unfinished training to resume.")
@@ -147,16 +147,16 @@ def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) ->
                 f"The training was begun with another {', '.join(other)}. Give the same again, "
                 "or leave --resume out to begin anew."
             )
-        run.go_on()
+        run.resume_run()
         run.save()
     return _training(run, playbook)
 
 
-def _differs(run: AdaptationRun, config: dict[str, Any], key: str) -> bool:
+def _differs(run: TrainingRun, config: dict[str, Any], key: str) -> bool:
     return bool(run.config.get(key) != config.get(key))
 
 
-def _training(run: AdaptationRun, playbook: Playbook) -> Training:
+def _training(run: TrainingRun, playbook: Playbook) -> Training:
     if playbook.owner_id is None:
         raise Conflict("A starter cannot be trained. Clone it first.", code="starter")
     return Training(run.pk, playbook.pk, playbook.owner_id, run.fence, run.from_version_id)
@@ -167,7 +167,7 @@ def stop_training(*, training: Training, reason: str) -> None:
     with transaction.atomic():
         try:
             run = training.row()
-        except Overtaken:
+        except RunTakenOver:
             return
         run.stop(reason=reason)
         run.save()
@@ -175,7 +175,7 @@ def stop_training(*, training: Training, reason: str) -> None:
 
 def complete_training(
     *, training: Training, version: Version | None, summary: dict[str, Any]
-) -> AdaptationRun:
+) -> TrainingRun:
     """The run has ended with this summary; raises Overtaken."""
     with transaction.atomic():
         run = training.row()
@@ -185,7 +185,7 @@ def complete_training(
 
 
 @dataclass(frozen=True)
-class Spent:
+class RunUsage:
     """What a run has used so far, evolutions included. `unpriced`: calls without a known price."""
 
     calls: int
@@ -202,7 +202,7 @@ class Spent:
         return counts | {"cost_usd": None if self.unpriced else known, "known_cost_usd": known}
 
 
-def spent_by(training: Training) -> Spent:
+def run_usage(training: Training) -> RunUsage:
     """The sums over the run's own calls and those of its evolutions; two queries."""
     jobs = EvolutionJob.objects.filter(training=training.run_id).values_list("pk", flat=True)
     rows = UsageRecord.objects.filter(job_id__in=[training.run_id, *jobs])
@@ -214,4 +214,4 @@ def spent_by(training: Training) -> Spent:
         unpriced=Count("id", filter=Q(cost_usd=None) & ~Q(status=UsageRecord.Status.STARTED)),
         unfinished=Count("id", filter=Q(status=UsageRecord.Status.STARTED)),
     )
-    return Spent(**sums)
+    return RunUsage(**sums)

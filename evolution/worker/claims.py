@@ -11,9 +11,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from accounts.models import User
-from billing.models import Resource
-from billing.quota import QuotaReached, note_reached, release, reserve
-from evolution.clock import database_now
+from billing.limits.quota import QuotaExceeded, record_quota_exceeded, release_quota, reserve_quota
+from billing.models import QuotaResource
+from core.clock import database_now
 from evolution.models import EvolutionJob, Outcome
 
 MAX_OUTCOMES = 100
@@ -112,17 +112,17 @@ def _reserve(job: EvolutionJob) -> bool:
     owner_id = job.playbook.owner_id
     if owner_id is None:
         return True
-    release(resource=Resource.EVOLUTIONS, holder_id=job.pk)
+    release_quota(resource=QuotaResource.EVOLUTIONS, holder_id=job.pk)
     try:
-        reserve(
+        reserve_quota(
             user_id=owner_id,
-            resource=Resource.EVOLUTIONS,
+            resource=QuotaResource.EVOLUTIONS,
             amount=1,
             holder_id=job.pk,
             lifetime=timedelta(seconds=settings.JOB_DEADLINE_SECONDS + settings.JOB_LEASE_SECONDS),
         )
-    except QuotaReached as reached:
-        note_reached(reached, user_id=owner_id)
+    except QuotaExceeded as reached:
+        record_quota_exceeded(reached, user_id=owner_id)
         job.postpone(until=reached.until, reason=str(reached), code=reached.code, line=reached.mark)
         return False
     return True
@@ -166,7 +166,7 @@ def _write(job: EvolutionJob, fence: int, names: Sequence[str]) -> int:
     return rows.update(**{name: getattr(job, name) for name in names})
 
 
-WAITING = ("next_attempt_at", "wait_reason", "wait_code", "wait_line")
+WAITING = ("next_attempt_at", "wait_reason", "wait_code", "wait_key")
 CLAIMED = (
     "status",
     "fence",
@@ -178,7 +178,7 @@ CLAIMED = (
     "next_attempt_at",
     "wait_reason",
     "wait_code",
-    "wait_line",
+    "wait_key",
     "from_version_id",
     "outcome_set_hash",
 )

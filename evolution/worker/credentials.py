@@ -7,8 +7,8 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from accounts.errors import AceError
-from accounts.services import llm_credential_for
+from accounts.keys.llm_keys import llm_credential_for
+from core.errors import AceError
 from evolution.engine.llm import CredentialError
 
 Resolve = Callable[[str, int], list[str]]
@@ -27,11 +27,11 @@ class Credential:
     resolve: Resolve | None = field(default=None, repr=False, compare=False)
 
     @property
-    def line(self) -> str:
-        """A digest of both: what the ledger and ProviderLine know it by."""
+    def circuit_key(self) -> str:
+        """A digest of both: what the ledger and ProviderCircuit know it by."""
         return _digest(self.base_url, self.api_key)
 
-    def line_of_model(self, model: str) -> str:
+    def circuit_key_of_model(self, model: str) -> str:
         """A digest for one model of this key."""
         return _digest(self.base_url, self.api_key, model)
 

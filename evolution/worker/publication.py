@@ -4,23 +4,23 @@ from django.db import transaction
 from django.db.models import Count, Q, Sum
 
 from billing.models import UsageRecord
-from evolution.clock import database_now
-from evolution.engine.evolve import Evolved
-from evolution.finish import finish_job
+from core.clock import database_now
+from evolution.engine.evolve import EvolutionResult
+from evolution.evidence.sources import provenance_of
+from evolution.jobs.finish import finish_job
+from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob
-from evolution.sources import provenance_of
-from evolution.triggers import standing_of, trigger_if_due
 from evolution.worker.claims import Claim
-from evolution.worker.settling import settle_outcomes
-from playbooks.document import find_ids
+from evolution.worker.outcome_settlement import settle_outcomes
+from playbooks.document.text import find_ids
 from playbooks.models import Playbook, Version
-from playbooks.services import publish_deltas
+from playbooks.services.publishing import publish_deltas
 
 NEARLY_FULL = 0.8
 """Share of the token budget from which on the uses of bullets are counted for retirement."""
 
 
-def publish(claim: Claim, evolved: Evolved) -> None:
+def publish(claim: Claim, evolved: EvolutionResult) -> None:
     """Everything that the job found out becomes true at once, or nothing does.
 
     An archived playbook stays as it is: the job is cancelled. Raises FenceLost, and CollapseGuard
@@ -61,7 +61,7 @@ def publish(claim: Claim, evolved: Evolved) -> None:
             version=publication.version,
             outcomes=processed,
         )
-        trigger_if_due(playbook, standing=standing_of(playbook), by=None)
+        trigger_if_due(playbook, standing=trigger_state_of(playbook), by=None)
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:

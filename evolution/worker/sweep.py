@@ -7,57 +7,57 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from accounts.oauth.clearing import clear_oauth_if_due
-from billing.budgets import warn_of_budgets
-from billing.notices import send_quota_notices
-from billing.quota import release_stale_holds
-from billing.services import settle_abandoned_usage
-from billing.syncing import is_out_of_step
-from evolution.clock import database_now
-from evolution.finish import finish_job
-from evolution.jobs import is_crowded, ring, ring_billing
+from accounts.oauth.cleanup import clear_oauth_if_due
+from billing.limits.budgets import send_budget_warnings
+from billing.limits.quota import release_stale_holds
+from billing.limits.quota_notices import send_quota_notices
+from billing.stripe.sync import is_resync_due
+from billing.usage.metering import settle_abandoned_usage
+from core.clock import database_now
+from evolution.jobs.finish import finish_job
+from evolution.jobs.message_queue import is_backlogged, notify_billing_sync, notify_worker
+from evolution.jobs.triggers import trigger_if_time_is_up
 from evolution.models import EvolutionJob, Outcome
-from evolution.retention import purge_if_due
-from evolution.triggers import trigger_if_time_is_up
-from evolution.worker.beats import forget_old_beats
-from evolution.worker.endings import rescue
-from evolution.worker.lines import longest_call
-from evolution.worker.waking import AT_ONCE, resume_each, wake
+from evolution.outcomes.retention import purge_if_due
+from evolution.worker.failures import rescue_job
+from evolution.worker.llm_admission import max_call_duration
+from evolution.worker.resume import BATCH_SIZE, resume_each, resume_waiting_jobs
+from evolution.worker.worker_heartbeat import delete_old_heartbeats
 from playbooks.models import Playbook
 
-SILENCE = timedelta(seconds=30)
+NOTIFICATION_TIMEOUT = timedelta(seconds=30)
 """How long a rung job may stay unclaimed before its message counts as lost."""
-DESERTED_AFTER = timedelta(minutes=5)
+ABANDONED_AFTER = timedelta(minutes=5)
 """How long a training may leave its due job unclaimed before its process counts as gone."""
 
 
 def sweep() -> dict[str, int]:
     """One round, harmless when several hosts run it at once; returns what it did."""
     now, jobs = database_now(), EvolutionJob.objects.all()
-    forget_old_beats()
+    delete_old_heartbeats()
     clear_oauth_if_due()
     purge_if_due()
-    if is_out_of_step():
-        ring_billing()
+    if is_resync_due():
+        notify_billing_sync()
     return {
-        "settled": settle_abandoned_usage(longest_call=longest_call()),
+        "settled": settle_abandoned_usage(max_call_duration=max_call_duration()),
         "rescued": resume_each(jobs.lease_expired(now), partial(_rescue, now=now))
-        + resume_each(jobs.deserted(now, DESERTED_AFTER), partial(_lay_down, now=now)),
+        + resume_each(jobs.abandoned_trainings(now, ABANDONED_AFTER), partial(_abandon, now=now)),
         "released": release_stale_holds(now),
-        "woken": wake(now),
+        "resumed": resume_waiting_jobs(now),
         "triggered": _trigger_waiting(now),
-        "rung": _ring_again(now),
-        "noticed": send_quota_notices() + warn_of_budgets(),
+        "notified": _ring_again(now),
+        "noticed": send_quota_notices() + send_budget_warnings(),
     }
 
 
 def _rescue(job: EvolutionJob, now: datetime) -> None:
-    rescue(job)
+    rescue_job(job)
     if job.is_active:
-        ring(job.pk, now=now)
+        notify_worker(job.pk, now=now)
 
 
-def _lay_down(job: EvolutionJob, now: datetime) -> None:
+def _abandon(job: EvolutionJob, now: datetime) -> None:
     """A dead training's job no longer blocks its playbook; resumed, it goes on as it was."""
     reason = "its training stopped answering"
     finish_job(job, as_=EvolutionJob.cancel, now=now, reason=reason)
@@ -65,10 +65,12 @@ def _lay_down(job: EvolutionJob, now: datetime) -> None:
 
 def _ring_again(now: datetime) -> int:
     """Jobs whose message was lost; none while the queue is crowded, where rings only pile up."""
-    if is_crowded():
+    if is_backlogged():
         return 0
-    unheard = EvolutionJob.objects.unheard(now, SILENCE).order_by("created_at")
-    return resume_each(unheard, lambda job: ring(job.pk, now=now))
+    without_notification = EvolutionJob.objects.without_notification(
+        now, NOTIFICATION_TIMEOUT
+    ).order_by("created_at")
+    return resume_each(without_notification, lambda job: notify_worker(job.pk, now=now))
 
 
 def _trigger_waiting(now: datetime) -> int:
@@ -81,14 +83,14 @@ def _trigger_waiting(now: datetime) -> int:
     waiting = (
         active.filter(Exists(pending), ~Exists(jobs.active()))
         .annotate(since=Coalesce(Subquery(last[:1]), Subquery(oldest[:1])))
-        .filter(_hours_over(now))
+        .filter(_hours_exceeded(now))
         .order_by("since")
     )
-    pks = list(waiting.values_list("pk", flat=True)[:AT_ONCE])
+    pks = list(waiting.values_list("pk", flat=True)[:BATCH_SIZE])
     return resume_each(active, lambda one: trigger_if_time_is_up(one) is not None, pks=pks)
 
 
-def _hours_over(now: datetime) -> Q:
+def _hours_exceeded(now: datetime) -> Q:
     """`since` is T hours ago, whatever T is: one alternative for each T in use."""
     chosen = Playbook.objects.order_by().values_list("time_threshold_hours", flat=True).distinct()
     over = Q(pk__in=[])

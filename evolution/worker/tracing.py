@@ -1,7 +1,7 @@
 """One job seen from outside: its id in every log line, and spans of the job and of its calls.
 
 Spans follow OpenTelemetry's GenAI conventions; they go nowhere unless the process was told where
-(config/telemetry.py). What models read and say is in them only with OTEL_CAPTURE_CONTENT.
+(config/observability/telemetry.py). What models read and say is in them only with OTEL_CAPTURE_CONTENT.
 """
 
 import json
@@ -15,7 +15,7 @@ from django.conf import settings
 from opentelemetry import context, trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
-from accounts.correlation import request_id
+from core.http.request_id import request_id
 from evolution.engine.llm import (
     LLM,
     ChatRequest,
@@ -26,14 +26,14 @@ from evolution.engine.llm import (
 )
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
-from evolution.worker.vectors import Embedder
+from evolution.worker.embeddings import Embedder
 
 logger = logging.getLogger(__name__)
 tracer = trace.get_tracer("ace.evolution")
 
 
 @contextmanager
-def at_work(claim: Claim) -> Iterator[None]:
+def job_context(claim: Claim) -> Iterator[None]:
     """Everything inside is logged under the id of the request that asked for the job."""
     asked = EvolutionJob.objects.filter(pk=claim.job_id).values_list("correlation_id", flat=True)
     known = request_id.set(asked.first() or claim.job_id.hex)
@@ -45,7 +45,7 @@ def at_work(claim: Claim) -> Iterator[None]:
             span.set_attributes({f"ace.{name}": value for name, value in told.items()})
             yield
     finally:
-        logger.info("evolution left", extra={**told, "took_ms": _since(begun)})
+        logger.info("evolution left", extra={**told, "took_ms": _elapsed_ms(begun)})
         request_id.reset(known)
 
 
@@ -102,7 +102,7 @@ class _Traced:
         finally:
             span.end()
             told = {"tokens": 0, **told, "model": model, "operation": operation, "status": status}
-            logger.info("llm call", extra={**told, "took_ms": _since(begun)})
+            logger.info("llm call", extra={**told, "took_ms": _elapsed_ms(begun)})
             request_id.reset(known)
 
 
@@ -162,6 +162,6 @@ def _describe_reply(span: Span, reply: LLMReply) -> None:
         span.set_attribute("gen_ai.output.messages", reply.text)
 
 
-def _since(begun: float) -> int:
+def _elapsed_ms(begun: float) -> int:
     """Milliseconds."""
     return round((monotonic() - begun) * 1000)

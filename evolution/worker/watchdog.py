@@ -23,23 +23,23 @@ from django.conf import settings
 from django.db import Error as DatabaseFault
 from django.db import close_old_connections
 
-from evolution.apps import WORKER_VARIABLE
-from evolution.clock import database_now
-from evolution.jobs import oldest_message, send_canary
-from evolution.worker.beats import groups_alive, last_beat
+from core.clock import database_now
+from evolution.jobs.message_queue import oldest_message_age, send_canary
+from evolution.worker.prefork import WORKER_ID_VARIABLE
 from evolution.worker.sweep import sweep
+from evolution.worker.worker_heartbeat import last_heartbeat, live_group_count
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SILENT_AFTER = timedelta(seconds=45)
-SILENT_ANYWAY = timedelta(seconds=90)
+SILENT_WITHOUT_MESSAGES = timedelta(seconds=90)
 QUIET_AFTER = timedelta(seconds=20)
 """From then on a group is asked for itself: with so many canaries that one comes its way."""
 GRACE_SECONDS = 20
 
 
-def end_with_parent() -> None:
+def die_with_parent() -> None:
     """In the child, before exec: be terminated when the watchdog dies, even by kill -9.
 
     Linux only (prctl PR_SET_PDEATHSIG = 1). Elsewhere an orphaned cluster goes on until it is
@@ -56,9 +56,9 @@ class Cluster:
         self.started = time.monotonic()
         self.process = subprocess.Popen(  # noqa: S603 - our own command line
             [sys.executable, str(settings.BASE_DIR / "manage.py"), "qcluster"],
-            env=os.environ | {WORKER_VARIABLE: self.worker, "DATABASE_POOL": "false"},
+            env=os.environ | {WORKER_ID_VARIABLE: self.worker, "DATABASE_POOL": "false"},
             start_new_session=True,
-            preexec_fn=end_with_parent if sys.platform == "linux" else None,
+            preexec_fn=die_with_parent if sys.platform == "linux" else None,
         )
 
     @property
@@ -68,7 +68,7 @@ class Cluster:
     def silence(self, now: datetime) -> timedelta:
         """Since when it took no message and renewed no lease; at most since it was started."""
         young = timedelta(seconds=time.monotonic() - self.started)
-        return min(young, now - (last_beat(self.worker) or datetime.min.replace(tzinfo=UTC)))
+        return min(young, now - (last_heartbeat(self.worker) or datetime.min.replace(tzinfo=UTC)))
 
     def is_silent(self) -> bool:
         """It took no message and renewed no lease for SILENT_AFTER, though messages wait.
@@ -83,12 +83,12 @@ class Cluster:
         silence = self.silence(now)
         if silence <= SILENT_AFTER:
             return False
-        return silence > SILENT_ANYWAY or oldest_message(now) > SILENT_AFTER
+        return silence > SILENT_WITHOUT_MESSAGES or oldest_message_age(now) > SILENT_AFTER
 
     def ask(self) -> None:
         """Send a canary; once this group is quiet, two for each group that is alive."""
         quiet = self.silence(database_now()) > QUIET_AFTER
-        for _ in range(2 * max(1, groups_alive()) if quiet else 1):
+        for _ in range(2 * max(1, live_group_count()) if quiet else 1):
             send_canary()
 
     def stop(self, grace: float = GRACE_SECONDS) -> None:
@@ -113,18 +113,18 @@ def watch(stopping: Event, *, start: Callable[[], Cluster] = Cluster) -> None:
     cluster = start()
     try:
         while not stopping.wait(settings.JOB_SWEEP_SECONDS):
-            cluster = _round(cluster, start)
+            cluster = _watch_once(cluster, start)
     finally:
         cluster.stop()
 
 
-def _round(cluster: Cluster, start: Callable[[], Cluster]) -> Cluster:
+def _watch_once(cluster: Cluster, start: Callable[[], Cluster]) -> Cluster:
     """One look at the cluster; the same one, or its successor."""
     close_old_connections()
     if cluster.is_dead:
         logger.error("the worker group ended: starting it again")
         return _restarted(cluster, start)
-    _without_failing(sweep_and_tell)
+    _without_failing(sweep_and_log)
     _without_failing(cluster.ask)
     if _without_failing(cluster.is_silent):
         logger.error("the worker group fell silent: starting it again")
@@ -137,7 +137,7 @@ def _restarted(cluster: Cluster, start: Callable[[], Cluster]) -> Cluster:
     return start()
 
 
-def sweep_and_tell() -> None:
+def sweep_and_log() -> None:
     """Sweep, and log what it found to do."""
     done = sweep()
     if any(done.values()):

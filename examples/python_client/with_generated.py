@@ -25,7 +25,6 @@ from ace_client.api.playbooks import (
 )
 from ace_client.models import (
     ApiKeyIn,
-    CloneIn,
     ErrorShape,
     EvolutionStatus,
     JobShape,
@@ -34,7 +33,8 @@ from ace_client.models import (
     OutcomeIn,
     OutcomeSignal,
     OutcomeStatus,
-    VersionShape,
+    PlaybookClone,
+    Version,
 )
 from ace_client.types import UNSET, Unset
 
@@ -71,7 +71,7 @@ def ended(job: JobShape, client: AuthenticatedClient) -> JobShape:
     return job
 
 
-def all_versions(client: AuthenticatedClient, playbook: UUID) -> Iterator[VersionShape]:
+def all_versions(client: AuthenticatedClient, playbook: UUID) -> Iterator[Version]:
     """Newest first, page by page: the cursor of the next page stands in its address."""
     cursor: str | Unset = UNSET
     while True:
@@ -85,7 +85,7 @@ def all_versions(client: AuthenticatedClient, playbook: UUID) -> Iterator[Versio
 def main() -> None:
     with AuthenticatedClient(base_url=URL, token=made_key()) as ace:
         starter = good(list_playbooks.sync(client=ace, include_starters=True)).results[0]
-        mine = good(clone_playbook.sync(starter.id, client=ace, body=CloneIn(name="Mine"))).id
+        mine = good(clone_playbook.sync(starter.id, client=ace, body=PlaybookClone(name="Mine"))).id
         advice = good(get_playbook.sync(mine, client=ace))
         for number in range(2):
             outcome = OutcomeIn(

@@ -5,7 +5,7 @@ its environment, or it asks, or the client logs in by browser (OAuth) and needs 
 """
 
 from mcp_bridge.clients import desktop, terminal
-from mcp_bridge.clients.kinds import Client, Snippet
+from mcp_bridge.clients.definitions import Client, Snippet
 
 __all__ = ["BY_SLUG", "CLIENTS", "Client", "Snippet"]
 

@@ -1,10 +1,10 @@
 """docs/CLIENTS.md, written from the same source as the connect page. Pure."""
 
 from mcp_bridge.clients import CLIENTS
-from mcp_bridge.clients.kinds import SEES_NO_PROFILE, Client
+from mcp_bridge.clients.definitions import DESKTOP_ENVIRONMENT_NOTE, Client
 
 EXAMPLE = "https://ace.example.org/mcp"
-WAYS = {"key": "With an API key", "login": "With a login in the browser"}
+METHOD_TITLES = {"key": "With an API key", "login": "With a login in the browser"}
 HEAD = f"""\
 # Connecting your agent
 
@@ -21,7 +21,7 @@ export ACE_API_KEY='paste the key here'
 ```
 
 A login in the browser needs OAuth ([MCP](MCP.md#oauth)); its snippet holds the address only.
-{SEES_NO_PROFILE}
+{DESKTOP_ENVIRONMENT_NOTE}
 
 """
 ROW = "- [{name}](#{slug}): {tested}\n"
@@ -39,14 +39,14 @@ def client_docs() -> str:
 def _section(client: Client) -> str:
     lines = [f"\n## {client.name}\n"]
     lines += [f"{number}. {step}" for number, step in enumerate(client.steps, 1)]
-    if client.from_the_cloud:
+    if client.needs_public_url:
         lines.append("\nIt connects from its maker’s network: only a public https address works.")
     for way, snippet in client.snippets.items():
         code = "" if snippet.format == "text" else snippet.format
-        lines.append(f"\n{WAYS[way]} ({snippet.place}):\n")
+        lines.append(f"\n{METHOD_TITLES[way]} ({snippet.place}):\n")
         lines.append(f"```{code}\n{snippet.fill(EXAMPLE)}```")
     lines.append(f"\nVerify: {_verify(client)} → {client.shows}")
-    lines += [f"\n{note}" for note in client.notes if note != SEES_NO_PROFILE]
+    lines += [f"\n{note}" for note in client.notes if note != DESKTOP_ENVIRONMENT_NOTE]
     return "\n".join(lines) + "\n"
 
 

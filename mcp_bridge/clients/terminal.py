@@ -1,6 +1,12 @@
 """Programs that run in a terminal. Pure."""
 
-from mcp_bridge.clients.kinds import ADDRESS, ASK, Client, Snippet, json_file
+from mcp_bridge.clients.definitions import (
+    URL_PLACEHOLDER,
+    VERIFY_QUESTION,
+    Client,
+    Snippet,
+    json_snippet,
+)
 
 CLAUDE_CODE = Client(
     slug="claude-code",
@@ -40,7 +46,7 @@ CODEX = Client(
         "The same by a command: `codex mcp add ace --url … --bearer-token-env-var ACE_API_KEY`.",
         "CLI, IDE extension and desktop program read the same file.",
     ),
-    verify=f'codex exec "{ASK}"',
+    verify=f'codex exec "{VERIFY_QUESTION}"',
     shows="mcp: ace/list_playbooks (completed)",
     tested="0.169.0: connects, logs in; a whole session lists, reads and reports",
     notes=(
@@ -52,15 +58,20 @@ CODEX = Client(
 GEMINI_CLI = Client(
     slug="gemini-cli",
     name="Gemini CLI",
-    key=json_file(
+    key=json_snippet(
         "~/.gemini/settings.json",
         {
             "mcpServers": {
-                "ace": {"httpUrl": ADDRESS, "headers": {"Authorization": "Bearer $ACE_API_KEY"}}
+                "ace": {
+                    "httpUrl": URL_PLACEHOLDER,
+                    "headers": {"Authorization": "Bearer $ACE_API_KEY"},
+                }
             }
         },
     ),
-    login=json_file("~/.gemini/settings.json", {"mcpServers": {"ace": {"httpUrl": ADDRESS}}}),
+    login=json_snippet(
+        "~/.gemini/settings.json", {"mcpServers": {"ace": {"httpUrl": URL_PLACEHOLDER}}}
+    ),
     steps=(
         "Set ACE_API_KEY in the shell that starts Gemini CLI; it fills the variable in.",
         "In a folder that it does not trust it connects to no server: trust the folder first.",
@@ -109,21 +120,21 @@ extensions:
         " from its key ring.",
         "A Goose that does not fill variables into headers needs an update, or the login.",
     ),
-    verify=f'goose run -t "{ASK}"',
+    verify=f'goose run -t "{VERIFY_QUESTION}"',
     shows="list_playbooks | ace",
 )
 
 OPENCODE = Client(
     slug="opencode",
     name="opencode",
-    key=json_file(
+    key=json_snippet(
         "~/.config/opencode/opencode.json",
         {
             "$schema": "https://opencode.ai/config.json",
             "mcp": {
                 "ace": {
                     "type": "remote",
-                    "url": ADDRESS,
+                    "url": URL_PLACEHOLDER,
                     "enabled": True,
                     "oauth": False,
                     "headers": {"Authorization": "Bearer {env:ACE_API_KEY}"},
@@ -131,11 +142,11 @@ OPENCODE = Client(
             },
         },
     ),
-    login=json_file(
+    login=json_snippet(
         "~/.config/opencode/opencode.json",
         {
             "$schema": "https://opencode.ai/config.json",
-            "mcp": {"ace": {"type": "remote", "url": ADDRESS, "enabled": True}},
+            "mcp": {"ace": {"type": "remote", "url": URL_PLACEHOLDER, "enabled": True}},
         },
     ),
     steps=(

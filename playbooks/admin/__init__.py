@@ -1,5 +1,5 @@
-"""Staff's view of playbooks: everything readable, changes by the services only."""
+"""The admin of playbooks: everything readable, changes by the services only."""
 
-from playbooks.admin import contents, playbooks
+from playbooks.admin import bullets, playbooks, reviews, similarity_cache, versions
 
-__all__ = ["contents", "playbooks"]
+__all__ = ["bullets", "playbooks", "reviews", "similarity_cache", "versions"]

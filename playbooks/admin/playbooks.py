@@ -10,16 +10,16 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.views.decorators.http import require_POST
 
-from accounts.admin import MachineRows, row_action
-from accounts.links import list_address
-from playbooks import services
-from playbooks.admin.rolling_back import RollBackPage
-from playbooks.admin.starters import StarterPages
+from core.admin import ReadOnlyAdmin, changelist_url, row_action
+from playbooks.admin.rollback import RollbackPageMixin
+from playbooks.admin.starters import StarterPagesMixin
 from playbooks.models import Playbook
+from playbooks.services.settings import archive_playbook, restore_playbook
+from playbooks.starters import loader
 
 
 @admin.register(Playbook)
-class PlaybookAdmin(RollBackPage, StarterPages, MachineRows):
+class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
     change_list_template = "admin/playbooks/playbook/change_list.html"
     list_display = ("status", "name", "owner", "version", "bullets", "pending", "evolved")
     list_display_links = ("name",)
@@ -72,18 +72,18 @@ class PlaybookAdmin(RollBackPage, StarterPages, MachineRows):
             ("versions", "playbooks_version"),
             ("deltas", "playbooks_delta"),
             ("bullets", "playbooks_bullet"),
-            ("held texts", "playbooks_heldtext"),
+            ("review queue", "playbooks_reviewitem"),
             ("outcomes", "evolution_outcome"),
             ("evolutions", "evolution_evolutionjob"),
             ("calls of models", "billing_usagerecord"),
-            ("audit log", "accounts_auditentry"),
+            ("audit log", "core_auditentry"),
         )
-        found = ((list_address(model, q=playbook.pk), text) for text, model in lists)
+        found = ((changelist_url(model, q=playbook.pk), text) for text, model in lists)
         return format_html_join(" · ", '<a href="{}">{}</a>', found)
 
     archive = row_action(
         "Archive",
-        lambda row, by: services.archive_playbook(playbook=row, by=by),
+        lambda row, by: archive_playbook(playbook=row, by=by),
         one="playbook archived",
         many="playbooks archived",
         rows=lambda rows: rows.filter(status="active"),
@@ -91,7 +91,7 @@ class PlaybookAdmin(RollBackPage, StarterPages, MachineRows):
 
     restore = row_action(
         "Restore",
-        lambda row, by: services.restore_playbook(playbook=row, by=by),
+        lambda row, by: restore_playbook(playbook=row, by=by),
         one="playbook restored",
         many="playbooks restored",
         rows=lambda rows: rows.filter(status="archived"),
@@ -104,7 +104,7 @@ class PlaybookAdmin(RollBackPage, StarterPages, MachineRows):
     def load_starters(self, request: HttpRequest) -> HttpResponse:
         """Load what the release brings; doing it again changes nothing."""
         if self.has_change_permission(request):
-            changed = services.load_starters()
+            changed = loader.load_starters()
             word = "starter" if changed == 1 else "starters"
             messages.success(request, f"{changed} {word} loaded or changed.")
         return redirect("admin:playbooks_playbook_changelist")

@@ -12,11 +12,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 
-from accounts.admin import principal_of
-from accounts.errors import AceError
+from core.admin import request_principal
+from core.errors import AceError
+from playbooks.document.operations import Operation
 from playbooks.models import Bullet, Playbook
-from playbooks.operations import Operation
-from playbooks.starter_editing import edit_starter, follow_starter_file
+from playbooks.starters.editing import edit_starter, follow_starter_file
 
 NEW_ROWS = 3
 
@@ -27,7 +27,7 @@ class StarterForm(forms.Form):
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
-class BulletRow(forms.Form):
+class BulletRowForm(forms.Form):
     """One bullet as it is (`id`), or an empty row for a new one."""
 
     id = forms.CharField(required=False, max_length=16, widget=forms.HiddenInput)
@@ -56,10 +56,10 @@ class BulletRow(forms.Form):
         return Operation("UPDATE", id=row["id"], content=content, section=row["section"])
 
 
-Rows = forms.formset_factory(BulletRow, extra=NEW_ROWS)
+BulletRowFormSet = forms.formset_factory(BulletRowForm, extra=NEW_ROWS)
 
 
-class StarterPages(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+class StarterPagesMixin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
         name = "playbooks_playbook"
@@ -83,13 +83,13 @@ class StarterPages(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in it
             "rows": rows,
         }
         status = 400 if sent else 200
-        return render(request, "admin/playbooks/playbook/edit.html", context, status=status)
+        return render(request, "admin/playbooks/playbook/edit_starter.html", context, status=status)
 
     def follow(self, request: HttpRequest, pk: UUID) -> HttpResponse:
         """The starter follows the release's file again."""
         playbook = self._starter(request, pk)
         try:
-            follow_starter_file(playbook=playbook, by=principal_of(request))
+            follow_starter_file(playbook=playbook, by=request_principal(request))
         except AceError as error:
             messages.warning(request, error.message)
         else:
@@ -109,7 +109,7 @@ class StarterPages(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in it
         try:
             made = edit_starter(
                 playbook=playbook,
-                by=principal_of(request),
+                by=request_principal(request),
                 name=sent.cleaned_data["name"],
                 description=sent.cleaned_data["description"],
                 operations=list(operations_of(rows)),
@@ -132,7 +132,7 @@ def forms_of(playbook: Playbook, data: Any) -> tuple[StarterForm, Any]:
     about = {"name": playbook.name, "description": playbook.description}
     form = StarterForm(data, initial=about | {"version": now.number if now else 0})
     sections = [(section.key, section.title) for section in playbook.sections.all()]
-    rows = Rows(
+    rows = BulletRowFormSet(
         data,
         initial=[row_of(bullet) for bullet in playbook.bullets.active().select_related("section")],
         form_kwargs={"sections": sections},

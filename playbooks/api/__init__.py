@@ -1,1 +1,1 @@
-"""Playbooks at the REST door."""
+"""REST API of playbooks."""

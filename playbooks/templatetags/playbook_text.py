@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from django import template
 
 from accounts.models import User
-from playbooks.diff import Diff, Mark, mark_words
-from playbooks.history import Change
+from playbooks.document.diff import Diff, DiffSegment, diff_words
+from playbooks.document.reason_codes import reason_text
 from playbooks.models import Delta
-from playbooks.reasons import reason_text
+from playbooks.services.history import BulletChange
 
 register = template.Library()
 register.filter("reason_text", reason_text)
 
-DONE = {
+PAST_TENSE = {
     "ADD": "Added",
     "UPDATE": "Changed",
     "TAG": "Voted on",
@@ -22,7 +22,7 @@ DONE = {
     "RESTORE": "Restored",
     "PIN": "Pinned",
 }
-WISHED = {
+IMPERATIVE = {
     "ADD": "Add",
     "UPDATE": "Change",
     "TAG": "Vote on",
@@ -40,17 +40,17 @@ NAMES = {"removed": "retired", "updated": "changed", "merged": "merged away"}
 def delta_text(delta: Delta) -> str:
     """What was done, or what was wished and refused."""
     if delta.status != Delta.Status.APPLIED:
-        return WISHED.get(delta.type, "Unknown operation")
+        return IMPERATIVE.get(delta.type, "Unknown operation")
     if delta.type == Delta.Type.PIN and not (delta.after or {}).get("pinned"):
         return "Unpinned"
-    return DONE.get(delta.type, delta.type)
+    return PAST_TENSE.get(delta.type, delta.type)
 
 
 @register.filter
-def word_marks(delta: Delta) -> tuple[Mark, ...]:
+def word_diff(delta: Delta) -> tuple[DiffSegment, ...]:
     """What an applied change took out of the text and put into it."""
     before, after = delta.before or {}, delta.after or {}
-    return mark_words(before.get("content", ""), after.get("content", ""))
+    return diff_words(before.get("content", ""), after.get("content", ""))
 
 
 @register.filter
@@ -87,14 +87,14 @@ def is_more_than_votes(summary: Mapping[str, int]) -> bool:
 
 
 @register.filter
-def change_text(change: Change) -> str:
+def change_text(change: BulletChange) -> str:
     """What one applied change did, as `delta_text` says it."""
     before, after = change.before or {}, change.after or {}
     if change.type == Delta.Type.PIN and not after.get("pinned"):
         return "Unpinned"
     if change.type == Delta.Type.UPDATE and before.get("content") == after.get("content"):
         return "Moved" if before.get("section") != after.get("section") else "Changed"
-    return DONE.get(change.type, change.type)
+    return PAST_TENSE.get(change.type, change.type)
 
 
 VOTERS = {"rules": "fixed rules", "reflector": "the model"}
@@ -125,11 +125,11 @@ def points(difference: float) -> str:
 
 
 @register.filter
-def space_before(text: str) -> str:
+def leading_space(text: str) -> str:
     """The space that a mark begins with: it stands before the mark, not in its colour."""
     return text[: len(text) - len(text.lstrip())]
 
 
 @register.filter
-def space_off(text: str) -> str:
+def strip_leading_space(text: str) -> str:
     return text.lstrip()

@@ -8,10 +8,12 @@ from django.db import OperationalError
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts import keys, services
-from accounts.errors import Conflict, Invalid, NotAuthenticated
+from accounts.keys import key_format
+from accounts.keys.api_keys import revoke_api_key, rotate_api_key, update_api_key
+from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
-from accounts.scopes import Scope
+from core.errors import Conflict, Invalid, NotAuthenticated
+from core.security.scopes import Scope
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
 
@@ -25,12 +27,12 @@ def test_the_secret_is_not_stored(alice: User) -> None:
     stored = " ".join(str(value) for value in vars(key).values())
     assert token not in stored
     assert token[22:] not in stored
-    assert key.digest == keys.digest(token)
+    assert key.digest == key_format.digest(token)
 
 
 def test_a_key_carries_only_its_scopes(alice: User) -> None:
     _, token = make_key(alice, scopes=[Scope.READ])
-    assert services.principal_for_key(token).scopes == {Scope.READ}
+    assert principal_for_key(token).scopes == {Scope.READ}
 
 
 def test_a_key_never_carries_the_account_scope(alice: User) -> None:
@@ -43,7 +45,7 @@ def test_a_key_without_scopes_is_refused(alice: User) -> None:
         make_key(alice, scopes=[])
 
 
-def test_a_key_lives_for_ninety_days_unless_told_otherwise(alice: User) -> None:
+def test_a_key_expires_after_ninety_days_by_default(alice: User) -> None:
     key, _ = make_key(alice)
     assert key.expires_at is not None
     assert timedelta(days=89) < key.expires_at - timezone.now() <= timedelta(days=90)
@@ -51,7 +53,7 @@ def test_a_key_lives_for_ninety_days_unless_told_otherwise(alice: User) -> None:
 
 def test_a_key_can_be_limited_to_own_playbooks(alice: User, playbook: Playbook) -> None:
     _, token = make_key(alice, playbook_ids=[playbook.pk])
-    assert services.principal_for_key(token).playbook_ids == frozenset({playbook.pk})
+    assert principal_for_key(token).playbook_ids == frozenset({playbook.pk})
 
 
 def test_a_key_cannot_be_limited_to_a_strangers_playbook(alice: User, charlie: User) -> None:
@@ -63,22 +65,22 @@ def test_a_key_cannot_be_limited_to_a_strangers_playbook(alice: User, charlie: U
 
 def test_a_change_of_scopes_acts_on_the_next_request(alice: User) -> None:
     key, token = make_key(alice)
-    services.update_api_key(key=key, scopes=["read"])
-    assert services.principal_for_key(token).scopes == {Scope.READ}
+    update_api_key(key=key, scopes=["read"])
+    assert principal_for_key(token).scopes == {Scope.READ}
 
 
 def test_a_revoked_key_is_refused_on_the_next_request(alice: User) -> None:
     key, token = make_key(alice)
-    services.principal_for_key(token)
-    services.revoke_api_key(key=key, reason="lost laptop")
+    principal_for_key(token)
+    revoke_api_key(key=key, reason="lost laptop")
     with pytest.raises(NotAuthenticated):
-        services.principal_for_key(token)
+        principal_for_key(token)
 
 
 def test_revoking_twice_keeps_the_first_time_and_reason(alice: User) -> None:
     key, _ = make_key(alice)
-    first = services.revoke_api_key(key=key, reason="first")
-    again = services.revoke_api_key(key=key, reason="second")
+    first = revoke_api_key(key=key, reason="first")
+    again = revoke_api_key(key=key, reason="second")
     assert (again.revoked_at, again.revoked_reason) == (first.revoked_at, "first")
 
 
@@ -86,30 +88,30 @@ def test_an_expired_key_is_refused(alice: User) -> None:
     key, token = make_key(alice)
     ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now())
     with pytest.raises(NotAuthenticated):
-        services.principal_for_key(token)
+        principal_for_key(token)
 
 
 def test_a_key_of_an_inactive_user_is_refused(alice: User) -> None:
     _, token = make_key(alice)
     User.objects.filter(pk=alice.pk).update(is_active=False)
     with pytest.raises(NotAuthenticated):
-        services.principal_for_key(token)
+        principal_for_key(token)
 
 
 def test_the_right_id_with_another_secret_is_refused(alice: User) -> None:
     key, _ = make_key(alice)
     body = f"ace_live_{key.prefix}_{'0' * 43}"
-    forged = body + keys._checksum(body)
-    assert keys.parse(forged) == key.prefix
+    forged = body + key_format._checksum(body)
+    assert key_format.parse(forged) == key.prefix
     with pytest.raises(NotAuthenticated):
-        services.principal_for_key(forged)
+        principal_for_key(forged)
 
 
 def test_rotation_keeps_the_old_key_for_the_overlap(alice: User) -> None:
     key, token = make_key(alice, scopes=["read"])
-    fresh, new_token = services.rotate_api_key(key=key, overlap=timedelta(hours=1))
-    assert services.principal_for_key(new_token).scopes == {Scope.READ}
-    assert services.principal_for_key(token).api_key == key
+    fresh, new_token = rotate_api_key(key=key, overlap=timedelta(hours=1))
+    assert principal_for_key(new_token).scopes == {Scope.READ}
+    assert principal_for_key(token).api_key == key
     key.refresh_from_db()
     assert key.expires_at is not None
     assert key.expires_at <= timezone.now() + timedelta(hours=1)
@@ -118,36 +120,36 @@ def test_rotation_keeps_the_old_key_for_the_overlap(alice: User) -> None:
 
 def test_rotation_without_overlap_ends_the_old_key_now(alice: User) -> None:
     key, token = make_key(alice)
-    services.rotate_api_key(key=key, overlap=timedelta(0))
+    rotate_api_key(key=key, overlap=timedelta(0))
     with pytest.raises(NotAuthenticated):
-        services.principal_for_key(token)
+        principal_for_key(token)
 
 
 @pytest.mark.parametrize("days", [-1, 8])
 def test_an_overlap_outside_seven_days_is_refused(alice: User, days: int) -> None:
     key, _ = make_key(alice)
     with pytest.raises(Invalid):
-        services.rotate_api_key(key=key, overlap=timedelta(days=days))
+        rotate_api_key(key=key, overlap=timedelta(days=days))
 
 
 def test_a_rotated_key_is_not_rotated_again(alice: User) -> None:
     key, _ = make_key(alice)
-    services.rotate_api_key(key=key)
+    rotate_api_key(key=key)
     with pytest.raises(Conflict):
-        services.rotate_api_key(key=key)
+        rotate_api_key(key=key)
 
 
 def test_a_revoked_key_is_not_rotated(alice: User) -> None:
     key, _ = make_key(alice)
-    services.revoke_api_key(key=key, reason="")
+    revoke_api_key(key=key, reason="")
     with pytest.raises(Conflict):
-        services.rotate_api_key(key=key)
+        rotate_api_key(key=key)
 
 
 def test_the_operators_own_key_works_and_does_not_expire(alice: User) -> None:
     key, token = make_key(alice, token=OWN)
     assert (token, key.expires_at) == (OWN, None)
-    assert services.principal_for_key(OWN).user == alice
+    assert principal_for_key(OWN).user == alice
 
 
 @pytest.mark.parametrize("token", ["short", "with space " * 4, "a.b.c" * 8, "é" * 30])
@@ -158,10 +160,10 @@ def test_an_own_key_that_is_too_weak_or_odd_is_refused(alice: User, token: str) 
 
 def test_last_use_is_written_at_most_once_a_minute(alice: User) -> None:
     key, token = make_key(alice)
-    services.principal_for_key(token)
+    principal_for_key(token)
     key.refresh_from_db()
     first = key.last_used_at
-    services.principal_for_key(token)
+    principal_for_key(token)
     key.refresh_from_db()
     assert first is not None
     assert key.last_used_at == first
@@ -170,4 +172,4 @@ def test_last_use_is_written_at_most_once_a_minute(alice: User) -> None:
 def test_a_request_survives_when_the_last_use_cannot_be_written(alice: User) -> None:
     _, token = make_key(alice)
     with patch.object(QuerySet, "update", side_effect=OperationalError("locked")):
-        assert services.principal_for_key(token).user == alice
+        assert principal_for_key(token).user == alice

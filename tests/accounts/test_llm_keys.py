@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from accounts import services
-from accounts.errors import Invalid, NotFound
-from accounts.models import AuditEntry, LlmKey, User
-from accounts.outbound import Unreachable, addresses_of, fetch, is_public
-from accounts.vault import Unreadable, reseal, seal, unseal
+from accounts.keys.llm_keys import llm_credential_for, remove_llm_key, set_llm_key
+from accounts.models import LlmKey, User
+from core.errors import Invalid, NotFound
+from core.http.safe_http import HostUnreachable, fetch, is_public_address, resolve_public_addresses
+from core.models import AuditEntry
+from core.security.encryption import DecryptionError, decrypt, encrypt, reencrypt
 
 pytestmark = pytest.mark.postgres
 
@@ -75,18 +76,18 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
             kwargs["flags"] = socket.AI_NUMERICHOST
         return list(real(host, port, *args, **kwargs))
 
-    monkeypatch.setattr("accounts.outbound.socket.getaddrinfo", look_up)
+    monkeypatch.setattr("core.http.safe_http.socket.getaddrinfo", look_up)
     return known
 
 
 @pytest.mark.parametrize("address", INNER)
 def test_no_inner_address_is_public(address: str) -> None:
-    assert not is_public(address)
+    assert not is_public_address(address)
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1"])
 def test_a_public_address_is_public(address: str) -> None:
-    assert is_public(address)
+    assert is_public_address(address)
 
 
 @pytest.mark.parametrize("address", INNER)
@@ -94,7 +95,7 @@ def test_a_name_that_leads_inside_gets_no_packet(
     address: str, names: dict[str, list[str]], sent: list[str]
 ) -> None:
     names["evil.example"] = ["1.1.1.1", address]
-    with pytest.raises(Unreachable):
+    with pytest.raises(HostUnreachable):
         fetch("https://evil.example/v1/models", max_bytes=10, seconds=1)
     assert sent == []
 
@@ -104,7 +105,7 @@ def test_no_spelling_of_an_inner_address_is_taken(
     alice: User, url: str, names: dict[str, list[str]], sent: list[str]
 ) -> None:
     with pytest.raises(Invalid):
-        services.set_llm_key(user=alice, api_key=KEY, base_url=url)
+        set_llm_key(user=alice, api_key=KEY, base_url=url)
     assert (sent, LlmKey.objects.exists()) == ([], False)
 
 
@@ -116,7 +117,7 @@ def test_a_second_answer_of_the_name_server_is_never_asked_for(
             yield self.pop(0)
 
     names["rebinding.example"] = Rebinding(["1.1.1.1", "127.0.0.1"])
-    with pytest.raises(Unreachable):
+    with pytest.raises(HostUnreachable):
         fetch("https://rebinding.example/", max_bytes=10, seconds=1)
     assert sent == ["1.1.1.1"]
 
@@ -126,13 +127,17 @@ def test_the_operator_may_allow_an_inner_host(
 ) -> None:
     names["models.internal"] = ["10.0.0.7"]
     settings.PRIVATE_HOSTS = ["models.internal"]
-    key = services.set_llm_key(user=alice, api_key=KEY, base_url="https://models.internal/v1/")
+    key = set_llm_key(user=alice, api_key=KEY, base_url="https://models.internal/v1/")
     assert key.base_url == "https://models.internal/v1"
 
 
-def test_a_key_is_sealed_and_only_its_end_is_shown(alice: User) -> None:
-    key = services.set_llm_key(user=alice, api_key=f" {KEY} ")
-    assert (key.last_four, KEY in key.sealed, unseal(key.sealed)) == (KEY[-4:], False, KEY)
+def test_a_key_is_encrypted_and_only_its_end_is_shown(alice: User) -> None:
+    key = set_llm_key(user=alice, api_key=f" {KEY} ")
+    assert (key.last_four, KEY in key.encrypted_key, decrypt(key.encrypted_key)) == (
+        KEY[-4:],
+        False,
+        KEY,
+    )
     assert KEY not in str(list(AuditEntry.objects.values_list()))
 
 
@@ -140,50 +145,50 @@ def test_the_worker_gets_the_key_and_where_it_may_go(
     alice: User, charlie: User, names: dict[str, list[str]]
 ) -> None:
     names["api.example.com"] = ["1.1.1.1"]
-    services.set_llm_key(user=alice, api_key=KEY, base_url="https://api.example.com/v1")
-    own = services.llm_credential_for(user_id=alice.pk)
+    set_llm_key(user=alice, api_key=KEY, base_url="https://api.example.com/v1")
+    own = llm_credential_for(user_id=alice.pk)
     assert own is not None
     assert own.resolve is not None
     assert (own.api_key, own.resolve("api.example.com", 443)) == (KEY, ["1.1.1.1"])
     assert KEY not in repr(own)
-    assert services.llm_credential_for(user_id=charlie.pk) is None
+    assert llm_credential_for(user_id=charlie.pk) is None
 
 
 def test_the_platforms_own_endpoint_is_not_checked(alice: User) -> None:
-    services.set_llm_key(user=alice, api_key=KEY)
-    own = services.llm_credential_for(user_id=alice.pk)
+    set_llm_key(user=alice, api_key=KEY)
+    own = llm_credential_for(user_id=alice.pk)
     assert own is not None
     assert (own.base_url, own.resolve) == ("", None)
 
 
 def test_a_removed_key_is_gone(alice: User) -> None:
-    services.set_llm_key(user=alice, api_key=KEY)
-    services.remove_llm_key(user=alice)
+    set_llm_key(user=alice, api_key=KEY)
+    remove_llm_key(user=alice)
     assert not LlmKey.objects.exists()
     with pytest.raises(NotFound):
-        services.remove_llm_key(user=alice)
+        remove_llm_key(user=alice)
 
 
 @pytest.mark.parametrize("api_key", ["", "short", "k" * 501, "sk-\x00-0123456789", "sk-ключ-0123"])
 def test_what_is_no_key_is_refused(alice: User, api_key: str) -> None:
     with pytest.raises(Invalid):
-        services.set_llm_key(user=alice, api_key=api_key)
+        set_llm_key(user=alice, api_key=api_key)
 
 
 def test_sealing_survives_a_change_of_keys(settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = ["old" * 20]
-    sealed = seal("secret")
+    sealed = encrypt("secret")
     settings.FIELD_ENCRYPTION_KEYS = ["new" * 20, "old" * 20]
-    fresh = reseal(sealed)
+    fresh = reencrypt(sealed)
     settings.FIELD_ENCRYPTION_KEYS = ["new" * 20]
-    assert unseal(fresh) == "secret"
-    with pytest.raises(Unreadable):
-        unseal(sealed)
-    with pytest.raises(Unreadable):
-        reseal(sealed)
+    assert decrypt(fresh) == "secret"
+    with pytest.raises(DecryptionError):
+        decrypt(sealed)
+    with pytest.raises(DecryptionError):
+        reencrypt(sealed)
 
 
 def test_one_inner_address_of_several_refuses_the_host(names: dict[str, list[str]]) -> None:
     names["mixed.example"] = ["1.1.1.1", "127.0.0.1"]
-    with pytest.raises(Unreachable):
-        addresses_of("mixed.example", 443)
+    with pytest.raises(HostUnreachable):
+        resolve_public_addresses("mixed.example", 443)

@@ -3,16 +3,22 @@
 import pytest
 from django.core import signing
 
-from accounts import lockout
-from accounts.errors import RateLimited
-from accounts.lockout import FREE, LONGEST, Source, forget_attempts, take_attempt
-from accounts.models import Attempts, User
-from tests.concurrency.threads import at_once
+from accounts.models import LoginAttempts, User
+from accounts.services import login_throttling
+from accounts.services.login_throttling import (
+    FREE_ATTEMPTS,
+    MAX_DELAY_SECONDS,
+    LoginSource,
+    count_login_attempt,
+    reset_login_attempts,
+)
+from core.errors import RateLimited
 from tests.factories import PASSWORD
+from tests.harness.concurrency import run_concurrently
 
 pytestmark = pytest.mark.databases
 
-HERE, NEAR, FAR = (Source(a) for a in ("192.0.2.1", "192.0.2.200", "198.51.100.1"))
+HERE, NEAR, FAR = (LoginSource(a) for a in ("192.0.2.1", "192.0.2.200", "198.51.100.1"))
 WHO = "alice@example.org"
 
 
@@ -20,14 +26,14 @@ WHO = "alice@example.org"
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time that the delays see: a list of one number."""
     now = [1_000_000.0]
-    monkeypatch.setattr("accounts.lockout.time.time", lambda: now[0])
+    monkeypatch.setattr("accounts.services.login_throttling.time.time", lambda: now[0])
     return now
 
 
-def taken(source: Source = HERE, account: str = WHO) -> int:
+def taken(source: LoginSource = HERE, account: str = WHO) -> int:
     """0, or the seconds that this attempt has to wait."""
     try:
-        take_attempt(account=account, source=source)
+        count_login_attempt(account=account, source=source)
     except RateLimited as refused:
         return refused.retry_after
     return 0
@@ -41,15 +47,15 @@ def test_delays_double_from_a_second_to_a_quarter_of_an_hour(db: None, clock: li
         clock[0] += wait
     grown = [wait for wait in waits if wait]
     assert grown[:4] == [2, 3, 5, 9]
-    assert max(grown) == grown[-1] == LONGEST + 1
+    assert max(grown) == grown[-1] == MAX_DELAY_SECONDS + 1
 
 
 def test_the_first_few_cost_nothing(db: None, clock: list[float]) -> None:
-    assert [bool(taken()) for _ in range(FREE + 1)] == [False] * FREE + [True]
+    assert [bool(taken()) for _ in range(FREE_ATTEMPTS + 1)] == [False] * FREE_ATTEMPTS + [True]
 
 
 def test_a_network_counts_as_one_and_another_does_not(db: None, clock: list[float]) -> None:
-    for _ in range(FREE):
+    for _ in range(FREE_ATTEMPTS):
         taken(HERE)
     assert taken(NEAR)
     assert not taken(FAR)
@@ -57,46 +63,51 @@ def test_a_network_counts_as_one_and_another_does_not(db: None, clock: list[floa
 
 
 def test_a_known_browser_is_not_delayed_by_others(alice: User, clock: list[float]) -> None:
-    known = Source(HERE.address, lockout.read_device(lockout.make_device(alice), WHO))
-    for _ in range(FREE):
+    known = LoginSource(
+        HERE.address,
+        login_throttling.read_device_cookie(login_throttling.make_device_cookie(alice), WHO),
+    )
+    for _ in range(FREE_ATTEMPTS):
         taken(HERE)
     assert taken(HERE)
     assert not taken(known)
 
 
 def test_a_new_password_makes_browsers_unknown(alice: User) -> None:
-    cookie = lockout.make_device(alice)
+    cookie = login_throttling.make_device_cookie(alice)
     alice.set_password("another " + PASSWORD)
     alice.save()
-    assert not lockout.read_device(cookie, WHO)
-    assert lockout.read_device(lockout.make_device(alice), WHO)
+    assert not login_throttling.read_device_cookie(cookie, WHO)
+    assert login_throttling.read_device_cookie(login_throttling.make_device_cookie(alice), WHO)
 
 
 def test_a_browser_is_known_to_its_own_account_only(alice: User, charlie: User) -> None:
-    cookie = lockout.make_device(alice)
-    assert lockout.read_device(cookie, WHO.upper())
-    assert not lockout.read_device(cookie, "charlie@example.org")
-    assert not lockout.read_device(cookie[:-2], WHO)
-    assert not lockout.read_device("x", WHO)
-    assert not lockout.read_device(signing.dumps(["x", "y"], salt=lockout.DEVICE_SALT), WHO)
+    cookie = login_throttling.make_device_cookie(alice)
+    assert login_throttling.read_device_cookie(cookie, WHO.upper())
+    assert not login_throttling.read_device_cookie(cookie, "charlie@example.org")
+    assert not login_throttling.read_device_cookie(cookie[:-2], WHO)
+    assert not login_throttling.read_device_cookie("x", WHO)
+    assert not login_throttling.read_device_cookie(
+        signing.dumps(["x", "y"], salt=login_throttling.DEVICE_SALT), WHO
+    )
 
 
 def test_success_and_a_day_forget_the_failures(db: None, clock: list[float]) -> None:
-    for _ in range(FREE):
+    for _ in range(FREE_ATTEMPTS):
         taken()
-    forget_attempts(account=WHO, source=HERE)
+    reset_login_attempts(account=WHO, source=HERE)
     assert not taken()
-    for _ in range(FREE):
+    for _ in range(FREE_ATTEMPTS):
         taken()
-    clock[0] += lockout.REMEMBERED + LONGEST
+    clock[0] += login_throttling.REMEMBERED_SECONDS + MAX_DELAY_SECONDS
     assert [taken() for _ in range(3)] == [0, 0, 0]
 
 
 def test_old_attempts_are_forgotten_for_good(db: None, clock: list[float]) -> None:
     taken()
-    clock[0] += lockout.REMEMBERED + 1
-    assert lockout.forget_old_attempts() == 1
-    assert not Attempts.objects.exists()
+    clock[0] += login_throttling.REMEMBERED_SECONDS + 1
+    assert login_throttling.delete_old_login_attempts() == 1
+    assert not LoginAttempts.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -108,10 +119,10 @@ def test_old_attempts_are_forgotten_for_good(db: None, clock: list[float]) -> No
     ],
 )
 def test_a_network_is_a_24_or_a_64(address: str, network: str) -> None:
-    assert lockout.network_of(address) == network
+    assert login_throttling.network_of(address) == network
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_hundred_guesses_at_once_are_two_hundred_guesses(clock: list[float]) -> None:
-    passed = at_once(20, lambda _: sum(not taken() for _ in range(10)))
-    assert sum(passed) == FREE
+    passed = run_concurrently(20, lambda _: sum(not taken() for _ in range(10)))
+    assert sum(passed) == FREE_ATTEMPTS

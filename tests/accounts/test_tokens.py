@@ -8,74 +8,75 @@ from django.conf import settings as conf
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import services
-from accounts.errors import NotAuthenticated
+from accounts.keys.credentials import principal_for_bearer
+from accounts.keys.jwt_tokens import TokenPair, issue_tokens, refresh_tokens, revoke_tokens
 from accounts.models import RefreshToken, User
+from core.errors import NotAuthenticated
 
 pytestmark = pytest.mark.postgres
 
 
-def test_an_access_token_tells_who_asks(alice: User) -> None:
-    pair = services.issue_tokens(user=alice)
-    assert services.principal_for_bearer(pair.access).user == alice
+def test_an_access_token_identifies_its_user(alice: User) -> None:
+    pair = issue_tokens(user=alice)
+    assert principal_for_bearer(pair.access).user == alice
     assert pair.expires_in == 30 * 60
 
 
 def test_neither_token_is_stored(alice: User) -> None:
-    pair = services.issue_tokens(user=alice)
+    pair = issue_tokens(user=alice)
     stored = str(list(RefreshToken.objects.values_list()))
     assert pair.refresh not in stored
     assert pair.access not in stored
 
 
 def test_a_refresh_token_gives_a_working_pair(alice: User) -> None:
-    pair = services.refresh_tokens(refresh=services.issue_tokens(user=alice).refresh)
-    assert services.principal_for_bearer(pair.access).user == alice
-    assert services.refresh_tokens(refresh=pair.refresh)
+    pair = refresh_tokens(refresh=issue_tokens(user=alice).refresh)
+    assert principal_for_bearer(pair.access).user == alice
+    assert refresh_tokens(refresh=pair.refresh)
 
 
 def test_a_second_use_ends_the_whole_family(alice: User) -> None:
-    first = services.issue_tokens(user=alice)
-    second = services.refresh_tokens(refresh=first.refresh)
+    first = issue_tokens(user=alice)
+    second = refresh_tokens(refresh=first.refresh)
     for refresh in (first.refresh, second.refresh):
         with pytest.raises(NotAuthenticated):
-            services.refresh_tokens(refresh=refresh)
+            refresh_tokens(refresh=refresh)
     with pytest.raises(NotAuthenticated):
-        services.principal_for_bearer(second.access)
+        principal_for_bearer(second.access)
 
 
 def test_reuse_leaves_other_sign_ins_alone(alice: User) -> None:
-    other = services.issue_tokens(user=alice)
-    spent = services.issue_tokens(user=alice)
-    services.refresh_tokens(refresh=spent.refresh)
+    other = issue_tokens(user=alice)
+    spent = issue_tokens(user=alice)
+    refresh_tokens(refresh=spent.refresh)
     with pytest.raises(NotAuthenticated):
-        services.refresh_tokens(refresh=spent.refresh)
-    assert services.principal_for_bearer(other.access).user == alice
+        refresh_tokens(refresh=spent.refresh)
+    assert principal_for_bearer(other.access).user == alice
 
 
 def test_logging_out_ends_the_sign_in_at_once(alice: User) -> None:
-    pair = services.issue_tokens(user=alice)
-    services.revoke_tokens(refresh=pair.refresh)
+    pair = issue_tokens(user=alice)
+    revoke_tokens(refresh=pair.refresh)
     refuses_both(pair)
 
 
 def test_a_changed_password_ends_every_sign_in(alice: User) -> None:
-    pair = services.issue_tokens(user=alice)
+    pair = issue_tokens(user=alice)
     alice.set_password("another long password")
     alice.save()
     refuses_both(pair)
 
 
-def refuses_both(pair: services.TokenPair) -> None:
+def refuses_both(pair: TokenPair) -> None:
     with pytest.raises(NotAuthenticated):
-        services.principal_for_bearer(pair.access)
+        principal_for_bearer(pair.access)
     with pytest.raises(NotAuthenticated):
-        services.refresh_tokens(refresh=pair.refresh)
+        refresh_tokens(refresh=pair.refresh)
 
 
 @pytest.mark.parametrize("gone", ["inactive", "deleted"])
 def test_a_user_who_is_gone_is_refused(alice: User, gone: str) -> None:
-    pair = services.issue_tokens(user=alice)
+    pair = issue_tokens(user=alice)
     if gone == "deleted":
         alice.delete()
     else:
@@ -84,25 +85,25 @@ def test_a_user_who_is_gone_is_refused(alice: User, gone: str) -> None:
 
 
 def test_one_kind_of_token_is_not_the_other(alice: User) -> None:
-    pair = services.issue_tokens(user=alice)
+    pair = issue_tokens(user=alice)
     with pytest.raises(NotAuthenticated):
-        services.principal_for_bearer(pair.refresh)
+        principal_for_bearer(pair.refresh)
     with pytest.raises(NotAuthenticated):
-        services.refresh_tokens(refresh=pair.access)
+        refresh_tokens(refresh=pair.access)
 
 
 def test_an_expired_access_token_is_refused(alice: User, settings: Settings) -> None:
     settings.JWT_ACCESS_TOKEN_LIFETIME = timedelta(seconds=-60)
-    pair = services.issue_tokens(user=alice)
+    pair = issue_tokens(user=alice)
     with pytest.raises(NotAuthenticated):
-        services.principal_for_bearer(pair.access)
+        principal_for_bearer(pair.access)
 
 
 def test_a_token_of_a_host_whose_clock_is_a_little_ahead_is_taken(alice: User) -> None:
-    access = services.issue_tokens(user=alice).access
+    access = issue_tokens(user=alice).access
     claims = jwt.decode(access, options={"verify_signature": False})
     early = jwt.encode({**claims, "iat": claims["iat"] + 5}, conf.JWT_SECRET_KEY, "HS256")
-    assert services.principal_for_bearer(early).user == alice
+    assert principal_for_bearer(early).user == alice
 
 
 def forgeries(access: str) -> list[str]:
@@ -120,13 +121,13 @@ def forgeries(access: str) -> list[str]:
 
 
 def test_forged_and_broken_tokens_are_refused(alice: User) -> None:
-    for token in forgeries(services.issue_tokens(user=alice).access):
+    for token in forgeries(issue_tokens(user=alice).access):
         with pytest.raises(NotAuthenticated):
-            services.principal_for_bearer(token)
+            principal_for_bearer(token)
 
 
 def test_rows_that_nobody_can_use_are_cleared_at_the_next_sign_in(alice: User) -> None:
-    services.issue_tokens(user=alice)
+    issue_tokens(user=alice)
     RefreshToken.objects.update(expires_at=timezone.now() - timedelta(days=1))
-    services.issue_tokens(user=alice)
+    issue_tokens(user=alice)
     assert RefreshToken.objects.count() == 1

@@ -4,8 +4,9 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from tests.admin.desk import Desk
-from tests.pages.conftest import client_of, world
+from tests.harness.admin_client import AdminClient
+from tests.harness.clients import logged_in_client
+from tests.pages.conftest import world
 
 __all__ = ["world"]
 
@@ -16,15 +17,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.fixture
-def desk(staff: User) -> Desk:
-    return Desk(client_of(staff))
+def desk(staff: User) -> AdminClient:
+    return AdminClient(logged_in_client(staff))
 
 
 @pytest.fixture
 def owner(alice: User) -> Client:
-    return client_of(alice)
+    return logged_in_client(alice)
 
 
 @pytest.fixture
 def stranger(charlie: User) -> Client:
-    return client_of(charlie)
+    return logged_in_client(charlie)

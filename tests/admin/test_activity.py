@@ -5,11 +5,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts import audit
 from accounts.models import User
-from accounts.scopes import Principal
-from playbooks import services as playbooks
+from core import audit
+from core.security.scopes import Principal
 from playbooks.models import Playbook
+from playbooks.services.settings import archive_playbook
 from tests.factories import make_key
 
 PAGE = "/activity"
@@ -34,7 +34,7 @@ def test_the_owner_reads_what_was_done(owner: Client, playbook: Playbook, alice:
 def test_what_staff_did_is_said_without_their_name(
     owner: Client, playbook: Playbook, staff: User
 ) -> None:
-    playbooks.archive_playbook(playbook=playbook, by=Principal.of(staff))
+    archive_playbook(playbook=playbook, by=Principal.of(staff))
     page = text(owner, who="staff")
     assert "Archived playbook" in page
     assert "Imported playbook" not in page

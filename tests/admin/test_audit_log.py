@@ -3,8 +3,9 @@
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from accounts import audit
-from accounts.models import AuditEntry, User
+from accounts.models import User
+from core import audit
+from core.models import AuditEntry
 
 
 @pytest.fixture
@@ -29,17 +30,17 @@ def test_python_refuses_every_change(entry: AuditEntry) -> None:
 def test_the_database_refuses_an_update(entry: AuditEntry) -> None:
     for column, value in (("action", "other"), ("actor", "somebody@else"), ("owner_id", None)):
         with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
-            execute(f"UPDATE accounts_auditentry SET {column} = %s", value)  # noqa: S608 - our own names
+            execute(f"UPDATE core_auditentry SET {column} = %s", value)  # noqa: S608 - our own names
 
 
 @pytest.mark.skipif("connection.vendor == 'sqlite'", reason="a trigger there would stop flush")
 def test_postgresql_refuses_a_delete(entry: AuditEntry) -> None:
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
-        execute("DELETE FROM accounts_auditentry WHERE action = %s", "log_in")
+        execute("DELETE FROM core_auditentry WHERE action = %s", "log_in")
 
 
 def test_a_person_who_leaves_is_named_by_id_alone(entry: AuditEntry, alice: User) -> None:
-    assert AuditEntry.objects.forget(alice.pk) == 1
+    assert AuditEntry.objects.anonymize(alice.pk) == 1
     entry.refresh_from_db()
     assert (entry.actor, entry.actor_id) == ("", alice.pk)
 

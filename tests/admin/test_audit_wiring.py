@@ -7,17 +7,23 @@ from typing import Any
 
 import pytest
 
-from accounts import audit
-from accounts import services as accounts
-from accounts.errors import NotFound
-from accounts.models import AuditEntry, User
-from accounts.scopes import KEY_SCOPES, Principal
-from accounts.services import standing
-from evolution import redriving
-from evolution import services as evolution
-from playbooks import services as playbooks
+from accounts.keys.api_keys import revoke_api_key, rotate_api_key, update_api_key
+from accounts.keys.credentials import principal_for_key
+from accounts.models import User
+from accounts.services import user_administration
+from accounts.services.login import log_in
+from core import audit
+from core.errors import NotFound
+from core.models import AuditEntry
+from core.security.scopes import KEY_SCOPES, Principal
+from evolution.jobs import redrive
+from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
+from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.operations import Operation
+from playbooks.services import creation as playbooks
+from playbooks.services.editing import edit_playbook
+from playbooks.services.rollback import rollback_playbook
+from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
 from tests.factories import PASSWORD, make_key, make_outcome, make_playbook
 
 CANARY = "canary-7f3a"
@@ -35,54 +41,54 @@ OWN_RECORD = {
     "teachers_of": "reads only",
     "ensure_job": "its callers record what a person asked for; rules trigger by themselves",
     "trigger_if_due": "a rule does it, not the person whose report made it due",
-    "refuse_fixed": "reads only",
+    "require_editable": "reads only",
 }
 
 
 def edit(playbook: Playbook, by: Principal) -> Any:
     add = Operation("ADD", section="others", content=f"Mind the {CANARY}.")
-    return playbooks.edit_playbook(playbook=playbook, by=by, operations=[add])
+    return edit_playbook(playbook=playbook, by=by, operations=[add])
 
 
 def cancelled(playbook: Playbook, by: Principal) -> Any:
-    job = evolution.trigger_evolution(playbook=playbook, by=by).job
-    return evolution.cancel_evolution(job=job, by=by)
+    job = trigger_evolution(playbook=playbook, by=by).job
+    return cancel_evolution(job=job, by=by)
 
 
 def set_aside(playbook: Playbook, by: Principal) -> Any:
     outcome = make_outcome(playbook, by.user, task_description=CANARY, notes=CANARY)
-    return redriving.set_aside_outcome(outcome=outcome, by=by)
+    return redrive.set_aside_outcome(outcome=outcome, by=by)
 
 
 def redriven(playbook: Playbook, by: Principal) -> Any:
     ids = [set_aside(playbook, by).pk]
-    return redriving.redrive_outcomes(playbook=playbook, by=by, outcome_ids=ids)
+    return redrive.redrive_outcomes(playbook=playbook, by=by, outcome_ids=ids)
 
 
 VERBS: dict[str, Callable[[Playbook, Principal], Any]] = {
     "create_playbook": lambda p, by: playbooks.create_playbook(by=by, name=CANARY),
     "import_playbook": lambda p, by: make_playbook(by.user, name=CANARY),
     "clone_playbook": lambda p, by: playbooks.clone_playbook(playbook=p, by=by, name=CANARY),
-    "update_playbook": lambda p, by: playbooks.update_playbook(playbook=p, by=by, name=CANARY),
-    "archive_playbook": lambda p, by: playbooks.archive_playbook(playbook=p, by=by),
-    "restore_playbook": lambda p, by: playbooks.restore_playbook(playbook=p, by=by),
+    "update_playbook": lambda p, by: update_playbook(playbook=p, by=by, name=CANARY),
+    "archive_playbook": lambda p, by: archive_playbook(playbook=p, by=by),
+    "restore_playbook": lambda p, by: restore_playbook(playbook=p, by=by),
     "edit_playbook": edit,
-    "rollback_playbook": lambda p, by: playbooks.rollback_playbook(playbook=p, by=by, number=1),
-    "trigger_evolution": lambda p, by: evolution.trigger_evolution(playbook=p, by=by),
+    "rollback_playbook": lambda p, by: rollback_playbook(playbook=p, by=by, number=1),
+    "trigger_evolution": lambda p, by: trigger_evolution(playbook=p, by=by),
     "cancel_evolution": cancelled,
-    "retry_evolution": lambda p, by: evolution.retry_evolution(job=cancelled(p, by), by=by),
+    "retry_evolution": lambda p, by: retry_evolution(job=cancelled(p, by), by=by),
     "set_aside_outcome": set_aside,
     "redrive_outcomes": redriven,
     "create_api_key": lambda p, by: make_key(by.user, name=CANARY),
-    "update_api_key": lambda p, by: accounts.update_api_key(key=make_key(by.user)[0], name=CANARY),
-    "rotate_api_key": lambda p, by: accounts.rotate_api_key(key=make_key(by.user)[0]),
-    "revoke_api_key": lambda p, by: accounts.revoke_api_key(
-        key=make_key(by.user)[0], reason=CANARY
-    ),
-    "log_in": lambda p, by: accounts.log_in(
+    "update_api_key": lambda p, by: update_api_key(key=make_key(by.user)[0], name=CANARY),
+    "rotate_api_key": lambda p, by: rotate_api_key(key=make_key(by.user)[0]),
+    "revoke_api_key": lambda p, by: revoke_api_key(key=make_key(by.user)[0], reason=CANARY),
+    "log_in": lambda p, by: log_in(
         email=by.user.email, password=PASSWORD, address="192.0.2.1", site="https://a.example"
     ),
-    "require_second_factor": lambda p, by: standing.require_second_factor(user=by.user, by=by),
+    "require_second_factor": lambda p, by: user_administration.require_second_factor(
+        user=by.user, by=by
+    ),
 }
 
 
@@ -98,7 +104,7 @@ def test_a_verb_leaves_one_entry_and_no_text(verb: str, playbook: Playbook, alic
 
 def test_an_entry_names_the_key_that_acted(playbook: Playbook, alice: User) -> None:
     key, token = make_key(alice, scopes=KEY_SCOPES)
-    playbooks.archive_playbook(playbook=playbook, by=accounts.principal_for_key(token))
+    archive_playbook(playbook=playbook, by=principal_for_key(token))
     entry = AuditEntry.objects.get(action="archive_playbook")
     assert (entry.key_prefix, entry.subject_id) == (key.prefix, str(playbook.pk))
     assert token not in str(list(AuditEntry.objects.values()))
@@ -107,12 +113,12 @@ def test_an_entry_names_the_key_that_acted(playbook: Playbook, alice: User) -> N
 def test_a_change_that_failed_leaves_none(playbook: Playbook, alice: User) -> None:
     by = Principal.of(alice)
     with pytest.raises(NotFound):
-        playbooks.rollback_playbook(playbook=playbook, by=by, number=99)
+        rollback_playbook(playbook=playbook, by=by, number=99)
     assert not AuditEntry.objects.filter(action="rollback_playbook").exists()
 
 
 def test_what_staff_does_belongs_to_the_owner(playbook: Playbook, alice: User, staff: User) -> None:
-    playbooks.archive_playbook(playbook=playbook, by=Principal.of(staff))
+    archive_playbook(playbook=playbook, by=Principal.of(staff))
     entry = AuditEntry.objects.for_user(alice).get(action="archive_playbook")
     assert entry.actor == staff.email
 
@@ -123,7 +129,7 @@ def test_the_platform_acts_under_no_name(playbook: Playbook) -> None:
     assert (entry.actor, entry.actor_id, entry.owner_id) == ("", None, None)
 
 
-def test_a_service_that_is_told_who_acts_records_it() -> None:
+def test_a_service_that_takes_an_actor_records_it() -> None:
     functions = dict(services())
     recording = {"record"}
     while more := {name for name, calls in functions.items() if calls & recording} - recording:

@@ -7,18 +7,19 @@ import pytest
 from django.test import AsyncRequestFactory
 from pytest import MonkeyPatch
 
-from accounts.admin import export
 from accounts.models import User
-from tests.admin.desk import Desk, World
+from core.admin import csv_export, csv_response
 from tests.factories import make_playbook
+from tests.harness.admin_client import AdminClient
+from tests.harness.sample_account import World
 
 EXPORTED = (
-    *("accounts_user", "accounts_apikey", "accounts_auditentry", "billing_usagerecord"),
+    *("accounts_user", "accounts_apikey", "core_auditentry", "billing_usagerecord"),
     *("playbooks_playbook", "evolution_evolutionjob", "evolution_outcome"),
 )
 
 
-def test_a_name_that_looks_like_a_formula_is_text(desk: Desk, alice: User) -> None:
+def test_a_name_that_looks_like_a_formula_is_text(desk: AdminClient, alice: User) -> None:
     for name in ("=1+1", "+1", "-1", "@x"):
         make_playbook(alice, name=name)
     lines = desk.export("playbooks_playbook")
@@ -26,32 +27,34 @@ def test_a_name_that_looks_like_a_formula_is_text(desk: Desk, alice: User) -> No
 
 
 @pytest.mark.parametrize("model", EXPORTED)
-def test_each_big_list_can_be_taken_along(model: str, desk: Desk, world: World) -> None:
+def test_each_big_list_can_be_taken_along(model: str, desk: AdminClient, world: World) -> None:
     lines = desk.export(model)
     assert len(lines) > 1
     assert world.key.digest not in "\n".join(lines)
 
 
-def test_the_lists_filter_holds_for_the_file(desk: Desk, world: World) -> None:
+def test_the_lists_filter_holds_for_the_file(desk: AdminClient, world: World) -> None:
     assert len(desk.export("evolution_evolutionjob", state="failed")) == 2
     assert len(desk.export("evolution_evolutionjob", q="nonsense")) == 1
     assert desk.client.get("/admin/evolution/evolutionjob/export/?no=such").status_code == 400
 
 
-def test_it_ends_at_a_bound_and_says_so(desk: Desk, world: World, monkeypatch: MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "MOST_ROWS", 2)
+def test_it_ends_at_a_bound_and_says_so(
+    desk: AdminClient, world: World, monkeypatch: MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_export, "MAX_ROWS", 2)
     lines = desk.export("evolution_outcome")
     assert len(lines) == 4
     assert "Stopped after 2 rows" in lines[-1]
 
 
-def test_outcome_texts_stay_where_they_are(desk: Desk, world: World) -> None:
+def test_outcome_texts_stay_where_they_are(desk: AdminClient, world: World) -> None:
     text = "\n".join(desk.export("evolution_outcome"))
     assert "Make the build green" not in text
 
 
 def test_under_asgi_it_is_streamed_too() -> None:
-    answer = export.stream(AsyncRequestFactory().get("/"), ["a\n"] * 1_001, "file.csv")
+    answer = csv_response(AsyncRequestFactory().get("/"), ["a\n"] * 1_001, "file.csv")
     assert asyncio.run(parts(answer)) == [500, 500, 1]
 
 

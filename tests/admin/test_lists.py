@@ -7,24 +7,26 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import AuditEntry, User
+from accounts.models import User
 from billing.models import UsageRecord
+from core.models import AuditEntry
 from evolution.models import Outcome
 from playbooks.models import Playbook
-from tests.admin.desk import Desk, World
 from tests.factories import make_key, make_playbook, make_user
+from tests.harness.admin_client import AdminClient
+from tests.harness.sample_account import World
 
 # Session and user are two; then the page's rows, their number, and what filters and dates ask for.
 PINNED = {
     "accounts_user": 8,
     "accounts_apikey": 8,
-    "accounts_auditentry": 9,
+    "core_auditentry": 9,
     "billing_usagerecord": 8,
     "playbooks_playbook": 8,
     "playbooks_version": 8,
     "playbooks_delta": 6,
     "playbooks_bullet": 6,
-    "playbooks_heldtext": 8,
+    "playbooks_reviewitem": 8,
     "evolution_evolutionjob": 9,
     "evolution_outcome": 8,
     "evolution_reflection": 8,
@@ -34,13 +36,15 @@ SLOWEST = 3.0
 """Seconds for a list of 10,000 rows; on an idle machine it is about a tenth of that."""
 
 
-def queries(desk: Desk, model: str) -> int:
+def queries(desk: AdminClient, model: str) -> int:
     with CaptureQueriesContext(connection) as found:
         desk.rows(model)
     return len(found)
 
 
-def test_each_list_is_pinned_and_does_not_grow(desk: Desk, world: World, alice: User) -> None:
+def test_each_list_is_pinned_and_does_not_grow(
+    desk: AdminClient, world: World, alice: User
+) -> None:
     before = {model: queries(desk, model) for model in PINNED}
     for number in range(4):
         user = make_user(f"{number}@example.org")
@@ -71,7 +75,7 @@ def outcomes(world: World, number: int) -> list[Outcome]:
     return [Outcome(playbook=world.playbook, **fields) for _ in range(number)]
 
 
-def test_ten_thousand_outcomes_are_no_burden(desk: Desk, world: World) -> None:
+def test_ten_thousand_outcomes_are_no_burden(desk: AdminClient, world: World) -> None:
     Outcome.objects.bulk_create(outcomes(world, LONG), batch_size=2_000)
     for query in ({}, {"q": "alice"}, {"state": "pending"}):
         started = time.perf_counter()
@@ -79,7 +83,7 @@ def test_ten_thousand_outcomes_are_no_burden(desk: Desk, world: World) -> None:
         assert time.perf_counter() - started < SLOWEST, query
 
 
-def test_no_list_counts_all_rows_for_nothing(desk: Desk, world: World) -> None:
+def test_no_list_counts_all_rows_for_nothing(desk: AdminClient, world: World) -> None:
     with CaptureQueriesContext(connection) as found:
         desk.rows("evolution_outcome", state="pending")
     counts = [query["sql"] for query in found if "COUNT(" in query["sql"]]
@@ -87,7 +91,7 @@ def test_no_list_counts_all_rows_for_nothing(desk: Desk, world: World) -> None:
 
 
 @pytest.mark.parametrize("model", ["evolution_outcome", "playbooks_version"])
-def test_long_texts_are_left_out_of_a_list(model: str, desk: Desk, world: World) -> None:
+def test_long_texts_are_left_out_of_a_list(model: str, desk: AdminClient, world: World) -> None:
     with CaptureQueriesContext(connection) as found:
         desk.rows(model)
     sql = " ".join(query["sql"] for query in found)

@@ -4,13 +4,14 @@ from decimal import Decimal
 
 import pytest
 
-from accounts.models import AuditEntry, User
+from accounts.models import User
 from billing.models import Budget, PriceOverride, UsageRecord
+from core.models import AuditEntry
 from evolution.models import EvolutionJob
 from playbooks.models import Playbook
-from tests.admin.desk import Desk, is_closed
 from tests.factories import make_playbook
-from tests.pages.conftest import client_of
+from tests.harness.admin_client import AdminClient, is_denied
+from tests.harness.clients import logged_in_client
 from tests.pages.test_usage import use
 
 PRICES = "/admin/billing/priceoverride/"
@@ -22,13 +23,15 @@ SENT = {
 }
 
 
-def summary(desk: Desk, query: str = "") -> str:
+def summary(desk: AdminClient, query: str = "") -> str:
     answer = desk.client.get(f"{SUMMARY}{query}")
     assert answer.status_code == 200
     return " ".join(answer.content.decode().split())
 
 
-def test_each_change_of_a_price_is_a_version_and_the_log_keeps_its_figures(desk: Desk) -> None:
+def test_each_change_of_a_price_is_a_version_and_the_log_keeps_its_figures(
+    desk: AdminClient,
+) -> None:
     desk.client.post(f"{PRICES}add/", SENT)
     price = PriceOverride.objects.get()
     for figure in ("2", "2"):
@@ -40,7 +43,7 @@ def test_each_change_of_a_price_is_a_version_and_the_log_keeps_its_figures(desk:
     assert said[:2] == [(1, "1.5"), (2, "2")]
 
 
-def test_a_removed_price_is_in_the_log(desk: Desk) -> None:
+def test_a_removed_price_is_in_the_log(desk: AdminClient) -> None:
     desk.client.post(f"{PRICES}add/", SENT)
     price = PriceOverride.objects.get()
     desk.client.post(f"{PRICES}{price.pk}/delete/", {"post": "yes"})
@@ -60,12 +63,14 @@ def test_a_removed_price_is_in_the_log(desk: Desk) -> None:
         },
     ],
 )
-def test_a_price_that_is_none_is_refused(desk: Desk, wrong: dict[str, str]) -> None:
+def test_a_price_that_is_none_is_refused(desk: AdminClient, wrong: dict[str, str]) -> None:
     assert desk.client.post(f"{PRICES}add/", SENT | wrong).status_code == 200
     assert not PriceOverride.objects.exists()
 
 
-def test_the_summary_parts_what_everybody_used(desk: Desk, alice: User, charlie: User) -> None:
+def test_the_summary_parts_what_everybody_used(
+    desk: AdminClient, alice: User, charlie: User
+) -> None:
     playbook = make_playbook(alice)
     use(alice, playbook_id=playbook.pk)
     use(charlie, model="own-model", cost_usd=None, operation="reflect")
@@ -86,7 +91,7 @@ def test_the_summary_parts_what_everybody_used(desk: Desk, alice: User, charlie:
 
 
 def test_the_summary_keeps_the_lists_filters_and_leads_back_to_its_calls(
-    desk: Desk, alice: User
+    desk: AdminClient, alice: User
 ) -> None:
     use(alice)
     use(alice, operation="reflect", model="gpt-4o", days_ago=40)
@@ -97,11 +102,11 @@ def test_the_summary_keeps_the_lists_filters_and_leads_back_to_its_calls(
     assert "2 usage records" in desk.rows("billing_usagerecord", user__email=alice.email)
 
 
-def test_a_filter_that_is_none_is_a_bad_request(desk: Desk) -> None:
+def test_a_filter_that_is_none_is_a_bad_request(desk: AdminClient) -> None:
     assert desk.client.get(f"{SUMMARY}?no_such__exact=1").status_code in {302, 400}
 
 
-def test_staff_sees_budgets_and_a_change_is_in_the_log(desk: Desk, alice: User) -> None:
+def test_staff_sees_budgets_and_a_change_is_in_the_log(desk: AdminClient, alice: User) -> None:
     row = Budget.objects.create(user=alice, usd_per_day=Decimal(1))
     sent = {"user": str(alice.pk), "usd_per_day": "2", "warn_percent": "80", "stops": "on"}
     desk.client.post(f"/admin/billing/budget/{row.pk}/change/", sent)
@@ -111,11 +116,13 @@ def test_staff_sees_budgets_and_a_change_is_in_the_log(desk: Desk, alice: User) 
 
 
 def test_only_staff_gets_there(alice: User) -> None:
-    assert is_closed(client_of(alice), SUMMARY, PRICES, f"{PRICES}add/", "/admin/billing/budget/")
+    assert is_denied(
+        logged_in_client(alice), SUMMARY, PRICES, f"{PRICES}add/", "/admin/billing/budget/"
+    )
 
 
 def test_an_evolutions_page_says_of_a_cost_with_an_unknown_part_what_it_is_at_least(
-    desk: Desk, alice: User, playbook: Playbook
+    desk: AdminClient, alice: User, playbook: Playbook
 ) -> None:
     job = EvolutionJob.objects.create(playbook=playbook, trigger="manual")
     for attempt, cost in enumerate((Decimal("0.25"), None), start=1):
@@ -134,7 +141,7 @@ def test_an_evolutions_page_says_of_a_cost_with_an_unknown_part_what_it_is_at_le
 
 @pytest.mark.parametrize(("whose", "made"), [("alice", 1), ("charlie", 0)])
 def test_a_budget_is_set_for_nobody_elses_playbook(
-    desk: Desk, alice: User, charlie: User, playbook: Playbook, whose: str, made: int
+    desk: AdminClient, alice: User, charlie: User, playbook: Playbook, whose: str, made: int
 ) -> None:
     user = {"alice": alice, "charlie": charlie}[whose]
     fields = {"user": str(user.pk), "playbook_id": str(playbook.pk), "usd_per_day": "5"}

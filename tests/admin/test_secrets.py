@@ -7,16 +7,25 @@ from django.contrib import admin
 from django.db import models
 from django.test import Client
 
-from accounts.admin import MachineRows
+from accounts.admin.oauth import HiddenAdmin
+from accounts.keys.jwt_tokens import issue_tokens
 from accounts.models import ApiKey, RefreshToken, User
-from accounts.oauth_admin import Hidden
-from accounts.services import issue_tokens
 from billing.models import Budget, CostCap, Plan, PriceOverride
-from tests.admin.desk import Desk
+from core.admin import ReadOnlyAdmin
 from tests.factories import make_key
-from tests.pages.conftest import client_of
+from tests.harness.admin_client import AdminClient
+from tests.harness.clients import logged_in_client
 
-SECRET = ("token", "digest", "secret", "password", "sealed", "payload", "session_key", "code")
+SECRET = (
+    "token",
+    "digest",
+    "secret",
+    "password",
+    "encrypted_key",
+    "payload",
+    "session_key",
+    "code",
+)
 SAFE = {"code", "error_code", "wait_code", "reason_code", "token_count", "token_budget"} | {
     *("token_totals", "prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
     *("tokens", "expected_tokens", "token_family"),
@@ -24,14 +33,14 @@ SAFE = {"code", "error_code", "wait_code", "reason_code", "token_count", "token_
 }
 
 
-def test_a_keys_page_has_no_digest_and_no_secret(desk: Desk, alice: User) -> None:
+def test_a_keys_page_has_no_digest_and_no_secret(desk: AdminClient, alice: User) -> None:
     key, token = make_key(alice)
     pages = desk.row(key) + desk.rows("accounts_apikey")
     assert key.digest not in pages
     assert token[20:] not in pages
 
 
-def test_a_sign_ins_page_has_no_digest(desk: Desk, alice: User) -> None:
+def test_a_sign_ins_page_has_no_digest(desk: AdminClient, alice: User) -> None:
     pair = issue_tokens(user=alice)
     row = RefreshToken.objects.get()
     assert row.digest not in desk.row(row)
@@ -44,7 +53,7 @@ def test_every_list_of_rows_leaves_out_fields_that_sound_secret() -> None:
         for model, page in admin.site._registry.items()
         for field in model._meta.fields
         if sounds_secret(field) and field.name not in hidden(page)
-        if not isinstance(page, Hidden)
+        if not isinstance(page, HiddenAdmin)
     ]
     assert shown == []
 
@@ -66,15 +75,15 @@ def hidden(page: "admin.ModelAdmin[Any]") -> set[str]:
 def test_what_machines_write_nobody_writes() -> None:
     by_hand = {User, CostCap, Budget, PriceOverride, Plan}
     others = {type(page) for model, page in admin.site._registry.items() if model not in by_hand}
-    assert [page for page in others if not issubclass(page, MachineRows)] == []
+    assert [page for page in others if not issubclass(page, ReadOnlyAdmin)] == []
 
 
-def test_the_secret_of_a_second_factor_stays_hidden(desk: Desk, alice: User) -> None:
+def test_the_secret_of_a_second_factor_stays_hidden(desk: AdminClient, alice: User) -> None:
     row = Authenticator.objects.create(user=alice, type="totp", data={"secret": "canary"})
     assert "canary" not in desk.row(row) + desk.rows("mfa_authenticator")
 
 
-def test_a_key_of_somebody_disabled_is_shown_as_such(desk: Desk, alice: User) -> None:
+def test_a_key_of_somebody_disabled_is_shown_as_such(desk: AdminClient, alice: User) -> None:
     make_key(alice)
     User.objects.filter(pk=alice.pk).update(is_active=False)
     assert "user disabled" in desk.rows("accounts_apikey")
@@ -82,6 +91,6 @@ def test_a_key_of_somebody_disabled_is_shown_as_such(desk: Desk, alice: User) ->
 
 
 def test_a_disabled_member_of_staff_is_out(staff: User) -> None:
-    client: Client = client_of(staff)
+    client: Client = logged_in_client(staff)
     User.objects.filter(pk=staff.pk).update(is_active=False)
     assert client.get("/admin/").status_code == 302

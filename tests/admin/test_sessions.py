@@ -5,7 +5,8 @@ from django.test import Client
 
 from accounts.models import User
 from evolution.models import AgentSession
-from evolution.sessions import NewMessage, ToolCall, add_messages
+from evolution.sessions.recording import add_messages
+from evolution.sessions.validation import NewMessage, ToolCall
 from playbooks.models import Playbook
 from tests.factories import make_session
 

@@ -5,18 +5,19 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.errors import Conflict, Forbidden
 from accounts.models import User
-from accounts.scopes import Principal
-from playbooks import services
+from core.errors import Conflict, Forbidden
+from core.security.scopes import Principal
 from playbooks.models import Playbook
-from playbooks.starter_editing import edit_starter
-from tests.admin.desk import Desk, refresh
+from playbooks.services.rollback import rollback_playbook
+from playbooks.starters.editing import edit_starter
+from playbooks.starters.loader import load_starters
+from tests.harness.admin_client import AdminClient, refresh
 
 
 @pytest.fixture
 def starter(db: None) -> Playbook:
-    services.load_starters()
+    load_starters()
     return Playbook.objects.starters().get(starter_file="code_review")
 
 
@@ -33,14 +34,14 @@ def sent(page: Any) -> dict[str, Any]:
 MANAGED = ("TOTAL_FORMS", "INITIAL_FORMS")
 
 
-def save(desk: Desk, starter: Playbook, **changed: str) -> str:
+def save(desk: AdminClient, starter: Playbook, **changed: str) -> str:
     address = f"/admin/playbooks/playbook/{starter.pk}/edit/"
     fields = sent(desk.client.get(address))
     answer = desk.client.post(address, fields | changed, follow=True)
     return answer.content.decode()
 
 
-def test_an_edit_is_the_next_version(desk: Desk, starter: Playbook) -> None:
+def test_an_edit_is_the_next_version(desk: AdminClient, starter: Playbook) -> None:
     changed = {"form-0-content": "Say what could break.", "form-1-retire": "on"}
     page = save(desk, starter, name="Reviewing code", **changed)
     after = refresh(starter)
@@ -50,29 +51,29 @@ def test_an_edit_is_the_next_version(desk: Desk, starter: Playbook) -> None:
     assert after.current_version.diff_summary["removed"] == 1
 
 
-def test_a_new_bullet_goes_to_its_section(desk: Desk, starter: Playbook) -> None:
+def test_a_new_bullet_goes_to_its_section(desk: AdminClient, starter: Playbook) -> None:
     last = starter.bullets.count() + 2
     new = {f"form-{last}-section": "others", f"form-{last}-content": "Thank the author."}
     save(desk, starter, **new)
     assert starter.bullets.get(content="Thank the author.").section.key == "others"
 
 
-def test_a_release_leaves_an_edited_starter_be(desk: Desk, starter: Playbook) -> None:
+def test_a_release_leaves_an_edited_starter_be(desk: AdminClient, starter: Playbook) -> None:
     save(desk, starter, name="Ours", **{"form-0-content": "Say what could break."})
-    assert services.load_starters() == 0
+    assert load_starters() == 0
     assert Playbook.objects.starters().count() == 3
     desk.client.post(f"/admin/playbooks/playbook/{starter.pk}/follow/")
     assert refresh(starter).current_version.reason == "import"
 
 
-def test_an_older_version_comes_back(desk: Desk, starter: Playbook) -> None:
+def test_an_older_version_comes_back(desk: AdminClient, starter: Playbook) -> None:
     save(desk, starter, **{"form-0-content": "Say what could break."})
     desk.client.post(f"/admin/playbooks/playbook/{starter.pk}/roll-back/", {"to": "1"})
     after = refresh(starter).current_version
     assert (after.number, after.reason) == (3, "rollback")
 
 
-def test_somebody_was_faster(desk: Desk, starter: Playbook) -> None:
+def test_somebody_was_faster(desk: AdminClient, starter: Playbook) -> None:
     page = save(desk, starter, version="7", **{"form-0-content": "Say what could break."})
     assert "The playbook is at version 1 by now" in page
     assert not refresh(starter).starter_edited
@@ -85,4 +86,4 @@ def test_nobody_else_edits_a_starter(
     with pytest.raises(Forbidden):
         edit_starter(playbook=starter, by=Principal.of(alice), expected_version=1, **fields)
     with pytest.raises(Conflict):
-        services.rollback_playbook(playbook=starter, by=Principal.of(alice), number=1)
+        rollback_playbook(playbook=starter, by=Principal.of(alice), number=1)

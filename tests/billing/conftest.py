@@ -6,18 +6,18 @@ from importlib import import_module
 import pytest
 from pytest_django import Settings
 
-from accounts.clock import database_now
-from billing.models import Plan, PlansApply
-from billing.plans import load_plans
+from billing.models import Plan, PlanActivation
+from billing.plans.standard_plans import load_standard_plans
+from core.clock import database_now
 
 
 @pytest.fixture
 def billing(settings: Settings, db: None, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Billing is on; the free plan, which is everybody's, is the answer."""
     settings.BILLING_ENABLED = True
-    # The tables of the payment provider are not installed here (tests/stripe has them).
-    monkeypatch.setattr(import_module("evolution.worker.sweep"), "is_out_of_step", lambda: False)
-    load_plans()
+    # The tables of the payment provider are not installed here (tests/billing/stripe has them).
+    monkeypatch.setattr(import_module("evolution.worker.sweep"), "is_resync_due", lambda: False)
+    load_standard_plans()
     long_ago = database_now() - timedelta(days=90)
-    PlansApply.objects.create(since=long_ago, seen_at=database_now())
+    PlanActivation.objects.create(since=long_ago, seen_at=database_now())
     return Plan.objects.get(slug="free")

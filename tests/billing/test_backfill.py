@@ -8,11 +8,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from accounts.models import AuditEntry, User
-from billing import backfill
+from accounts.models import User
 from billing.models import UsageRecord
+from billing.pricing import backfill
+from core.models import AuditEntry
 from tests.billing.test_metering import begin, finish
-from tests.billing.test_own_prices import make_price
+from tests.billing.test_price_overrides import make_price
 
 pytestmark = pytest.mark.databases
 
@@ -81,7 +82,7 @@ def test_a_run_that_is_killed_keeps_what_it_did_and_the_next_goes_on(
     make_price()
 
     def die(done: backfill.Backfill) -> None:
-        if done.looked_at == 4:
+        if done.examined == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -11,16 +11,23 @@ from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 
-from accounts.errors import Invalid, NotFound
-from accounts.models import AuditEntry, User
-from accounts.scopes import KEY_SCOPES, Principal
-from billing.budgets import Standing, list_budgets, set_budget, warn_of_budgets
-from billing.limits import CapReached, Spender, end_of, refuse_over_cap, start_of
+from accounts.models import User
+from billing.limits.budgets import BudgetStatus, list_budgets, send_budget_warnings, set_budget
+from billing.limits.cost_caps import (
+    Spender,
+    SpendLimitReached,
+    check_spend_limits,
+    span_end,
+    span_start,
+)
 from billing.models import Budget, CostCap, UsageRecord
+from core.errors import Invalid, NotFound
+from core.models import AuditEntry
+from core.security.scopes import KEY_SCOPES, Principal
 from playbooks.models import Playbook
-from tests.pages.conftest import client_of
+from tests.harness.clients import logged_in_client
+from tests.harness.rest_client import Rest
 from tests.pages.test_usage import use
-from tests.rest import Rest
 
 pytestmark = pytest.mark.databases
 
@@ -43,23 +50,23 @@ def refused(user: User, want: str = "0", at: datetime = NOON, **changes: Any) ->
     """Why a call could not be made; empty where it could."""
     who: dict[str, Any] = {"playbook_id": None, "credential": "line", "own_key": False}
     try:
-        refuse_over_cap(Spender(user.pk, **who | changes), want=Decimal(want), now=at)
-    except CapReached as reached:
+        check_spend_limits(Spender(user.pk, **who | changes), want=Decimal(want), now=at)
+    except SpendLimitReached as reached:
         return str(reached)
     return ""
 
 
 def letters() -> list[str]:
     """What is sent now, as if a minute had passed."""
-    cache.delete("budget-letters")
+    cache.delete("budget-warnings")
     before = len(mail.outbox)
-    warn_of_budgets()
+    send_budget_warnings()
     return [f"{letter.subject}\n{letter.body}" for letter in mail.outbox[before:]]
 
 
 def test_a_month_ends_with_the_year_and_a_day_with_the_month() -> None:
-    assert start_of("month", NOON) == datetime(2026, 12, 1, tzinfo=UTC)
-    assert end_of("month", NOON) == end_of("day", NOON) == datetime(2027, 1, 1, tzinfo=UTC)
+    assert span_start("month", NOON) == datetime(2026, 12, 1, tzinfo=UTC)
+    assert span_end("month", NOON) == span_end("day", NOON) == datetime(2027, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +140,8 @@ def test_an_empty_cap_of_ones_own_leaves_the_settings(alice: User, settings: Any
 @pytest.mark.parametrize(
     ("spent", "state"), [("0.79", "ok"), ("0.80", "warning"), ("1", "reached"), ("9", "reached")]
 )
-def test_a_standing_is_ok_then_a_warning_then_reached(spent: str, state: str) -> None:
-    standing = Standing("day", DOLLAR, Decimal(spent), 0, 80, NOON)
+def test_a_budget_status_is_ok_then_warning_then_reached(spent: str, state: str) -> None:
+    standing = BudgetStatus("day", DOLLAR, Decimal(spent), 0, 80, NOON)
     assert standing.state == state
 
 
@@ -161,7 +168,7 @@ def test_budgets_cost_as_many_queries_for_many_playbooks(
         assert len(list_budgets(who=alice)) == 5
 
 
-def test_one_letter_for_each_day_and_each_month(alice: User) -> None:
+def test_one_email_for_each_day_and_each_month(alice: User) -> None:
     budget(alice, usd_per_day=DOLLAR, usd_per_month=Decimal(100))
     now = datetime.now(UTC)
     spend(alice, "0.79", now)
@@ -175,7 +182,7 @@ def test_one_letter_for_each_day_and_each_month(alice: User) -> None:
     assert [line[:22] for line in letters()] == ["90 % of your budget of", "81 % of your budget of"]
 
 
-def test_the_next_day_has_a_letter_of_its_own(alice: User) -> None:
+def test_the_next_day_has_an_email_of_its_own(alice: User) -> None:
     row = budget(alice, usd_per_day=DOLLAR)
     spend(alice, "2", datetime.now(UTC))
     assert len(letters()) == 1
@@ -188,10 +195,10 @@ def test_only_one_host_a_minute_looks(alice: User) -> None:
     budget(alice, usd_per_day=DOLLAR)
     assert letters() == []
     spend(alice, "2", datetime.now(UTC))
-    assert warn_of_budgets() == 0
+    assert send_budget_warnings() == 0
 
 
-def test_nobody_is_told_who_calls_nothing_or_is_gone(alice: User, charlie: User) -> None:
+def test_inactive_or_idle_users_get_no_notice(alice: User, charlie: User) -> None:
     for user in (alice, charlie):
         budget(user, usd_per_month=DOLLAR)
     spend(alice, "2", datetime.now(UTC) - timedelta(hours=1))
@@ -253,7 +260,10 @@ def test_somebody_elses_playbook_takes_no_budget(charlie: User, playbook: Playbo
     for pk in (playbook.pk, uuid.uuid4()):
         answer = rest.put(f"/billing/budgets/{pk}", {"usd_per_day": "1"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
-    assert client_of(charlie).get(f"/usage/budgets/set?playbook={playbook.pk}").status_code == 404
+    assert (
+        logged_in_client(charlie).get(f"/usage/budgets/set?playbook={playbook.pk}").status_code
+        == 404
+    )
 
 
 def test_the_page_sets_a_budget_and_shows_how_it_stands(

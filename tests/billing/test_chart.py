@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from accounts.charts import draw_bars, scale_top
-from billing.breakdowns import buckets
+from billing.usage.aggregation import buckets
+from core.charts import draw_bars, scale_top
 
 pytestmark = pytest.mark.databases
 

@@ -19,19 +19,20 @@ from django.db.models import Sum
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.scopes import Principal
 from billing.models import Plan, QuotaHold, UsageRecord
-from evolution.clock import database_now
-from evolution.engine import patience
+from core.clock import database_now
+from core.security.scopes import Principal
+from evolution.engine import retry
+from evolution.jobs.lifecycle import trigger_evolution
+from evolution.jobs.verification import Problem, verify_database
 from evolution.models import EvolutionJob
-from evolution.services import trigger_evolution
-from evolution.verification import Problem, verify_database
-from evolution.worker import run_evolution, sweep
-from evolution.worker.lines import longest_call
-from tests.billing.plans import figures, limit
-from tests.concurrency.threads import at_once
+from evolution.worker.llm_admission import max_call_duration
+from evolution.worker.sweep import sweep
+from evolution.worker.tasks import run_evolution
 from tests.factories import make_outcome, make_playbook
-from tests.fake_llm import FakeLLM
+from tests.harness.concurrency import run_concurrently
+from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.plans import set_limits, used_and_held
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True), pytest.mark.faults]
 JOBS = int(os.environ.get("ACE_METERED_JOBS", "12"))
@@ -42,8 +43,8 @@ NAMES = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY")
 
 @pytest.fixture
 def llm(settings: Settings, billing: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
-    limit(billing, monthly_evolutions=None, monthly_tokens=None, max_playbooks=None)
-    monkeypatch.setattr(patience, "QUICK_PAUSES", (0.0, 0.0))
+    set_limits(billing, monthly_evolutions=None, monthly_tokens=None, max_playbooks=None)
+    monkeypatch.setattr(retry, "RETRY_PAUSES", (0.0, 0.0))
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "100000/h"}
     with FakeLLM() as server:
         settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
@@ -72,7 +73,7 @@ def run_all() -> None:
         waiting = [str(pk) for pk in EvolutionJob.objects.active().values_list("pk", flat=True)]
         if not waiting:
             return
-        at_once(WORKERS, partial(run_part, waiting))
+        run_concurrently(WORKERS, partial(run_part, waiting))
     raise AssertionError("jobs still wait")
 
 
@@ -102,8 +103,8 @@ def test_usage_is_what_the_model_served_and_the_plan_counts_the_same(
     assert UsageRecord.objects.count() == llm.count() > JOBS
     assert metered(estimated=False) == llm.served_tokens
     done = EvolutionJob.objects.filter(status="completed", outcomes_processed__gt=0).count()
-    assert figures(alice) == (done, 0)
-    assert figures(alice, "tokens") == (metered(), 0)
+    assert used_and_held(alice) == (done, 0)
+    assert used_and_held(alice, "tokens") == (metered(), 0)
     assert not QuotaHold.objects.exists()
     assert not problems()
 
@@ -114,24 +115,24 @@ def test_what_a_killed_worker_held_is_given_back_or_counted(
     job, gate = make_job(alice, 1), llm.hold("reflector")
     with start_child(job, settings) as child:
         gate.wait_for(1)
-        assert (figures(alice)[1], figures(alice, "tokens")[1] > 0) == (1, True)
+        assert (used_and_held(alice)[1], used_and_held(alice, "tokens")[1] > 0) == (1, True)
         child.kill()
     gate.open()
     pass_the_lease(job)
-    assert figures(alice) == (0, 0)
+    assert used_and_held(alice) == (0, 0)
     abandoned = UsageRecord.objects.get()
-    assert figures(alice, "tokens") == (abandoned.total_tokens, 0)
+    assert used_and_held(alice, "tokens") == (abandoned.total_tokens, 0)
     run_all()
-    assert figures(alice) == (1, 0)
-    assert figures(alice, "tokens") == (metered(), 0)
+    assert used_and_held(alice) == (1, 0)
+    assert used_and_held(alice, "tokens") == (metered(), 0)
     assert not problems()
 
 
 @pytest.mark.parametrize(
     "point",
     [
-        pytest.param("evolution.worker.ledger:admit:end", id="reserved-before-the-request"),
-        pytest.param("evolution.finish:settle:end", id="settled-before-the-commit"),
+        pytest.param("evolution.worker.usage_ledger:admit:end", id="reserved-before-the-request"),
+        pytest.param("evolution.jobs.finish:settle:end", id="settled-before-the-commit"),
     ],
 )
 def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(
@@ -140,33 +141,35 @@ def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(
     job = make_job(alice, 1)
     with start_child(job, settings, crash_at=point) as child:
         assert child.wait(60) == -signal.SIGKILL
-    assert figures(alice) == (0, 1)
+    assert used_and_held(alice) == (0, 1)
     pass_the_lease(job)
-    assert figures(alice) == (0, 0)
+    assert used_and_held(alice) == (0, 0)
     run_all()
-    assert figures(alice) == (1, 0)
-    assert figures(alice, "tokens") == (metered(), 0)
+    assert used_and_held(alice) == (1, 0)
+    assert used_and_held(alice, "tokens") == (metered(), 0)
     assert not problems()
 
 
 def start_child(
     job: EvolutionJob, settings: Settings, *, crash_at: str = ""
 ) -> "subprocess.Popen[bytes]":
-    """A worker in a process of its own (tests/faults/child.py)."""
+    """A worker in a process of its own (tests/harness/fault_injection/worker_process.py)."""
     env = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "config.settings_test",
+        "DJANGO_SETTINGS_MODULE": "config.settings.test",
         "TEST_BILLING_ENABLED": "true",
         "ACE_CRASH_AT": crash_at,
         "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
         "ACE_TEST_SETTINGS": json.dumps({name: getattr(settings, name) for name in NAMES}),
     }
-    return subprocess.Popen([sys.executable, "-m", "tests.faults.child", str(job.pk)], env=env)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.harness.fault_injection.worker_process", str(job.pk)], env=env
+    )
 
 
 def pass_the_lease(job: EvolutionJob) -> None:
     """The sweep finds the worker dead, and its calls too old to be alive."""
     now = database_now()
     EvolutionJob.objects.filter(pk=job.pk).update(lease_expires_at=now - timedelta(seconds=1))
-    long_ago = now - longest_call() - timedelta(seconds=1)
+    long_ago = now - max_call_duration() - timedelta(seconds=1)
     UsageRecord.objects.filter(status="started").update(created_at=long_ago)
     sweep()

@@ -8,8 +8,8 @@ import pytest
 
 from accounts.models import User
 from billing.models import UsageRecord
-from billing.services import begin_usage, finish_usage
-from tests.concurrency.threads import at_once
+from billing.usage.metering import begin_usage, finish_usage
+from tests.harness.concurrency import run_concurrently
 
 pytestmark = pytest.mark.databases
 
@@ -85,5 +85,5 @@ def test_an_implausible_count_is_held_to_the_column(alice: User, tokens: int) ->
 
 @pytest.mark.django_db(transaction=True)
 def test_parallel_calls_of_one_step_get_different_attempts(alice: User) -> None:
-    attempts = at_once(4, lambda _: begin(alice).attempt)
+    attempts = run_concurrently(4, lambda _: begin(alice).attempt)
     assert sorted(attempts) == [1, 2, 3, 4]

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from billing.money import amount_of, units_of
+from billing.stripe.money import from_minor_units, to_minor_units
 
 
 @pytest.mark.parametrize(
@@ -12,11 +12,11 @@ from billing.money import amount_of, units_of
     [("29", "usd", 2900), ("0.50", "EUR", 50), ("2900", "jpy", 2900)],
 )
 def test_amounts_go_both_ways(amount: str, currency: str, units: int) -> None:
-    assert units_of(Decimal(amount), currency) == units
-    assert amount_of(units, currency) == Decimal(amount)
+    assert to_minor_units(Decimal(amount), currency) == units
+    assert from_minor_units(units, currency) == Decimal(amount)
 
 
 @pytest.mark.parametrize(("amount", "currency"), [("0", "usd"), ("1.005", "usd"), ("1.5", "jpy")])
 def test_less_than_the_smallest_unit_is_no_amount(amount: str, currency: str) -> None:
     with pytest.raises(ValueError, match="no amount"):
-        units_of(Decimal(amount), currency)
+        to_minor_units(Decimal(amount), currency)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from billing.periods import Span, span_at
+from billing.plans.billing_periods import BillingPeriod, billing_period_at
 
 
 def at(text: str) -> datetime:
@@ -12,12 +12,14 @@ def at(text: str) -> datetime:
 
 
 def test_without_a_paid_period_the_calendar_month_counts() -> None:
-    assert span_at(at("2026-12-31T23:59:59")) == Span(at("2026-12-01"), at("2027-01-01"))
+    assert billing_period_at(at("2026-12-31T23:59:59")) == BillingPeriod(
+        at("2026-12-01"), at("2027-01-01")
+    )
 
 
 def test_a_paid_month_counts_as_it_was_paid() -> None:
     paid = (at("2026-01-31"), at("2026-02-28"))
-    assert span_at(at("2026-02-10"), *paid) == Span(*paid)
+    assert billing_period_at(at("2026-02-10"), *paid) == BillingPeriod(*paid)
 
 
 @pytest.mark.parametrize(
@@ -30,14 +32,18 @@ def test_a_paid_month_counts_as_it_was_paid() -> None:
 )
 def test_a_paid_year_is_cut_into_months(now: str, month: tuple[str, str]) -> None:
     year = (at("2026-01-31"), at("2027-01-31"))
-    assert span_at(at(now), *year) == Span(*map(at, month))
+    assert billing_period_at(at(now), *year) == BillingPeriod(*map(at, month))
 
 
 def test_until_the_renewal_is_known_the_next_month_counts() -> None:
     paid = (at("2026-01-15"), at("2026-02-15"))
-    assert span_at(at("2026-02-15"), *paid) == Span(at("2026-02-15"), at("2026-03-15"))
+    assert billing_period_at(at("2026-02-15"), *paid) == BillingPeriod(
+        at("2026-02-15"), at("2026-03-15")
+    )
 
 
 def test_before_a_paid_period_the_calendar_counts() -> None:
     paid = (at("2026-02-15"), at("2026-03-15"))
-    assert span_at(at("2026-02-01"), *paid) == Span(at("2026-02-01"), at("2026-03-01"))
+    assert billing_period_at(at("2026-02-01"), *paid) == BillingPeriod(
+        at("2026-02-01"), at("2026-03-01")
+    )

@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from accounts.clock import database_now
 from accounts.models import User
 from billing.models import BillingAccount, Plan
-from billing.plans import entitlement_of, load_plans, plan_of
-from tests.billing.plans import put_on
+from billing.plans.entitlements import entitlement_of, plan_of
+from billing.plans.standard_plans import load_standard_plans
+from core.clock import database_now
+from tests.harness.plans import subscribe
 
 
 def slug_of(user: User) -> str:
@@ -17,7 +18,7 @@ def slug_of(user: User) -> str:
 
 
 def test_while_billing_is_off_no_plan_applies(alice: User) -> None:
-    put_on(alice, "pro", status="active")
+    subscribe(alice, "pro", status="active")
     assert plan_of(alice) is None
     assert entitlement_of(alice) is None
 
@@ -39,7 +40,7 @@ def test_somebody_without_an_account_is_on_the_default_plan(alice: User, billing
 def test_the_status_decides_whether_the_own_plan_applies(
     alice: User, billing: Plan, status: str, slug: str
 ) -> None:
-    account = put_on(alice, "pro", status=status)
+    account = subscribe(alice, "pro", status=status)
     assert slug_of(alice) == slug
     entitled = BillingAccount.objects.entitled(database_now()).filter(pk=account.pk)
     assert entitled.exists() == (slug == "pro")
@@ -50,16 +51,16 @@ def test_a_failed_payment_keeps_the_plan_until_its_grace_is_over(
     alice: User, billing: Plan, hours: int, slug: str
 ) -> None:
     grace = database_now() + timedelta(hours=hours)
-    account = put_on(alice, "pro", status="past_due", grace_until=grace)
+    account = subscribe(alice, "pro", status="past_due", grace_until=grace)
     assert slug_of(alice) == slug
     entitled = BillingAccount.objects.entitled(database_now()).filter(pk=account.pk)
     assert entitled.exists() == (hours > 0)
 
 
 def test_a_plan_that_staff_changed_stays_when_the_standard_ones_are_loaded(alice: User) -> None:
-    load_plans()
+    load_standard_plans()
     Plan.objects.filter(slug="free").update(monthly_evolutions=3)
-    assert load_plans() == 0
+    assert load_standard_plans() == 0
     assert Plan.objects.get(slug="free").monthly_evolutions == 3
 
 
@@ -67,5 +68,5 @@ def test_a_plan_that_staff_changed_stays_when_the_standard_ones_are_loaded(alice
 def test_a_default_plan_of_another_name_stays_the_only_one() -> None:
     Plan.objects.all().delete()
     Plan.objects.create(slug="guests", name="Guests", is_default=True)
-    assert load_plans() == 3
+    assert load_standard_plans() == 3
     assert list(Plan.objects.filter(is_default=True).values_list("slug", flat=True)) == ["guests"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from billing.pricing import SOURCE, Price, price_call
+from billing.pricing.calculator import PRICE_LIST_SOURCE, Price, price_call
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ def price(**changes: Any) -> Price:
 
 
 def test_a_known_model_costs_its_list_price() -> None:
-    assert price() == Price(Decimal("0.150000"), f"{SOURCE} openai/gpt-4o-mini")
+    assert price() == Price(Decimal("0.150000"), f"{PRICE_LIST_SOURCE} openai/gpt-4o-mini")
 
 
 def test_output_costs_more_than_input() -> None:
@@ -46,7 +46,7 @@ def test_an_unknown_endpoint_sells_the_model_of_that_name() -> None:
 def test_an_unknown_model_has_no_price_but_a_reason(model: str) -> None:
     found = price(model=model)
     assert found.cost is None
-    assert found.source == SOURCE
+    assert found.source == PRICE_LIST_SOURCE
     assert repr(model) in found.reason
 
 

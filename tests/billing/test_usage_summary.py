@@ -8,14 +8,14 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from accounts.errors import Invalid
 from accounts.models import User
-from accounts.scopes import KEY_SCOPES, Principal
 from billing.models import UsageRecord
-from billing.summaries import usage_summary
+from billing.usage.reports import usage_summary
+from core.errors import Invalid
+from core.security.scopes import KEY_SCOPES, Principal
 from tests.billing.test_metering import begin, finish
 from tests.factories import make_key
-from tests.rest import Rest
+from tests.harness.rest_client import Rest
 
 pytestmark = pytest.mark.databases
 
@@ -150,7 +150,7 @@ def test_what_does_not_fit_is_refused_by_its_name(alice: User, query: str, field
 
 
 def test_an_answer_has_a_bound(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("billing.summaries.MOST_ROWS", 1)
+    monkeypatch.setattr("billing.usage.reports.MAX_ROWS", 1)
     for days in (0, 1):
         used(alice, days_ago=days)
     with pytest.raises(Invalid):

@@ -11,8 +11,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
-from tests.browser.watch import Watch
 from tests.factories import make_user
+from tests.harness.browser_page import BrowserPage
 from tests.run import find_browser
 
 # Playwright runs an event loop on the test's thread; Django would refuse the ORM there.
@@ -62,9 +62,9 @@ def charlie(transactional_db: None) -> User:
 
 
 @pytest.fixture
-def watch(page: Page, live_server: LiveServer) -> Iterator[Watch]:
+def watch(page: Page, live_server: LiveServer) -> Iterator[BrowserPage]:
     """The page under watch; a test that ends with an unexplained fault fails."""
-    watching = Watch(page, live_server.url)
+    watching = BrowserPage(page, live_server.url)
     yield watching
     assert not watching.faults, "\n".join(watching.faults)
 

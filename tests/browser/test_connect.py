@@ -6,20 +6,22 @@ from playwright.sync_api import Browser, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
-from accounts.scopes import Principal
-from mcp_bridge import contacts
-from tests.browser.watch import Watch
+from core.security.scopes import Principal
+from mcp_bridge import client_activity
 from tests.factories import make_key
+from tests.harness.browser_page import BrowserPage
 
 
 def arrive(user: User, **found: str) -> None:
     """What a call leaves in the database, whichever process served it."""
     by = Principal(user=user, scopes=frozenset(), api_key=make_key(user, name="laptop")[0])
-    contacts.note_contact(contacts.Contact(principal=by, client="claude-code 2.1", **found))
+    client_activity.record_activity(
+        client_activity.RequestActivity(principal=by, client="claude-code 2.1", **found)
+    )
 
 
-def test_the_page_follows_the_door_within_three_seconds(
-    watch: Watch, alice: User, log_in: Callable[[User], None]
+def test_the_page_shows_an_mcp_call_within_three_seconds(
+    watch: BrowserPage, alice: User, log_in: Callable[[User], None]
 ) -> None:
     log_in(alice)
     watch.open("/connect")

@@ -9,9 +9,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
-from tests.browser.watch import Watch
 from tests.factories import PASSWORD
-from tests.oauth.flow import App
+from tests.harness.browser_page import BrowserPage
+from tests.harness.oauth_client import OAuthClient
 
 
 class Callback(BaseHTTPRequestHandler):
@@ -41,8 +41,8 @@ def callback() -> Iterator[str]:
 
 
 @pytest.fixture
-def app(alice: User, live_server: LiveServer, callback: str) -> App:
-    made = App(alice)
+def app(alice: User, live_server: LiveServer, callback: str) -> OAuthClient:
+    made = OAuthClient(alice)
     made.asked = {"redirect_uri": callback, "resource": f"{live_server.url}/mcp"}
     return made
 
@@ -58,7 +58,12 @@ def faults_of(page: Page) -> list[str]:
     ("button", "said"), [("Connect it", "code="), ("Do not connect it", "error=")]
 )
 def test_the_answer_reaches_the_app(
-    browser: Browser, live_server: LiveServer, app: App, script: bool, button: str, said: str
+    browser: Browser,
+    live_server: LiveServer,
+    app: OAuthClient,
+    script: bool,
+    button: str,
+    said: str,
 ) -> None:
     page = browser.new_context(java_script_enabled=script).new_page()
     faults = faults_of(page)
@@ -73,7 +78,10 @@ def test_the_answer_reaches_the_app(
 
 
 def test_the_page_leads_to_that_one_address_only(
-    context: BrowserContext, live_server: LiveServer, app: App, log_in: Callable[[User], None]
+    context: BrowserContext,
+    live_server: LiveServer,
+    app: OAuthClient,
+    log_in: Callable[[User], None],
 ) -> None:
     log_in(app.user)
     page = context.new_page()
@@ -84,7 +92,7 @@ def test_the_page_leads_to_that_one_address_only(
 
 
 def test_it_can_be_read_by_everybody(
-    watch: Watch, app: App, log_in: Callable[[User], None]
+    watch: BrowserPage, app: OAuthClient, log_in: Callable[[User], None]
 ) -> None:
     log_in(app.user)
     watch.go(app.address())

@@ -9,13 +9,13 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
-from accounts.scopes import Principal
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob
-from evolution.services import trigger_evolution
-from evolution.worker import run_evolution
-from playbooks.services import load_starters
-from tests.browser.watch import Watch
+from evolution.worker.tasks import run_evolution
+from playbooks.starters.loader import load_starters
 from tests.factories import PASSWORD, make_outcome, make_playbook
+from tests.harness.browser_page import BrowserPage
 
 
 def register(page: Page, base: str) -> None:
@@ -88,7 +88,7 @@ def make_key(page: Page) -> str:
     return secret
 
 
-def test_from_registering_to_a_new_version(watch: Watch, transactional_db: None) -> None:
+def test_from_registering_to_a_new_version(watch: BrowserPage, transactional_db: None) -> None:
     page = watch.page
     load_starters()
     register(page, watch.base)
@@ -125,7 +125,7 @@ def test_the_same_without_javascript(
 
 
 def test_a_finished_job_is_not_asked_about_again(
-    watch: Watch, alice: User, log_in: Callable[[User], None]
+    watch: BrowserPage, alice: User, log_in: Callable[[User], None]
 ) -> None:
     playbook = make_playbook(alice)
     make_outcome(playbook, alice, bullet_ids=["str-00001"])
@@ -142,7 +142,9 @@ def test_a_finished_job_is_not_asked_about_again(
     assert polls
 
 
-def test_forms_that_are_refused(watch: Watch, alice: User, log_in: Callable[[User], None]) -> None:
+def test_forms_that_are_refused(
+    watch: BrowserPage, alice: User, log_in: Callable[[User], None]
+) -> None:
     log_in(alice)
     for address, button in (("/playbooks/import", "Import"), ("/keys", "Create the key")):
         watch.open(address)
@@ -153,7 +155,7 @@ def test_forms_that_are_refused(watch: Watch, alice: User, log_in: Callable[[Use
         watch.look(f"refused-{address}")
 
 
-def test_the_keyboard_reaches_the_content_first(watch: Watch, transactional_db: None) -> None:
+def test_the_keyboard_reaches_the_content_first(watch: BrowserPage, transactional_db: None) -> None:
     watch.open("/")
     watch.page.keyboard.press("Tab")
     expect(watch.page.get_by_role("link", name="Skip to the content")).to_be_focused()

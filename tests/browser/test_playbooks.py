@@ -9,13 +9,13 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
-from accounts.scopes import Principal
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.operations import Operation
-from playbooks.services import edit_playbook
-from tests.browser.watch import Watch
+from playbooks.services.editing import edit_playbook
 from tests.factories import ACE_TEXT, make_playbook
-from tests.pages.conftest import client_of
+from tests.harness.browser_page import BrowserPage
+from tests.harness.clients import logged_in_client
 
 LogIn = Callable[[User], None]
 FIRST = "Read the failing test before the code."
@@ -38,7 +38,7 @@ def open_editor(page: Page, bullet: str) -> None:
 
 
 def test_a_bullet_is_changed_in_place_and_the_toast_takes_it_back(
-    watch: Watch, playbook: Playbook
+    watch: BrowserPage, playbook: Playbook
 ) -> None:
     page = watch.page
     watch.open(playbook.get_absolute_url())
@@ -60,7 +60,7 @@ def test_a_bullet_is_changed_in_place_and_the_toast_takes_it_back(
 
 
 def test_add_move_pin_retire_and_restore_each_make_a_version_in_place(
-    watch: Watch, playbook: Playbook
+    watch: BrowserPage, playbook: Playbook
 ) -> None:
     page = watch.page
     watch.open(playbook.get_absolute_url(), axe=False)
@@ -90,7 +90,7 @@ def test_add_move_pin_retire_and_restore_each_make_a_version_in_place(
 
 
 def test_a_refused_edit_keeps_what_was_typed_and_can_be_sent_again(
-    watch: Watch, playbook: Playbook, alice: User
+    watch: BrowserPage, playbook: Playbook, alice: User
 ) -> None:
     page = watch.page
     watch.open(playbook.get_absolute_url(), axe=False)
@@ -112,7 +112,7 @@ def test_a_refused_edit_keeps_what_was_typed_and_can_be_sent_again(
     expect(page.get_by_label("What you wrote")).to_have_value("Mine.")
 
 
-def test_search_and_sort_stand_in_the_address(watch: Watch, playbook: Playbook) -> None:
+def test_search_and_sort_stand_in_the_address(watch: BrowserPage, playbook: Playbook) -> None:
     page = watch.page
     watch.open(playbook.get_absolute_url(), axe=False)
     page.keyboard.press("/")
@@ -134,8 +134,8 @@ def test_search_and_sort_stand_in_the_address(watch: Watch, playbook: Playbook) 
     expect(page.get_by_role("link", name="Show all active playbooks")).to_be_visible()
 
 
-def test_a_bullets_page_tells_its_life_and_reverts_a_text(
-    watch: Watch, playbook: Playbook, alice: User
+def test_a_bullet_page_shows_its_history_and_reverts_a_text(
+    watch: BrowserPage, playbook: Playbook, alice: User
 ) -> None:
     change(playbook, alice, "Read the failing test, then the code.")
     page = watch.page
@@ -149,7 +149,7 @@ def test_a_bullets_page_tells_its_life_and_reverts_a_text(
 
 
 def test_two_versions_are_picked_compared_rolled_back_and_undone(
-    watch: Watch, playbook: Playbook, alice: User
+    watch: BrowserPage, playbook: Playbook, alice: User
 ) -> None:
     change(playbook, alice, "First change.")
     change(playbook, alice, "Second change.")
@@ -170,7 +170,7 @@ def test_two_versions_are_picked_compared_rolled_back_and_undone(
 
 
 def test_a_file_with_a_mistake_keeps_its_text_to_be_mended(
-    watch: Watch, playbook: Playbook, tmp_path: Path
+    watch: BrowserPage, playbook: Playbook, tmp_path: Path
 ) -> None:
     file = tmp_path / "broken.md"
     file.write_text(f"{ACE_TEXT}\nno bullet at all\n")
@@ -213,7 +213,7 @@ def reach(page: Page, name: str) -> None:
     raise AssertionError(f"no way by keyboard to {name}")
 
 
-def test_the_core_flows_need_no_mouse(watch: Watch, playbook: Playbook) -> None:
+def test_the_core_flows_need_no_mouse(watch: BrowserPage, playbook: Playbook) -> None:
     page = watch.page
     watch.open("/playbooks", axe=False)
     reach(page, "New playbook")
@@ -249,7 +249,7 @@ def test_without_javascript_the_same_by_plain_pages(
 ) -> None:
     playbook = make_playbook(alice)
     context = browser.new_context(java_script_enabled=False, base_url=live_server.url)
-    cookie = client_of(alice).cookies["sessionid"].value
+    cookie = logged_in_client(alice).cookies["sessionid"].value
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
     page = context.new_page()
     page.goto(playbook.get_absolute_url())

@@ -8,16 +8,16 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from accounts.models import User
-from accounts.scopes import Principal
 from billing.models import UsageRecord
+from core.security.scopes import Principal
 from evolution.models import AgentSession, Outcome
-from evolution.playground import open_chat
+from evolution.playground.chat_lifecycle import open_chat
 from playbooks.models import Playbook
-from tests.browser.watch import Watch
-from tests.config.waiting import wait_until
 from tests.factories import make_playbook
-from tests.fake_llm import FakeLLM
-from tests.live import live_url as live_url
+from tests.harness.browser_page import BrowserPage
+from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.live_server import live_url as live_url
+from tests.harness.waiting import wait_until
 
 PIECES = ("Read it ", "first ", "[str-00001], ", "and [str-99999].")
 
@@ -31,9 +31,9 @@ def llm(settings: LazySettings) -> Iterator[FakeLLM]:
 
 
 @pytest.fixture
-def watch(page: Page, live_url: str) -> Iterator[Watch]:
+def watch(page: Page, live_url: str) -> Iterator[BrowserPage]:
     """At uvicorn and the ASGI application, with its compression."""
-    watching = Watch(page, live_url)
+    watching = BrowserPage(page, live_url)
     yield watching
     assert not watching.faults, "\n".join(watching.faults)
 
@@ -53,7 +53,7 @@ def enter(context: BrowserContext, url: str, user: User) -> None:
 
 
 def test_an_answer_is_painted_piece_by_piece(
-    watch: Watch, playbook: Playbook, llm: FakeLLM
+    watch: BrowserPage, playbook: Playbook, llm: FakeLLM
 ) -> None:
     page, drip = watch.page, llm.drip()
     llm.tell(*PIECES)
@@ -75,7 +75,7 @@ def test_an_answer_is_painted_piece_by_piece(
 
 
 def test_two_sides_answer_side_by_side_and_one_of_them_is_judged(
-    watch: Watch, playbook: Playbook, llm: FakeLLM
+    watch: BrowserPage, playbook: Playbook, llm: FakeLLM
 ) -> None:
     page = watch.page
     watch.open(f"/playground?playbook={playbook.pk}", axe=False)
@@ -98,7 +98,7 @@ def test_two_sides_answer_side_by_side_and_one_of_them_is_judged(
     assert row.agent_session.source == AgentSession.Source.PLAYGROUND
 
 
-def test_leaving_ends_the_call(watch: Watch, playbook: Playbook, llm: FakeLLM) -> None:
+def test_leaving_ends_the_call(watch: BrowserPage, playbook: Playbook, llm: FakeLLM) -> None:
     page, drip = watch.page, llm.drip()
     llm.tell(*PIECES)
     watch.open(f"/playground/{start(playbook)}", axe=False)
@@ -116,7 +116,9 @@ def test_leaving_ends_the_call(watch: Watch, playbook: Playbook, llm: FakeLLM) -
     expect(page.get_by_text("Stopped before its end.")).to_be_visible()
 
 
-def test_a_fault_gives_the_question_back(watch: Watch, playbook: Playbook, llm: FakeLLM) -> None:
+def test_a_fault_gives_the_question_back(
+    watch: BrowserPage, playbook: Playbook, llm: FakeLLM
+) -> None:
     page = watch.page
     llm.fail("chat", status=401)
     watch.open(f"/playground/{start(playbook)}", axe=False)
@@ -129,7 +131,7 @@ def test_a_fault_gives_the_question_back(watch: Watch, playbook: Playbook, llm: 
     watch.look("refused-by-the-provider")
 
 
-def test_hostile_answers_stay_text(watch: Watch, playbook: Playbook, llm: FakeLLM) -> None:
+def test_hostile_answers_stay_text(watch: BrowserPage, playbook: Playbook, llm: FakeLLM) -> None:
     page, hostile = watch.page, '<img src=x onerror="document.title=1"><b>bold</b>'
     llm.tell("Look: ", hostile)
     watch.open(f"/playground/{start(playbook)}", axe=False)
@@ -157,7 +159,7 @@ def test_without_a_script_the_answer_comes_as_a_page(
 
 
 def test_without_a_model_the_page_says_so_and_shows_the_recorded_chat(
-    watch: Watch, playbook: Playbook
+    watch: BrowserPage, playbook: Playbook
 ) -> None:
     watch.open("/playground")
     watch.look("no-model")

@@ -8,12 +8,12 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
-from tests.accounts.factors import code_of, set_up_app
-from tests.browser.watch import Watch
 from tests.factories import PASSWORD
+from tests.harness.browser_page import BrowserPage
+from tests.harness.mfa import set_up_totp, totp_code
 
 
-def enter(watch: Watch, user: User) -> None:
+def enter(watch: BrowserPage, user: User) -> None:
     watch.page.goto(watch.base + "/login")
     watch.page.get_by_label("E-mail").fill(user.email)
     watch.page.get_by_label("Password").fill(PASSWORD)
@@ -26,14 +26,14 @@ def leave(page: Page) -> None:
     page.context.clear_cookies()
 
 
-def test_an_app_from_setting_it_up_to_logging_in(watch: Watch, alice: User) -> None:
+def test_an_app_from_setting_it_up_to_logging_in(watch: BrowserPage, alice: User) -> None:
     enter(watch, alice)
     watch.open("/settings/second-factor")
     watch.page.get_by_role("link", name="Set up an app").click()
     expect(watch.page.locator("code.secret")).to_be_visible()
     watch.look("set up an app")
     secret = watch.page.locator("code.secret").inner_text()
-    watch.page.get_by_label("Authenticator code").fill(code_of(secret))
+    watch.page.get_by_label("Authenticator code").fill(totp_code(secret))
     watch.page.get_by_role("button", name="Turn it on").click()
     expect(watch.page.locator("#codes")).to_be_visible()
     # Not by axe: the toast that says so is still fading in.
@@ -51,7 +51,7 @@ def test_an_app_from_setting_it_up_to_logging_in(watch: Watch, alice: User) -> N
 
 
 def test_a_passkey_from_adding_it_to_logging_in(
-    watch: Watch, alice: User, live_server: LiveServer
+    watch: BrowserPage, alice: User, live_server: LiveServer
 ) -> None:
     # A passkey belongs to a name: an address such as 127.0.0.1 cannot have one.
     watch.base = watch.base.replace("127.0.0.1", "localhost")
@@ -78,15 +78,13 @@ def test_a_passkey_from_adding_it_to_logging_in(
     watch.page.wait_for_url(re.compile(r"/(start|playbooks)?$"))
 
 
-def test_the_pages_of_ones_account(watch: Watch, alice: User) -> None:
+def test_the_pages_of_ones_account(watch: BrowserPage, alice: User) -> None:
     enter(watch, alice)
     for page in ("email", "llm-key", "export", "delete"):
         watch.open(f"/settings/{page}")
 
 
-def test_the_first_factor_of_who_must_have_one_begins_with_a_letter(
-    watch: Watch, alice: User
-) -> None:
+def test_required_mfa_setup_begins_with_an_email(watch: BrowserPage, alice: User) -> None:
     alice.second_factor_required = True
     alice.save()
     enter(watch, alice)
@@ -98,9 +96,9 @@ def test_the_first_factor_of_who_must_have_one_begins_with_a_letter(
 
 
 @pytest.mark.browser_context_args(java_script_enabled=False)
-def test_the_app_works_without_scripts(watch: Watch, alice: User, settings: Settings) -> None:
-    secret = set_up_app(alice)
+def test_the_app_works_without_scripts(watch: BrowserPage, alice: User, settings: Settings) -> None:
+    secret = set_up_totp(alice)
     enter(watch, alice)
-    watch.page.get_by_label("Code").fill(code_of(secret))
+    watch.page.get_by_label("Code").fill(totp_code(secret))
     watch.page.get_by_role("button", name="Log in").click()
     watch.page.wait_for_url(re.compile(r"/(start|playbooks)?$"))

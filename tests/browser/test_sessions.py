@@ -5,16 +5,16 @@ from collections.abc import Callable
 from playwright.sync_api import expect
 
 from accounts.models import User
-from tests.browser.watch import Watch
-from tests.evolution.taught import LESSON, teach
+from tests.evolution.session_data import LESSON, close_taught_session
 from tests.factories import make_playbook
+from tests.harness.browser_page import BrowserPage
 
 
 def test_a_bullet_leads_to_its_session_and_back(
-    watch: Watch, alice: User, log_in: Callable[[User], None]
+    watch: BrowserPage, alice: User, log_in: Callable[[User], None]
 ) -> None:
     page, playbook = watch.page, make_playbook(alice)
-    session = teach(playbook, alice)
+    session = close_taught_session(playbook, alice)
     log_in(alice)
     watch.go(f"{playbook.get_absolute_url()}/bullets/str-00001")
     expect(page.get_by_role("heading", name="Sessions behind it")).to_be_visible()

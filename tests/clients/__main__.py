@@ -15,13 +15,13 @@ from pathlib import Path
 
 import django
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings_test")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.test")
 django.setup()
 
 from tests.clients import scenarios as s  # noqa: E402 - needs the settings
+from tests.clients.platform_client import KEY, Site  # noqa: E402
 from tests.clients.programs import Person, install, new_person, versions  # noqa: E402
-from tests.clients.site import KEY, Site  # noqa: E402
-from tests.journeys.platform import running_platform  # noqa: E402
+from tests.harness.platform_process import running_platform  # noqa: E402
 
 Scenario = Callable[[Site, Person], str]
 

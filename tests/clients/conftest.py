@@ -1,5 +1,5 @@
 """A live server for the hooks."""
 
-from tests.live import live_url
+from tests.harness.live_server import live_url
 
 __all__ = ["live_url"]

@@ -1,13 +1,13 @@
 """The platform, with an answer of its own for the documents of Claude Code and Codex.
 
 They are written after what the clients send; the real ones are on the internet. That the platform
-really fetches, and from where it does not, is in tests/oauth/test_documents.py.
+really fetches, and from where it does not, is in tests/accounts/oauth/test_client_metadata_documents.py.
 """
 
 import json
 
-from accounts import outbound
 from config.asgi import application as application
+from core.http import safe_http
 
 NAMES = {
     "https://claude.ai/oauth/claude-code-client-metadata": "Claude Code",
@@ -16,9 +16,9 @@ NAMES = {
 CALLBACKS = ["http://localhost/callback", "http://127.0.0.1/callback"]
 
 
-def fetch(url: str, **limits: object) -> outbound.Fetched:
+def fetch(url: str, **limits: object) -> safe_http.FetchedResponse:
     if url not in NAMES:
-        raise outbound.Unreachable("There is no internet here.")
+        raise safe_http.HostUnreachable("There is no internet here.")
     document = {
         "client_id": url,
         "client_name": NAMES[url],
@@ -26,7 +26,7 @@ def fetch(url: str, **limits: object) -> outbound.Fetched:
         "token_endpoint_auth_method": "none",
     }
     headers = {"content-type": "application/json"}
-    return outbound.Fetched(200, headers, json.dumps(document).encode())
+    return safe_http.FetchedResponse(200, headers, json.dumps(document).encode())
 
 
-outbound.fetch = fetch
+safe_http.fetch = fetch

@@ -23,7 +23,7 @@ from pathlib import Path
 import httpx2
 from playwright.sync_api import Page, sync_playwright
 
-from tests.config.waiting import wait_until
+from tests.harness.waiting import wait_until
 from tests.run import find_browser
 
 EMAIL, PASSWORD = "oauth@example.org", "correct horse battery"

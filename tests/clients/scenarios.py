@@ -16,8 +16,8 @@ from tests.clients.mock_model import (
     structured,
     texts_in,
 )
+from tests.clients.platform_client import Site
 from tests.clients.programs import Person, Ran
-from tests.clients.site import Site
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ADVICE = ["Read the failing test before the code.", "Run the linter before the tests."]

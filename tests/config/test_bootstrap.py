@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts import services
+from accounts.keys.api_keys import revoke_api_key
+from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
-from config.bootstrap import DEFAULT_EMAIL, FirstLogin, make_first_login
+from accounts.services.login import log_in
+from config.management.bootstrap import DEFAULT_EMAIL, FirstLogin, ensure_first_login
 from tests.factories import PASSWORD, make_key, make_user
 
 pytestmark = pytest.mark.django_db
@@ -30,12 +32,12 @@ def sentence_of_refusal() -> str:
 
 
 def test_an_empty_database_gets_a_login_and_a_key_that_work() -> None:
-    made = make_first_login()
+    made = ensure_first_login()
     user = User.objects.get(email=DEFAULT_EMAIL)
     assert user.check_password(made.password)
     assert user.is_staff
     assert user.is_superuser
-    assert services.principal_for_key(made.api_key).user == user
+    assert principal_for_key(made.api_key).user == user
 
 
 def test_it_is_printed_once() -> None:
@@ -49,53 +51,53 @@ def test_it_is_printed_once() -> None:
 
 def test_nothing_is_generated_where_somebody_registered() -> None:
     make_user("first@example.org")
-    assert make_first_login() == FirstLogin(DEFAULT_EMAIL)
+    assert ensure_first_login() == FirstLogin(DEFAULT_EMAIL)
     assert User.objects.count() == 1
 
 
 def test_the_operators_choice_is_made_and_not_printed(chosen: Any) -> None:
     out = StringIO()
     call_command("bootstrap", stdout=out)
-    user = services.log_in(email=EMAIL, password=PASSWORD, address="127.0.0.1", site="")
+    user = log_in(email=EMAIL, password=PASSWORD, address="127.0.0.1", site="")
     assert user.is_superuser
-    assert services.principal_for_key(KEY).user == user
+    assert principal_for_key(KEY).user == user
     assert out.getvalue() == ""
 
 
 def test_a_second_start_changes_nothing(chosen: Any) -> None:
-    make_first_login()
+    ensure_first_login()
     before = (User.objects.values().get()["password"], ApiKey.objects.values().get())
-    make_first_login()
+    ensure_first_login()
     assert (User.objects.values().get()["password"], ApiKey.objects.values().get()) == before
 
 
 def test_a_new_password_of_the_operators_replaces_the_old_one(chosen: Any) -> None:
-    make_first_login()
+    ensure_first_login()
     chosen.BOOTSTRAP_PASSWORD = "another horse battery"
-    make_first_login()
+    ensure_first_login()
     assert User.objects.get().check_password("another horse battery")
 
 
 def test_a_password_alone_is_for_the_first_superuser(chosen: Any) -> None:
-    make_first_login()
+    ensure_first_login()
     chosen.BOOTSTRAP_EMAIL = ""
     chosen.BOOTSTRAP_PASSWORD = "another horse battery"
-    make_first_login()
+    ensure_first_login()
     assert User.objects.get().check_password("another horse battery")
 
 
 def test_what_was_not_chosen_is_generated(settings: Any) -> None:
     settings.BOOTSTRAP_EMAIL = EMAIL
-    made = make_first_login()
+    made = ensure_first_login()
     assert made.email == EMAIL
     assert User.objects.get().check_password(made.password)
-    assert services.principal_for_key(made.api_key).user.email == EMAIL
+    assert principal_for_key(made.api_key).user.email == EMAIL
 
 
 def test_a_key_that_was_revoked_stays_so_and_the_start_goes_on(chosen: Any) -> None:
-    make_first_login()
-    services.revoke_api_key(key=ApiKey.objects.get(), reason="leaked")
-    assert make_first_login().warning.startswith("ACE_BOOTSTRAP_API_KEY is revoked")
+    ensure_first_login()
+    revoke_api_key(key=ApiKey.objects.get(), reason="leaked")
+    assert ensure_first_login().warning.startswith("ACE_BOOTSTRAP_API_KEY is revoked")
     assert ApiKey.objects.get().state == "revoked"
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.conf import settings
 
-from config.command_line import CommandLine, our_commands
+from config.management.command_line import CommandLine, our_commands
 
 APPS = ("accounts", "billing", "playbooks", "evolution", "mcp_bridge", "config")
 COMMANDS = sorted(

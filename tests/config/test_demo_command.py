@@ -13,15 +13,16 @@ from django.db.models import Count, Sum
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import AuditEntry, User
+from accounts.models import User
 from billing.models import UsageRecord
-from config.demo.building import EMAIL, build_demo, remove_demo
-from config.demo.story import STORIES
-from evolution.models import EvolutionJob, Outcome, WorkerBeat
-from evolution.verification import Problem, verify_database
+from config.demo.builder import EMAIL, build_demo, remove_demo
+from config.demo.scenarios import SCENARIOS
+from core.models import AuditEntry
+from evolution.jobs.verification import Problem, verify_database
+from evolution.models import EvolutionJob, Outcome, WorkerHeartbeat
 from evolution.worker.sweep import sweep
 from playbooks.models import Playbook, Version
-from playbooks.services import load_starters
+from playbooks.starters.loader import load_starters
 
 DAYS = 9
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def counts() -> dict[str, int]:
     """How many rows each table of accounts has; the audit log only ever grows."""
-    others = {AuditEntry, ContentType, WorkerBeat}
+    others = {AuditEntry, ContentType, WorkerHeartbeat}
     models = (model for model in apps.get_models() if model not in others)
     return {model._meta.label: model._base_manager.count() for model in models}
 
@@ -40,7 +41,7 @@ def verify_problems() -> list[Problem]:
 
 @pytest.fixture
 def demo() -> Iterator[User]:
-    yield build_demo(password="look at this demo", days=DAYS, stories=STORIES[:1])
+    yield build_demo(password="look at this demo", days=DAYS, stories=SCENARIOS[:1])
 
 
 def test_the_history_is_old_in_order_and_whole(demo: User) -> None:
@@ -72,7 +73,7 @@ def test_everything_says_that_it_is_made_up(demo: User) -> None:
 
 def test_no_model_is_asked_and_no_limit_is_used_up(settings: Any) -> None:
     settings.ACE_ENGINE, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:1"
-    build_demo(password="look at this demo", days=4, stories=STORIES[:1])
+    build_demo(password="look at this demo", days=4, stories=SCENARIOS[:1])
     assert set(EvolutionJob.objects.values_list("status", flat=True)) == {"completed"}
     assert settings.ACE_ENGINE == "openai"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-CODE = "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'; "
+CODE = "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings.base'; "
 CODE += "from django.conf import settings as s; print(*(getattr(s, n) for n in NAMES))"
 NAMES = (
     *("SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"),

@@ -4,7 +4,7 @@ import re
 
 from django.conf import settings
 
-READERS = ("config/settings.py", "mcp_bridge/management/commands/run_mcp.py")
+READERS = ("config/settings/base.py", "mcp_bridge/management/commands/run_mcp.py")
 READ = re.compile(r'(?:env\.\w+|environ\.get)\(\s*"([A-Z_]+)"')
 DOCUMENTED = re.compile(r"^#?([A-Z_]+)=", re.MULTILINE)
 

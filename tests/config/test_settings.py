@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from config.environment import Environment, share_figures
+from config.settings.environment import Environment, enable_multiprocess_metrics
 
 NAMES = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
 SECRETS = {name: name[0] * 40 for name in NAMES}
@@ -112,5 +112,5 @@ def test_a_metrics_folder_of_another_user_stops_the_start(
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(ImproperlyConfigured, match="Set TMPDIR to a directory of yours"):
-        share_figures(tmp_path)
+        enable_multiprocess_metrics(tmp_path)
     assert os.environ.get("PROMETHEUS_MULTIPROC_DIR") != str(tmp_path)

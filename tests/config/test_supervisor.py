@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from config import lifeline
-from tests.config.waiting import numbers_in, wait_until
+from config.supervisor import orphan_reaper
+from tests.harness.waiting import numbers_in, wait_until
 
 STAY = "echo $$ >> pids; touch up; exec sleep 600"
 DEAF = "trap '' TERM; echo $$ >> pids; touch up; while :; do sleep 0.1; done"
@@ -29,7 +29,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def run(*commands: str, grace: float = 1) -> "subprocess.Popen[str]":
-        program = [sys.executable, "-m", "tests.config.supervised", str(tmp_path), str(grace)]
+        program = [
+            sys.executable,
+            "-m",
+            "tests.harness.supervised_commands",
+            str(tmp_path),
+            str(grace),
+        ]
         pipe = subprocess.PIPE
         command = [*program, *commands]
         started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True))
@@ -40,7 +46,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.kill()
         process.communicate()
     for pid in numbers_in(tmp_path / "pids"):
-        lifeline.send(pid, signal.SIGKILL, leader_only=True)
+        orphan_reaper.send(pid, signal.SIGKILL, leader_only=True)
 
 
 def is_gone(pid: int) -> bool:
@@ -142,5 +148,5 @@ def test_killing_the_supervisor_leaves_no_child(start: Start, tmp_path: Path) ->
     wait_until(lambda: all(is_gone(pid) for pid in numbers_in(tmp_path / "pids")), seconds=40)
 
 
-def test_the_lifeline_forgets_groups_that_ended_in_order() -> None:
-    assert lifeline.read_groups(["+10\n", "+11\n", "-10\n"]) == {11}
+def test_the_orphan_reaper_forgets_groups_that_ended_in_order() -> None:
+    assert orphan_reaper.read_groups(["+10\n", "+11\n", "-10\n"]) == {11}

@@ -27,7 +27,7 @@ def main(part: str) -> int:
     if npx is None:
         print("npx was not found: install Node and npm.")
         return 2
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings_test")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.test")
     django.setup()
     from django.db import connection  # noqa: PLC0415 - needs the settings
 

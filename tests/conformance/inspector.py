@@ -49,7 +49,7 @@ class Inspector:
 
 def ways(url: str, token: str, database: str) -> Iterator[Inspector]:
     """Each era over HTTP and over stdio."""
-    python = [sys.executable, "-m", "tests.mcp_bridge.child", "run_mcp"]
+    python = [sys.executable, "-m", "tests.harness.manage_command", "run_mcp"]
     inside = {
         "ACE_TEST_DATABASE": database, "ACE_API_KEY": token, "PYTHONPATH": str(settings.BASE_DIR),
         "DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"],

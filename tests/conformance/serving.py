@@ -10,15 +10,20 @@ from contextlib import contextmanager
 from django.core.management import call_command
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from accounts.keys.api_keys import create_api_key
 from accounts.models import User
-from accounts.scopes import KEY_SCOPES, Principal
-from accounts.services import create_api_key
-from config.asgi import Application, BodyLimit, RequestIds, build_application
+from config.asgi import (
+    Application,
+    BodyLimitASGIMiddleware,
+    RequestIdASGIMiddleware,
+    build_application,
+)
+from core.security.scopes import KEY_SCOPES, Principal
 from mcp_bridge.server import build_http_app
-from playbooks.services import import_playbook
-from tests.conformance.merged import build_fixtures_server
+from playbooks.services.creation import import_playbook
+from tests.conformance.fixtures_server import build_fixtures_server
 from tests.factories import ACE_TEXT
-from tests.live import serving
+from tests.harness.live_server import serving
 
 
 class WithKey:
@@ -62,4 +67,4 @@ def _add_fixtures(app: Application) -> None:
     # Two things of older revisions need a session: a request of the server's to the client, and
     # its answer in a request of its own. We keep none, so only here are they turned on.
     app.mcp = build_http_app(build_fixtures_server(), stateless=False)
-    app.agents = RequestIds(BodyLimit(app.mcp))
+    app.agents = RequestIdASGIMiddleware(BodyLimitASGIMiddleware(app.mcp))

@@ -14,11 +14,11 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import User
-from config.backups import NotDone, _load_sqlite
+from config.management.backups import BackupError, _load_sqlite
 from evolution.models import Outcome
 from playbooks.models import Playbook, Version
-from tests.deploy.databases import empty_database, manage
 from tests.factories import make_outcome, make_playbook
+from tests.harness.empty_databases import empty_database, manage
 
 pytestmark = pytest.mark.databases
 
@@ -125,7 +125,7 @@ def test_a_damaged_backup_leaves_no_database_behind(
     whole = file.read_bytes()
     file.write_bytes(whole[:80_000] + (bad + whole[80_000 + len(bad) :] if bad else b""))
     monkeypatch.setitem(connection.settings_dict, "NAME", str(tmp_path / "new"))
-    with pytest.raises(NotDone, match="Nothing was restored|is damaged"):
+    with pytest.raises(BackupError, match="Nothing was restored|is damaged"):
         _load_sqlite(file)
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 

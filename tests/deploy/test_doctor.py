@@ -13,12 +13,12 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import LlmKey, User
-from accounts.vault import seal
-from config.doctor import LOOKS, database, outside
-from evolution.clock import database_now
-from evolution.models import EvolutionJob, WorkerBeat
+from config.doctor import CHECKS, database, external_services
+from core.clock import database_now
+from core.security.encryption import encrypt
+from evolution.models import EvolutionJob, WorkerHeartbeat
 from playbooks.models import Playbook
-from tests.deploy.endpoints import endpoint, mail_server
+from tests.harness.stub_servers import endpoint, mail_server
 
 KEY = "sk-doctor-canary-8472"
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
@@ -52,10 +52,10 @@ def use_models(settings: Any, url: str) -> None:
 
 
 def test_a_healthy_instance_has_no_failure_and_every_look_is_taken() -> None:
-    WorkerBeat.objects.create(worker="one", beat_at=database_now())
+    WorkerHeartbeat.objects.create(worker="one", last_seen_at=database_now())
     found = examine()
     assert [name for name, it in found.items() if it["status"] == "failed"] == []
-    assert list(found) == list(LOOKS)
+    assert list(found) == list(CHECKS)
 
 
 def test_for_people_it_prints_a_line_each_and_the_advice(capsys: Any) -> None:
@@ -133,7 +133,7 @@ def test_packages_that_are_not_the_pinned_ones_are_a_warning(tmp_path: Path, set
 
 
 def test_keys_that_do_not_open_what_is_stored_are_found(alice: User, settings: Any) -> None:
-    LlmKey.objects.create(user=alice, sealed=seal(KEY), last_four="8472")
+    LlmKey.objects.create(user=alice, encrypted_key=encrypt(KEY), last_four="8472")
     settings.FIELD_ENCRYPTION_KEYS = ["another-key-" * 4]
     assert examine("sealed")["sealed"]["status"] == "failed"
 
@@ -146,7 +146,7 @@ def test_counters_whose_redis_is_gone_are_found(refused: int, settings: Any) -> 
 
 
 def test_a_worker_that_went_silent_is_found() -> None:
-    WorkerBeat.objects.create(worker="one", beat_at=database_now() - timedelta(minutes=3))
+    WorkerHeartbeat.objects.create(worker="one", last_seen_at=database_now() - timedelta(minutes=3))
     assert examine("worker")["worker"]["detail"].startswith("seen 1")
 
 
@@ -189,7 +189,7 @@ def test_a_models_endpoint_that_is_gone_is_found(refused: int, settings: Any) ->
     assert examine("model")["model"]["detail"].endswith("/v1: nothing listens there")
 
 
-def test_a_models_endpoint_that_is_something_else_is_told_from_one_without_the_model(
+def test_a_wrong_endpoint_is_distinguished_from_one_without_the_model(
     settings: Any,
 ) -> None:
     with endpoint(200, {"hello": "world"}) as (url, _):
@@ -202,7 +202,7 @@ def test_a_models_endpoint_that_is_something_else_is_told_from_one_without_the_m
 def test_an_endpoint_that_drips_is_not_waited_for(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outside, "SECONDS", 0.2)
+    monkeypatch.setattr(external_services, "SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         use_models(settings, f"http://127.0.0.1:{silent.getsockname()[1]}")
         found = examine("model")["model"]["detail"]

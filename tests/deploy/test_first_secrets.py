@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from config.database_password import write_password
+from config.management.database_password import write_password
 
 
 def secret_key(folder: Path) -> "subprocess.CompletedProcess[str]":

@@ -20,7 +20,7 @@ FENCE = re.compile(r"^ *(`{3,}|~{3,})\s*(\S*).*$")
 INLINE = re.compile(r"`([^`\n]+)`")
 MARK = re.compile(r"^ *<!-- (run|tested: ?(\S+)|not run: ?(.+?)) -->\s*$")
 # Every block of these is written by a program and held to it by a test.
-GENERATED = {"docs/CLIENTS.md": "tests/mcp_bridge/test_clients.py"}
+GENERATED = {"docs/CLIENTS.md": "tests/mcp_bridge/test_client_snippets.py"}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from django.db import connection
 
 from accounts.models import User
 from evolution.models import EvolutionJob
-from evolution.worker import run_evolution
+from evolution.worker.tasks import run_evolution
 from tests.docs.blocks import (
     GENERATED,
     ROOT,
@@ -27,7 +27,7 @@ from tests.docs.blocks import (
     documents,
 )
 from tests.factories import make_key
-from tests.live import live_url  # noqa: F401 - a fixture
+from tests.harness.live_server import live_url  # noqa: F401 - a fixture
 
 EVERY = all_blocks()
 BLOCKS = [block for block in EVERY if block.language in RUNNABLE]

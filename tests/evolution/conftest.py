@@ -5,12 +5,12 @@ import uuid
 import pytest
 
 from accounts.models import User
-from accounts.scopes import Principal
+from core.security.scopes import Principal
 from evolution.engine.llm import Usage
+from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob
-from evolution.services import trigger_evolution
 from evolution.worker.credentials import Credential
-from evolution.worker.lines import Call
+from evolution.worker.llm_admission import LLMCall
 from playbooks.models import Playbook
 from tests.factories import make_outcome
 
@@ -23,8 +23,8 @@ def job(playbook: Playbook, alice: User) -> EvolutionJob:
 
 
 @pytest.fixture
-def call(alice: User) -> Call:
-    return Call(
+def call(alice: User) -> LLMCall:
+    return LLMCall(
         owner_id=alice.pk,
         playbook_id=uuid.UUID(int=3),
         job_id=uuid.UUID(int=7),

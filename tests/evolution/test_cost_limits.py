@@ -9,18 +9,18 @@ import pytest
 from django.conf import LazySettings
 
 from accounts.models import User
-from accounts.scopes import Principal
-from billing.budgets import set_budget
+from billing.limits.budgets import set_budget
 from billing.models import CostCap, UsageRecord
+from core.clock import database_now
+from core.security.scopes import Principal
 from evolution import worker
-from evolution.clock import database_now
-from evolution.engine.llm import HeldBack, Usage
+from evolution.engine.llm import CallHeldBack, Usage
 from evolution.models import EvolutionJob
-from evolution.worker import run_evolution, sweep
-from evolution.worker.lines import Call, admit
-from tests.concurrency.threads import at_once
-from tests.evolution.line_calls import end
-from tests.evolution.stand_ins import raising
+from evolution.worker.llm_admission import LLMCall, admit
+from evolution.worker.sweep import sweep
+from evolution.worker.tasks import run_evolution
+from tests.evolution.llm_calls import finish_call, raising
+from tests.harness.concurrency import run_concurrently
 
 pytestmark = pytest.mark.databases
 
@@ -30,20 +30,20 @@ pytestmark = pytest.mark.databases
     "scope", ["COST_CAP_DAY_USD", "COST_CAP_USER_DAY_USD", "COST_CAP_PLAYBOOK_DAY_USD"]
 )
 def test_a_reached_limit_on_cost_pauses_until_midnight(
-    call: Call, settings: LazySettings, scope: str
+    call: LLMCall, settings: LazySettings, scope: str
 ) -> None:
     setattr(settings, scope, Decimal("0.01"))
     held = [admit(call) for _ in range(3)]
-    with pytest.raises(HeldBack, match="0.01 US.*goes on at 00:00 UTC") as raised:
+    with pytest.raises(CallHeldBack, match="0.01 US.*goes on at 00:00 UTC") as raised:
         admit(call)
     assert raised.value.retry_after is not None
     assert 0 < raised.value.retry_after <= 86_400
     for admitted in held:
-        end(admitted)
+        finish_call(admitted)
     assert admit(call)
 
 
-def test_yesterdays_cost_does_not_count(call: Call, settings: LazySettings) -> None:
+def test_yesterdays_cost_does_not_count(call: LLMCall, settings: LazySettings) -> None:
     settings.COST_CAP_DAY_USD = Decimal("0.01")
     for _ in range(3):
         admit(call)
@@ -52,14 +52,14 @@ def test_yesterdays_cost_does_not_count(call: Call, settings: LazySettings) -> N
 
 
 def test_a_call_without_a_playbook_is_not_held_to_somebody_elses_limit(
-    call: Call, charlie: User
+    call: LLMCall, charlie: User
 ) -> None:
     CostCap.objects.create(user=charlie, usd_per_day=Decimal("0.01"))
     assert [admit(replace(call, playbook_id=None)) for _ in range(5)]
 
 
 def test_a_limit_of_ones_own_goes_before_the_servers(
-    call: Call, alice: User, settings: LazySettings
+    call: LLMCall, alice: User, settings: LazySettings
 ) -> None:
     settings.COST_CAP_USER_DAY_USD = Decimal("0.01")
     settings.COST_CAP_PLAYBOOK_DAY_USD = Decimal("0.01")
@@ -69,10 +69,10 @@ def test_a_limit_of_ones_own_goes_before_the_servers(
 
 
 def test_the_operators_limits_do_not_bind_an_owners_own_key(
-    call: Call, settings: LazySettings
+    call: LLMCall, settings: LazySettings
 ) -> None:
     settings.COST_CAP_DAY_USD = settings.COST_CAP_USER_DAY_USD = Decimal("0.001")
-    with pytest.raises(HeldBack):
+    with pytest.raises(CallHeldBack):
         admit(call)
     assert admit(replace(call, credential=replace(call.credential, own=True)))
 
@@ -80,8 +80,8 @@ def test_the_operators_limits_do_not_bind_an_owners_own_key(
 def test_a_job_over_its_limit_waits_with_the_reason_and_the_time(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error = HeldBack("cost_cap", "Today's limit on cost of this playbook.", retry_after=7200)
-    monkeypatch.setattr(worker, "think", raising(error))
+    error = CallHeldBack("cost_cap", "Today's limit on cost of this playbook.", retry_after=7200)
+    monkeypatch.setattr(worker, "run_engine", raising(error))
     run_evolution(str(job.pk))
     job.refresh_from_db()
     assert (job.status, job.attempt, job.wait_reason) == ("queued", 0, error.message)
@@ -94,75 +94,75 @@ def test_once_the_limit_has_room_again_the_sweep_wakes_the_job(
     job: EvolutionJob, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.COST_CAP_DAY_USD = Decimal("0.05")
-    error = HeldBack("cost_cap", "Today's limit.", retry_after=7200)
-    monkeypatch.setattr(worker, "think", raising(error))
+    error = CallHeldBack("cost_cap", "Today's limit.", retry_after=7200)
+    monkeypatch.setattr(worker, "run_engine", raising(error))
     run_evolution(str(job.pk))
-    assert sweep()["woken"] == 0
+    assert sweep()["resumed"] == 0
     settings.COST_CAP_DAY_USD = Decimal("5")
-    assert sweep()["woken"] == 1
+    assert sweep()["resumed"] == 1
     job.refresh_from_db()
     assert job.next_attempt_at is None
 
 
 def test_a_job_is_woken_for_no_less_room_than_its_call_needs(
-    call: Call, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+    call: LLMCall, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budget: dict[str, Any] = {"by": Principal.of(alice), "playbook_id": job.playbook_id}
     set_budget(**budget, usd_per_day=Decimal("0.50"))
     large = replace(call, playbook_id=job.playbook_id, most=Usage(1000, 1_000_000))
     with pytest.raises(
-        HeldBack, match="budget of this playbook .* less than the next call can cost"
+        CallHeldBack, match="budget of this playbook .* less than the next call can cost"
     ) as raised:
         admit(large)
-    monkeypatch.setattr(worker, "think", raising(raised.value))
+    monkeypatch.setattr(worker, "run_engine", raising(raised.value))
     run_evolution(str(job.pk))
-    assert sweep()["woken"] == 0
+    assert sweep()["resumed"] == 0
     set_budget(**budget, usd_per_day=Decimal("0.65"))
-    assert sweep()["woken"] == 1
+    assert sweep()["resumed"] == 1
 
 
 def test_a_budget_of_a_cent_wakes_its_job_when_it_is_raised_by_a_cent(
-    call: Call, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+    call: LLMCall, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budget: dict[str, Any] = {"by": Principal.of(alice), "playbook_id": job.playbook_id}
     set_budget(**budget, usd_per_day=Decimal("0.01"))
-    with pytest.raises(HeldBack, match="is less than the next call can cost") as raised:
+    with pytest.raises(CallHeldBack, match="is less than the next call can cost") as raised:
         admit(replace(call, playbook_id=job.playbook_id, most=Usage(1000, 20_000)))
-    monkeypatch.setattr(worker, "think", raising(raised.value))
+    monkeypatch.setattr(worker, "run_engine", raising(raised.value))
     run_evolution(str(job.pk))
-    assert sweep()["woken"] == 0
+    assert sweep()["resumed"] == 0
     set_budget(**budget, usd_per_day=Decimal("0.02"))
-    assert sweep()["woken"] == 1
+    assert sweep()["resumed"] == 1
 
 
 def test_a_job_over_its_owners_budget_waits_and_goes_on_when_it_is_raised(
-    call: Call, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
+    call: LLMCall, job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budget: dict[str, Any] = {"by": Principal.of(alice), "playbook_id": job.playbook_id}
     set_budget(**budget, usd_per_month=Decimal("0.01"))
     mine = replace(call, playbook_id=job.playbook_id)
     for _ in range(3):
-        end(admit(mine))
-    with pytest.raises(HeldBack, match="This month's budget of this playbook") as raised:
+        finish_call(admit(mine))
+    with pytest.raises(CallHeldBack, match="This month's budget of this playbook") as raised:
         for _ in range(20):
-            end(admit(mine))
-    monkeypatch.setattr(worker, "think", raising(raised.value))
+            finish_call(admit(mine))
+    monkeypatch.setattr(worker, "run_engine", raising(raised.value))
     run_evolution(str(job.pk))
     job.refresh_from_db()
     assert (job.status, job.wait_reason) == ("queued", raised.value.message)
-    assert sweep()["woken"] == 0
+    assert sweep()["resumed"] == 0
     set_budget(**budget, usd_per_month=Decimal("5"))
-    assert sweep()["woken"] == 1
+    assert sweep()["resumed"] == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_calls_cannot_pass_a_budget_together(call: Call, alice: User) -> None:
+def test_parallel_calls_cannot_pass_a_budget_together(call: LLMCall, alice: User) -> None:
     set_budget(by=Principal.of(alice), usd_per_day=Decimal("0.01"))
 
     def try_it(number: int) -> bool:
         try:
             return bool(admit(replace(call, step=f"reflect:{number}")))
-        except HeldBack:
+        except CallHeldBack:
             return False
 
-    assert sum(at_once(12, try_it)) == 3
+    assert sum(run_concurrently(12, try_it)) == 3

@@ -2,15 +2,15 @@
 
 import pytest
 
-from accounts.charts import draw_points
-from accounts.errors import Invalid
 from accounts.models import User
-from evolution.evidence import playbook_evidence
-from evolution.intervals import Rate
-from evolution.models import AdaptationRun, EvolutionJob, Outcome
+from core.charts import draw_points
+from core.errors import Invalid
+from evolution.evidence.comparison import playbook_evidence
+from evolution.evidence.intervals import SuccessRate
+from evolution.models import EvolutionJob, Outcome, TrainingRun
 from playbooks.models import Playbook
-from tests.evolution.played import evolve_once, play
-from tests.rest import Rest
+from tests.evolution.evidence_data import evolve_once, report_outcomes
+from tests.harness.rest_client import Rest
 
 pytestmark = pytest.mark.databases
 
@@ -23,11 +23,11 @@ def evolved(playbook: Playbook, alice: User) -> Playbook:
 def test_tasks_before_the_first_evolution_are_compared_with_those_since(
     evolved: Playbook, alice: User
 ) -> None:
-    play(evolved, alice, "sfff", version=1)
-    play(evolved, alice, "fp", version=2)
-    play(evolved, alice, "sssf", version=3)
+    report_outcomes(evolved, alice, "sfff", version=1)
+    report_outcomes(evolved, alice, "fp", version=2)
+    report_outcomes(evolved, alice, "sssf", version=3)
     found = playbook_evidence(playbook=evolved)
-    assert (found.since, found.before, found.after) == (3, Rate(1, 6), Rate(3, 4))
+    assert (found.since, found.before, found.after) == (3, SuccessRate(1, 6), SuccessRate(3, 4))
     assert [(row.version.number, row.counted.partial) for row in found.versions] == [
         (3, 0),
         (2, 1),
@@ -36,18 +36,18 @@ def test_tasks_before_the_first_evolution_are_compared_with_those_since(
 
 
 def test_any_version_can_be_the_border(evolved: Playbook, alice: User) -> None:
-    play(evolved, alice, "sf", version=1)
-    play(evolved, alice, "s", version=2)
+    report_outcomes(evolved, alice, "sf", version=1)
+    report_outcomes(evolved, alice, "s", version=2)
     found = playbook_evidence(playbook=evolved, since=2)
-    assert (found.before, found.after) == (Rate(1, 2), Rate(1, 1))
+    assert (found.before, found.after) == (SuccessRate(1, 2), SuccessRate(1, 1))
 
 
 def test_a_few_good_tasks_are_no_proof(evolved: Playbook, alice: User) -> None:
-    play(evolved, alice, "sff", version=1)
-    play(evolved, alice, "sss", version=3)
+    report_outcomes(evolved, alice, "sff", version=1)
+    report_outcomes(evolved, alice, "sss", version=3)
     few = playbook_evidence(playbook=evolved).change
-    play(evolved, alice, "f" * 12, version=1)
-    play(evolved, alice, "s" * 12, version=3)
+    report_outcomes(evolved, alice, "f" * 12, version=1)
+    report_outcomes(evolved, alice, "s" * 12, version=3)
     many = playbook_evidence(playbook=evolved).change
     assert few is not None
     assert many is not None
@@ -55,32 +55,37 @@ def test_a_few_good_tasks_are_no_proof(evolved: Playbook, alice: User) -> None:
 
 
 def test_nothing_is_compared_before_the_first_evolution(playbook: Playbook, alice: User) -> None:
-    play(playbook, alice, "sf", version=1)
+    report_outcomes(playbook, alice, "sf", version=1)
     found = playbook_evidence(playbook=playbook)
-    assert (found.since, found.before, found.after, found.change) == (None, Rate(1, 2), None, None)
+    assert (found.since, found.before, found.after, found.change) == (
+        None,
+        SuccessRate(1, 2),
+        None,
+        None,
+    )
 
 
 def test_only_what_is_known_from_a_signal_counts(evolved: Playbook, alice: User) -> None:
-    play(evolved, alice, "ff", version=1, signal="test")
-    play(evolved, alice, "ssss", version=1)
-    assert playbook_evidence(playbook=evolved, signal="test").before == Rate(0, 2)
+    report_outcomes(evolved, alice, "ff", version=1, signal="test")
+    report_outcomes(evolved, alice, "ssss", version=1)
+    assert playbook_evidence(playbook=evolved, signal="test").before == SuccessRate(0, 2)
 
 
 def test_a_report_without_a_serving_is_counted_as_assumed(evolved: Playbook, alice: User) -> None:
-    play(evolved, alice, "s", version=3)
-    play(evolved, alice, "ff")
+    report_outcomes(evolved, alice, "s", version=3)
+    report_outcomes(evolved, alice, "ff")
     found = playbook_evidence(playbook=evolved)
-    assert (found.after, found.assumed) == (Rate(1, 3), 2)
+    assert (found.after, found.assumed) == (SuccessRate(1, 3), 2)
 
 
 def test_a_trainings_own_attempts_prove_nothing(evolved: Playbook, alice: User) -> None:
-    play(evolved, alice, "sss", version=3)
-    run = AdaptationRun.objects.create(
+    report_outcomes(evolved, alice, "sss", version=3)
+    run = TrainingRun.objects.create(
         playbook=evolved, kind="offline", from_version=evolved.versions.get(number=1)
     )
     job = EvolutionJob.objects.create(playbook=evolved, trigger="manual", training=run)
     Outcome.objects.filter(pk=Outcome.objects.values("pk")[:1]).update(job=job)
-    assert playbook_evidence(playbook=evolved).after == Rate(2, 2)
+    assert playbook_evidence(playbook=evolved).after == SuccessRate(2, 2)
 
 
 @pytest.mark.parametrize("sent", [{"since": 1}, {"since": 4}, {"signal": "hearsay"}])
@@ -89,9 +94,9 @@ def test_an_unknown_version_or_signal_is_refused(evolved: Playbook, sent: dict[s
         playbook_evidence(playbook=evolved, **sent)  # type: ignore[arg-type]  # the wrong ones
 
 
-def test_rest_tells_the_verdict_with_its_interval(evolved: Playbook, alice: User) -> None:
-    play(evolved, alice, "f" * 10, version=1)
-    play(evolved, alice, "s" * 10, version=3)
+def test_rest_returns_the_verdict_with_its_interval(evolved: Playbook, alice: User) -> None:
+    report_outcomes(evolved, alice, "f" * 10, version=1)
+    report_outcomes(evolved, alice, "s" * 10, version=3)
     told = Rest.of(alice).get(f"/playbooks/{evolved.pk}/evidence").json()
     change = told["change"]
     assert (change["verdict"], change["difference"]) == ("better", 1.0)
@@ -107,7 +112,9 @@ def test_rest_refuses_a_version_that_is_not_there(evolved: Playbook, alice: User
 
 
 def test_the_chart_stands_between_nought_and_all() -> None:
-    chart = draw_points([(3, Rate(4, 4)), (2, Rate(1, 2)), (1, Rate(0, 4))], since=3)
+    chart = draw_points(
+        [(3, SuccessRate(4, 4)), (2, SuccessRate(1, 2)), (1, SuccessRate(0, 4))], since=3
+    )
     assert [point.y for point in chart.points] == [40.0, 20.0, 0.0]
     assert chart.split == pytest.approx(66.667)
     assert all(point.high <= point.y <= point.low for point in chart.points)

@@ -9,19 +9,19 @@ import pytest
 from django.conf import LazySettings
 from openai import OpenAI
 
-from accounts.errors import Conflict
 from accounts.models import User
-from accounts.scopes import Principal
 from billing.models import UsageRecord
-from evolution.chat_agents import ChatAgent, Message, Reply, TooManyTurns, chat_agent
+from core.errors import Conflict
+from core.security.scopes import Principal
 from evolution.engine.environments import AnswerMatch, NumberMatch, Question, Sample
 from evolution.models import AgentSession, Outcome, SessionMessage
-from evolution.orchestrator import AceOrchestrator, with_playbook, without_citation
-from evolution.sessions import SessionReport
-from playbooks import services as playbooks
+from evolution.sessions.chat_agents import ChatAgent, Message, Reply, TooManyTurns, chat_agent
+from evolution.sessions.orchestrator import AceOrchestrator, add_playbook, without_citation
+from evolution.sessions.recording import SessionReport
 from playbooks.models import Playbook
+from playbooks.services.reading import read_playbook
 from tests.factories import make_playbook
-from tests.fake_llm import FakeLLM
+from tests.harness.fake_llm.model import FakeLLM
 
 ASKED: list[Message] = [
     {"role": "system", "content": "You keep a list."},
@@ -205,8 +205,8 @@ def test_off_nothing_can_be_reported(ace: AceOrchestrator) -> None:
 
 
 def test_without_a_system_message_the_playbook_gets_one(ace: AceOrchestrator) -> None:
-    reading = playbooks.read_playbook(playbook=ace.playbook, by=ace.by)
-    told = with_playbook(ASKED[1:], reading)
+    reading = read_playbook(playbook=ace.playbook, by=ace.by)
+    told = add_playbook(ASKED[1:], reading)
     assert [message["role"] for message in told] == ["system", "user"]
 
 

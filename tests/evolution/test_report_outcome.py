@@ -3,20 +3,22 @@
 import pytest
 from django.conf import LazySettings
 
-from accounts.errors import Conflict, Invalid, RateLimited, TooLarge
-from accounts.keys import mint
+from accounts.keys.key_format import mint
 from accounts.models import User
-from accounts.scopes import Principal
+from core.errors import Conflict, Invalid, RateLimited, TooLarge
+from core.security.scopes import Principal
 from evolution.models import EvolutionJob, Outcome
-from evolution.services import Report, report_outcome
-from playbooks import services as playbooks
+from evolution.outcomes.reporting import RecordedOutcome, report_outcome
 from playbooks.models import Playbook
+from playbooks.services.reading import read_playbook
+from playbooks.services.rollback import rollback_playbook
+from playbooks.services.settings import archive_playbook
 from tests.factories import make_playbook
 
 pytestmark = pytest.mark.databases
 
 
-def report(playbook: Playbook, by: User, **fields: object) -> Report:
+def report(playbook: Playbook, by: User, **fields: object) -> RecordedOutcome:
     wanted = {"task_description": "Fix the build", "outcome": "success"} | fields
     return report_outcome(playbook=playbook, by=Principal.of(by), **wanted)  # type: ignore[arg-type]  # a bag of keyword arguments
 
@@ -44,8 +46,8 @@ def test_the_playbooks_own_threshold_wins(playbook: Playbook, alice: User) -> No
 def test_a_serving_ties_the_report_to_the_version_that_was_read(
     playbook: Playbook, alice: User
 ) -> None:
-    reading = playbooks.read_playbook(playbook=playbook, by=Principal.of(alice))
-    playbooks.rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
+    reading = read_playbook(playbook=playbook, by=Principal.of(alice))
+    rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
     outcome = report(playbook, alice, serving_id=reading.serving_id).outcome
     assert (outcome.version.number, outcome.version_assumed) == (1, False)
 
@@ -134,7 +136,7 @@ def test_a_repeat_of_a_stored_report_costs_no_rate(
 
 
 def test_an_archived_playbook_takes_no_reports(playbook: Playbook, alice: User) -> None:
-    playbooks.archive_playbook(playbook=playbook, by=Principal.of(alice))
+    archive_playbook(playbook=playbook, by=Principal.of(alice))
     with pytest.raises(Conflict, match="archived"):
         report(playbook, alice)
 
@@ -150,6 +152,6 @@ def test_our_own_api_keys_are_removed_from_what_agents_send(
 
 def test_a_serving_of_another_playbook_is_refused(playbook: Playbook, alice: User) -> None:
     other = make_playbook(alice, name="Other")
-    reading = playbooks.read_playbook(playbook=other, by=Principal.of(alice))
+    reading = read_playbook(playbook=other, by=Principal.of(alice))
     with pytest.raises(Invalid):
         report(playbook, alice, serving_id=reading.serving_id)

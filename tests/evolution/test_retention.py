@@ -8,10 +8,12 @@ from django.core.management import call_command
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import services
-from accounts.models import RefreshToken, StoredAnswer, User
+from accounts.keys.jwt_tokens import issue_tokens
+from accounts.models import RefreshToken, User
+from accounts.services.cleanup import delete_expired_rows
+from core.models import IdempotentResponse
 from evolution.models import AgentSession, Outcome, SessionMessage
-from evolution.retention import blank_old_traces, blank_old_transcripts, purge_if_due
+from evolution.outcomes.retention import blank_old_traces, blank_old_transcripts, purge_if_due
 from playbooks.models import Playbook
 from tests.factories import make_outcome, make_session
 
@@ -72,12 +74,12 @@ def test_the_worker_purges_once_an_hour(outcomes: dict[str, Outcome]) -> None:
 
 
 def test_answers_and_sign_ins_that_are_over_go(alice: User) -> None:
-    services.issue_tokens(user=alice)
-    StoredAnswer.objects.create(user=alice, key="k", request_hash="h")
-    assert services.forget_what_is_over() == 0
+    issue_tokens(user=alice)
+    IdempotentResponse.objects.create(user=alice, key="k", request_hash="h")
+    assert delete_expired_rows() == 0
     RefreshToken.objects.update(expires_at=LONG_AGO)
-    StoredAnswer.objects.update(created_at=LONG_AGO)
-    assert services.forget_what_is_over() == 2
+    IdempotentResponse.objects.update(created_at=LONG_AGO)
+    assert delete_expired_rows() == 2
 
 
 def test_transcripts_go_after_their_time_and_the_chain_stays(

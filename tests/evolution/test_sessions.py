@@ -3,38 +3,39 @@
 import pytest
 from django.conf import LazySettings
 
-from accounts.belongings import rows_of
-from accounts.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
-from accounts.keys import mint
-from accounts.models import AuditEntry, User
-from accounts.scopes import Principal
-from accounts.services import delete_account
+from accounts.keys.key_format import mint
+from accounts.models import User
+from accounts.services.personal_data import delete_account, personal_rows
+from core.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
+from core.models import AuditEntry
+from core.security.scopes import Principal
 from evolution.models import AgentSession, Outcome, SessionMessage
-from evolution.sessions import (
-    Closed,
-    NewMessage,
+from evolution.sessions.recording import (
+    ClosedSession,
     SessionReport,
-    ToolCall,
     add_messages,
     close_session,
     delete_session,
     open_session,
 )
-from playbooks import services as playbooks
+from evolution.sessions.validation import NewMessage, ToolCall
 from playbooks.models import Playbook
+from playbooks.services.reading import read_playbook
+from playbooks.services.rollback import rollback_playbook
+from playbooks.services.settings import archive_playbook
 from tests.factories import make_playbook, make_session
 
 CHAT = (("system", "Use the playbook."), ("user", "Fix the build"), ("assistant", "[str-00001]"))
 
 
-def close(session: AgentSession, by: User, **report: object) -> Closed:
+def close(session: AgentSession, by: User, **report: object) -> ClosedSession:
     told = SessionReport(**({"outcome": "success"} | report))  # type: ignore[arg-type]  # a bag of keyword arguments
     return close_session(session=session, by=Principal.of(by), report=told)
 
 
 def test_a_session_keeps_the_version_that_it_began_with(playbook: Playbook, alice: User) -> None:
     session = make_session(alice, playbook)
-    playbooks.rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
+    rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
     outcome = close(session, alice, task_description="Fix it").session.outcome
     assert outcome is not None
     assert (outcome.version.number, outcome.version_assumed) == (1, False)
@@ -44,8 +45,8 @@ def test_an_old_version_is_opened_by_number_or_by_its_serving(
     playbook: Playbook, alice: User
 ) -> None:
     by = Principal.of(alice)
-    reading = playbooks.read_playbook(playbook=playbook, by=by)
-    playbooks.rollback_playbook(playbook=playbook, by=by, number=1)
+    reading = read_playbook(playbook=playbook, by=by)
+    rollback_playbook(playbook=playbook, by=by, number=1)
     by_number = open_session(by=by, playbook=playbook, version=1)
     by_serving = open_session(by=by, playbook=playbook, serving_id=reading.serving_id)
     assert by_number.version == by_serving.version != playbook.current_version
@@ -166,7 +167,7 @@ def test_an_archived_playbook_opens_no_session_and_learns_from_none(
     playbook: Playbook, alice: User
 ) -> None:
     session = make_session(alice, playbook, *CHAT)
-    playbooks.archive_playbook(playbook=playbook, by=Principal.of(alice))
+    archive_playbook(playbook=playbook, by=Principal.of(alice))
     with pytest.raises(Conflict, match="archived"):
         close(session, alice)
     playbook.refresh_from_db()
@@ -177,7 +178,7 @@ def test_an_archived_playbook_opens_no_session_and_learns_from_none(
 
 def test_a_serving_of_another_playbook_is_refused(playbook: Playbook, alice: User) -> None:
     other = make_playbook(alice, name="Another")
-    reading = playbooks.read_playbook(playbook=other, by=Principal.of(alice))
+    reading = read_playbook(playbook=other, by=Principal.of(alice))
     with pytest.raises(Invalid):
         make_session(alice, playbook, serving_id=reading.serving_id)
 
@@ -201,7 +202,7 @@ def test_a_session_is_in_the_export_and_goes_with_the_account(
 ) -> None:
     kept = make_session(charlie, None, *CHAT[1:2])
     close(make_session(alice, playbook, *CHAT), alice)
-    rows = {rows.model: list(rows) for rows in rows_of(alice)}
+    rows = {rows.model: list(rows) for rows in personal_rows(alice)}
     assert [len(rows[model]) for model in (AgentSession, SessionMessage)] == [1, 3]
     delete_account(user=alice)
     assert [row.pk for row in AgentSession.objects.all()] == [kept.pk]

@@ -8,15 +8,17 @@ from django.db import InterfaceError, OperationalError
 from pytest_django import Settings
 
 from accounts.models import User
-from evolution import jobs, worker
-from evolution.clock import database_now
+from core.clock import database_now
+from evolution import worker
 from evolution.engine.llm import AnswerError
+from evolution.jobs import message_queue
 from evolution.models import EvolutionJob, Outcome
-from evolution.worker import run_evolution, sweep
 from evolution.worker.claims import claim_job
-from evolution.worker.endings import put_back
+from evolution.worker.failures import requeue_claimed
+from evolution.worker.sweep import sweep
+from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
-from tests.evolution.stand_ins import raising
+from tests.evolution.llm_calls import raising
 from tests.factories import make_outcome
 
 pytestmark = pytest.mark.databases
@@ -29,7 +31,7 @@ def gone(*_: object, **__: object) -> None:
 def test_a_database_that_was_slow_costs_neither_an_attempt_nor_a_rescue(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "think", raising(OperationalError("lock timeout")))
+    monkeypatch.setattr(worker, "run_engine", raising(OperationalError("lock timeout")))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.status, job.attempt, job.rescues) == ("queued", 0, 0)
@@ -44,11 +46,11 @@ def test_a_worker_that_lives_says_so_once_the_database_is_back(
     def refused(*args: Any, **kwargs: Any) -> str:
         for error in refusals:
             raise error
-        return put_back(*args, **kwargs)
+        return requeue_claimed(*args, **kwargs)
 
-    monkeypatch.setattr(worker, "AWAY_LOOK", 0)
-    monkeypatch.setattr(worker, "put_back", refused)
-    monkeypatch.setattr(worker, "think", raising(OperationalError("gone")))
+    monkeypatch.setattr(worker, "RECONNECT_SECONDS", 0)
+    monkeypatch.setattr(worker, "requeue_claimed", refused)
+    monkeypatch.setattr(worker, "run_engine", raising(OperationalError("gone")))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.status, job.wait_code, job.rescues) == ("queued", "database", 0)
@@ -58,8 +60,8 @@ def test_without_a_database_the_job_stays_for_the_sweep(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     settings.JOB_LEASE_SECONDS = 0
-    monkeypatch.setattr(worker, "think", raising(OperationalError("gone")))
-    monkeypatch.setattr(worker, "put_back", gone)
+    monkeypatch.setattr(worker, "run_engine", raising(OperationalError("gone")))
+    monkeypatch.setattr(worker, "requeue_claimed", gone)
     assert run_evolution(str(job.pk)) == "no database"
     EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
     assert sweep()["rescued"] == 1
@@ -87,18 +89,18 @@ def test_a_live_lease_is_left_alone(job: EvolutionJob) -> None:
     assert sweep()["rescued"] == 0
 
 
-def test_a_job_whose_message_was_lost_is_rung_again(job: EvolutionJob) -> None:
-    EvolutionJob.objects.update(rung_at=database_now() - timedelta(minutes=1))
-    assert sweep()["rung"] == 1
-    assert sweep()["rung"] == 0
+def test_a_job_whose_message_was_lost_is_notified_again(job: EvolutionJob) -> None:
+    EvolutionJob.objects.update(notified_at=database_now() - timedelta(minutes=1))
+    assert sweep()["notified"] == 1
+    assert sweep()["notified"] == 0
 
 
-def test_a_crowded_queue_gets_no_further_rings(
+def test_a_crowded_queue_gets_no_further_messages(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "MANY_MESSAGES", 1)
-    EvolutionJob.objects.update(rung_at=database_now() - timedelta(minutes=1))
-    assert sweep()["rung"] == 0
+    monkeypatch.setattr(message_queue, "BACKLOG_LIMIT", 1)
+    EvolutionJob.objects.update(notified_at=database_now() - timedelta(minutes=1))
+    assert sweep()["notified"] == 0
 
 
 def test_after_the_hours_one_pending_outcome_is_enough(playbook: Playbook, alice: User) -> None:
@@ -114,7 +116,7 @@ def test_a_playbook_whose_evolution_just_failed_is_not_started_again_by_the_swee
 ) -> None:
     for _ in range(6):
         make_outcome(job.playbook, alice)
-    monkeypatch.setattr(worker, "think", raising(AnswerError("malformed", "No JSON.")))
+    monkeypatch.setattr(worker, "run_engine", raising(AnswerError("malformed", "No JSON.")))
     run_evolution(str(job.pk))
     assert not any(sweep().values())
 

@@ -4,19 +4,15 @@ import pytest
 from django.conf import LazySettings
 from django_q.models import OrmQ
 
-from accounts.errors import Conflict, RateLimited
 from accounts.models import User
-from accounts.scopes import Principal
+from core.errors import Conflict, RateLimited
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
+from evolution.jobs.triggers import ensure_job
 from evolution.models import EvolutionJob
-from evolution.services import (
-    cancel_evolution,
-    playbook_metrics,
-    retry_evolution,
-    trigger_evolution,
-)
-from evolution.triggers import ensure_job
+from evolution.outcomes.metrics import playbook_metrics
 from evolution.worker.claims import claim_job
-from evolution.worker.endings import fail_job
+from evolution.worker.failures import fail_job
 from playbooks.models import Playbook
 from tests.factories import make_outcome, make_playbook
 
@@ -34,7 +30,7 @@ def test_the_second_trigger_returns_the_active_job(job: EvolutionJob, alice: Use
     assert (again.job, again.is_new) == (job, False)
 
 
-def test_the_queue_is_rung_once_in_the_same_transaction(job: EvolutionJob) -> None:
+def test_the_worker_is_notified_once_in_the_same_transaction(job: EvolutionJob) -> None:
     assert OrmQ.objects.count() == 1
 
 

@@ -7,14 +7,14 @@ import pytest
 from django.conf import LazySettings
 from django.db import OperationalError, connection
 
-from accounts.errors import Conflict
 from accounts.models import User
-from accounts.scopes import Principal
-from evolution.chat_agents import Message, Reply
+from core.errors import Conflict
+from core.security.scopes import Principal
 from evolution.engine.environments import AnswerMatch, Question, Sample
 from evolution.models import AgentSession
-from evolution.orchestrator import AceOrchestrator
-from evolution.sessions import SessionReport, close_session, delete_session
+from evolution.sessions.chat_agents import Message, Reply
+from evolution.sessions.orchestrator import AceOrchestrator
+from evolution.sessions.recording import SessionReport, close_session, delete_session
 from playbooks.models import Playbook
 from tests.evolution.test_orchestrator import ASKED
 

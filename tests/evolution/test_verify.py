@@ -13,17 +13,17 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from accounts.models import User
-from accounts.scopes import Principal
 from billing.models import UsageRecord
-from billing.services import begin_usage
-from evolution.clock import database_now
-from evolution.models import EvolutionJob, Outcome, OutcomeTally
-from evolution.services import trigger_evolution
-from evolution.verification import Problem, one_moment, verify_database
-from evolution.worker import run_evolution
+from billing.usage.metering import begin_usage
+from core.clock import database_now
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
+from evolution.jobs.verification import Problem, consistent_snapshot, verify_database
+from evolution.models import EvolutionJob, Outcome, OutcomeCounts
+from evolution.worker.tasks import run_evolution
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
-from tests.concurrency.threads import at_once
 from tests.factories import make_outcome, make_playbook
+from tests.harness.concurrency import run_concurrently
 
 pytestmark = pytest.mark.databases
 
@@ -64,9 +64,9 @@ def test_work_under_way_is_no_problem(done: EvolutionJob, alice: User) -> None:
 def test_reports_are_not_kept_waiting_by_a_look_and_do_not_change_what_it_sees(
     playbook: Playbook, alice: User
 ) -> None:
-    with one_moment():
+    with consistent_snapshot():
         assert not Outcome.objects.exists()
-        at_once(1, lambda _: make_outcome(playbook, alice))
+        run_concurrently(1, lambda _: make_outcome(playbook, alice))
         assert not Outcome.objects.exists()
     assert Outcome.objects.count() == 1
     with transaction.atomic():  # as ever: one that writes begins as a writer
@@ -159,7 +159,7 @@ def call(job: EvolutionJob) -> UsageRecord:
 
 
 def miscount_reports(job: EvolutionJob) -> None:
-    OutcomeTally.objects.filter(playbook=job.playbook).update(reported=F("reported") + 1)
+    OutcomeCounts.objects.filter(playbook=job.playbook).update(reported=F("reported") + 1)
 
 
 SPOILT: dict[Callable[[EvolutionJob], None], str] = {
@@ -168,7 +168,7 @@ SPOILT: dict[Callable[[EvolutionJob], None], str] = {
     process_early: "outcome_early",
     apply_twice: "outcome_twice",
     miscount: "outcome_count",
-    miscount_reports: "tally",
+    miscount_reports: "outcome_counts",
     bind_elsewhere: "outcome_foreign",
     vote_early: "vote_early",
     forget_the_job: "version_job",

@@ -9,10 +9,10 @@ from django.conf import LazySettings
 from django.db import OperationalError
 from django_q.models import OrmQ
 
-from evolution.clock import database_now
-from evolution.models import WorkerBeat
+from core.clock import database_now
+from evolution.models import WorkerHeartbeat
 from evolution.worker import watchdog
-from evolution.worker.watchdog import SILENT_ANYWAY, Cluster, watch
+from evolution.worker.watchdog import SILENT_WITHOUT_MESSAGES, Cluster, watch
 
 pytestmark = pytest.mark.databases
 
@@ -24,7 +24,7 @@ class Quiet(Cluster):
 
     def __init__(self, *, dead: bool = False) -> None:
         self.worker, self.dead, self.ended = "quiet", dead, False
-        self.started = time.monotonic() - 2 * SILENT_ANYWAY.total_seconds()
+        self.started = time.monotonic() - 2 * SILENT_WITHOUT_MESSAGES.total_seconds()
 
     @property
     def is_dead(self) -> bool:
@@ -38,7 +38,7 @@ class Quiet(Cluster):
 
 
 def note_beat(ago: timedelta) -> None:
-    WorkerBeat.objects.create(worker="quiet", beat_at=database_now() - ago)
+    WorkerHeartbeat.objects.create(worker="quiet", last_seen_at=database_now() - ago)
 
 
 def leave_message(ago: timedelta) -> None:
@@ -72,14 +72,14 @@ def test_a_wedged_group_among_busy_ones_is_noticed_after_ninety_seconds(db: None
     """The others take every message, so none lies about."""
     note_beat(timedelta(seconds=89))
     assert not Quiet().is_silent()
-    WorkerBeat.objects.update(beat_at=database_now() - timedelta(seconds=91))
+    WorkerHeartbeat.objects.update(last_seen_at=database_now() - timedelta(seconds=91))
     assert Quiet().is_silent()
 
 
 def test_a_quiet_group_among_others_is_asked_by_more_canaries_than_one(db: None) -> None:
     note_beat(timedelta(seconds=30))
     for name in ("a", "b"):
-        WorkerBeat.objects.create(worker=name, beat_at=database_now())
+        WorkerHeartbeat.objects.create(worker=name, last_seen_at=database_now())
     Quiet().ask()
     assert OrmQ.objects.count() == 6
 

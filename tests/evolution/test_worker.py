@@ -5,23 +5,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from accounts.errors import Conflict
 from accounts.models import User
-from accounts.scopes import Principal
+from core.clock import database_now
+from core.errors import Conflict
+from core.security.scopes import Principal
 from evolution import worker
-from evolution.clock import database_now
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
+from evolution.jobs.lifecycle import cancel_evolution, trigger_evolution
 from evolution.models import EvolutionJob, Outcome
-from evolution.services import cancel_evolution, trigger_evolution
-from evolution.worker import run_evolution
 from evolution.worker.claims import FenceLost, claim_job
-from evolution.worker.endings import backoff
+from evolution.worker.engine_run import run_engine
+from evolution.worker.failures import backoff
 from evolution.worker.publication import bullet_uses, publish
-from evolution.worker.thinking import think
-from playbooks import services as playbooks
-from playbooks.deltas import Operation
+from evolution.worker.tasks import run_evolution
+from playbooks.document.operations import Operation
 from playbooks.models import Delta, Playbook, Version
-from tests.evolution.stand_ins import raising
+from playbooks.services.editing import edit_playbook
+from playbooks.services.reading import export_playbook
+from playbooks.services.settings import archive_playbook
+from tests.evolution.llm_calls import raising
 from tests.factories import make_outcome, make_playbook
 
 pytestmark = pytest.mark.databases
@@ -32,7 +34,7 @@ def test_an_evolution_counts_votes_and_adds_the_lesson(job: EvolutionJob) -> Non
     assert run_evolution(str(job.pk)) == "completed"
     job.refresh_from_db()
     assert (job.status, job.outcomes_processed, job.engine) == ("completed", 1, "rules")
-    text = playbooks.export_playbook(playbook=job.playbook)
+    text = export_playbook(playbook=job.playbook)
     assert "[str-00001] helpful=3 harmful=0" in text
     assert "Run the linter before the tests." in text
 
@@ -79,7 +81,7 @@ def test_a_transient_fault_puts_the_job_back_with_a_later_time(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = TransientError("overloaded", "The provider is overloaded.", retry_after=300)
-    monkeypatch.setattr(worker, "think", raising(error))
+    monkeypatch.setattr(worker, "run_engine", raising(error))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.status, job.wait_reason) == ("queued", "The provider is overloaded.")
@@ -90,7 +92,7 @@ def test_a_transient_fault_puts_the_job_back_with_a_later_time(
 def test_the_fifth_error_of_ours_fails_the_job_and_frees_its_outcomes(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "think", raising(RuntimeError("a bug")))
+    monkeypatch.setattr(worker, "run_engine", raising(RuntimeError("a bug")))
     for _ in range(5):
         EvolutionJob.objects.update(next_attempt_at=None)
         run_evolution(str(job.pk))
@@ -103,7 +105,7 @@ def test_with_a_refused_key_the_job_waits_long_says_why_and_loses_no_attempt(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = CredentialError("key_refused", "The provider refused the API key.")
-    monkeypatch.setattr(worker, "think", raising(error))
+    monkeypatch.setattr(worker, "run_engine", raising(error))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.status, job.attempt, job.wait_reason) == ("queued", 0, error.message)
@@ -114,7 +116,7 @@ def test_with_a_refused_key_the_job_waits_long_says_why_and_loses_no_attempt(
 def test_an_unusable_answer_fails_the_job_with_a_reason_to_act_on(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "think", raising(AnswerError("malformed", "No JSON.")))
+    monkeypatch.setattr(worker, "run_engine", raising(AnswerError("malformed", "No JSON.")))
     run_evolution(str(job.pk))
     job.refresh_from_db()
     assert (job.status, job.error_message) == ("failed", "No JSON.")
@@ -147,7 +149,7 @@ def test_the_outcomes_of_a_job_are_frozen_at_its_first_claim(
 def test_a_worker_that_lost_its_fence_publishes_nothing(job: EvolutionJob, alice: User) -> None:
     claim = claim_job(str(job.pk))
     assert claim is not None
-    evolved = think(claim)
+    evolved = run_engine(claim)
     cancel_evolution(job=job, by=Principal.of(alice))
     with pytest.raises(FenceLost):
         publish(claim, evolved)
@@ -158,19 +160,19 @@ def test_a_persons_edit_meanwhile_is_never_overwritten(job: EvolutionJob, alice:
     """A stale update is rejected, votes and additions still apply."""
     claim = claim_job(str(job.pk))
     assert claim is not None
-    evolved = think(claim)
+    evolved = run_engine(claim)
     edit = Operation(type="UPDATE", id="str-00001", content="Read the failing test twice.")
-    playbooks.edit_playbook(playbook=job.playbook, by=Principal.of(alice), operations=[edit])
+    edit_playbook(playbook=job.playbook, by=Principal.of(alice), operations=[edit])
     stale = Operation(type="UPDATE", id="str-00001", content="Overwritten by a machine.")
     evolved.operations.append(stale)
     publish(claim, evolved)
-    text = playbooks.export_playbook(playbook=Playbook.objects.get(pk=job.playbook_id))
+    text = export_playbook(playbook=Playbook.objects.get(pk=job.playbook_id))
     assert "[str-00001] helpful=3 harmful=0 :: Read the failing test twice." in text
     assert Delta.objects.get(reason_code="conflict").status == "rejected"
 
 
 def test_the_evolution_of_an_archived_playbook_is_cancelled(job: EvolutionJob, alice: User) -> None:
-    playbooks.archive_playbook(playbook=job.playbook, by=Principal.of(alice))
+    archive_playbook(playbook=job.playbook, by=Principal.of(alice))
     run_evolution(str(job.pk))
     job.refresh_from_db()
     assert (job.status, job.playbook.versions.count()) == ("cancelled", 1)
@@ -180,7 +182,7 @@ def test_the_evolution_of_an_archived_playbook_is_cancelled(job: EvolutionJob, a
 def test_after_a_failure_reports_start_nothing_until_the_pause_is_over(
     job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "think", raising(AnswerError("malformed", "No.")))
+    monkeypatch.setattr(worker, "run_engine", raising(AnswerError("malformed", "No.")))
     run_evolution(str(job.pk))
     for _ in range(8):
         make_outcome(job.playbook, alice)
@@ -193,7 +195,7 @@ def test_after_a_failure_reports_start_nothing_until_the_pause_is_over(
 def test_a_person_need_not_wait_for_the_pause(
     job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "think", raising(AnswerError("malformed", "No.")))
+    monkeypatch.setattr(worker, "run_engine", raising(AnswerError("malformed", "No.")))
     run_evolution(str(job.pk))
     assert trigger_evolution(playbook=job.playbook, by=Principal.of(alice)).is_new
 
@@ -202,7 +204,7 @@ def test_waits_without_an_attempt_grow_too(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = TransientError("rate_limited", "Too many requests.", costs_attempt=False)
-    monkeypatch.setattr(worker, "think", raising(error))
+    monkeypatch.setattr(worker, "run_engine", raising(error))
     for _ in range(5):
         EvolutionJob.objects.update(next_attempt_at=None)
         run_evolution(str(job.pk))
@@ -219,7 +221,7 @@ def test_outcomes_that_came_meanwhile_start_the_next_evolution(
     assert claim is not None
     for _ in range(5):
         make_outcome(job.playbook, alice)
-    publish(claim, think(claim))
+    publish(claim, run_engine(claim))
     assert EvolutionJob.objects.active().get().trigger == "threshold"
 
 
@@ -239,9 +241,9 @@ def test_two_jobs_that_run_at_once_each_publish_to_their_own_playbook(
     claims = [claim_job(str(each.pk)) for each in (job, second)]
     for claim, each, lesson in zip(claims, (job, second), ("linter", "Pin every"), strict=True):
         assert claim is not None and claim.playbook_id == each.playbook_id
-        publish(claim, think(claim))
+        publish(claim, run_engine(claim))
         own = Playbook.objects.get(pk=each.playbook_id)
-        assert lesson in playbooks.export_playbook(playbook=own)
+        assert lesson in export_playbook(playbook=own)
         each.refresh_from_db()
         assert (each.status, each.playbook.versions.count()) == ("completed", 2)
 
@@ -259,11 +261,11 @@ def test_a_write_to_one_of_two_running_jobs_is_not_the_others(
 
 
 def test_a_claimed_job_has_no_reason_to_wait(job: EvolutionJob) -> None:
-    waited = {"wait_reason": "Busy.", "wait_code": "busy", "wait_line": "line"}
+    waited = {"wait_reason": "Busy.", "wait_code": "busy", "wait_key": "line"}
     EvolutionJob.objects.filter(pk=job.pk).update(**waited)
     assert claim_job(str(job.pk)) is not None
     job.refresh_from_db()
-    assert (job.wait_reason, job.wait_code, job.wait_line) == ("", "", "")
+    assert (job.wait_reason, job.wait_code, job.wait_key) == ("", "", "")
 
 
 @pytest.mark.parametrize(
@@ -273,14 +275,14 @@ def test_a_claimed_job_has_no_reason_to_wait(job: EvolutionJob) -> None:
         lambda job: job.fail(now=NOW, code="x", message="Failed."),
         lambda job: job.cancel(now=NOW),
         lambda job: job.requeue(),
-        lambda job: job.requeue_as_it_is(now=NOW),
+        lambda job: job.requeue_unchanged(now=NOW),
     ],
-    ids=["start", "fail", "cancel", "requeue", "requeue_as_it_is"],
+    ids=["start", "fail", "cancel", "requeue", "requeue_unchanged"],
 )
 def test_a_job_that_stops_waiting_drops_its_reason(leave: Callable[[EvolutionJob], None]) -> None:
-    job = EvolutionJob(wait_reason="Busy.", wait_code="busy", wait_line="line")
+    job = EvolutionJob(wait_reason="Busy.", wait_code="busy", wait_key="line")
     leave(job)
-    assert (job.wait_reason, job.wait_code, job.wait_line) == ("", "", "")
+    assert (job.wait_reason, job.wait_code, job.wait_key) == ("", "", "")
 
 
 @pytest.mark.parametrize(("tokens", "counted"), [(799, False), (800, True), (801, True)])

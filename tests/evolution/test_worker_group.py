@@ -7,8 +7,8 @@ import pytest
 from django.apps import apps
 from django.db import connections
 
-from evolution.apps import WORKER_VARIABLE
-from evolution.worker import group
+from evolution.worker import prefork
+from evolution.worker.prefork import WORKER_ID_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -24,14 +24,14 @@ def kept() -> Iterator[dict[str, Any]]:
 def test_a_worker_keeps_its_connections(
     monkeypatch: pytest.MonkeyPatch, kept: dict[str, Any]
 ) -> None:
-    monkeypatch.setenv(WORKER_VARIABLE, "one")
+    monkeypatch.setenv(WORKER_ID_VARIABLE, "one")
     apps.get_app_config("evolution").ready()
-    assert kept["CONN_MAX_AGE"] == group.KEPT_SECONDS
+    assert kept["CONN_MAX_AGE"] == prefork.CONNECTION_MAX_AGE
 
 
 def test_any_other_process_keeps_to_its_settings(
     monkeypatch: pytest.MonkeyPatch, kept: dict[str, Any]
 ) -> None:
-    monkeypatch.delenv(WORKER_VARIABLE, raising=False)
+    monkeypatch.delenv(WORKER_ID_VARIABLE, raising=False)
     apps.get_app_config("evolution").ready()
     assert kept["CONN_MAX_AGE"] == 0

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 from openai import OpenAI
 
-from tests.examples.scripted import TodoLLM
-from tests.live import live_url
+from tests.examples.scripted_llm import TodoLLM
+from tests.harness.live_server import live_url
 from todo_agent.ace import Evolution, Reading, Report, Triggered
 from todo_agent.playing import Player
 
@@ -15,7 +15,7 @@ __all__ = ["live_url"]
 
 
 @dataclass
-class StubDoor:
+class StubPlatform:
     """A playbook that always reads the same, and the reports that came in."""
 
     content: str = ""

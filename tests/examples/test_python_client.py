@@ -13,11 +13,11 @@ import pytest
 
 from accounts.models import User
 from evolution.models import EvolutionJob, Outcome
-from evolution.worker import run_evolution
+from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
-from playbooks.services import load_starters
-from tests.config.waiting import wait_until
+from playbooks.starters.loader import load_starters
 from tests.factories import PASSWORD, make_key
+from tests.harness.waiting import wait_until
 
 CLIENT = Path(__file__).parents[2] / "examples" / "python_client"
 BIN = Path(sys.executable).parent

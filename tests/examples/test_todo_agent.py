@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from tests.examples.conftest import StubDoor
-from tests.examples.scripted import TodoLLM
+from tests.examples.conftest import StubPlatform
+from tests.examples.scripted_llm import TodoLLM
 from todo_agent import __main__ as program
 from todo_agent.ace import AceError, Evolution, Playbook, Reading, Triggered, cited, make_report
 from todo_agent.agent import INSTRUCTIONS, MOST_CALLS, Run, run_agent
@@ -42,13 +42,13 @@ def failed_kinds(player: Player, playbook: Playbook | None) -> set[str]:
 
 def test_without_advice_every_kind_goes_wrong_and_with_all_of_it_none(player: Player) -> None:
     assert failed_kinds(player, None) == set(KINDS)
-    assert failed_kinds(player, Playbook(StubDoor(), "blanked")) == set(KINDS)
-    assert failed_kinds(player, Playbook(StubDoor(advice(list(RULES))), "p")) == set()
+    assert failed_kinds(player, Playbook(StubPlatform(), "blanked")) == set(KINDS)
+    assert failed_kinds(player, Playbook(StubPlatform(advice(list(RULES))), "p")) == set()
 
 
 @pytest.mark.parametrize("missing", RULES)
 def test_without_one_bullet_its_own_kind_goes_wrong_again(player: Player, missing: str) -> None:
-    door = StubDoor(advice([kind for kind in RULES if kind != missing]))
+    door = StubPlatform(advice([kind for kind in RULES if kind != missing]))
     assert failed_kinds(player, Playbook(door, "p")) == {missing}
 
 
@@ -139,7 +139,7 @@ def test_a_report_keeps_the_platforms_limits_in_bytes() -> None:
 
 
 def test_a_report_says_what_the_check_found_and_what_was_called(player: Player) -> None:
-    door = StubDoor(advice(["schedule"]))
+    door = StubPlatform(advice(["schedule"]))
     task = make_tasks(3, seed=3)[2]
     played = player.play(task, Playbook(door, "p"), key="k1")
     (report,) = door.reports
@@ -151,7 +151,7 @@ def test_a_report_says_what_the_check_found_and_what_was_called(player: Player) 
 
 
 def test_a_failed_task_is_reviewed_only_when_asked_for(player: Player) -> None:
-    door, task = StubDoor(), make_tasks(1, seed=3)[0]
+    door, task = StubPlatform(), make_tasks(1, seed=3)[0]
     player.play(task, Playbook(door, "p"))
     Player(player.client, "scripted", review=True).play(task, Playbook(door, "p"))
     assert "Lesson: " not in door.reports[0].notes
@@ -168,7 +168,7 @@ def test_a_model_that_never_ends_is_stopped(llm: TodoLLM, client: OpenAI) -> Non
     assert len(run.calls) == MOST_CALLS
 
 
-class Slow(StubDoor):
+class Slow(StubPlatform):
     """One evolution runs already; then ours, which is asked for twice before it ends."""
 
     def __init__(self, end: str = "completed") -> None:

@@ -11,7 +11,7 @@ from accounts.models import User
 from evolution.models import Outcome
 from playbooks.models import Playbook
 from tests.examples.readme import EXAMPLES, readme_commands
-from tests.examples.scripted import TodoLLM
+from tests.examples.scripted_llm import TodoLLM
 from tests.examples.test_todo_agent import run_program
 from tests.factories import make_key
 

@@ -18,12 +18,12 @@ from pytest_django import DjangoDbBlocker
 from accounts.models import User
 from config.asgi import build_application
 from evolution.models import EvolutionJob
-from evolution.worker import run_evolution
-from tests.config.waiting import wait_until
+from evolution.worker.tasks import run_evolution
 from tests.examples.readme import EXAMPLES, readme_commands
-from tests.examples.scripted import RULES, TodoLLM
+from tests.examples.scripted_llm import RULES, TodoLLM
 from tests.factories import make_key, make_user
-from tests.live import serving
+from tests.harness.live_server import serving
+from tests.harness.waiting import wait_until
 from todo_agent.ace import Playbook
 from todo_agent.compare import compare
 from todo_agent.over_rest import RestDoor

@@ -1,4 +1,4 @@
-"""A hundred hostile outcomes through the agents' door: none becomes advice that nobody looked at.
+"""A hundred hostile outcomes through the MCP endpoint: none becomes advice that nobody looked at.
 
 docs/SECURITY.md says what is held and that this is no boundary: sensible-sounding bad advice is
 not recognised, only capped, reviewed and taken back by its source.
@@ -13,18 +13,19 @@ import httpx2
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.scopes import Principal
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import Outcome
-from evolution.services import trigger_evolution
-from evolution.worker import run_evolution
-from playbooks import services as playbooks
-from playbooks.models import HeldText, Playbook
+from evolution.worker.tasks import run_evolution
+from playbooks.models import Playbook, ReviewItem
+from playbooks.services.reading import export_playbook
+from playbooks.services.verification import verify_playbook
 from tests.factories import make_key, make_outcome
-from tests.fake_llm import FakeLLM
-from tests.fake_llm_answers import role_of
-from tests.journeys.poison import attacks
-from tests.live import live_url
-from tests.mcp_bridge.raw import ACCEPT, message_of
+from tests.harness.fake_llm.answers import role_of
+from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.live_server import live_url
+from tests.harness.raw_mcp import ACCEPT, message_of
+from tests.journeys.hostile_outcomes import attacks
 
 __all__ = ["live_url"]
 
@@ -86,13 +87,13 @@ def check_all(playbook: Playbook, before: list[str]) -> None:
     playbook.refresh_from_db()
     texts = active_texts(playbook)
     assert harm_in(texts) == []
-    assert harm_in(playbooks.export_playbook(playbook=playbook).splitlines()) == []
+    assert harm_in(export_playbook(playbook=playbook).splitlines()) == []
     assert set(before) <= set(texts), "an attack changed or retired a person's advice"
-    assert playbooks.verify_playbook(playbook) == []
+    assert verify_playbook(playbook) == []
     # Not an empty truth: the harmless ones were learned, and a person has much to look at.
     learned = [text for text in texts if text not in before]
     assert any("error message of stage" in text for text in learned), learned
-    held = Counter(row.delta.reason_code for row in HeldText.objects.select_related("delta"))
+    held = Counter(row.delta.reason_code for row in ReviewItem.objects.select_related("delta"))
     assert {"held_url", "held_command", "held_credential", "held_instruction"} <= held.keys(), held
 
 
@@ -107,7 +108,7 @@ def test_the_attacks_would_work_on_a_loop_that_keeps_everything() -> None:
 def test_no_poisoned_outcome_becomes_advice_unseen(
     live_url: str, alice: User, playbook: Playbook
 ) -> None:
-    """Through the agents' door, with the rules engine."""
+    """Through the MCP endpoint, with the rules engine."""
     before = active_texts(playbook)
     report_all(live_url, make_key(alice)[1], playbook)
     assert Outcome.objects.filter(playbook=playbook).count() == 100

@@ -4,7 +4,7 @@ import pytest
 
 from accounts.models import User
 from tests.factories import make_key
-from tests.live import Agent, live_mcp, live_url
+from tests.harness.live_server import Agent, live_mcp, live_url
 
 __all__ = ["live_url"]
 

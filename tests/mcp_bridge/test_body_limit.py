@@ -10,7 +10,7 @@ from django.conf import settings
 
 from accounts.models import User
 from tests.factories import make_key
-from tests.live import Agent
+from tests.harness.live_server import Agent
 
 TEN_MB = 10 * 1024 * 1024
 
@@ -22,7 +22,7 @@ def chunks(size: int) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("path", ["/mcp", "/", "/api/v1/playbooks"])
 @pytest.mark.parametrize("chunked", [False, True], ids=["declared", "chunked"])
-def test_ten_megabytes_are_refused_at_every_door(
+def test_ten_megabytes_are_refused_at_every_interface(
     live_url: str, alice: User, path: str, chunked: bool
 ) -> None:
     headers = {"Authorization": f"Bearer {make_key(alice)[1]}"}
@@ -47,7 +47,7 @@ def test_a_last_small_chunk_over_the_limit_is_answered_at_once(live_url: str) ->
     assert answer.status_code == 413
 
 
-def test_a_client_that_asks_first_is_not_told_to_send(live_url: str) -> None:
+def test_expect_100_continue_is_refused_before_the_body_is_sent(live_url: str) -> None:
     where = urlsplit(live_url)
     head = f"POST / HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: {TEN_MB}\r\n"
     with socket.create_connection((where.hostname or "", where.port or 0), timeout=10) as wire:

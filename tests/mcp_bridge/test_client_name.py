@@ -6,7 +6,7 @@ from accounts.models import User
 from evolution.models import Outcome
 from playbooks.models import Playbook
 from tests.factories import make_key
-from tests.live import live_mcp
+from tests.harness.live_server import live_mcp
 
 REPORT = {"task_description": "Build", "outcome": "success"}
 

@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 from mcp.types import Tool
 from rs_bpe.bpe import openai
 
-from accounts.scopes import KEY_SCOPES, Scope
-from mcp_bridge.prompts import PROMPTS
+from core.security.scopes import KEY_SCOPES, Scope
+from mcp_bridge.prompts.definitions import PROMPTS
 from mcp_bridge.server import INSTRUCTIONS
-from mcp_bridge.tools import TOOLS
+from mcp_bridge.tools.registry import TOOLS
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 

@@ -6,13 +6,14 @@ import httpx2
 import pytest
 from django.utils import timezone
 
+from accounts.keys.api_keys import revoke_api_key
+from accounts.keys.jwt_tokens import issue_tokens
 from accounts.models import ApiKey, User
-from accounts.services import issue_tokens, revoke_api_key
-from mcp_bridge.tools import TOOLS
+from mcp_bridge.tools.registry import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
-from tests.live import live_mcp
-from tests.mcp_bridge.raw import REVISIONS, ask, message_of, post
+from tests.harness.live_server import live_mcp
+from tests.harness.raw_mcp import REVISIONS, ask, message_of, post
 
 ARGUMENTS: dict[str, dict[str, object]] = {
     "report_outcome": {"task_description": "Build", "outcome": "success"},
@@ -76,7 +77,7 @@ def test_an_inactive_user_is_out(live_url: str, alice: User) -> None:
     assert post(live_url, token).status_code == 401
 
 
-def test_an_access_token_of_ours_opens_the_door(
+def test_our_access_token_is_accepted_at_mcp(
     live_url: str, alice: User, playbook: Playbook
 ) -> None:
     agent = live_mcp(live_url, issue_tokens(user=alice).access)
@@ -84,7 +85,7 @@ def test_an_access_token_of_ours_opens_the_door(
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_key_without_the_scope_is_told_which_one(
+def test_a_missing_scope_is_named_in_the_error(
     tool: str, live_url: str, alice: User, playbook: Playbook
 ) -> None:
     needed = TOOLS[tool].scope

@@ -1,4 +1,4 @@
-"""Every answer of the agents' door keeps browsers in line, as the pages and REST do."""
+"""Every answer of the MCP endpoint keeps browsers in line, as the pages and REST do."""
 
 import httpx2
 import pytest
@@ -7,7 +7,7 @@ from pytest_django import Settings
 from accounts.models import User
 from tests.config.test_security_headers import HEADERS
 from tests.factories import make_key
-from tests.mcp_bridge.raw import REVISIONS, ask
+from tests.harness.raw_mcp import REVISIONS, ask
 
 
 def missing(answer: httpx2.Response) -> list[str]:

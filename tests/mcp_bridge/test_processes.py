@@ -14,8 +14,8 @@ from django.db import connection
 from accounts.models import User
 from playbooks.models import Playbook
 from tests.factories import make_key
-from tests.mcp_bridge.raw import say
-from tests.mcp_bridge.references import tool
+from tests.harness.mcp_requests import tool
+from tests.harness.raw_mcp import say
 from tests.mcp_bridge.test_stdio import environment
 
 pytestmark = [
@@ -32,7 +32,7 @@ MOST_CONNECTIONS = PROCESSES * 12
 @pytest.fixture
 def urls(transactional_db: None) -> Iterator[list[str]]:
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.mcp_bridge.forked", str(PROCESSES)],
+        [sys.executable, "-m", "tests.harness.mcp_processes", str(PROCESSES)],
         env=environment(""), cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert server.stdout is not None

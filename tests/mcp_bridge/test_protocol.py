@@ -10,11 +10,11 @@ from mcp.shared.exceptions import MCPError
 from accounts.models import User
 from evolution.models import Outcome
 from mcp_bridge.server import INSTRUCTIONS
-from mcp_bridge.tools import TOOLS
+from mcp_bridge.tools.registry import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key
-from tests.live import Agent, live_mcp
-from tests.mcp_bridge.raw import MODERN, REVISIONS, ask, message_of, post
+from tests.harness.live_server import Agent, live_mcp
+from tests.harness.raw_mcp import LATEST_REVISION, REVISIONS, ask, message_of, post
 
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
@@ -24,7 +24,7 @@ def token(alice: User) -> str:
     return make_key(alice)[1]
 
 
-@pytest.mark.parametrize(("mode", "spoken"), [("auto", MODERN), ("legacy", "2025-11-25")])
+@pytest.mark.parametrize(("mode", "spoken"), [("auto", LATEST_REVISION), ("legacy", "2025-11-25")])
 def test_the_sdks_client_gets_instructions_and_tools(
     live_url: str, token: str, mode: str, spoken: str
 ) -> None:
@@ -171,7 +171,7 @@ def test_a_crash_gives_an_id_and_keeps_the_payload_out_of_answer_and_log(
     def crash(**fields: object) -> None:
         raise RuntimeError(f"cannot store {fields}")
 
-    monkeypatch.setattr("playbooks.services.create_playbook", crash)
+    monkeypatch.setattr("playbooks.services.creation.create_playbook", crash)
     with caplog.at_level(logging.DEBUG):
         code, text = agent.refused("create_playbook", name="CANARY")
     request_id = text.rsplit(" ", 1)[1].rstrip(".")

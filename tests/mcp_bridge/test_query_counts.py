@@ -6,10 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from accounts.keys.credentials import principal_for_key
 from accounts.models import User
-from accounts.scopes import Principal
-from accounts.services import principal_for_key
-from mcp_bridge.tools import TOOLS
+from core.security.scopes import Principal
+from mcp_bridge.tools.registry import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key, make_outcome
 

@@ -1,17 +1,18 @@
-"""Reading at the agents' door: by name, in part, within tokens, as a resource and in a prompt."""
+"""Reading at the MCP endpoint: by name, in part, within tokens, as a resource and in a prompt."""
 
 import pytest
 from django.db import connection
 
 from accounts.models import User
-from accounts.scopes import Principal
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.operations import Operation
-from playbooks.services import edit_playbook, load_starters
+from playbooks.services.editing import edit_playbook
+from playbooks.starters.loader import load_starters
 from tests.factories import make_key, make_playbook
-from tests.live import Agent, text_of
-from tests.mcp_bridge.raw import REVISIONS, say
-from tests.mcp_bridge.references import completion, in_prompt, in_template, prompt
+from tests.harness.live_server import Agent, text_of
+from tests.harness.mcp_requests import completion, in_prompt, in_template, prompt
+from tests.harness.raw_mcp import REVISIONS, say
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 
@@ -133,7 +134,7 @@ def test_a_task_starts_with_the_advice_and_ends_with_a_report(
     assert "helpful=2 harmful=0" in reviewed
 
 
-def test_a_starter_is_told_to_be_cloned_before_a_report(live_url: str, key: str) -> None:
+def test_a_report_on_a_starter_says_to_clone_it_first(live_url: str, key: str) -> None:
     load_starters()
     starter = Playbook.objects.starters()[0]
     error = say(live_url, key, *prompt("finish_task", playbook=starter.name))["error"]

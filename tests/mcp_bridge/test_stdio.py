@@ -16,14 +16,14 @@ from django.db import connection
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from accounts.keys.api_keys import revoke_api_key
 from accounts.models import ApiKey, User
-from accounts.services import revoke_api_key
-from mcp_bridge.errors import CODE_META
-from mcp_bridge.models import AgentContact
+from mcp_bridge.models import ClientActivity
+from mcp_bridge.protocol.errors import ERROR_META_KEY
 from playbooks.models import Playbook
 from tests.factories import make_key
-from tests.live import text_of
-from tests.postgres import free_port
+from tests.harness.live_server import text_of
+from tests.harness.postgres import free_port
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def key(transactional_db: None, alice: User) -> tuple[ApiKey, str]:
 def environment(token: str) -> dict[str, str]:
     keep = {"PATH", "HOME", "TEST_DATABASE_URL"}
     return {name: value for name, value in os.environ.items() if name in keep} | {
-        "DJANGO_SETTINGS_MODULE": "config.settings_test",
+        "DJANGO_SETTINGS_MODULE": "config.settings.test",
         "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
         "ACE_API_KEY": token,
     }
@@ -45,7 +45,7 @@ def environment(token: str) -> dict[str, str]:
 def over_stdio(token: str, work: Callable[[Client], Awaitable[T]], mode: str = "auto") -> T:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "tests.mcp_bridge.child", "run_mcp"],
+        args=["-m", "tests.harness.manage_command", "run_mcp"],
         env=environment(token),
         cwd=settings.BASE_DIR,
     )
@@ -82,7 +82,7 @@ def test_an_agent_reads_and_reports_over_stdio(
     answer = over_stdio(key[1], work, mode)
     assert isinstance(answer, dict)
     assert (answer["status"], answer["pending_outcomes"]) == ("recorded", 1)
-    tools = AgentContact.objects.filter(api_key=key[0]).values_list("tool", flat=True)
+    tools = ClientActivity.objects.filter(api_key=key[0]).values_list("tool", flat=True)
     assert list(tools) == ["report_outcome"]
 
 
@@ -93,7 +93,7 @@ def test_a_key_revoked_in_between_stops_at_the_next_call(key: tuple[ApiKey, str]
         after = await client.call_tool("list_playbooks", {})
         assert not before.is_error
         assert after.is_error
-        return [(after.meta or {})[CODE_META]["code"], text_of(after)]
+        return [(after.meta or {})[ERROR_META_KEY]["code"], text_of(after)]
 
     code, text = over_stdio(key[1], work)
     assert code == "not_authenticated"
@@ -114,7 +114,7 @@ def test_a_missing_or_bad_key_ends_with_one_sentence(tmp_path: Path, token: str)
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_well_formed_key_on_an_empty_database_is_told_to_migrate(
+def test_a_well_formed_key_on_an_empty_database_says_to_migrate(
     tmp_path: Path, key: tuple[ApiKey, str]
 ) -> None:
     done = manage(tmp_path, "run_mcp", ACE_API_KEY=key[1])
@@ -124,7 +124,7 @@ def test_a_well_formed_key_on_an_empty_database_is_told_to_migrate(
 
 def test_the_http_transport_alone_serves_mcp_and_no_pages(key: tuple[ApiKey, str]) -> None:
     port = str(free_port())
-    command = ["-m", "tests.mcp_bridge.child", "run_mcp", "--transport", "streamable-http"]
+    command = ["-m", "tests.harness.manage_command", "run_mcp", "--transport", "streamable-http"]
     server = subprocess.Popen(
         [sys.executable, *command, "--port", port], env=environment(key[1]), cwd=settings.BASE_DIR
     )

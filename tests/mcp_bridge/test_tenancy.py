@@ -7,36 +7,36 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
+from accounts.keys.api_keys import revoke_api_key
 from accounts.models import ApiKey, User
-from accounts.scopes import Principal
-from accounts.services import revoke_api_key
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
-from evolution.services import trigger_evolution
-from mcp_bridge.prompts import PROMPTS
+from mcp_bridge.prompts.definitions import PROMPTS
 from mcp_bridge.resources import TEMPLATES
-from mcp_bridge.tools import TOOLS
+from mcp_bridge.tools.registry import TOOLS
 from playbooks.models import Playbook, Version
 from tests.factories import make_key, make_outcome, make_playbook
-from tests.mcp_bridge.raw import say, told
-from tests.mcp_bridge.references import Thing, everything
+from tests.harness.mcp_requests import Target, all_requests
+from tests.harness.raw_mcp import say, told
 
 pytestmark = pytest.mark.postgres
 
-UNKNOWN = Thing(str(uuid4()), "No such name", str(uuid4()))
+UNKNOWN = Target(str(uuid4()), "No such name", str(uuid4()))
 # They name nothing, so they are not in the matrix.
 NAMELESS = {"list_playbooks", "create_playbook"}
 
 
 @pytest.fixture
-def thing(playbook: Playbook, alice: User) -> Thing:
+def thing(playbook: Playbook, alice: User) -> Target:
     make_outcome(playbook, alice)
     job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
-    return Thing(str(playbook.pk), playbook.name, str(job.pk))
+    return Target(str(playbook.pk), playbook.name, str(job.pk))
 
 
-def answers(url: str, key: str, thing: Thing) -> list[str]:
+def answers(url: str, key: str, thing: Target) -> list[str]:
     """In the protocol's own words, where it wants to hear the address again, too."""
-    said = (told(say(url, key, method, params)) for method, params in everything(thing))
+    said = (told(say(url, key, method, params)) for method, params in all_requests(thing))
     return [answer.replace(f"playbook://{thing.playbook_id}", "playbook://it") for answer in said]
 
 
@@ -53,7 +53,7 @@ def expired(alice: User) -> str:
 
 
 def test_the_matrix_knows_every_tool_prompt_and_template() -> None:
-    requests = everything(UNKNOWN)
+    requests = all_requests(UNKNOWN)
     named = {params.get("name") for method, params in requests if method != "completion/complete"}
     refs = [p["ref"] for method, p in requests if method == "completion/complete"]
     assert {*TOOLS, *PROMPTS} - NAMELESS == named - {None}
@@ -63,7 +63,7 @@ def test_the_matrix_knows_every_tool_prompt_and_template() -> None:
 
 @pytest.mark.parametrize("who", ["charlie", "staff"])
 def test_a_stranger_and_staff_hear_of_a_thing_what_they_hear_of_none(
-    live_url: str, thing: Thing, who: str, request: pytest.FixtureRequest
+    live_url: str, thing: Target, who: str, request: pytest.FixtureRequest
 ) -> None:
     key = make_key(request.getfixturevalue(who))[1]
     rows = [model.objects.count() for model in (Playbook, Version, Outcome, EvolutionJob)]
@@ -75,7 +75,7 @@ def test_a_stranger_and_staff_hear_of_a_thing_what_they_hear_of_none(
 
 
 def test_a_key_of_another_playbook_hears_nothing_of_this_one(
-    live_url: str, thing: Thing, alice: User
+    live_url: str, thing: Target, alice: User
 ) -> None:
     other = make_playbook(alice, name="Other")
     key = make_key(alice, playbook_ids=[other.pk])[1]
@@ -86,14 +86,14 @@ def test_a_key_of_another_playbook_hears_nothing_of_this_one(
 
 @pytest.mark.parametrize("make", [revoked, expired], ids=lambda make: make.__name__)
 def test_a_dead_key_hears_the_same_sentence_everywhere(
-    live_url: str, thing: Thing, alice: User, make: Callable[[User], str]
+    live_url: str, thing: Target, alice: User, make: Callable[[User], str]
 ) -> None:
     heard = {*answers(live_url, make(alice), thing)}
     assert len(heard) == 1
     assert "not_authenticated" in heard.pop()
 
 
-def test_the_owner_is_answered_everywhere(live_url: str, thing: Thing, alice: User) -> None:
+def test_the_owner_is_answered_everywhere(live_url: str, thing: Target, alice: User) -> None:
     key = make_key(alice)[1]
     for answer in answers(live_url, key, thing):
         assert '"isError": true' not in answer
@@ -103,7 +103,7 @@ def test_the_owner_is_answered_everywhere(live_url: str, thing: Thing, alice: Us
 
 @pytest.mark.parametrize("scope", ["read", "write", "evolve"])
 def test_a_key_is_shown_only_what_its_scope_allows(
-    live_url: str, thing: Thing, alice: User, scope: str
+    live_url: str, thing: Target, alice: User, scope: str
 ) -> None:
     key = make_key(alice, scopes=[scope])[1]
     tools, prompts, templates, resources = (
@@ -119,10 +119,10 @@ def test_a_key_is_shown_only_what_its_scope_allows(
 
 
 def test_what_a_key_may_not_use_is_refused_when_it_is_called_all_the_same(
-    live_url: str, thing: Thing, alice: User
+    live_url: str, thing: Target, alice: User
 ) -> None:
     key = make_key(alice, scopes=["evolve"])[1]
-    for method, params in everything(thing):
+    for method, params in all_requests(thing):
         answer = told(say(live_url, key, method, params))
         allowed = params.get("name") == "trigger_evolution"
         assert ("insufficient_scope" in answer) is not allowed, (method, params)

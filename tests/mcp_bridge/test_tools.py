@@ -5,13 +5,13 @@ from uuid import uuid4
 import pytest
 
 from accounts.models import User
-from accounts.scopes import Principal
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
-from evolution.services import trigger_evolution
 from playbooks.models import Playbook
-from playbooks.services import load_starters
+from playbooks.starters.loader import load_starters
 from tests.factories import make_outcome, make_playbook
-from tests.live import Agent, text_of
+from tests.harness.live_server import Agent, text_of
 
 NO_PLAYBOOK = (
     "No playbook with this id is yours. "

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from config import views
+from config.web import views
 
 
 def broken(request: HttpRequest) -> HttpResponse:

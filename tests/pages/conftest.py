@@ -4,18 +4,13 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from tests.pages.world import World, build_world
+from tests.harness.clients import logged_in_client
+from tests.harness.sample_account import World, build_world
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
     item.add_marker(pytest.mark.postgres)
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture
@@ -25,14 +20,14 @@ def world(alice: User) -> World:
 
 @pytest.fixture
 def owner(alice: User) -> Client:
-    return client_of(alice)
+    return logged_in_client(alice)
 
 
 @pytest.fixture
 def stranger(charlie: User) -> Client:
-    return client_of(charlie)
+    return logged_in_client(charlie)
 
 
 @pytest.fixture
 def admin_page(staff: User) -> Client:
-    return client_of(staff)
+    return logged_in_client(staff)

@@ -7,8 +7,8 @@ from accounts.models import ApiKey, User
 from evolution.models import EvolutionJob
 from playbooks.models import Playbook
 from tests.factories import make_key
-from tests.pages.addresses import ADMIN_MODELS
-from tests.pages.world import World
+from tests.harness.page_urls import ADMIN_MODELS
+from tests.harness.sample_account import World
 
 
 def run(admin_page: Client, model: str, action: str, *rows: object, **fields: str) -> str:
@@ -30,7 +30,7 @@ def test_staff_revokes_keys(admin_page: Client, alice: User) -> None:
     assert ApiKey.objects.get().revoked_reason == "By staff: leaked"
 
 
-def test_staff_retries_what_can_be_retried_and_is_told_of_the_rest(
+def test_staff_retries_what_can_be_retried_and_sees_the_rest(
     admin_page: Client, world: World
 ) -> None:
     page = run(admin_page, "evolution_evolutionjob", "retry", world.failed, world.done)

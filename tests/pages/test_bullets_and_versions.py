@@ -7,10 +7,11 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import User
-from accounts.scopes import Principal
-from playbooks import services
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.operations import Operation
+from playbooks.services.editing import edit_playbook
+from playbooks.services.settings import archive_playbook
 from tests.factories import make_outcome, make_playbook
 
 LINE = "[str-{0:05d}] helpful={0} harmful=0 :: Case {0}: read what test {1} expects, then change."
@@ -23,7 +24,7 @@ def text_of(count: int) -> str:
 
 def change(playbook: Playbook, by: User, text: str) -> None:
     operation = Operation("UPDATE", id="str-00001", content=text)
-    services.edit_playbook(playbook=playbook, by=Principal.of(by), operations=[operation])
+    edit_playbook(playbook=playbook, by=Principal.of(by), operations=[operation])
 
 
 def page(client: Client, address: str) -> str:
@@ -176,7 +177,7 @@ def test_the_list_is_searched_filtered_and_sorted_by_its_address(
 
 def test_only_archived_playbooks_are_not_called_the_first_one(owner: Client, alice: User) -> None:
     assert "Your first playbook" in page(owner, "/playbooks")
-    services.archive_playbook(playbook=make_playbook(alice), by=Principal.of(alice))
+    archive_playbook(playbook=make_playbook(alice), by=Principal.of(alice))
     html = page(owner, "/playbooks")
     assert "Your first playbook" not in html
     assert "You have 1 archived playbook." in html

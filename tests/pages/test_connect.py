@@ -8,24 +8,24 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from accounts.keys.api_keys import revoke_api_key
 from accounts.models import User
-from accounts.scopes import Principal
-from accounts.services import revoke_api_key
-from mcp_bridge import contacts
+from core.security.scopes import Principal
+from mcp_bridge import client_activity
 from mcp_bridge.clients import CLIENTS
-from mcp_bridge.models import AgentContact
+from mcp_bridge.models import ClientActivity
 from tests.factories import make_key
 from tests.pages.test_every_page import faults
 
 CHECK = "/connect/check"
 
 
-def arrive(user: User, **found: str) -> AgentContact:
+def arrive(user: User, **found: str) -> ClientActivity:
     """As the door notes it for the first key of `user`."""
     key = user.api_keys.first() or make_key(user)[0]
     by = Principal(user=user, scopes=frozenset(), api_key=key)
-    contacts.note_contact(contacts.Contact(principal=by, **found))
-    return AgentContact.objects.latest("seen_at")
+    client_activity.record_activity(client_activity.RequestActivity(principal=by, **found))
+    return ClientActivity.objects.latest("seen_at")
 
 
 def status_of(client: Client, address: str = "/connect") -> str:
@@ -101,13 +101,15 @@ def test_a_refusal_says_why_and_what_to_do(
 def test_a_revoked_key_is_named(owner: Client, alice: User) -> None:
     key, token = make_key(alice, name="laptop")
     revoke_api_key(key=key, reason="test")
-    contacts.note_contact(contacts.Contact(token=token, refusal="not_authenticated"))
+    client_activity.record_activity(
+        client_activity.RequestActivity(token=token, refusal="not_authenticated")
+    )
     assert "with the key “laptop”. This key is revoked." in status_of(owner)
 
 
 def test_what_came_long_ago_is_history(owner: Client, alice: User) -> None:
     arrive(alice, client="old 1")
-    AgentContact.objects.update(seen_at=timezone.now() - 2 * contacts.RECENT)
+    ClientActivity.objects.update(seen_at=timezone.now() - 2 * client_activity.RECENT_PERIOD)
     assert "nothing yet" in status_of(owner)
     assert "old 1" in owner.get("/connect").content.decode()
 

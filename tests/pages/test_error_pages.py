@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, override_settings
 from django.urls import path
 
-from accounts.errors import Conflict, Forbidden, Invalid, RateLimited
 from config import urls as real
+from core.errors import Conflict, Forbidden, Invalid, RateLimited
 from playbooks.models import Playbook
 
 ID = "abcdefgh-7"

@@ -6,8 +6,8 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
-from tests.pages.addresses import ADMIN, PUBLIC, common_pages, own_pages, staff_pages
-from tests.pages.world import World
+from tests.harness.page_urls import ADMIN, PUBLIC, common_pages, own_pages, staff_pages
+from tests.harness.sample_account import World
 
 INLINE = (
     re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)", re.IGNORECASE),
@@ -76,7 +76,7 @@ def test_staff_sees_every_admin_page(admin_page: Client, world: World) -> None:
         assert faults(response, ADMIN_INLINE) == [], address
 
 
-def test_people_who_are_not_staff_are_told_so(owner: Client) -> None:
+def test_people_who_are_not_staff_get_a_403_page(owner: Client) -> None:
     response = owner.get("/admin/", follow=True)
     assert response.status_code == 403
     assert "not staff" in response.content.decode()

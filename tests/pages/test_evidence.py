@@ -5,7 +5,7 @@ from django.test import Client
 
 from accounts.models import User
 from playbooks.models import Playbook
-from tests.evolution.played import evolve_once, play
+from tests.evolution.evidence_data import evolve_once, report_outcomes
 
 
 @pytest.fixture
@@ -27,14 +27,14 @@ def evolved(playbook: Playbook, alice: User) -> Playbook:
 def test_the_verdict_is_said_in_words(
     evolved: Playbook, alice: User, owner: Client, before: str, after: str, said: str
 ) -> None:
-    play(evolved, alice, before, version=1)
-    play(evolved, alice, after, version=3)
+    report_outcomes(evolved, alice, before, version=1)
+    report_outcomes(evolved, alice, after, version=3)
     assert said in owner.get(f"{evolved.get_absolute_url()}/evidence").content.decode()
 
 
 def test_points_have_their_sign(evolved: Playbook, alice: User, owner: Client) -> None:
-    play(evolved, alice, "s" * 10, version=1)
-    play(evolved, alice, "f" * 10, version=3)
+    report_outcomes(evolved, alice, "s" * 10, version=1)
+    report_outcomes(evolved, alice, "f" * 10, version=3)
     page = owner.get(f"{evolved.get_absolute_url()}/evidence").content.decode()
     assert "<dd>\N{MINUS SIGN}100 points" in page
 
@@ -42,6 +42,6 @@ def test_points_have_their_sign(evolved: Playbook, alice: User, owner: Client) -
 def test_a_word_that_is_no_choice_changes_nothing(
     evolved: Playbook, alice: User, owner: Client
 ) -> None:
-    play(evolved, alice, "s", version=1)
+    report_outcomes(evolved, alice, "s", version=1)
     page = owner.get(f"{evolved.get_absolute_url()}/evidence?since=99&signal=x")
     assert (page.status_code, page.context["evidence"].since) == (200, 3)

@@ -8,7 +8,7 @@ from accounts.models import User
 from evolution.models import EvolutionJob, Outcome
 from playbooks.models import Playbook
 from tests.factories import make_outcome
-from tests.pages.world import World
+from tests.harness.sample_account import World
 
 REPORT = {"task_description": "Rename a module", "outcome": "success", "signal": "human"}
 

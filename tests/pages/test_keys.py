@@ -7,11 +7,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.keys.api_keys import revoke_api_key, rotate_api_key
 from accounts.models import ApiKey, User
-from accounts.services import revoke_api_key, rotate_api_key
 from tests.factories import make_key
 
-NEW_KEY = {"name": "laptop", "scopes": ["read", "write"], "days": "90", "once": "form-1"}
+NEW_KEY = {"name": "laptop", "scopes": ["read", "write"], "days": "90", "form_id": "form-1"}
 SHOWN_ALREADY = "made and shown already"
 
 
@@ -24,7 +24,7 @@ def test_a_reload_of_the_page_with_the_secret_makes_no_second_key(owner: Client)
 
 
 def test_every_form_has_a_name_of_its_own(owner: Client) -> None:
-    pattern = r'name="once" value="(\w{32})"'
+    pattern = r'name="form_id" value="(\w{32})"'
     first, second = (re.findall(pattern, owner.get("/keys").content.decode())[0] for _ in range(2))
     assert first != second
 

@@ -6,13 +6,13 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from accounts.scopes import Principal
+from core.security.scopes import Principal
 from evolution.models import EvolutionJob, Outcome, Reflection
-from evolution.services import report_outcome
+from evolution.outcomes.reporting import report_outcome
 from playbooks.models import Playbook
 from tests.factories import make_key, make_outcome, make_playbook
-from tests.pages.world import World
-from tests.rest import Rest
+from tests.harness.rest_client import Rest
+from tests.harness.sample_account import World
 
 
 def listed(client: Client, playbook: Playbook, query: str) -> int:
@@ -74,7 +74,7 @@ def test_pages_of_a_list_keep_the_filter(owner: Client, alice: User, playbook: P
 def test_a_long_list_says_how_much_was_reported(
     owner: Client, alice: User, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evolution.views.PAGE", 2)
+    monkeypatch.setattr("evolution.web.views.PAGE_SIZE", 2)
     for _ in range(3):
         make_outcome(playbook, alice)
     page = owner.get(f"{playbook.get_absolute_url()}/outcomes").content.decode()
@@ -84,10 +84,10 @@ def test_a_long_list_says_how_much_was_reported(
 def test_the_filter_offers_each_program_once(alice: User, playbook: Playbook) -> None:
     for client in ("codex 0.9", "", "claude-code 2.1", "codex 0.9"):
         report_by(client, playbook, alice)
-    named = Outcome.objects.all().clients_of(playbook, most=10)
+    named = Outcome.objects.all().client_names(playbook, most=10)
     assert named == ["claude-code 2.1", "codex 0.9"]
-    assert Outcome.objects.all().clients_of(playbook, most=1) == ["claude-code 2.1"]
-    assert Outcome.objects.all().clients_of(make_playbook(alice), most=1) == []
+    assert Outcome.objects.all().client_names(playbook, most=1) == ["claude-code 2.1"]
+    assert Outcome.objects.all().client_names(make_playbook(alice), most=1) == []
 
 
 def test_the_program_that_reported_over_rest_is_shown(
@@ -139,7 +139,7 @@ def test_an_evolution_says_which_outcomes_gave_no_reflection(
         playbook=playbook,
         trigger="manual",
         status="completed",
-        left_out={str(outcome.pk): "The model's answer was no JSON."},
+        skipped_outcomes={str(outcome.pk): "The model's answer was no JSON."},
     )
     page = owner.get(job.get_absolute_url()).content.decode()
     assert "A task that no model understood" in page

@@ -10,8 +10,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import AuditEntry, User
-from accounts.paging import NewestFirst
+from accounts.models import User
+from core.http.pagination import KeysetPage
+from core.models import AuditEntry
 from evolution.models import AgentSession, Outcome
 from playbooks.models import Playbook
 from tests.factories import make_outcome
@@ -33,8 +34,8 @@ def rows(playbook: Playbook, alice: User) -> list[Outcome]:
     return list(Outcome.objects.order_by("-created_at", "-pk"))
 
 
-def page_of(size: int = 2, **query: str) -> NewestFirst[Outcome]:
-    return NewestFirst(Outcome.objects.all(), query, size=size)
+def page_of(size: int = 2, **query: str) -> KeysetPage[Outcome]:
+    return KeysetPage(Outcome.objects.all(), query, size=size)
 
 
 def test_older_pages_hold_every_row_once(rows: list[Outcome]) -> None:
@@ -75,8 +76,8 @@ def test_a_mark_of_no_place_shows_the_first_page(
 def test_the_log_is_paged_by_its_number(alice: User) -> None:
     made = [AuditEntry.objects.create(action=f"do_{n}", owner_id=alice.pk) for n in range(3)]
     entries = AuditEntry.objects.filter(pk__in=[one.pk for one in made])
-    first = NewestFirst(entries, {}, size=2)
-    second = NewestFirst(entries, {"before": first.older}, size=2)
+    first = KeysetPage(entries, {}, size=2)
+    second = KeysetPage(entries, {"before": first.older}, size=2)
     assert [one.action for one in (*first, *second)] == ["do_2", "do_1", "do_0"]
     assert second.newer
 
@@ -84,7 +85,7 @@ def test_the_log_is_paged_by_its_number(alice: User) -> None:
 def test_the_link_to_older_sessions_leads_there(
     owner: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evolution.session_views.PAGE", 2)
+    monkeypatch.setattr("evolution.web.session_views.PAGE_SIZE", 2)
     for number in range(3):
         AgentSession.objects.create(user=alice, title=f"the {number}.")
     page = owner.get("/sessions?status=open").content.decode()

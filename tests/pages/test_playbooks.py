@@ -5,12 +5,13 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import User
-from accounts.scopes import Principal
-from playbooks import services
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.operations import Operation
+from playbooks.services.editing import edit_playbook
+from playbooks.starters.loader import load_starters
 from tests.factories import ACE_TEXT, make_playbook
-from tests.pages.world import LONG
+from tests.harness.sample_account import LONG
 
 
 def edit(owner: Client, playbook: Playbook, **change: object) -> int:
@@ -67,7 +68,7 @@ def test_a_bullet_is_added_changed_retired_and_restored(owner: Client, playbook:
 def test_a_change_of_a_text_that_moved_on_is_a_conflict(owner: Client, playbook: Playbook) -> None:
     by = Principal.of(playbook.owner)  # type: ignore[arg-type]  # no starter: it has an owner
     operation = Operation("UPDATE", id="str-00001", content="Theirs.")
-    services.edit_playbook(playbook=playbook, by=by, operations=[operation])
+    edit_playbook(playbook=playbook, by=by, operations=[operation])
     sent = {"change": "UPDATE", "id": "str-00001", "revision": "1", "content": "Mine."}
     response = owner.post(f"{playbook.get_absolute_url()}/edit", sent)
     assert response.status_code == 409
@@ -102,7 +103,7 @@ def test_archiving_hides_and_restoring_shows(owner: Client, playbook: Playbook) 
 
 
 def test_a_starter_is_cloned_and_cannot_be_changed(owner: Client, alice: User) -> None:
-    services.load_starters()
+    load_starters()
     starter = Playbook.objects.starters()[0]
     assert edit(owner, starter, change="ADD", content="Mine.") == 404
     response = owner.post(f"{starter.get_absolute_url()}/clone")

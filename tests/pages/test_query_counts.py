@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.pages import big_world
-from tests.pages.big_world import BULLETS, VERSIONS
-from tests.pages.speed import measure_all, read_pins, world_of
-from tests.pages.world import World
+from tests.harness import large_account
+from tests.harness.large_account import BULLETS, VERSIONS
+from tests.harness.page_timing import measure_all, read_pins, world_of
+from tests.harness.sample_account import World
 
 pytestmark = pytest.mark.django_db
 # Shows what taking a source back would do, by doing it in a transaction that is undone.
@@ -14,7 +14,7 @@ DOES_THE_WORK = "/sources/user:"
 ANOTHER_STEP = "/start"
 # More than any page shows and any loop takes at a time; `make page-speed` has 10,000.
 OUTCOMES = 2_500
-PIN = "If that is meant: `python -m tests.page_speed --pin`, and look at the difference."
+PIN = "If that is meant: `python -m tests.harness.page_speed --pin`, and look at the difference."
 
 
 def faults(world: World) -> list[str]:
@@ -33,7 +33,7 @@ def test_every_page_costs_what_is_pinned() -> None:
 
 
 def test_more_rows_cost_no_more_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(big_world, "OUTCOMES", OUTCOMES)
+    monkeypatch.setattr(large_account, "OUTCOMES", OUTCOMES)
     with world_of("big@example.org", big=True) as big:
         assert big.playbook.bullets.count() > BULLETS
         assert big.playbook.versions.count() > VERSIONS

@@ -8,10 +8,10 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import ApiKey
-from tests.pages.addresses import ADMIN, common_pages, own_pages
-from tests.pages.world import World
+from tests.harness.page_urls import ADMIN, common_pages, own_pages
+from tests.harness.sample_account import World
 
-NEW_KEY = {"name": "canary", "scopes": ["read", "write"], "days": "90", "once": "canary-form"}
+NEW_KEY = {"name": "canary", "scopes": ["read", "write"], "days": "90", "form_id": "canary-form"}
 
 
 def make_and_rotate(owner: Client) -> list[str]:
@@ -44,7 +44,7 @@ def test_a_secret_is_shown_once_and_kept_nowhere(
         assert not any(secret in text or secret[-20:] in text for text in seen)
 
 
-def test_the_browser_is_told_to_keep_no_secret(owner: Client) -> None:
+def test_responses_with_secrets_are_no_store(owner: Client) -> None:
     made = owner.post("/keys", NEW_KEY)
     assert made.context["token"] not in str(owner.cookies)
     assert made.context["token"] not in str(dict(owner.session))

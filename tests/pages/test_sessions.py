@@ -6,10 +6,11 @@ from django.utils import timezone
 from accounts.models import User
 from billing.models import UsageRecord
 from evolution.models import AgentSession, Outcome
-from evolution.sessions import NewMessage, ToolCall, add_messages
+from evolution.sessions.recording import add_messages
+from evolution.sessions.validation import NewMessage, ToolCall
 from playbooks.models import Playbook
 from tests.factories import make_session
-from tests.pages.world import World
+from tests.harness.sample_account import World
 
 SAID = (("user", "Fix the build"), ("assistant", "By [str-00001] it is green."))
 

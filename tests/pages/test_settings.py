@@ -12,13 +12,14 @@ from django.core import mail
 from django.test import Client
 from pytest_django import Settings
 
-from accounts.errors import NotAuthenticated
-from accounts.models import AuditEntry, LlmKey, User
-from accounts.outbound import Fetched
-from accounts.tokens import issue_tokens, user_for_access_token
-from accounts.urls import pages
-from tests.accounts.factors import code_of, recovery_codes, set_up_app
+from accounts.keys.jwt_tokens import issue_tokens, user_for_access_token
+from accounts.models import LlmKey, User
+from accounts.web.urls import pages
+from core.errors import NotAuthenticated
+from core.http.safe_http import FetchedResponse
+from core.models import AuditEntry
 from tests.factories import PASSWORD
+from tests.harness.mfa import recovery_codes, set_up_totp, totp_code
 
 NEW = "another long password"
 DEVICE = "device"
@@ -37,23 +38,23 @@ def fresh(alice: User) -> Client:
 
 
 def test_a_login_with_an_app_asks_for_its_code(client: Client, alice: User) -> None:
-    secret = set_up_app(alice)
+    secret = set_up_totp(alice)
     assert client.post("/login?next=/keys", credentials(alice))["Location"] == "/login/code"
     assert client.get("/keys").status_code == 302
-    done = client.post("/login/code", {"code": code_of(secret)})
+    done = client.post("/login/code", {"code": totp_code(secret)})
     assert done["Location"] == "/keys"
     assert client.get("/keys").status_code == 200
 
 
 def test_a_recovery_code_logs_in_too(client: Client, alice: User) -> None:
-    set_up_app(alice)
+    set_up_totp(alice)
     client.post("/login", credentials(alice))
     assert client.post("/login/code", {"code": recovery_codes(alice)[0]}).status_code == 302
     assert client.get("/keys").status_code == 200
 
 
 def test_a_wrong_code_logs_nobody_in_and_gets_slow(client: Client, alice: User) -> None:
-    set_up_app(alice)
+    set_up_totp(alice)
     client.post("/login", credentials(alice))
     answers = [client.post("/login/code", {"code": "000000"}).status_code for _ in range(6)]
     assert answers == [200] * 5 + [429]
@@ -90,7 +91,7 @@ def test_an_app_is_set_up_by_its_code(
     found = re.search(r'<code class="secret">(\w+)</code>', page)
     assert found
     with django_capture_on_commit_callbacks(execute=True):
-        done = fresh.post("/settings/second-factor/app", {"code": code_of(found[1])})
+        done = fresh.post("/settings/second-factor/app", {"code": totp_code(found[1])})
     assert done["Location"] == "/settings/second-factor/codes"
     assert Authenticator.objects.filter(user=alice).count() == 2
     assert AuditEntry.objects.filter(action="set_up_second_factor").exists()
@@ -112,7 +113,7 @@ def test_staff_without_a_second_factor_are_sent_to_set_one_up(
     settings.STAFF_SECOND_FACTOR = True
     assert admin_page.get("/admin/")["Location"] == "/settings/second-factor"
     assert admin_page.get("/playbooks").status_code == 200
-    set_up_app(staff)
+    set_up_totp(staff)
     assert admin_page.get("/admin/").status_code == 200
 
 
@@ -171,7 +172,7 @@ def test_a_strangers_session_is_not_found(fresh: Client, stranger: Client) -> No
     assert fresh.get("/keys").status_code == 200
 
 
-def test_a_letters_link_is_confirmed_by_a_button(client: Client, db: None) -> None:
+def test_an_email_link_is_confirmed_by_a_button(client: Client, db: None) -> None:
     client.post("/register", {"email": "dora@example.org", "password": PASSWORD})
     link = re.findall(r"http://testserver(/verify/\S+)", str(mail.outbox[-1].body))[0]
     assert client.get(link).status_code == 200
@@ -181,7 +182,7 @@ def test_a_letters_link_is_confirmed_by_a_button(client: Client, db: None) -> No
     assert client.get(link).status_code == 400
 
 
-def test_a_forgotten_password_is_replaced_by_letter(client: Client, alice: User) -> None:
+def test_a_forgotten_password_is_reset_by_email(client: Client, alice: User) -> None:
     assert client.post("/login/reset", {"email": alice.email})["Location"] == "/login"
     link = re.findall(r"http://testserver(/login/reset/\S+)", str(mail.outbox[-1].body))[0]
     assert client.post(link, {"password": "short"}).status_code == 422
@@ -215,11 +216,11 @@ def test_an_llm_key_is_tried_so_many_times_an_hour(
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"try_llm_key": "2/h"}
     tried: list[str] = []
 
-    def fetch(url: str, **_: object) -> Fetched:
+    def fetch(url: str, **_: object) -> FetchedResponse:
         tried.append(url)
-        return Fetched(200, {}, b"{}")
+        return FetchedResponse(200, {}, b"{}")
 
-    monkeypatch.setattr("accounts.services.llm_keys.fetch", fetch)
+    monkeypatch.setattr("accounts.keys.llm_keys.fetch", fetch)
     fresh.post("/settings/llm-key", {"api_key": "sk-canary-0123456789", "base_url": ""})
     said = [fresh.post("/settings/llm-key/test", follow=True).content.decode() for _ in range(3)]
     assert ["takes the key" in page for page in said] == [True, True, False]
@@ -267,7 +268,7 @@ def test_a_new_second_factor_ends_the_sessions_without_it(
     page = fresh.get("/settings/second-factor/app").content.decode()
     secret = re.findall(r'<code class="secret">(\w+)</code>', page)[0]
     with django_capture_on_commit_callbacks(execute=True):
-        fresh.post("/settings/second-factor/app", {"code": code_of(secret)})
+        fresh.post("/settings/second-factor/app", {"code": totp_code(secret)})
     assert (fresh.get("/keys").status_code, other.get("/keys").status_code) == (200, 302)
     with pytest.raises(NotAuthenticated):
         user_for_access_token(tokens.access)

@@ -2,19 +2,18 @@
 
 from hypothesis import strategies as st
 
-from accounts.errors import Invalid
-from playbooks.document import (
-    DEFAULT_SECTIONS,
+from core.errors import Invalid
+from playbooks.document.operations import Operation
+from playbooks.document.sections import DEFAULT_SECTIONS, Section
+from playbooks.document.text import (
     Bullet,
     Document,
     DocumentError,
-    Section,
     clean_content,
     make_id,
     normal_text,
 )
-from playbooks.naming import clean_sections
-from playbooks.operations import Operation
+from playbooks.services.validation import clean_sections
 
 LAYOUT = st.sampled_from(
     ["\n", "\r\n", "\u2028", "## X", "# ", "[str-00001] helpful=1 harmful=0 ::", "::", "\x00"]

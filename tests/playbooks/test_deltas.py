@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playbooks.deltas import Operation, Policy, State, apply, replay
-from playbooks.document import BULLET_LINE, parse, render
-from tests.playbooks.states import MACHINE, PEOPLE, run, state_of, verdict, verdicts, votes
+from playbooks.document.deltas import apply_operations, replay
+from playbooks.document.operations import Operation, Policy
+from playbooks.document.state import State
+from playbooks.document.text import BULLET_LINE, parse, render
+from tests.playbooks.state_helpers import MACHINE, PEOPLE, run, state_of, verdict, verdicts, votes
 from tests.playbooks.strategies import operations
 
 IDS = ["str-00001", "str-00002", "mis-00003", "mis-00042", "misc-00005"]
@@ -27,7 +29,7 @@ def test_records_replay_byte_for_byte(
 ) -> None:
     state = state_of()
     for batch in (first, second):
-        result = apply(state, batch, policy)
+        result = apply_operations(state, batch, policy)
         replayed = replay(state.document(), result.records)
         assert render(replayed) == render(result.state.document())
         assert parse(render(replayed)) == replayed
@@ -38,7 +40,7 @@ def test_records_replay_byte_for_byte(
 def test_whatever_is_sent_each_operation_gets_a_record_and_ids_stay(
     batch: list[Operation], policy: Policy
 ) -> None:
-    result = apply(state_of(), batch, policy)
+    result = apply_operations(state_of(), batch, policy)
     assert len(result.records) >= len(batch)
     assert [r.index for r in result.records] == list(range(len(result.records)))
     assert result.state.bullets.keys() >= set(IDS)

@@ -2,20 +2,20 @@
 
 from hypothesis import given
 
-from playbooks.diff import compare, mark_words
-from playbooks.document import Document
+from playbooks.document.diff import compare, diff_words
+from playbooks.document.text import Document
 from tests.playbooks.strategies import CONTENT, documents
 
 
 @given(CONTENT, CONTENT)
 def test_marks_joined_are_the_texts(before: str, after: str) -> None:
-    marks = mark_words(before, after)
+    marks = diff_words(before, after)
     assert "".join(m.text for m in marks if m.kind != "added") == before
     assert "".join(m.text for m in marks if m.kind != "removed") == after
 
 
 def test_only_the_words_that_differ_are_marked() -> None:
-    marks = mark_words("Read the failing test first.", "Read every failing test first.")
+    marks = diff_words("Read the failing test first.", "Read every failing test first.")
     assert [(m.kind, m.text) for m in marks] == [
         ("same", "Read"),
         ("removed", " the"),

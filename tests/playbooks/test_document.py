@@ -3,27 +3,24 @@
 import pytest
 from hypothesis import given
 
-from playbooks.document import (
+from playbooks.document.sections import DEFAULT_SECTIONS, Section, complete_sections, find_section
+from playbooks.document.text import (
     BULLET_LINE,
-    DEFAULT_SECTIONS,
     Bullet,
     Document,
     DocumentError,
-    Section,
     agent_view,
     clean_content,
-    complete_sections,
     content_hash,
     estimate_tokens,
     find_ids,
-    find_section,
     make_id,
     number_of,
     parse,
     render,
     render_for_agents,
 )
-from playbooks.naming import clean_sections
+from playbooks.services.validation import clean_sections
 from tests.playbooks.strategies import CONTENT, TEXT, documents
 
 LINE = "[str-00001] helpful=5 harmful=0 :: Read the test."

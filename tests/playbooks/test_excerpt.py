@@ -5,15 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playbooks.document import (
-    DEFAULT_SECTIONS,
-    Bullet,
-    Document,
-    estimate_tokens,
-    make_id,
-    render_for_agents,
-)
-from playbooks.excerpt import LeftOut, take_excerpt
+from playbooks.document.excerpt import OmittedBullets, take_excerpt
+from playbooks.document.sections import DEFAULT_SECTIONS
+from playbooks.document.text import Bullet, Document, estimate_tokens, make_id, render_for_agents
 
 FIRST, *_REST, LAST = DEFAULT_SECTIONS
 ADVICE = "Read the failing test before the code, and say what it wants."
@@ -36,7 +30,7 @@ def test_the_most_helpful_bullets_are_kept_and_the_rest_counted_by_section() -> 
     assert "[misc-00002]" in excerpt.text
     assert "[str-00003]" in excerpt.text
     assert "[str-00001]" not in excerpt.text
-    assert excerpt.left_out == (LeftOut(FIRST.title, 2), LeftOut(LAST.title, 1))
+    assert excerpt.left_out == (OmittedBullets(FIRST.title, 2), OmittedBullets(LAST.title, 1))
 
 
 def test_headings_without_a_bullet_are_left_away() -> None:

@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from playbooks.document import DocumentError, parse
-from playbooks.formats import FORMATS, Export, dashed, read_document, write_file
+from playbooks.document.formats import FORMATS, Export, read_document, slugify, write_file
+from playbooks.document.text import DocumentError, parse
 from tests.factories import ACE_TEXT
 
 OWN = "\n## OUR OWN RULES\n[rule-00009] helpful=1 harmful=0 :: Ask before you delete.\n"
@@ -47,7 +47,7 @@ def test_a_name_without_a_letter_of_ours_still_gives_a_file_name(name: str) -> N
     assert write_file(Export(DOCUMENT, "漢字", "", 1), name).name in {
         *("playbook.ace.md", "playbook.json", "AGENTS.md", "playbook.zip"),
     }
-    assert dashed("A  b/../c" + "d" * 99) == ("a-b-c" + "d" * 99)[:64]
+    assert slugify("A  b/../c" + "d" * 99) == ("a-b-c" + "d" * 99)[:64]
 
 
 @pytest.mark.parametrize(

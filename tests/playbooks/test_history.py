@@ -9,23 +9,23 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.errors import NotFound
 from accounts.models import User
-from accounts.scopes import Principal
-from evolution.services import trigger_evolution
-from evolution.worker import run_evolution
-from playbooks import services
-from playbooks.history import BulletHistory
+from core.errors import NotFound
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
+from evolution.worker.tasks import run_evolution
+from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.operations import Operation
+from playbooks.services.history import BulletHistory, bullet_history, playbook_history
+from playbooks.services.rollback import rollback_playbook
 from tests.factories import make_outcome
-from tests.playbooks.test_editing import edit
+from tests.playbooks.test_edit import edit
 
 pytestmark = pytest.mark.databases
 
 
 def life_of(playbook: Playbook, bullet: str = "str-00001") -> BulletHistory:
-    return services.bullet_history(playbook=playbook, bullet_id=bullet)
+    return bullet_history(playbook=playbook, bullet_id=bullet)
 
 
 @pytest.fixture
@@ -55,11 +55,11 @@ def test_each_vote_stands_with_its_outcome_and_source(playbook: Playbook, evolve
     assert life_of(playbook).changes == []
 
 
-def test_changes_are_told_in_order_and_votes_are_not_among_them(playbook: Playbook) -> None:
+def test_changes_are_listed_in_order_without_votes(playbook: Playbook) -> None:
     edit(playbook, Operation("TAG", id="str-00001", tag="helpful"))
     edit(playbook, Operation("UPDATE", id="str-00001", content="Read it twice."))
     edit(playbook, Operation("REMOVE", id="str-00001", reason="Too vague."))
-    services.rollback_playbook(playbook=playbook, by=Principal.of(owner(playbook)), number=3)
+    rollback_playbook(playbook=playbook, by=Principal.of(owner(playbook)), number=3)
     told = [(c.version, c.type, c.reason) for c in life_of(playbook).changes]
     assert told == [
         (3, "UPDATE", ""),
@@ -81,10 +81,10 @@ def test_a_survivor_shows_the_votes_of_what_was_merged_into_it(playbook: Playboo
     assert life_of(playbook, "str-00002").bullet.status == "merged"
 
 
-def test_only_so_many_votes_are_told_when_asked_for_few(playbook: Playbook, alice: User) -> None:
+def test_the_number_of_listed_votes_can_be_limited(playbook: Playbook, alice: User) -> None:
     outcomes = tuple(str(make_outcome(playbook, alice).pk) for _ in range(3))
     edit(playbook, Operation("TAG", id="str-00001", tag="helpful", outcome_ids=outcomes))
-    life = services.bullet_history(playbook=playbook, bullet_id="str-00001", most_votes=2)
+    life = bullet_history(playbook=playbook, bullet_id="str-00001", most_votes=2)
     assert (len(life.votes), life.vote_count) == (2, 3)
 
 
@@ -96,7 +96,7 @@ def test_an_unknown_bullet_is_not_found(playbook: Playbook, bullet: str) -> None
 
 def test_the_timeline_has_each_version_with_its_changes(playbook: Playbook, evolved: str) -> None:
     edit(playbook, Operation("ADD", content="Newer."), Operation("REMOVE", id="str-00077"))
-    events = services.playbook_history(playbook)
+    events = playbook_history(playbook)
     assert [(e.version.number, e.version.reason, e.refused) for e in events] == [
         (1, "import", 0),
         (2, "evolution", 0),
@@ -109,7 +109,7 @@ def test_the_timeline_costs_three_queries_for_any_length(playbook: Playbook) -> 
     for number in range(4):
         edit(playbook, Operation("ADD", content=f"Advice {number}."))
     with CaptureQueriesContext(connection) as captured:
-        services.playbook_history(playbook)
+        playbook_history(playbook)
     assert len(captured) == 3
 
 

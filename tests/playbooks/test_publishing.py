@@ -6,16 +6,17 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, transaction
 
-from accounts.errors import Conflict
 from accounts.models import User
-from accounts.scopes import Principal
-from playbooks import services
-from playbooks.document import content_hash
+from core.errors import Conflict
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
+from playbooks.document.text import content_hash
 from playbooks.models import Bullet, Delta, Playbook, Section, Version, Vote
-from playbooks.operations import Operation
-from playbooks.publishing import CollapseGuard, Publication
+from playbooks.services import creation
+from playbooks.services.publishing import CollapseGuard, Publication, publish_deltas
+from playbooks.services.verification import verify_playbook
 from tests.factories import make_playbook
-from tests.playbooks.test_editing import edit, text_of
+from tests.playbooks.test_edit import edit, text_of
 
 pytestmark = pytest.mark.databases
 
@@ -27,7 +28,7 @@ def evolve(playbook: Playbook, *operations: Operation, **fields: Any) -> Publica
     fields = {"job_id": uuid4(), "base": None, "outcome_count": 1} | fields
     with transaction.atomic():
         row = Playbook.objects.select_for_update().get(pk=playbook.pk)
-        return services.publish_deltas(
+        return publish_deltas(
             playbook=row, operations=operations, reason="evolution", machine=True, **fields
         )
 
@@ -43,7 +44,7 @@ def test_an_evolution_is_a_version_of_its_job_without_author(playbook: Playbook)
     assert (version.job_id, version.author, version.reason) == (job_id, None, "evolution")
     assert str(Vote.objects.get().outcome_id) == OUTCOME
     assert "[str-00001] helpful=3 harmful=0" in text_of(Playbook.objects.get(pk=playbook.pk))
-    assert services.verify_playbook(playbook) == []
+    assert verify_playbook(playbook) == []
 
 
 def test_a_person_who_was_faster_is_not_overwritten(playbook: Playbook) -> None:
@@ -118,7 +119,7 @@ def test_a_lost_race_for_a_number_is_a_conflict_and_half_writes_nothing(
     edit(playbook, Operation("ADD", content="Faster."))
     rows = Delta.objects.count(), Bullet.objects.count()
     with transaction.atomic(), pytest.raises(Conflict):
-        services.publish_deltas(
+        publish_deltas(
             playbook=stale,
             operations=[Operation("ADD", content="Too late.")],
             reason="edit",
@@ -196,7 +197,7 @@ def test_a_source_votes_once_for_an_outcome(playbook: Playbook, outcome: Any) ->
 def test_another_playbook_may_have_the_same_texts(alice: User, playbook: Playbook) -> None:
     assert make_playbook(alice).bullets.count() == playbook.bullets.count()
     by = Principal.of(alice)
-    assert services.clone_playbook(playbook=playbook, by=by).bullets.count() == 3
+    assert creation.clone_playbook(playbook=playbook, by=by).bullets.count() == 3
 
 
 def test_a_merge_is_one_bullet_updated_and_the_others_merged(playbook: Playbook) -> None:

@@ -4,21 +4,21 @@ from typing import Any
 
 import pytest
 
-from accounts.errors import Invalid, NotFound
 from accounts.models import User
-from accounts.scopes import Principal
-from playbooks import services
+from core.errors import Invalid, NotFound
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.operations import Operation
-from playbooks.reading import find_playbook
-from playbooks.services import load_starters
-from playbooks.servings import read_serving, sign_serving
+from playbooks.services import creation
+from playbooks.services.reading import diff_versions, find_playbook, read_playbook
+from playbooks.services.serving_tokens import read_serving_token, sign_serving_token
+from playbooks.starters.loader import load_starters
 from tests.factories import make_key, make_outcome, make_playbook
-from tests.playbooks.test_editing import edit
+from tests.playbooks.test_edit import edit
 
 
 def test_a_reading_is_the_agent_view_without_counters(alice: User, playbook: Playbook) -> None:
-    reading = services.read_playbook(playbook=playbook, by=Principal.of(alice))
+    reading = read_playbook(playbook=playbook, by=Principal.of(alice))
     assert "[str-00001] Read the failing test before the code.\n" in reading.content
     assert "helpful=" not in reading.content
     assert (reading.version, reading.bullet_count, reading.name) == (1, 3, "Fixing tests")
@@ -29,15 +29,15 @@ def test_reading_writes_nothing_and_takes_one_query(
 ) -> None:
     row = Playbook.objects.get(pk=playbook.pk)
     with django_assert_num_queries(1) as queries:
-        services.read_playbook(playbook=row, by=Principal.of(alice))
+        read_playbook(playbook=row, by=Principal.of(alice))
     assert queries.captured_queries[0]["sql"].startswith("SELECT")
 
 
 def test_votes_do_not_change_what_agents_read(alice: User, playbook: Playbook) -> None:
     by = Principal.of(alice)
-    before = services.read_playbook(playbook=playbook, by=by).content
+    before = read_playbook(playbook=playbook, by=by).content
     edit(playbook, Operation("TAG", id="str-00001", tag="harmful"))
-    assert services.read_playbook(playbook=playbook, by=by).content == before
+    assert read_playbook(playbook=playbook, by=by).content == before
     hashes = playbook.versions.values_list("text_hash", flat=True).distinct()
     assert len(set(hashes)) == 1
 
@@ -45,17 +45,17 @@ def test_votes_do_not_change_what_agents_read(alice: User, playbook: Playbook) -
 def test_an_old_version_can_be_read(alice: User, playbook: Playbook) -> None:
     edit(playbook, Operation("REMOVE", id="str-00001"))
     by = Principal.of(alice)
-    assert "str-00001" not in services.read_playbook(playbook=playbook, by=by).content
-    old = services.read_playbook(playbook=playbook, by=by, version=1)
+    assert "str-00001" not in read_playbook(playbook=playbook, by=by).content
+    old = read_playbook(playbook=playbook, by=by, version=1)
     assert (old.version, "str-00001" in old.content) == (1, True)
     with pytest.raises(NotFound):
-        services.read_playbook(playbook=playbook, by=by, version=3)
+        read_playbook(playbook=playbook, by=by, version=3)
 
 
 @pytest.mark.parametrize("name", ["mis", "common_mistakes_to_avoid", "Common mistakes to avoid"])
 def test_a_section_is_read_by_key_slug_or_title(alice: User, playbook: Playbook, name: str) -> None:
     by = Principal.of(alice)
-    reading = services.read_playbook(playbook=playbook, by=by, section=name)
+    reading = read_playbook(playbook=playbook, by=by, section=name)
     assert reading.content == (
         "## COMMON MISTAKES TO AVOID\n[mis-00003] Do not silence a warning; find what causes it.\n"
     )
@@ -65,7 +65,7 @@ def test_an_unknown_section_is_answered_with_the_known_ones(
     alice: User, playbook: Playbook
 ) -> None:
     with pytest.raises(Invalid, match="`heur`") as caught:
-        services.read_playbook(playbook=playbook, by=Principal.of(alice), section="nowhere")
+        read_playbook(playbook=playbook, by=Principal.of(alice), section="nowhere")
     assert list(caught.value.fields) == ["section"]
 
 
@@ -73,7 +73,7 @@ def test_a_limit_of_tokens_keeps_the_useful_bullets_and_says_what_is_missing(
     alice: User, playbook: Playbook
 ) -> None:
     by = Principal.of(alice)
-    reading = services.read_playbook(playbook=playbook, by=by, max_tokens=30)
+    reading = read_playbook(playbook=playbook, by=by, max_tokens=30)
     assert reading.content.splitlines()[1:] == [
         "[str-00001] Read the failing test before the code."
     ]
@@ -81,20 +81,20 @@ def test_a_limit_of_tokens_keeps_the_useful_bullets_and_says_what_is_missing(
         ("STRATEGIES & INSIGHTS", 1),
         ("COMMON MISTAKES TO AVOID", 1),
     ]
-    whole = services.read_playbook(playbook=playbook, by=by, max_tokens=10_000)
-    assert whole.content == services.read_playbook(playbook=playbook, by=by).content
+    whole = read_playbook(playbook=playbook, by=by, max_tokens=10_000)
+    assert whole.content == read_playbook(playbook=playbook, by=by).content
     assert whole.left_out == ()
 
 
 def test_a_limit_counts_within_a_section_only(alice: User, playbook: Playbook) -> None:
     by = Principal.of(alice)
-    reading = services.read_playbook(playbook=playbook, by=by, section="str", max_tokens=30)
+    reading = read_playbook(playbook=playbook, by=by, section="str", max_tokens=30)
     assert "[str-00001]" in reading.content
     assert [(part.section, part.bullets) for part in reading.left_out] == [
         ("STRATEGIES & INSIGHTS", 1)
     ]
     with pytest.raises(Invalid):
-        services.read_playbook(playbook=playbook, by=by, max_tokens=0)
+        read_playbook(playbook=playbook, by=by, max_tokens=0)
 
 
 def test_a_name_finds_ones_own_playbook_before_a_starter(alice: User, charlie: User) -> None:
@@ -103,7 +103,7 @@ def test_a_name_finds_ones_own_playbook_before_a_starter(alice: User, charlie: U
     by = Principal.of(alice)
     assert find_playbook(by=by, name=f" {starter.name.upper()} ") == starter
     make_playbook(charlie, name=starter.name)
-    copy = services.clone_playbook(playbook=starter, by=by)
+    copy = creation.clone_playbook(playbook=starter, by=by)
     assert find_playbook(by=by, name=starter.name) == copy
 
 
@@ -127,7 +127,7 @@ def test_a_strangers_name_is_like_an_unknown_one(charlie: User, playbook: Playbo
 
 
 def test_words_narrow_the_list(alice: User, playbook: Playbook) -> None:
-    other = services.create_playbook(by=Principal.of(alice), name="Deploys", description="Roll out")
+    other = creation.create_playbook(by=Principal.of(alice), name="Deploys", description="Roll out")
     rows = Playbook.objects.for_user(alice)
     assert [*rows.matching("TESTS fix")] == [playbook]
     assert [*rows.matching("out")] == [other]
@@ -138,9 +138,9 @@ def test_words_narrow_the_list(alice: User, playbook: Playbook) -> None:
 def test_a_serving_names_the_version_that_was_read(alice: User, playbook: Playbook) -> None:
     key, _ = make_key(alice)
     by = Principal(alice, Principal.of(alice).scopes, api_key=key)
-    serving = services.read_playbook(playbook=playbook, by=by).serving_id
+    serving = read_playbook(playbook=playbook, by=by).serving_id
     edit(playbook, Operation("PIN", id="str-00001"))
-    version = read_serving(serving, playbook=playbook, principal=Principal.of(alice))
+    version = read_serving_token(serving, playbook=playbook, principal=Principal.of(alice))
     assert version.number == 1
 
 
@@ -149,11 +149,11 @@ def test_a_serving_is_refused_for_another_playbook_or_user(
 ) -> None:
     version = playbook.current_version
     assert version is not None
-    serving = sign_serving(version=version, principal=Principal.of(alice))
+    serving = sign_serving_token(version=version, principal=Principal.of(alice))
     other = make_playbook(alice, name="Other")
     for row, user in ((other, alice), (playbook, charlie)):
         with pytest.raises(Invalid) as caught:
-            read_serving(serving, playbook=row, principal=Principal.of(user))
+            read_serving_token(serving, playbook=row, principal=Principal.of(user))
         assert list(caught.value.fields) == ["serving_id"]
 
 
@@ -164,9 +164,9 @@ def test_a_forged_serving_is_refused(alice: User, playbook: Playbook, wrong: str
     version = playbook.current_version
     assert version is not None
     by = Principal.of(alice)
-    token = wrong.replace("{0}", sign_serving(version=version, principal=by))
+    token = wrong.replace("{0}", sign_serving_token(version=version, principal=by))
     with pytest.raises(Invalid):
-        read_serving(token, playbook=playbook, principal=by)
+        read_serving_token(token, playbook=playbook, principal=by)
 
 
 def test_a_diff_says_what_a_version_changed(playbook: Playbook) -> None:
@@ -177,16 +177,16 @@ def test_a_diff_says_what_a_version_changed(playbook: Playbook) -> None:
         Operation("UPDATE", id="str-00001", content="Read the test first.", section="heur"),
         Operation("TAG", id="str-00002", tag="helpful"),
     )
-    diff = services.diff_versions(playbook=playbook, number=2, against=1)
+    diff = diff_versions(playbook=playbook, number=2, against=1)
     assert [b.id for b in diff.added] == ["misc-00004"]
     assert [b.id for b in diff.removed] == ["mis-00003"]
     assert [c.id for c in diff.changed] == [c.id for c in diff.moved] == ["str-00001"]
     assert [c.id for c in diff.counted] == ["str-00002"]
-    back = services.diff_versions(playbook=playbook, number=1, against=2)
+    back = diff_versions(playbook=playbook, number=1, against=2)
     assert (back.added, back.removed) == (diff.removed, diff.added)
-    assert services.diff_versions(playbook=playbook, number=2, against=2).is_empty
+    assert diff_versions(playbook=playbook, number=2, against=2).is_empty
     with pytest.raises(NotFound):
-        services.diff_versions(playbook=playbook, number=2, against=9)
+        diff_versions(playbook=playbook, number=2, against=9)
 
 
 def test_lists_know_the_counts(alice: User, playbook: Playbook) -> None:

@@ -9,14 +9,17 @@ from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.errors import Conflict, Invalid
-from accounts.models import AuditEntry, User
-from accounts.scopes import Principal
-from playbooks import services
-from playbooks.models import Delta, HeldText, Playbook
-from playbooks.operations import Operation, Provenance
-from playbooks.publishing import Publication
-from playbooks.reviewing import approve_held_text, decline_held_text
+from accounts.models import User
+from core.errors import Conflict, Invalid
+from core.models import AuditEntry
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation, Provenance
+from playbooks.models import Delta, Playbook, ReviewItem
+from playbooks.review.decisions import approve_review_item, decline_review_item
+from playbooks.services.editing import edit_playbook
+from playbooks.services.publishing import Publication, publish_deltas
+from playbooks.services.reading import export_playbook
+from playbooks.services.verification import verify_playbook
 
 pytestmark = pytest.mark.databases
 
@@ -31,7 +34,7 @@ def evolve(playbook: Playbook, *texts: str, source: str = "key:a", **fields: Any
         for text in texts
     ]
     with transaction.atomic():
-        return services.publish_deltas(
+        return publish_deltas(
             playbook=Playbook.objects.select_for_update().get(pk=playbook.pk),
             operations=operations,
             reason="evolution",
@@ -43,13 +46,13 @@ def evolve(playbook: Playbook, *texts: str, source: str = "key:a", **fields: Any
 
 
 @pytest.fixture
-def held(playbook: Playbook) -> HeldText:
+def item(playbook: Playbook) -> ReviewItem:
     evolve(playbook, RISKY)
-    return HeldText.objects.get()
+    return ReviewItem.objects.get()
 
 
 def agent_text(playbook: Playbook) -> str:
-    return services.export_playbook(playbook=Playbook.objects.get(pk=playbook.pk))
+    return export_playbook(playbook=Playbook.objects.get(pk=playbook.pk))
 
 
 def test_a_risky_text_waits_and_agents_do_not_read_it(playbook: Playbook) -> None:
@@ -59,7 +62,7 @@ def test_a_risky_text_waits_and_agents_do_not_read_it(playbook: Playbook) -> Non
         ("applied", ""),
     ]
     assert "helper.example" not in agent_text(playbook)
-    assert HeldText.objects.get().state == "pending"
+    assert ReviewItem.objects.get().state == "pending"
 
 
 def test_a_delta_says_model_and_source(playbook: Playbook) -> None:
@@ -67,15 +70,15 @@ def test_a_delta_says_model_and_source(playbook: Playbook) -> None:
     assert delta.provenance == {"model": "test-model", "sources": ["key:b"]}
 
 
-def test_the_same_text_waits_once(playbook: Playbook, held: HeldText) -> None:
+def test_the_same_text_waits_once(playbook: Playbook, item: ReviewItem) -> None:
     (delta,) = evolve(playbook, RISKY.upper()).deltas
     assert (delta.status, delta.reason_code) == ("noop", "awaits_review")
-    assert HeldText.objects.count() == 1
+    assert ReviewItem.objects.count() == 1
 
 
 def test_an_update_that_brings_a_link_in_waits(playbook: Playbook) -> None:
     with transaction.atomic():
-        made = services.publish_deltas(
+        made = publish_deltas(
             playbook=playbook,
             operations=[Operation("UPDATE", id="str-00001", content=RISKY)],
             reason="evolution",
@@ -85,59 +88,61 @@ def test_an_update_that_brings_a_link_in_waits(playbook: Playbook) -> None:
     assert made.version is None
 
 
-def test_approval_makes_a_version_with_its_sources(held: HeldText, alice: User) -> None:
-    made = approve_held_text(held=held, by=Principal.of(alice))
-    bullet = held.playbook.bullets.get(content=RISKY)
-    assert bullet.metadata["outcome_ids"] == held.delta.outcome_ids
+def test_approval_makes_a_version_with_its_sources(item: ReviewItem, alice: User) -> None:
+    made = approve_review_item(item=item, by=Principal.of(alice))
+    bullet = item.playbook.bullets.get(content=RISKY)
+    assert bullet.metadata["outcome_ids"] == item.delta.outcome_ids
     assert (made.version.author, made.version.reason) == (alice, "edit")
-    assert services.verify_playbook(held.playbook) == []
+    assert verify_playbook(item.playbook) == []
 
 
-def test_a_person_may_mend_the_text_first(held: HeldText, alice: User) -> None:
-    approve_held_text(held=held, by=Principal.of(alice), content="Read the fix notes first.")
-    assert "Read the fix notes first." in agent_text(held.playbook)
-    assert "helper.example" not in agent_text(held.playbook)
+def test_a_person_may_mend_the_text_first(item: ReviewItem, alice: User) -> None:
+    approve_review_item(item=item, by=Principal.of(alice), content="Read the fix notes first.")
+    assert "Read the fix notes first." in agent_text(item.playbook)
+    assert "helper.example" not in agent_text(item.playbook)
 
 
-def test_a_mended_text_approves_nothing_but_the_mended_wording(held: HeldText, alice: User) -> None:
-    approve_held_text(held=held, by=Principal.of(alice), content="Look at the notes.")
-    (delta,) = evolve(held.playbook, RISKY).deltas
+def test_a_mended_text_approves_nothing_but_the_mended_wording(
+    item: ReviewItem, alice: User
+) -> None:
+    approve_review_item(item=item, by=Principal.of(alice), content="Look at the notes.")
+    (delta,) = evolve(item.playbook, RISKY).deltas
     assert delta.status != "applied"
-    assert "helper.example" not in agent_text(held.playbook)
+    assert "helper.example" not in agent_text(item.playbook)
 
 
-def test_a_declined_text_is_never_proposed_again(held: HeldText, alice: User) -> None:
-    decline_held_text(held=held, by=Principal.of(alice))
-    (delta,) = evolve(held.playbook, RISKY).deltas
+def test_a_declined_text_is_never_proposed_again(item: ReviewItem, alice: User) -> None:
+    decline_review_item(item=item, by=Principal.of(alice))
+    (delta,) = evolve(item.playbook, RISKY).deltas
     assert (delta.status, delta.reason_code) == ("rejected", "declined")
 
 
-def test_a_decision_is_made_once(held: HeldText, alice: User) -> None:
-    decline_held_text(held=held, by=Principal.of(alice))
+def test_a_decision_is_made_once(item: ReviewItem, alice: User) -> None:
+    decline_review_item(item=item, by=Principal.of(alice))
     with pytest.raises(Conflict) as refused:
-        approve_held_text(held=held, by=Principal.of(alice))
+        approve_review_item(item=item, by=Principal.of(alice))
     assert refused.value.code == "already_decided"
 
 
-def test_a_text_that_no_longer_fits_keeps_waiting(held: HeldText, alice: User) -> None:
+def test_a_text_that_no_longer_fits_keeps_waiting(item: ReviewItem, alice: User) -> None:
     by = Principal.of(alice)
     add = Operation("ADD", section="str", content=RISKY)
-    services.edit_playbook(playbook=held.playbook, by=by, operations=[add])
+    edit_playbook(playbook=item.playbook, by=by, operations=[add])
     with pytest.raises(Conflict) as refused:
-        approve_held_text(held=held, by=by)
+        approve_review_item(item=item, by=by)
     assert refused.value.code == "duplicate_of"
-    held.refresh_from_db()
-    assert held.state == "pending"
+    item.refresh_from_db()
+    assert item.state == "pending"
 
 
-def test_an_unusable_text_is_refused_by_field(held: HeldText, alice: User) -> None:
+def test_an_unusable_text_is_refused_by_field(item: ReviewItem, alice: User) -> None:
     with pytest.raises(Invalid):
-        approve_held_text(held=held, by=Principal.of(alice), content="x" * 2_001)
+        approve_review_item(item=item, by=Principal.of(alice), content="x" * 2_001)
 
 
-def test_decisions_are_in_the_audit_log(held: HeldText, alice: User) -> None:
-    decline_held_text(held=held, by=Principal.of(alice))
-    assert AuditEntry.objects.filter(action="decline_held_text", actor=alice.email).count() == 1
+def test_decisions_are_in_the_audit_log(item: ReviewItem, alice: User) -> None:
+    decline_review_item(item=item, by=Principal.of(alice))
+    assert AuditEntry.objects.filter(action="decline_review_item", actor=alice.email).count() == 1
 
 
 @pytest.mark.parametrize(("policy", "status"), [("all", "held"), ("none", "applied")])
@@ -171,5 +176,5 @@ def test_yesterday_does_not_count(playbook: Playbook, settings: Settings) -> Non
 
 def test_a_person_writes_what_they_want(playbook: Playbook, alice: User) -> None:
     add = Operation("ADD", section="str", content=RISKY)
-    made = services.edit_playbook(playbook=playbook, by=Principal.of(alice), operations=[add])
+    made = edit_playbook(playbook=playbook, by=Principal.of(alice), operations=[add])
     assert made.deltas[0].status == "applied"

@@ -5,10 +5,10 @@ import random
 import pytest
 from rapidfuzz import fuzz
 
-from playbooks.similarity import (
+from playbooks.document.similarity import (
     WordIndex,
-    differ_in_nothing_that_matters,
     find_similar,
+    have_same_critical_words,
     similar_pairs,
 )
 
@@ -70,7 +70,7 @@ def test_an_empty_playbook_has_no_pairs() -> None:
     ],
 )
 def test_numbers_signs_and_turning_words_matter(one: str, other: str, same: bool) -> None:
-    assert differ_in_nothing_that_matters(one, other) is same
+    assert have_same_critical_words(one, other) is same
     assert (find_similar(one, {"x": other}, threshold=50) is not None) is same
 
 

@@ -7,11 +7,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from accounts.models import User
-from accounts.scopes import Principal
-from playbooks import services
-from playbooks.document import DocumentError, parse, render
+from core.security.scopes import Principal
+from playbooks.document.text import DocumentError, parse, render
 from playbooks.models import Playbook
-from playbooks.starter_files import FOLDER, load_starters, read_starter
+from playbooks.services import creation
+from playbooks.services.reading import export_playbook, read_playbook
+from playbooks.services.verification import verify_playbook
+from playbooks.starters.loader import FOLDER, load_starters, read_starter
 
 FILES = sorted(FOLDER.glob("*.md"))
 FILE = """\
@@ -44,11 +46,11 @@ def test_a_starter_has_15_bullets_or_more_and_reads_back_as_written(path: Path) 
 
 @pytest.mark.django_db
 def test_there_are_three_starters_or_more_and_loading_twice_changes_nothing() -> None:
-    assert services.load_starters() == len(FILES) >= 3
+    assert load_starters() == len(FILES) >= 3
     rows = list(Playbook.objects.values_list("pk", "updated_at"))
-    assert services.load_starters() == 0
+    assert load_starters() == 0
     assert list(Playbook.objects.values_list("pk", "updated_at")) == rows
-    assert [services.verify_playbook(row) for row in Playbook.objects.all()] == [[]] * len(rows)
+    assert [verify_playbook(row) for row in Playbook.objects.all()] == [[]] * len(rows)
 
 
 @pytest.mark.django_db
@@ -63,7 +65,7 @@ def test_a_changed_file_is_the_next_version_of_the_same_starter(tmp_path: Path) 
     assert version.diff_summary | {"added": 1, "updated": 1, "removed": 1} == version.diff_summary
     assert tiny().description == "Better."
     assert tiny().next_bullet_number == 4
-    assert services.verify_playbook(tiny()) == []
+    assert verify_playbook(tiny()) == []
 
 
 @pytest.mark.django_db
@@ -73,7 +75,7 @@ def test_a_starter_that_comes_back_to_its_old_text_keeps_its_ids(tmp_path: Path)
     load_starters(write(tmp_path, FILE))
     assert [v.number for v in tiny().versions.order_by("number")] == [1, 2, 3]
     assert tiny().bullets.filter(status="active").count() == 2
-    assert services.verify_playbook(tiny()) == []
+    assert verify_playbook(tiny()) == []
 
 
 @pytest.mark.django_db
@@ -84,14 +86,14 @@ def test_a_starter_keeps_its_headings(tmp_path: Path) -> None:
 
 
 def test_everyone_reads_and_clones_a_starter_and_nobody_owns_it(charlie: User) -> None:
-    services.load_starters()
+    load_starters()
     by = Principal.of(charlie)
     assert not Playbook.objects.for_user(by).exists()
     starter = Playbook.objects.for_user(by, include_starters=True)[0]
-    assert services.read_playbook(playbook=starter, by=by).bullet_count >= 15
-    clone = services.clone_playbook(playbook=starter, by=by)
+    assert read_playbook(playbook=starter, by=by).bullet_count >= 15
+    clone = creation.clone_playbook(playbook=starter, by=by)
     assert (clone.name, clone.owner) == (starter.name, charlie)
-    assert services.export_playbook(playbook=clone) == services.export_playbook(playbook=starter)
+    assert export_playbook(playbook=clone) == export_playbook(playbook=starter)
 
 
 @pytest.mark.django_db
@@ -109,6 +111,6 @@ def test_load_starters_command_names_the_bad_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, FILE + "junk\n")
-    monkeypatch.setattr(services, "load_starters", lambda: load_starters(tmp_path))
+    monkeypatch.setattr(creation, "load_starters", lambda: load_starters(tmp_path))
     with pytest.raises(CommandError, match="Line 4: "):
         call_command("load_starters")

@@ -15,11 +15,19 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from playbooks.budget import collapses
-from playbooks.deltas import apply, replay
-from playbooks.document import (
+from playbooks.document.budget import collapses
+from playbooks.document.deltas import apply_operations, replay
+from playbooks.document.operations import APPLIED, Policy, Record, Result
+from playbooks.document.sections import DEFAULT_SECTIONS
+from playbooks.document.state import Snapshot, State, closure, merge_survivor, merged_ids, recounted
+from playbooks.document.state_diff import (
+    build_initial_state,
+    bullets_for_clone,
+    bullets_from_snapshots,
+    change_state,
+)
+from playbooks.document.text import (
     BULLET_LINE,
-    DEFAULT_SECTIONS,
     agent_view,
     make_id,
     normal_text,
@@ -28,10 +36,7 @@ from playbooks.document import (
     render,
     render_for_agents,
 )
-from playbooks.operations import APPLIED, Policy, Record, Result
-from playbooks.state import Snapshot, State, closure, merged_ids, recounted, survivor_of
-from playbooks.transitions import become, begin, copied, restored
-from tests.playbooks.sketches import SKETCHES, Sketch
+from tests.playbooks.random_operations import SKETCHES, Sketch
 
 STEPS = int(os.environ.get("ACE_STATE_STEPS", "0"))
 """How many steps a nightly run takes at least; 0 is the short run."""
@@ -92,7 +97,7 @@ class Walk(RuleBasedStateMachine):
     def apply(self, sketches: list[Sketch], policy: Policy) -> Result:
         Walk.steps += 1
         ids = list(self.state.bullets)
-        return apply(self.state, [sketch.on(ids) for sketch in sketches], policy)
+        return apply_operations(self.state, [sketch.on(ids) for sketch in sketches], policy)
 
     @rule(sketches=SKETCHES)
     def a_person_edits(self, sketches: list[Sketch]) -> None:
@@ -130,8 +135,8 @@ class Walk(RuleBasedStateMachine):
     def a_person_rolls_back(self, back: int) -> None:
         Walk.steps += 1
         number = 1 + back % (len(self.texts) - 1)
-        then = restored(self.state, self.snapshots[number])
-        self.publish(become(self.state, then, reason="Rolled back."))
+        then = bullets_from_snapshots(self.state, self.snapshots[number])
+        self.publish(change_state(self.state, then, reason="Rolled back."))
         assert faces(self.texts[-1]) == faces(self.texts[number])
 
     @rule(way=st.sampled_from(["import", "clone"]))
@@ -145,13 +150,13 @@ class Walk(RuleBasedStateMachine):
     def export_and_import(self) -> None:
         text = self.texts[-1]
         assert all(BULLET_LINE.fullmatch(line) for line in text.split("\n") if line[:1] == "[")
-        result = begin(parse(text), reason="Imported.")
+        result = build_initial_state(parse(text), reason="Imported.")
         assert render(result.state.document()) == text
         self.start(result)
 
     def clone(self) -> None:
         empty = State(self.state.sections, next_number=self.state.next_number)
-        result = become(empty, copied(self.state), reason="Cloned.")
+        result = change_state(empty, bullets_for_clone(self.state), reason="Cloned.")
         assert result.state.next_number == self.state.next_number
         assert render(result.state.document()) == self.texts[-1]
         self.start(result)
@@ -186,7 +191,7 @@ class Walk(RuleBasedStateMachine):
     @invariant()
     def a_redirect_ends_at_a_bullet_that_is_not_merged(self) -> None:
         for name, bullet in self.state.bullets.items():
-            end = survivor_of(self.state.bullets, name)
+            end = merge_survivor(self.state.bullets, name)
             assert end is not None
             assert end.status != "merged"
             assert (bullet.status == "merged") == bool(bullet.merged_into)
@@ -234,7 +239,7 @@ def test_any_walk_keeps_every_promise(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_broken_rule_would_be_found() -> None:
     """The walk is worth something: a state whose counters are wrong does not pass."""
     walked = Walk()
-    walked.start(begin(parse(f"## OTHERS\n{LINE}\n"), reason=""))
+    walked.start(build_initial_state(parse(f"## OTHERS\n{LINE}\n"), reason=""))
     (bullet,) = walked.state.bullets.values()
     walked.state = replace(walked.state, bullets={bullet.id: replace(bullet, helpful=7)})
     with pytest.raises(AssertionError):

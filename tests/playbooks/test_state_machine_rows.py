@@ -8,18 +8,23 @@ from django.db import transaction
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from accounts.errors import Conflict
 from accounts.models import User
-from accounts.scopes import Principal
+from core.errors import Conflict
+from core.security.scopes import Principal
 from evolution.models import Outcome
-from playbooks import services
-from playbooks.document import render
+from playbooks.document.operations import Operation
+from playbooks.document.text import render
 from playbooks.models import Playbook, Version, Vote
-from playbooks.operations import Operation
-from playbooks.publishing import publish_deltas
-from playbooks.rows import load, lock_playbook
+from playbooks.services import creation
+from playbooks.services.editing import edit_playbook
+from playbooks.services.loading import load_state, lock_playbook
+from playbooks.services.publishing import CollapseGuard, publish_deltas
+from playbooks.services.reading import diff_versions, export_playbook
+from playbooks.services.repair import RepairResult, rebuild_playbook
+from playbooks.services.rollback import rollback_playbook
+from playbooks.services.verification import verify_playbook
 from tests.factories import make_playbook, make_user
-from tests.playbooks.sketches import OUTCOMES, SKETCHES, Sketch
+from tests.playbooks.random_operations import OUTCOMES, SKETCHES, Sketch
 from tests.playbooks.test_state_machine import STEPS, walk
 
 pytestmark = pytest.mark.postgres
@@ -59,7 +64,7 @@ class RowsWalk(RuleBasedStateMachine):
         operations = self.operations(sketches) or [Operation("FOO")]
         expected = self.number - age
         try:
-            made = services.edit_playbook(
+            made = edit_playbook(
                 playbook=self.playbook, by=self.by, operations=operations, expected_version=expected
             )
         except Conflict:
@@ -84,7 +89,7 @@ class RowsWalk(RuleBasedStateMachine):
                     machine=True,
                     outcome_count=2,
                 )
-        except services.CollapseGuard:
+        except CollapseGuard:
             return
         self.number += made.version is not None
 
@@ -93,36 +98,36 @@ class RowsWalk(RuleBasedStateMachine):
         RowsWalk.steps += 1
         number = 1 + back % self.number
         votes = Vote.objects.count()
-        services.rollback_playbook(playbook=self.playbook, by=self.by, number=number)
+        rollback_playbook(playbook=self.playbook, by=self.by, number=number)
         self.number += 1
-        diff = services.diff_versions(playbook=self.playbook, number=self.number, against=number)
+        diff = diff_versions(playbook=self.playbook, number=self.number, against=number)
         assert not (diff.added or diff.removed or diff.changed or diff.moved)
         assert Vote.objects.count() == votes
 
     @rule(way=st.sampled_from(["import", "clone"]))
     def it_goes_on_as_a_copy(self, way: str) -> None:
         RowsWalk.steps += 1
-        text = services.export_playbook(playbook=self.playbook)
+        text = export_playbook(playbook=self.playbook)
         if way == "import":
-            copy = services.import_playbook(by=self.by, name="Copy", text=text)
+            copy = creation.import_playbook(by=self.by, name="Copy", text=text)
         else:
-            copy = services.clone_playbook(playbook=self.playbook, by=self.by)
-        assert services.export_playbook(playbook=copy) == text
+            copy = creation.clone_playbook(playbook=self.playbook, by=self.by)
+        assert export_playbook(playbook=copy) == text
         self.go_on_with(copy)
 
     @rule()
     def a_repair_finds_nothing_to_mend(self) -> None:
         RowsWalk.steps += 1
-        assert services.rebuild_playbook(playbook=self.playbook) == services.Rebuilt()
+        assert rebuild_playbook(playbook=self.playbook) == RepairResult()
 
     @invariant()
     def versions_deltas_rows_and_votes_tell_one_story(self) -> None:
         self.playbook = Playbook.objects.select_related("current_version").get(pk=self.playbook.pk)
-        assert services.verify_playbook(self.playbook) == []
+        assert verify_playbook(self.playbook) == []
         current = self.playbook.current_version
         assert current is not None
         assert current.number == self.number
-        assert current.text == render(load(self.playbook).state.document())
+        assert current.text == render(load_state(self.playbook).state.document())
         assert self.playbook.next_bullet_number >= self.next_number
         self.next_number = self.playbook.next_bullet_number
 

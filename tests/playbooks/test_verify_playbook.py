@@ -10,11 +10,11 @@ from django.db.models import Value
 from django.db.models.functions import Concat
 
 from accounts.models import User
-from playbooks import services
+from playbooks.document.operations import Operation
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
-from playbooks.operations import Operation
+from playbooks.services.verification import verify_playbook
 from tests.factories import make_playbook
-from tests.playbooks.test_editing import edit
+from tests.playbooks.test_edit import edit
 
 pytestmark = pytest.mark.databases
 
@@ -61,9 +61,9 @@ TAMPERING: list[tuple[Callable[[], object], str]] = [
 
 @pytest.mark.parametrize(("tamper", "says"), TAMPERING)
 def test_a_tampered_row_is_named(edited: Playbook, tamper: Callable[[], object], says: str) -> None:
-    assert services.verify_playbook(edited) == []
+    assert verify_playbook(edited) == []
     tamper()
-    problems = services.verify_playbook(Playbook.objects.get(pk=edited.pk))
+    problems = verify_playbook(Playbook.objects.get(pk=edited.pk))
     assert problems[0].startswith(says)
 
 

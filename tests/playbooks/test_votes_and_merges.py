@@ -2,8 +2,9 @@
 
 import pytest
 
-from playbooks.deltas import Operation, State
-from tests.playbooks.states import run, state_of, verdict, verdicts, votes
+from playbooks.document.operations import Operation
+from playbooks.document.state import State
+from tests.playbooks.state_helpers import run, state_of, verdict, verdicts, votes
 
 
 def counters(state: State, bullet_id: str) -> tuple[int, int, int]:
@@ -81,7 +82,7 @@ def test_a_second_vote_after_a_merge_replaces_the_first_where_it_was_cast() -> N
     assert counters(result.state, "str-00001") == (1, 0, 0)
 
 
-def test_sources_are_told_apart_and_one_tag_votes_for_each_outcome() -> None:
+def test_sources_are_distinguished_and_one_tag_votes_for_each_outcome() -> None:
     result = run(
         votes("str-00001", "helpful", "o1", "o2"),
         votes("str-00001", "helpful", "o1", source="user:1"),

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from accounts.oauth.clearing import clear_oauth
+from accounts.oauth.cleanup import clear_oauth
 
 
 class Command(BaseCommand):

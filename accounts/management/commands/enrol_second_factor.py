@@ -5,9 +5,9 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.audit import record
+from accounts.mfa.enrolment import enrolment_path
 from accounts.models import User
-from accounts.services.enrolment import enrolment_path
+from core.audit import record
 
 
 class Command(BaseCommand):

@@ -4,7 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.sealed import Unreadable, reseal_everything
+from accounts.services.encryption_rotation import reencrypt_all
+from core.security.encryption import DecryptionError
 
 
 class Command(BaseCommand):
@@ -12,8 +13,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            done = reseal_everything()
-        except Unreadable as error:
+            done = reencrypt_all()
+        except DecryptionError as error:
             raise CommandError(
                 f"{error} Put the old key back into the list, behind the new."
             ) from None

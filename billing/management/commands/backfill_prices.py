@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from billing.backfill import PART, Backfill, backfill_prices
+from billing.pricing.backfill import BATCH_SIZE, Backfill, backfill_prices
 
 
-def day(text: str) -> datetime:
+def day_start(text: str) -> datetime:
     """The first moment of a day, UTC."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
@@ -17,7 +17,7 @@ def day(text: str) -> datetime:
         raise ArgumentTypeError(f"{text!r} is not a day such as 2026-01-31") from None
 
 
-def size(text: str) -> int:
+def batch_size(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 5000:
         raise ArgumentTypeError("a part has 1 to 5000 calls")
     return int(text)
@@ -34,16 +34,21 @@ class Command(BaseCommand):
         add = parser.add_argument
         add("--apply", action="store_true", help="write it; without this nothing is changed")
         add("--rewrite", action="store_true", help="reckon known costs again too")
-        add("--since", type=day, help="only calls from this day on (UTC)")
-        add("--until", type=day, help="only calls before this day (UTC)")
+        add("--since", type=day_start, help="only calls from this day on (UTC)")
+        add("--until", type=day_start, help="only calls before this day (UTC)")
         add("--model", default="", help="only calls of this model")
-        add("--part", type=size, default=PART, help=f"calls of one transaction ({PART})")
+        add(
+            "--part",
+            type=batch_size,
+            default=BATCH_SIZE,
+            help=f"calls of one transaction ({BATCH_SIZE})",
+        )
 
     def handle(self, **options: Any) -> None:
         chosen = {name: options[name] for name in ("rewrite", "since", "until", "model", "part")}
         done = backfill_prices(dry_run=not options["apply"], say=self.say, **chosen)
         verb = "got another price" if options["apply"] else "would get another price"
-        self.stdout.write(f"{done.priced} of {done.looked_at} calls {verb}.")
+        self.stdout.write(f"{done.priced} of {done.examined} calls {verb}.")
         self.stdout.write(f"Known cost changes by {done.change_usd:.6f} US$.")
         for source, calls in done.by_source.most_common():
             self.stdout.write(f"  {calls} by {source}")
@@ -54,4 +59,4 @@ class Command(BaseCommand):
             self.stdout.write("Nothing was changed. Run it with --apply.")
 
     def say(self, done: Backfill) -> None:
-        self.stderr.write(f"{done.looked_at} looked at, {done.priced} priced")
+        self.stderr.write(f"{done.examined} looked at, {done.priced} priced")

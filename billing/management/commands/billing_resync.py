@@ -2,8 +2,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.errors import AceError
-from billing.syncing import resync
+from billing.stripe.sync import resync
+from core.errors import AceError
 
 
 class Command(BaseCommand):

@@ -5,9 +5,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.errors import AceError
-from billing.money import Amount, units_of
-from billing.setting_up import SetUp, paid_plans, set_up_billing
+from billing.stripe.money import Amount, to_minor_units
+from billing.stripe.setup import SetupResult, paid_plans, set_up_billing
+from core.errors import AceError
 
 
 class Command(BaseCommand):
@@ -30,13 +30,13 @@ class Command(BaseCommand):
         if not site and not options["no_webhook"]:
             raise CommandError("Set PUBLIC_URL to the address under which Stripe reaches us.")
         try:
-            amounts = dict(amount_in(text, options) for text in options["price"])
+            amounts = dict(parse_price(text, options) for text in options["price"])
             done = set_up_billing(site=site, amounts=amounts)
         except AceError as error:
             raise CommandError(error.message) from None
         self.say(done)
 
-    def say(self, done: SetUp) -> None:
+    def say(self, done: SetupResult) -> None:
         for plan in done.priced:
             self.stdout.write(f"Plan {plan.slug}: sold as {plan.price_lookup_key}.")
         if done.endpoint:
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             )
 
 
-def amount_in(text: str, options: dict[str, Any]) -> tuple[str, Amount]:
+def parse_price(text: str, options: dict[str, Any]) -> tuple[str, Amount]:
     """The plan and the amount of `pro=29.00`. Raises CommandError."""
     slug, _, amount = text.partition("=")
     slugs = [plan.slug for plan in paid_plans()]
@@ -61,6 +61,8 @@ def amount_in(text: str, options: dict[str, Any]) -> tuple[str, Amount]:
         raise CommandError(f"--price {text}: there is no paid plan {slug!r} ({', '.join(slugs)}).")
     currency = options["currency"].lower()
     try:
-        return slug, Amount(units_of(Decimal(amount), currency), currency, options["interval"])
+        return slug, Amount(
+            to_minor_units(Decimal(amount), currency), currency, options["interval"]
+        )
     except (InvalidOperation, ValueError):
         raise CommandError(f"--price {text}: write it like pro=29 or pro=29.50.") from None

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.backups import NotDone, write_backup
+from config.management.backups import BackupError, write_backup
 
 KEEP = "Not in it: SECRET_KEY, JWT_SECRET_KEY, FIELD_ENCRYPTION_KEYS. Keep them with it, apart."
 
@@ -20,6 +20,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, target: Path, **options: Any) -> None:
         try:
             written = write_backup(target)
-        except NotDone as error:
+        except BackupError as error:
             raise CommandError(str(error)) from None
         self.stdout.write(f"{written} ({written.stat().st_size} bytes). {KEEP}")

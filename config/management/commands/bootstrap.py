@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.errors import AceError
-from config.bootstrap import make_first_login
+from config.management.bootstrap import ensure_first_login
+from core.errors import AceError
 
 
 class Command(BaseCommand):
@@ -13,7 +13,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            made = make_first_login()
+            made = ensure_first_login()
         except AceError as error:
             raise CommandError(error.message) from None
         if made.warning:

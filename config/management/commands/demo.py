@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.errors import AceError
-from config.demo.building import DAYS, EMAIL, build_demo, demo_user, remove_demo
+from config.demo.builder import DAYS, EMAIL, build_demo, demo_user, remove_demo
+from core.errors import AceError
 
 
 class Command(BaseCommand):

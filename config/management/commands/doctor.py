@@ -6,7 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.doctor import LOOKS, Named, Options, as_dict, examine
+from config.doctor import CHECKS, CheckResult, as_dict, run_checks
+from config.doctor.findings import Options
 
 MARKS = {"ok": "ok", "warning": "!!", "failed": "XX", "skipped": "--"}
 
@@ -21,7 +22,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # they may need what is broken
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("only", nargs="*", metavar="name", help=f"of {', '.join(LOOKS)}")
+        parser.add_argument("only", nargs="*", metavar="name", help=f"of {', '.join(CHECKS)}")
         parser.add_argument("--json", action="store_true", help="one JSON document")
         parser.add_argument("--spend", action="store_true", help="one short call of each model")
         parser.add_argument("--min-free-mb", type=int, default=Options.min_free_mb)
@@ -29,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--strict", action="store_true", help="warnings fail as well")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        unknown = set(options["only"]) - set(LOOKS)
+        unknown = set(options["only"]) - set(CHECKS)
         if unknown:
             raise CommandError(f"There is no check {', '.join(sorted(unknown))}.")
         asked = Options(
@@ -39,7 +40,7 @@ class Command(BaseCommand):
             spend=options["spend"],
         )
         found = []
-        for named in examine(asked):
+        for named in run_checks(asked):
             found.append(named)
             if not options["json"]:
                 self._say(named)
@@ -52,7 +53,7 @@ class Command(BaseCommand):
             self.stdout.flush()  # or a log has the count first
             raise CommandError(f"{count} of {len(found)} checks failed.", returncode=1)
 
-    def _say(self, named: Named) -> None:
+    def _say(self, named: CheckResult) -> None:
         finding = named.finding
         self.stdout.write(f"{MARKS[finding.status]} {named.name:<10} {finding.detail}")
         if finding.advice:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.backups import NotDone, restore_backup
+from config.management.backups import BackupError, restore_backup
 
 
 class Command(BaseCommand):
@@ -19,9 +19,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, source: Path, **options: Any) -> None:
         try:
             restore_backup(source)
-        except NotDone as error:
+        except BackupError as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
-            "Restored. Now: manage.py migrate; manage.py verify; and manage.py doctor sealed, "
+            "Restored. Now: manage.py migrate; manage.py verify; and manage.py doctor encryption, "
             "which says whether FIELD_ENCRYPTION_KEYS opens it."
         )

@@ -9,8 +9,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from config.health import address_of
-from config.running import Plan, become_supervisor
+from config.observability.healthcheck import connect_host
+from config.supervisor.process import SupervisorConfig, exec_supervisor
 
 
 class Command(BaseCommand):
@@ -20,8 +20,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         require_free(settings.HOST, settings.PORT)
         self.prepare()
-        name = settings.ALLOWED_HOSTS[0].lstrip(".*") or address_of(settings.HOST)
-        become_supervisor(Plan(commands(), settings.HOST, settings.PORT, name))
+        name = settings.ALLOWED_HOSTS[0].lstrip(".*") or connect_host(settings.HOST)
+        exec_supervisor(SupervisorConfig(commands(), settings.HOST, settings.PORT, name))
 
     def prepare(self) -> None:
         """Migrations are applied, starters loaded, a first login exists."""

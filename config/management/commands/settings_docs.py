@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from config.handbook.variables import with_variables
+from config.docs_site.settings_table import replace_settings_table
 
 
 class Command(BaseCommand):
@@ -19,7 +19,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path = settings.BASE_DIR / "docs" / "CONFIGURATION.md"
         old = path.read_text()
-        new = with_variables(old, (settings.BASE_DIR / ".env.example").read_text())
+        new = replace_settings_table(old, (settings.BASE_DIR / ".env.example").read_text())
         if options["check"] and old != new:
             raise CommandError("docs/CONFIGURATION.md is old: run `manage.py settings_docs`.")
         if not options["check"]:

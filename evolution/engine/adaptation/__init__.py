@@ -4,21 +4,21 @@
 Environment (who says what is right) and Checkpoints. `memory.py` has all of them without Django.
 """
 
-from evolution.engine.adaptation.offline import Adapted, OfflineAdapter, OfflineOptions, Score
-from evolution.engine.adaptation.online import OnlineAdapter, OnlineOptions, Streamed
-from evolution.engine.adaptation.parts import Edition, Learned, Point, Progress
-from evolution.engine.adaptation.samples import (
+from evolution.engine.adaptation.datasets import (
     DatasetError,
     batches,
     kind_of,
     read_samples,
     split_samples,
 )
+from evolution.engine.adaptation.offline import OfflineAdapter, OfflineOptions, OfflineResult, Score
+from evolution.engine.adaptation.online import OnlineAdapter, OnlineOptions, OnlineResult
+from evolution.engine.adaptation.protocols import Learned, PlaybookSnapshot, Point, Progress
 
 __all__ = [
-    "Adapted",
+    "OfflineResult",
     "DatasetError",
-    "Edition",
+    "PlaybookSnapshot",
     "Learned",
     "OfflineAdapter",
     "OfflineOptions",
@@ -27,7 +27,7 @@ __all__ = [
     "Point",
     "Progress",
     "Score",
-    "Streamed",
+    "OnlineResult",
     "batches",
     "kind_of",
     "read_samples",

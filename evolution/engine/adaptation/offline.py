@@ -5,22 +5,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evolution.engine.adaptation.parts import (
+from evolution.engine.adaptation.datasets import batches
+from evolution.engine.adaptation.protocols import (
     Checkpoints,
-    Edition,
     Learned,
     Learner,
     Observer,
+    PlaybookSnapshot,
     Point,
     Progress,
-    Student,
+    Solver,
     bind,
-    nobody,
+    ignore_progress,
 )
-from evolution.engine.adaptation.samples import batches
 from evolution.engine.adaptation.trials import Trial, Trials, outcome_of
 from evolution.engine.environments import Environment, Sample
-from evolution.engine.patience import Wait
+from evolution.engine.retry import Wait
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Score:
     every other one count in `samples`.
     """
 
-    edition: Edition
+    edition: PlaybookSnapshot
     accuracy: float
     right: int
     failed: int
@@ -54,12 +54,12 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Adapted:
+class OfflineResult:
     """What a run came to. `kept` is the best edition by validation; ties keep the older one."""
 
     before: Score
     after: Score
-    kept: Edition
+    kept: PlaybookSnapshot
     batches: int
     progress: Progress
     test_before: Score | None = None
@@ -92,11 +92,11 @@ def _change(before: Score | None, after: Score | None) -> dict[str, float | int]
 class Adapter:
     """What every adapter works with, and how it says how far it is."""
 
-    student: Student
+    student: Solver
     learner: Learner
     environment: Environment
     checkpoints: Checkpoints
-    observe: Observer = nobody
+    observe: Observer = ignore_progress
     wait: Wait = time.sleep
 
     def _begin(
@@ -137,7 +137,7 @@ class OfflineAdapter(Adapter):
     test: Sequence[Sample] = ()
     options: OfflineOptions = field(default_factory=OfflineOptions)
 
-    def run(self) -> Adapted:
+    def run(self) -> OfflineResult:
         """Train to the end and keep the best edition; raises LLMError when it cannot go on."""
         self._trials = self._begin(
             [*self.train, *self.validation, *self.test],
@@ -152,7 +152,7 @@ class OfflineAdapter(Adapter):
         kept = self.learner.keep(best.edition)
         test_after = self._score("test", self.test, kept) if self.test else None
         self._say("done")
-        return Adapted(
+        return OfflineResult(
             before, best, kept, self.progress.step, self.progress, test_before, test_after
         )
 
@@ -168,7 +168,9 @@ class OfflineAdapter(Adapter):
                     best = score if score.accuracy > best.accuracy else best
         return best
 
-    def _learn(self, name: str, batch: Sequence[Sample], edition: Edition) -> Edition:
+    def _learn(
+        self, name: str, batch: Sequence[Sample], edition: PlaybookSnapshot
+    ) -> PlaybookSnapshot:
         """Answer the batch with this edition, then learn from it: the next edition."""
         self.progress.step += 1
         self._say(f"answering batch {name}")
@@ -180,7 +182,7 @@ class OfflineAdapter(Adapter):
         self._say("learnt")
         return learned.edition
 
-    def _score(self, split: str, samples: Sequence[Sample], edition: Edition) -> Score:
+    def _score(self, split: str, samples: Sequence[Sample], edition: PlaybookSnapshot) -> Score:
         """How right this edition is; an edition that reads the same was scored already."""
         self._say(f"scoring {split}")
         trials = self._trials.run(f"{split[:4]}-{edition.view_hash}", samples, edition)
@@ -196,7 +198,9 @@ class OfflineAdapter(Adapter):
         return answers + scorings * len(self.validation)
 
 
-def learn(learner: Learner, name: str, trials: Sequence[Trial], edition: Edition) -> Learned:
+def learn(
+    learner: Learner, name: str, trials: Sequence[Trial], edition: PlaybookSnapshot
+) -> Learned:
     """Let the learner have what was answered; where nothing was, nothing is learnt."""
     answered = [trial for trial in trials if trial.first.generation is not None]
     if not answered:
@@ -209,7 +213,7 @@ def unanswered(trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.first.generation is None]
 
 
-def score_of(trials: Sequence[Trial], edition: Edition) -> Score:
+def score_of(trials: Sequence[Trial], edition: PlaybookSnapshot) -> Score:
     """The mean score of first attempts."""
     scores = [trial.first.feedback.score for trial in trials]
     return Score(

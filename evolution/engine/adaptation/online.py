@@ -11,10 +11,7 @@ from evolution.engine.adaptation.offline import (
     score_of,
     unanswered,
 )
-from evolution.engine.adaptation.parts import (
-    Edition,
-    Progress,
-)
+from evolution.engine.adaptation.protocols import PlaybookSnapshot, Progress
 from evolution.engine.adaptation.trials import Trials
 from evolution.engine.environments import Sample
 
@@ -29,11 +26,11 @@ class OnlineOptions:
 
 
 @dataclass(frozen=True)
-class Streamed:
+class OnlineResult:
     """What a run came to: the scores of its windows, each made before learning from it."""
 
     windows: list[Score]
-    kept: Edition
+    kept: PlaybookSnapshot
     progress: Progress
 
     def as_dict(self) -> dict[str, object]:
@@ -63,7 +60,7 @@ class OnlineAdapter(Adapter):
     stream: Sequence[Sample]
     options: OnlineOptions = field(default_factory=OnlineOptions)
 
-    def run(self) -> Streamed:
+    def run(self) -> OnlineResult:
         """Predict and learn to the end; raises LLMError when it cannot go on."""
         trials = self._begin(
             self.stream,
@@ -76,11 +73,11 @@ class OnlineAdapter(Adapter):
             score, edition = self._step(trials, f"w{number}", window, edition)
             scores.append(score)
         self._say("done")
-        return Streamed(scores, edition, self.progress)
+        return OnlineResult(scores, edition, self.progress)
 
     def _step(
-        self, trials: Trials, name: str, window: Sequence[Sample], edition: Edition
-    ) -> tuple[Score, Edition]:
+        self, trials: Trials, name: str, window: Sequence[Sample], edition: PlaybookSnapshot
+    ) -> tuple[Score, PlaybookSnapshot]:
         self._say(f"answering window {name}")
         tried = trials.run_rounds(name, window, edition, rounds=self.options.rounds)
         score = score_of(tried, edition)

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Sequence
 
-from accounts.charts import Frame, svg_document, svg_text
-from evolution.engine.adaptation.parts import Point
+from core.charts import Frame, svg_document, svg_text
+from evolution.engine.adaptation.protocols import Point
 
 FRAME = Frame(760, 420, left=64, right=64, top=66, bottom=56)
 COLOURS = {"validation": "#1d4ed8", "window": "#1d4ed8", "test": "#b45309"}

@@ -14,15 +14,21 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from evolution.engine.adaptation.parts import Checkpoints, Edition, Student
-from evolution.engine.adaptation.redaction import without_answer
-from evolution.engine.environments import Environment, Feedback, Sample, failed, judged
+from evolution.engine.adaptation.answer_redaction import redact_answer
+from evolution.engine.adaptation.protocols import Checkpoints, PlaybookSnapshot, Solver
+from evolution.engine.environments import (
+    Environment,
+    Feedback,
+    Sample,
+    evaluate_sample,
+    failed_feedback,
+)
 from evolution.engine.generator import Generation
 from evolution.engine.inputs import OutcomeInput
 from evolution.engine.llm import AnswerError, LLMError, TransientError
-from evolution.engine.patience import Wait
-from evolution.engine.quoting import FULL, cut_middle
+from evolution.engine.prompt_text import FULL_LIMITS, truncate_middle
 from evolution.engine.reflector import Reflection
+from evolution.engine.retry import Wait
 
 PAUSES = (5.0, 15.0, 60.0, 120.0)
 """Seconds between the tries of a call that a provider's passing fault stopped; then it is over."""
@@ -38,7 +44,7 @@ class Attempt(BaseModel):
     error: str = ""
 
 
-class Advice(BaseModel):
+class RetryReflection(BaseModel):
     """A reflection between two attempts; None when the Reflector had no usable answer."""
 
     reflection: Reflection | None = None
@@ -61,14 +67,14 @@ class Trial:
 class Trials:
     """Runs samples through a Student and an Environment; what is stored is not asked again."""
 
-    student: Student
+    student: Solver
     environment: Environment
     checkpoints: Checkpoints
     concurrency: int = 8
     wait: Wait = time.sleep
     answered: Callable[[int], None] = field(default=lambda count: None)
 
-    def run(self, name: str, samples: Sequence[Sample], edition: Edition) -> list[Trial]:
+    def run(self, name: str, samples: Sequence[Sample], edition: PlaybookSnapshot) -> list[Trial]:
         """One attempt at each sample, in their order; raises LLMError when a call cannot be made.
 
         `name` starts the keys of the results; everything that is under way is stored first.
@@ -78,7 +84,7 @@ class Trials:
         return [Trial(sample, (found[_key(name, sample, 1)],)) for sample in samples]
 
     def run_rounds(
-        self, name: str, samples: Sequence[Sample], edition: Edition, *, rounds: int
+        self, name: str, samples: Sequence[Sample], edition: PlaybookSnapshot, *, rounds: int
     ) -> list[Trial]:
         """`run`, and up to `rounds` - 1 more attempts where the ground truth says wrong."""
         trials = self.run(name, samples, edition)
@@ -87,11 +93,11 @@ class Trials:
         return trials
 
     def _again(
-        self, name: str, trials: Sequence[Trial], edition: Edition, number: int
+        self, name: str, trials: Sequence[Trial], edition: PlaybookSnapshot, number: int
     ) -> list[Trial]:
         wrong = [trial for trial in trials if _can_improve(trial)]
         advice = self._each(
-            Advice,
+            RetryReflection,
             {
                 _key(name, t.sample, number, "advice"): partial(
                     self._reflect, name, t, edition, number
@@ -100,7 +106,7 @@ class Trials:
             },
         )
         told = {
-            t.sample.id: without_answer(reflection, *_answers(t))
+            t.sample.id: redact_answer(reflection, *_answers(t))
             for t in wrong
             if (reflection := advice[_key(name, t.sample, number, "advice")].reflection)
         }
@@ -120,29 +126,31 @@ class Trials:
         self,
         name: str,
         sample: Sample,
-        edition: Edition,
+        edition: PlaybookSnapshot,
         number: int,
         told: Reflection | None = None,
     ) -> Attempt:
         key = _key(name, sample, number)
         try:
-            generated = self._patiently(
+            generated = self._with_retry(
                 lambda: self.student.generate(key, sample.question, edition.playbook, told)
             )
         except AnswerError as error:
-            return Attempt(feedback=failed(error.message), error=error.code)
-        feedback = judged(self.environment, sample, generated.generation)
+            return Attempt(feedback=failed_feedback(error.message), error=error.code)
+        feedback = evaluate_sample(self.environment, sample, generated.generation)
         return Attempt(generation=generated.generation, feedback=feedback)
 
-    def _reflect(self, name: str, trial: Trial, edition: Edition, number: int) -> Advice:
+    def _reflect(
+        self, name: str, trial: Trial, edition: PlaybookSnapshot, number: int
+    ) -> RetryReflection:
         outcome = outcome_of(_key(name, trial.sample, number), trial)
         try:
-            found = self._patiently(lambda: self.student.reflect(outcome, edition.playbook))
+            found = self._with_retry(lambda: self.student.reflect(outcome, edition.playbook))
         except AnswerError:
-            return Advice()
-        return Advice(reflection=found.reflection)
+            return RetryReflection()
+        return RetryReflection(reflection=found.reflection)
 
-    def _patiently(self, call: Callable[[], T]) -> T:
+    def _with_retry(self, call: Callable[[], T]) -> T:
         """The call's result; what passes by itself is waited for, within limits."""
         for pause in PAUSES:
             try:
@@ -163,14 +171,14 @@ class Trials:
         found = {key: kind.model_validate(value) for key, value in stored.items()}
         tick(len(found))
         missing = [(key, call) for key, call in calls.items() if key not in found]
-        for key, result in finished(missing, at_once=self.concurrency):
+        for key, result in run_concurrently(missing, at_once=self.concurrency):
             self.checkpoints.save(key, result.model_dump(mode="json"))
             found[key] = result
             tick(1)
         return found
 
 
-def finished(
+def run_concurrently(
     calls: Sequence[tuple[str, Callable[[], T]]], *, at_once: int
 ) -> Iterator[tuple[str, T]]:
     """Keys and results as they come; when a call raises an LLMError no further one begins.
@@ -232,16 +240,16 @@ def outcome_of(key: str, trial: Trial) -> OutcomeInput:
     generation = trial.first.generation
     return OutcomeInput(
         id=key,
-        task=cut_middle(trial.sample.question.as_text(), FULL.text),
+        task=truncate_middle(trial.sample.question.as_text(), FULL_LIMITS.text),
         status=feedback.status,
-        trace=cut_middle("\n\n".join(_told(trial)), FULL.text),
+        trace=truncate_middle("\n\n".join(_trial_trace(trial)), FULL_LIMITS.text),
         notes="\n".join(notes),
         signal="test" if truth is None else "ground_truth",
         cited=tuple(generation.bullet_ids) if generation else (),
     )
 
 
-def _told(trial: Trial) -> list[str]:
+def _trial_trace(trial: Trial) -> list[str]:
     texts = []
     for number, attempt in enumerate(trial.attempts, start=1):
         said = attempt.generation

@@ -9,22 +9,24 @@ from typing import Any
 
 import openai
 
-from accounts.deadlines import Resolve
+from core.http.deadlines import Resolve
 from evolution.engine.llm import AnswerError, CredentialError, Ledger, Usage
+from evolution.engine.providers.bounded_transport import ReplyTooLarge
 from evolution.engine.providers.endpoint import (
-    Failed,
-    connect,
-    not_answered,
+    FailedCall,
+    connection_failure,
+    make_client,
     refusal_of,
     request_id_of,
 )
-from evolution.engine.providers.faults import judge
-from evolution.engine.providers.transport import ReplyTooLarge
-from playbooks.document import estimate_tokens
+from evolution.engine.providers.error_mapping import map_refusal
+from playbooks.document.text import estimate_tokens
 
 MAX_NUMBERS = 16_384
-LARGEST = 1e6
-UNFIT = AnswerError("malformed", "The provider's embeddings do not fit the texts that were sent.")
+MAX_COMPONENT = 1e6
+MALFORMED_EMBEDDINGS = AnswerError(
+    "malformed", "The provider's embeddings do not fit the texts that were sent."
+)
 
 
 class OpenAIEmbedder:
@@ -40,7 +42,7 @@ class OpenAIEmbedder:
         ledger: Ledger,
         resolve: Resolve | None = None,
     ) -> None:
-        self._client = connect(
+        self._client = make_client(
             api_key=api_key, base_url=base_url, deadline=deadline, resolve=resolve
         )
         self._ledger = ledger
@@ -58,8 +60,8 @@ class OpenAIEmbedder:
             usage = _usage(body) or sent
             vectors = _vectors(body, len(texts))
             if vectors is None:
-                raise Failed(UNFIT, usage)
-        except Failed as failed:
+                raise FailedCall(MALFORMED_EMBEDDINGS, usage)
+        except FailedCall as failed:
             self._ledger.finish(
                 entry,
                 usage=failed.usage,
@@ -77,14 +79,16 @@ class OpenAIEmbedder:
                 model=self.model, input=list(texts), encoding_format="float"
             )
         except openai.APIStatusError as error:
-            raise Failed(judge(refusal_of(error)), Usage(), request_id_of(error)) from None
+            raise FailedCall(
+                map_refusal(refusal_of(error)), Usage(), request_id_of(error)
+            ) from None
         except openai.APIConnectionError as error:
-            raise not_answered(error, sent) from None
+            raise connection_failure(error, sent) from None
         except CredentialError as error:  # of `resolve`: nothing was sent
-            raise Failed(error, Usage()) from None
+            raise FailedCall(error, Usage()) from None
         except ReplyTooLarge:
             answer = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
-            raise Failed(answer, sent) from None
+            raise FailedCall(answer, sent) from None
         return _object(raw.content)
 
 
@@ -125,6 +129,6 @@ def _is_vector(value: Any) -> bool:
     return (
         isinstance(value, list)
         and 0 < len(value) <= MAX_NUMBERS
-        and all(isinstance(n, int | float) and abs(n) <= LARGEST for n in value)
+        and all(isinstance(n, int | float) and abs(n) <= MAX_COMPONENT for n in value)
         and any(value)
     )

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
-from accounts.deadlines import Resolve
+from core.http.deadlines import Resolve
 from evolution.engine.llm import (
     ChatRequest,
     CredentialError,
@@ -23,9 +23,9 @@ from evolution.engine.llm import (
     TransientError,
     Usage,
 )
-from evolution.engine.providers.faults import Refusal
-from evolution.engine.providers.replies import NAME_LIMIT
-from evolution.engine.providers.transport import BoundedTransport
+from evolution.engine.providers.bounded_transport import BoundedTransport
+from evolution.engine.providers.completion_parser import NAME_LIMIT
+from evolution.engine.providers.error_mapping import Refusal
 
 MAX_REPLY_BYTES = 2 * 1024 * 1024
 # At DEBUG the SDK writes whole prompts to the log; its HTTP client names every address at INFO.
@@ -33,7 +33,7 @@ for _logger in ("openai", "httpx2", "httpcore2"):
     logging.getLogger(_logger).setLevel(logging.WARNING)
 
 
-class Failed(Exception):
+class FailedCall(Exception):
     """A call came to nothing: why, and what it cost all the same."""
 
     def __init__(self, error: LLMError, usage: Usage, request_id: str = "") -> None:
@@ -43,7 +43,7 @@ class Failed(Exception):
         self.request_id = request_id
 
 
-def connect(
+def make_client(
     *, api_key: str, base_url: str | None, deadline: float, resolve: Resolve | None = None
 ) -> openai.OpenAI:
     """A client of one endpoint with one key; `deadline` in seconds is for a whole call.
@@ -53,10 +53,12 @@ def connect(
     Raises CredentialError for a base URL or a key that cannot be used at all.
     """
     transport = BoundedTransport(deadline=deadline, max_bytes=MAX_REPLY_BYTES, resolve=resolve)
-    return connect_by(transport, api_key=api_key, base_url=base_url)
+    return make_client_over(transport, api_key=api_key, base_url=base_url)
 
 
-def connect_by(transport: BoundedTransport, *, api_key: str, base_url: str | None) -> openai.OpenAI:
+def make_client_over(
+    transport: BoundedTransport, *, api_key: str, base_url: str | None
+) -> openai.OpenAI:
     """The same over a transport of one's own."""
     _check(api_key, base_url)
     return openai.OpenAI(
@@ -71,7 +73,7 @@ def connect_by(transport: BoundedTransport, *, api_key: str, base_url: str | Non
     )
 
 
-def metered(
+def metered_call(
     ledger: Ledger, request: LLMRequest[Any] | ChatRequest, call: Callable[[], LLMReply]
 ) -> LLMReply:
     """What one physical call answers, written in the ledger before and after; raises an LLMError.
@@ -86,7 +88,7 @@ def metered(
     )
     try:
         reply = call()
-    except Failed as failed:
+    except FailedCall as failed:
         ledger.finish(
             entry,
             usage=failed.usage,
@@ -113,13 +115,13 @@ def request_id_of(error: openai.APIStatusError) -> str:
     return (error.request_id or "")[:NAME_LIMIT]
 
 
-def not_answered(error: openai.APIConnectionError, sent: Usage) -> Failed:
+def connection_failure(error: openai.APIConnectionError, sent: Usage) -> FailedCall:
     """No connection costs nothing; a call that was sent may be charged although nobody answered."""
     unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
     usage = Usage() if unsent else sent
     if isinstance(error, openai.APITimeoutError):
-        return Failed(TransientError("timeout", "The provider did not answer in time."), usage)
-    return Failed(TransientError("connection", "The provider could not be reached."), usage)
+        return FailedCall(TransientError("timeout", "The provider did not answer in time."), usage)
+    return FailedCall(TransientError("connection", "The provider could not be reached."), usage)
 
 
 def _check(api_key: str, base_url: str | None) -> None:

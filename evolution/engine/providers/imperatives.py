@@ -32,7 +32,7 @@ probe proceed produce profile propagate propose protect prove provide provision 
 purge put qualify quantify quit randomise randomize re-read re-run reach react read realise
 reassign rebuild receive recheck recognise recognize recommend reconcile reconnect recover
 redact redirect reduce refactor refer reflect reformat refresh refuse regenerate register
-reimburse reindex reject relate reload rely remember remind remove rename render reopen reorder
+reimburse reindex reject relate reload rely remember remind remove rename render reset_circuits reorder
 repeat replace replicate represent reproduce require reshape resist resize resolve respect
 respond restate restore restrict restructure resubmit retain retest retrieve retry return reuse
 revert revise revoke rewrite rotate sanitise sanitize sanity-check save scroll seal search

@@ -5,11 +5,13 @@ Importing this module imports the SDK; see `endpoint`.
 
 import threading
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import openai
+from pydantic import BaseModel
 
-from accounts.deadlines import Resolve
+from core.http.deadlines import Resolve
 from evolution.engine.llm import (
     AnswerError,
     ChatRequest,
@@ -20,18 +22,17 @@ from evolution.engine.llm import (
     LLMRequest,
     Usage,
 )
+from evolution.engine.providers.bounded_transport import ReplyTooLarge
+from evolution.engine.providers.completion_parser import read_reply
 from evolution.engine.providers.endpoint import (
-    Failed,
-    connect,
-    metered,
-    not_answered,
+    FailedCall,
+    connection_failure,
+    make_client,
+    metered_call,
     refusal_of,
     request_id_of,
 )
-from evolution.engine.providers.faults import Refusal, judge
-from evolution.engine.providers.replies import read_reply
-from evolution.engine.providers.schemas import strict_schema
-from evolution.engine.providers.transport import ReplyTooLarge
+from evolution.engine.providers.error_mapping import Refusal, map_refusal
 
 SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 
@@ -99,7 +100,7 @@ class OpenAILLM:
         ledger: Ledger,
         resolve: Resolve | None = None,
     ) -> None:
-        self._client = connect(
+        self._client = make_client(
             api_key=api_key, base_url=base_url, deadline=deadline, resolve=resolve
         )
         self._ledger = ledger
@@ -108,7 +109,7 @@ class OpenAILLM:
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """Make one physical call, written in the ledger before and after; raises an LLMError."""
-        return metered(self._ledger, request, lambda: self._call(request))
+        return metered_call(self._ledger, request, lambda: self._call(request))
 
     def _call(self, request: LLMRequest[Any]) -> LLMReply:
         dialect = self._dialects.get(request.model, Dialect())
@@ -121,26 +122,60 @@ class OpenAILLM:
         except openai.APIStatusError as error:
             raise self._refused(error, request.model, dialect) from None
         except openai.APIConnectionError as error:
-            raise not_answered(error, Usage.estimate(request)) from None
+            raise connection_failure(error, Usage.estimate(request)) from None
         except CredentialError as error:  # of `resolve`: nothing was sent
-            raise Failed(error, Usage()) from None
+            raise FailedCall(error, Usage()) from None
         except ReplyTooLarge:
             answer = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
-            raise Failed(answer, Usage.estimate(request)) from None
+            raise FailedCall(answer, Usage.estimate(request)) from None
         served = read_reply(raw.content, raw.headers, request)
         if served.error is not None:
-            raise Failed(served.error, served.reply.usage, served.reply.request_id)
+            raise FailedCall(served.error, served.reply.usage, served.reply.request_id)
         return served.reply
 
-    def _refused(self, error: openai.APIStatusError, model: str, dialect: Dialect) -> Failed:
+    def _refused(self, error: openai.APIStatusError, model: str, dialect: Dialect) -> FailedCall:
         """An error status costs nothing; one that names our dialect teaches a simpler one."""
         refusal, request_id = refusal_of(error), request_id_of(error)
         simpler = dialect.simpler(refusal)
         if simpler is None:
-            return Failed(judge(refusal), Usage(), request_id)
+            return FailedCall(map_refusal(refusal), Usage(), request_id)
         with self._lock:
             # Calls under way are refused for the same thing: only the first one is news.
             if self._dialects.get(model, Dialect()) == dialect:
                 self._dialects[model] = simpler
         message = "The provider does not know a parameter that was sent."
-        return Failed(DialectRefused("dialect", message), Usage(), request_id)
+        return FailedCall(DialectRefused("dialect", message), Usage(), request_id)
+
+
+_KEPT = {"type", "enum", "items", "anyOf", "$ref", "properties", "$defs"}
+
+
+def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Every field required, nothing else allowed, and only keywords that every provider knows.
+
+    What is optional for our reading is demanded of the model: it can leave a field empty.
+    """
+    return _made(model)
+
+
+@cache  # of a few classes; making one takes longer than all else that a request needs
+def _made(model: type[BaseModel]) -> dict[str, Any]:
+    schema: dict[str, Any] = _strict(model.model_json_schema())
+    return schema
+
+
+def _strict(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_strict(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _kept(key, value) for key, value in node.items() if key in _KEPT}
+    if "properties" in kept:
+        kept |= {"required": list(kept["properties"]), "additionalProperties": False}
+    return kept
+
+
+def _kept(key: str, value: Any) -> Any:
+    if key in {"properties", "$defs"}:
+        return {name: _strict(item) for name, item in value.items()}
+    return _strict(value)

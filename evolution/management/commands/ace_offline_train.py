@@ -7,9 +7,10 @@ from typing import Any
 
 from django.conf import settings
 
-from evolution.engine.adaptation import Adapted, OfflineAdapter, OfflineOptions, split_samples
-from evolution.engine.adaptation.parts import Observer
-from evolution.engine.patience import Wait
+from evolution.engine.adaptation.datasets import split_samples
+from evolution.engine.adaptation.offline import OfflineAdapter, OfflineOptions, OfflineResult
+from evolution.engine.adaptation.protocols import Observer
+from evolution.engine.retry import Wait
 from evolution.training.command import (
     TrainingCommand,
     fingerprint,
@@ -18,7 +19,7 @@ from evolution.training.command import (
     read,
     share,
 )
-from evolution.training.setting_up import Stage
+from evolution.training.setup import AdapterSetup
 
 
 class Command(TrainingCommand):
@@ -93,7 +94,7 @@ class Command(TrainingCommand):
             },
         }
 
-    def adapt(self, stage: Stage, observe: Observer, wait: Wait) -> Adapted:
+    def adapt(self, stage: AdapterSetup, observe: Observer, wait: Wait) -> OfflineResult:
         return OfflineAdapter(
             student=stage.student,
             learner=stage.learner,

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.conf import settings
 
-from evolution.engine.adaptation import OnlineAdapter, OnlineOptions, Streamed
-from evolution.engine.adaptation.parts import Observer
-from evolution.engine.patience import Wait
+from evolution.engine.adaptation.online import OnlineAdapter, OnlineOptions, OnlineResult
+from evolution.engine.adaptation.protocols import Observer
+from evolution.engine.retry import Wait
 from evolution.training.command import (
     TrainingCommand,
     fingerprint,
@@ -16,7 +16,7 @@ from evolution.training.command import (
     positive,
     read,
 )
-from evolution.training.setting_up import Stage
+from evolution.training.setup import AdapterSetup
 
 
 class Command(TrainingCommand):
@@ -54,7 +54,7 @@ class Command(TrainingCommand):
             "most_calls": {"generate": answers, "reflect": answers, "curate": windows},
         }
 
-    def adapt(self, stage: Stage, observe: Observer, wait: Wait) -> Streamed:
+    def adapt(self, stage: AdapterSetup, observe: Observer, wait: Wait) -> OnlineResult:
         return OnlineAdapter(
             student=stage.student,
             learner=stage.learner,

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from evolution.retention import purge
+from evolution.outcomes.retention import purge
 
 
 class Command(BaseCommand):

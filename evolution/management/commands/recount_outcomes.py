@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from evolution.recounting import recount_outcomes
+from evolution.outcomes.metrics import recount_outcomes
 
 
 class Command(BaseCommand):

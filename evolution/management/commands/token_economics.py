@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from evolution.economics.measuring import tokenizer
-from evolution.economics.report import MODELS, document
-from evolution.economics.samples import read_tasks
+from evolution.engine.token_economics.measurement import tokenizer
+from evolution.engine.token_economics.report import MODELS, render_report
+from evolution.engine.token_economics.samples import read_tasks
 
 DATA = ("formula_sample", "finer_sample")
 DOCUMENT = "docs/TOKEN_ECONOMICS.md"
@@ -41,7 +41,7 @@ class Command(BaseCommand):
             raise CommandError(f"A data set cannot be read: {error}") from None
         if not all(sets.values()):
             raise CommandError("A data set is empty.")
-        text = document(sets, tokenizer(), options["model"] or MODELS)
+        text = render_report(sets, tokenizer(), options["model"] or MODELS)
         if write:
             (settings.BASE_DIR / DOCUMENT).write_text(text, encoding="utf-8")
             self.stdout.write(f"{DOCUMENT} written")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evolution.verification import Problem, verify_database
+from evolution.jobs.verification import Problem, verify_database
 from playbooks.models import Playbook
 
 

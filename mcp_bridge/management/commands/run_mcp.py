@@ -1,4 +1,4 @@
-"""`manage.py run_mcp`: the agents' door without the pages, on stdio or over HTTP."""
+"""`manage.py run_mcp`: the MCP endpoint without the pages, on stdio or over HTTP."""
 
 import os
 from argparse import ArgumentParser
@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
-from accounts import services as accounts
-from accounts.errors import NotAuthenticated
+from accounts.keys.credentials import principal_for_key
+from core.errors import NotAuthenticated
 from mcp_bridge.server import build_server, serve_stdio
 
 # A client that never ends its request must not hold up a restart.
@@ -48,7 +48,7 @@ def _problem_with(key: str) -> str:
     if not key:
         return "Set ACE_API_KEY to one of your API keys; make one on the page API keys."
     try:
-        accounts.principal_for_key(key)
+        principal_for_key(key)
     except NotAuthenticated:
         return "ACE_API_KEY is not a valid API key; make one on the page API keys."
     except DatabaseError:

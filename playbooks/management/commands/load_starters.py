@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from playbooks import services
-from playbooks.document import DocumentError
+from playbooks.document.text import DocumentError
+from playbooks.starters.loader import load_starters
 
 
 class Command(BaseCommand):
@@ -13,7 +13,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            changed = services.load_starters()
+            changed = load_starters()
         except DocumentError as error:
             raise CommandError(str(error)) from None
         if changed:

@@ -9,10 +9,16 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from accounts.errors import AceError
-from playbooks import services
-from playbooks.history import BulletHistory, CastVote, Change, VersionEvent
+from core.errors import AceError
 from playbooks.models import Bullet, Playbook
+from playbooks.services.history import (
+    BulletChange,
+    BulletHistory,
+    BulletVote,
+    VersionChanges,
+    bullet_history,
+    playbook_history,
+)
 
 TIME = "%Y-%m-%d %H:%M:%S"
 WIDTH = 100
@@ -35,10 +41,10 @@ class Command(BaseCommand):
         try:
             playbook = Playbook.objects.all().fetch(options["playbook"])
             if bullet:
-                life = services.bullet_history(playbook=playbook, bullet_id=bullet)
+                life = bullet_history(playbook=playbook, bullet_id=bullet)
                 body, lines = _bullet_data(life), _bullet_lines(life)
             else:
-                events = services.playbook_history(playbook)
+                events = playbook_history(playbook)
                 body = [_version_data(event) for event in events]
                 lines = [line for event in events for line in _version_lines(event)]
         except AceError as error:
@@ -68,7 +74,7 @@ def _face(bullet: Bullet) -> dict[str, Any]:
     }
 
 
-def _version_data(event: VersionEvent) -> dict[str, Any]:
+def _version_data(event: VersionChanges) -> dict[str, Any]:
     version = event.version
     return {
         "version": version.number,
@@ -82,7 +88,7 @@ def _version_data(event: VersionEvent) -> dict[str, Any]:
     }
 
 
-def _version_lines(event: VersionEvent) -> list[str]:
+def _version_lines(event: VersionChanges) -> list[str]:
     version = event.version
     by = _who(version.author.email if version.author else "", version.job_id)
     refused = f", {event.refused} refused or without effect" if event.refused else ""
@@ -103,21 +109,21 @@ def _bullet_lines(life: BulletHistory) -> list[str]:
     ]
 
 
-def _dated(change: Change) -> str:
+def _dated(change: BulletChange) -> str:
     by = _who(change.author, change.job_id)
     outcomes = f"  outcomes {', '.join(change.outcome_ids)}" if change.outcome_ids else ""
     head = f"version {change.version}  {change.at:{TIME}}  {by}"
     return f"{head}  {_change_line(change)}{outcomes}"
 
 
-def _change_line(change: Change) -> str:
+def _change_line(change: BulletChange) -> str:
     after = change.after or {}
     counters = f"helpful={after.get('helpful', 0)} harmful={after.get('harmful', 0)}"
     text = str(after.get("content", ""))[:WIDTH]
     return f"{change.type} {change.bullet_id} {counters} :: {text}"
 
 
-def _vote_line(vote: CastVote) -> str:
+def _vote_line(vote: BulletVote) -> str:
     known = f"outcome {vote.outcome_id} ({vote.outcome_status or 'gone'})"
     outcome = known if vote.outcome_id else "no outcome"
     return f"{vote.tag} on {vote.bullet_id} by {vote.source}  {outcome}  {vote.at:{TIME}}"

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.errors import AceError
-from playbooks import services
+from core.errors import AceError
 from playbooks.models import Playbook
+from playbooks.services.repair import rebuild_playbook
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
         try:
             playbook = Playbook.objects.all().fetch(options["playbook"])
-            rebuilt = services.rebuild_playbook(playbook=playbook, dry_run=dry_run)
+            rebuilt = rebuild_playbook(playbook=playbook, dry_run=dry_run)
         except AceError as error:
             raise CommandError(error.message) from None
         for line in rebuilt.mended:

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.errors import AceError
 from accounts.models import User
-from accounts.scopes import Principal
-from playbooks import services
+from core.errors import AceError
+from core.security.scopes import Principal
 from playbooks.models import Playbook
+from playbooks.services.rollback import rollback_playbook
 
 
 class Command(BaseCommand):
@@ -30,7 +30,7 @@ class Command(BaseCommand):
             raise CommandError("No active account has this e-mail.")
         rows = Playbook.objects.all() if user.is_staff else Playbook.objects.for_user(user)
         try:
-            version = services.rollback_playbook(
+            version = rollback_playbook(
                 playbook=rows.fetch(options["playbook"]), by=Principal.of(user), number=number
             )
         except AceError as error:

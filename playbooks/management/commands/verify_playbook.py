@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from playbooks import services
 from playbooks.models import Playbook
+from playbooks.services.verification import verify_playbook
 
 
 class Command(BaseCommand):
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         count = 0
         for playbook in rows.iterator():
             count += 1
-            problems += [f"{playbook.pk}: {line}" for line in services.verify_playbook(playbook)]
+            problems += [f"{playbook.pk}: {line}" for line in verify_playbook(playbook)]
         for problem in problems:
             self.stderr.write(problem)
         if problems:

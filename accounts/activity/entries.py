@@ -1,0 +1,132 @@
+"""What was done to a person's account, and by whom: the same words for the page and for REST."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, QuerySet
+
+from accounts.models import User
+from core.models import AuditEntry
+from core.sql.querysets import is_uuid
+
+SUBJECT_FILTERS = {
+    "": ("All", ()),
+    "playbooks": ("Playbooks", ("playbook", "bullet", "reviewitem")),
+    "evolutions": ("Evolutions", ("evolutionjob", "outcome")),
+    "keys": ("Keys and apps", ("apikey", "llmkey", "application", "accesstoken")),
+    "account": ("Account", ("user", "budget", "billingaccount")),
+}
+ACTOR_FILTERS = {"": "Anybody", "me": "Me", "key": "A key of mine", "staff": "Staff"}
+
+
+@dataclass(frozen=True)
+class ActivityEntry:
+    """One entry. `by` is `me`, `key` (then `key` begins as it does), `staff` or `platform`.
+
+    Which of the staff it was is for staff to know. `about` is the name that a playbook or a key
+    has now; empty where there is none.
+    """
+
+    at: datetime
+    action: str
+    said: str
+    by: str
+    key: str
+    subject: str
+    subject_id: str
+    subject_name: str
+    detail: str
+
+    @property
+    def who(self) -> str:
+        """In words for the page."""
+        words = {"platform": "The platform", "staff": "Staff", "me": "You"}
+        return words.get(self.by) or f"Key {self.key}…"
+
+
+def filter_entries(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[AuditEntry]:
+    """Those about one kind of rows, by one kind of people; empty: all."""
+    if what:
+        rows = rows.filter(subject__in=SUBJECT_FILTERS[what][1])
+    match who:
+        case "me":
+            return rows.filter(actor_id=F("owner_id"), key_prefix="")
+        case "key":
+            return rows.filter(actor_id=F("owner_id")).exclude(key_prefix="")
+        case "staff":
+            return rows.exclude(actor_id=F("owner_id")).exclude(actor_id=None)
+    return rows
+
+
+def activity_entries(entries: list[AuditEntry], user: User) -> list[ActivityEntry]:
+    """The entries in words, with the names that playbooks and keys have now; two queries."""
+    ids = {entry.subject_id for entry in entries} | {_playbook_id(entry) for entry in entries}
+    known = {str(pk) for pk in ids if is_uuid(pk)}
+    names = {
+        str(pk): name
+        for rows in (user.playbooks, user.api_keys)
+        for pk, name in rows.filter(pk__in=known).values_list("pk", "name")
+    }
+    return [_activity_entry(entry, user, names) for entry in entries]
+
+
+def _activity_entry(entry: AuditEntry, user: User, names: dict[str, str]) -> ActivityEntry:
+    by = _actor_kind(entry, user)
+    return ActivityEntry(
+        at=entry.at,
+        action=entry.action,
+        summary=describe_action(entry.action),
+        by=by,
+        key=f"ace_live_{entry.key_prefix}" if by == "key" else "",
+        subject=entry.subject,
+        subject_id=entry.subject_id,
+        subject_name=names.get(entry.subject_id) or names.get(_playbook_id(entry), ""),
+        detail=describe_detail(entry, without="playbook"),
+    )
+
+
+def _actor_kind(entry: AuditEntry, user: User) -> str:
+    if entry.actor_id is None:
+        return "platform"
+    if entry.actor_id != user.pk:
+        return "staff"
+    return "key" if entry.key_prefix else "me"
+
+
+def _playbook_id(entry: AuditEntry) -> str:
+    return str(entry.detail.get("playbook", ""))
+
+
+# Verbs of services whose past is not made with -ed, and those that say too little to people.
+IRREGULAR_PAST = {
+    **{"set": "set", "reset": "reset", "undo": "undid", "withdraw": "withdrew", "log": "logged"},
+    **{"redrive": "redrove", "trigger": "started", "cancel": "cancelled", "hasten": "hurried"},
+}
+DESCRIPTIONS = {"finish_onboarding": "Left the first steps", "register_user": "Registered"}
+SPELLINGS = {"api key": "API key", "llm key": "LLM key", "email": "e-mail"}
+
+
+def describe_action(action: str) -> str:
+    """The service's verb as what was done: `revoke_api_key` → Revoked API key."""
+    if action in DESCRIPTIONS:
+        return DESCRIPTIONS[action]
+    verb, *rest = action.split("_")
+    words = " ".join([past_tense(verb), *rest])
+    for plain, spelt in SPELLINGS.items():
+        words = words.replace(plain, spelt)
+    return words[:1].upper() + words[1:]
+
+
+def past_tense(verb: str) -> str:
+    if verb in IRREGULAR_PAST:
+        return IRREGULAR_PAST[verb]
+    if verb.endswith("y"):
+        return f"{verb[:-1]}ied"
+    return f"{verb}d" if verb.endswith("e") else f"{verb}ed"
+
+
+def describe_detail(entry: AuditEntry, *, without: str = "") -> str:
+    """The entry's figures in one line, without the one called `but`."""
+    named = entry.detail.items()
+    kept = {name: value for name, value in named if value not in {"", None} and name != without}
+    return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in kept.items())

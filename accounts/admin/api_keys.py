@@ -1,0 +1,93 @@
+"""Staff's view of API keys: which are in use, and the end of one that leaked."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from accounts.keys.api_keys import revoke_api_key
+from accounts.models import ApiKey
+from core.admin import ReadOnlyAdmin, apply_action, request_principal
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        max_length=200, help_text="Its user reads this. For example: found in a public repository."
+    )
+
+
+class KeyStateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("usable", "usable"), ("revoked", "revoked"), ("unused", "never used")]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "usable":
+                return rows & ApiKey.objects.usable()
+            case "revoked":
+                return rows.exclude(revoked_at=None)
+            case "unused":
+                return rows.filter(last_used_at=None)
+        return rows
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    """Without the digest: nobody has a use for it here."""
+
+    list_display = ("state", "name", "prefix", "user", "may", "last_used_at", "expires_at")
+    list_display_links = ("name",)
+    list_filter = (KeyStateFilter,)
+    list_select_related = ("user",)
+    date_hierarchy = "created_at"
+    search_fields = ("name", "prefix", "user__email", "=id")
+    exclude = ("digest",)
+    actions = ("revoke",)
+    csv_columns = (
+        *("user__email", "name", "prefix", "created_at", "expires_at", "last_used_at"),
+        *("revoked_at", "revoked_reason"),
+    )
+
+    @admin.display
+    def state(self, key: ApiKey) -> str:
+        disabled = key.state == "active" and not key.user.is_active
+        return "user disabled" if disabled else key.state
+
+    @admin.display
+    def may(self, key: ApiKey) -> str:
+        return ", ".join(key.scopes) or "nothing"
+
+    @admin.action(description="Revoke, with a reason", permissions=["change"])
+    def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> HttpResponse | None:
+        form = ReasonForm(request.POST if "apply" in request.POST else None)
+        if not form.is_valid():
+            return self._ask(request, rows, form)
+        who, reason = request_principal(request), f"By staff: {form.cleaned_data['reason']}"
+        apply_action(
+            request,
+            rows.filter(revoked_at=None),
+            lambda key: revoke_api_key(key=key, reason=reason, by=who),
+            one="key revoked",
+            many="keys revoked",
+        )
+        return None
+
+    def _ask(self, request: HttpRequest, rows: QuerySet[ApiKey], form: ReasonForm) -> HttpResponse:
+        context = self.admin_site.each_context(request) | {
+            "title": "Revoke API keys",
+            "opts": self.opts,
+            "rows": rows,
+            "form": form,
+            "action": "revoke",
+            "verb": "Revoke",
+            "consequence": "Programs that use them are refused from their next request on.",
+        }
+        return render(
+            request, "admin/confirm_action.html", context, status=400 if form.errors else 200
+        )

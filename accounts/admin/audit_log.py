@@ -1,0 +1,102 @@
+"""Staff's view of the audit log: who did what to whose row, and when."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import CharField, F, OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+
+from accounts.activity.entries import describe_detail
+from accounts.models import User
+from core.admin import ReadOnlyAdmin
+from core.models import AuditEntry
+
+APP_OF_SUBJECT = {
+    "user": "accounts",
+    "apikey": "accounts",
+    "playbook": "playbooks",
+    "bullet": "playbooks",
+    "version": "playbooks",
+    "evolutionjob": "evolution",
+    "outcome": "evolution",
+}
+
+
+class ActorFilter(admin.SimpleListFilter):
+    title = "actor"
+    parameter_name = "by"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("owner", "the owner"),
+            ("other", "somebody else: staff"),
+            ("key", "an API key"),
+            ("platform", "the platform"),
+        ]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "owner":
+                return rows.filter(actor_id=F("owner_id"))
+            case "other":
+                return rows.exclude(actor_id=F("owner_id")).exclude(actor_id=None)
+            case "key":
+                return rows.exclude(key_prefix="")
+            case "platform":
+                return rows.filter(actor_id=None)
+        return rows
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    list_display = ("at", "action", "who", "whose", "what", "figures")
+    list_filter = ("action", ActorFilter, "subject")
+    date_hierarchy = "at"
+    search_fields = ("actor", "=subject_id", "=key_prefix", "=request_id")
+    search_help_text = "E-mail, id of a row, prefix of a key, or id of a request"
+    csv_columns = (
+        *("at", "action", "actor", "actor_id", "key_prefix", "owner", "owner_id"),
+        *("subject", "subject_id", "detail", "request_id"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        owner = User.objects.filter(pk=OuterRef("owner_id")).values("email")
+        rows = AuditEntry.objects.order_by("-id")
+        return rows.annotate(owner=Subquery(owner, output_field=CharField()))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """A person's e-mail finds what was done to their rows as well."""
+        found, distinct = super().get_search_results(request, queryset, search_term)
+        if "@" in search_term:
+            people = User.objects.filter(email__icontains=search_term.strip()).values("pk")
+            found |= queryset.filter(owner_id__in=people)
+        return found, distinct
+
+    @admin.display(ordering="actor")
+    def who(self, entry: AuditEntry) -> str:
+        name = entry.actor or (str(entry.actor_id) if entry.actor_id else "the platform")
+        return f"{name}, key {entry.key_prefix}…" if entry.key_prefix else name
+
+    @admin.display
+    def whose(self, entry: Any) -> str:
+        if entry.owner_id == entry.actor_id:
+            return "their own"
+        return entry.owner or str(entry.owner_id or "nobody's")
+
+    @admin.display(ordering="subject")
+    def what(self, entry: AuditEntry) -> str:
+        """A link; when the row is gone by now, the admin says so."""
+        try:
+            name = f"admin:{APP_OF_SUBJECT.get(entry.subject, 'accounts')}_{entry.subject}_change"
+            address = reverse(name, args=[entry.subject_id])
+        except NoReverseMatch:
+            return f"{entry.subject} {entry.subject_id[:8]}"
+        return format_html('<a href="{}">{} {}</a>', address, entry.subject, entry.subject_id[:8])
+
+    @admin.display
+    def figures(self, entry: AuditEntry) -> str:
+        return describe_detail(entry)

@@ -1,0 +1,51 @@
+"""Who asks at the REST door: an API key or an access token, as `Authorization: Bearer`."""
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from accounts.keys.credentials import principal_for_bearer
+from accounts.models import User
+from core.errors import NotAuthenticated
+from core.http.requests import user_agent_product
+from core.security.scopes import Principal
+
+if TYPE_CHECKING:
+    # DRF's views import this module while they load.
+    pass
+
+
+class BearerAuthentication(BaseAuthentication):
+    """`request.user` is the User and `request.auth` the Principal of the credential."""
+
+    def authenticate(self, request: Request) -> tuple[User, Principal] | None:
+        header = request.META.get("HTTP_AUTHORIZATION", "")
+        if not header:
+            return None
+        kind, _, token = header.partition(" ")
+        if kind.lower() != "bearer":
+            raise NotAuthenticated
+        principal = principal_for_bearer(token.strip())
+        principal = principal.with_client(
+            user_agent_product(request.META.get("HTTP_USER_AGENT", ""))
+        )
+        return principal.user, principal
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # theirs is untyped
+    """How the OpenAPI document names our credentials."""
+
+    target_class = BearerAuthentication
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API key (`ace_live_…`) or an access token from `/auth/login`.",
+        }

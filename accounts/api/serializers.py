@@ -1,0 +1,106 @@
+"""The shapes of people and keys at the REST door."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from core.security.scopes import KEY_SCOPES
+
+SCOPES = [scope.value for scope in KEY_SCOPES]
+MAX_PLAYBOOKS = 100
+
+
+class CredentialsSerializer(serializers.Serializer[Any]):
+    email = serializers.CharField(max_length=254)
+    password = serializers.CharField(max_length=1000, trim_whitespace=False)
+
+
+class LoginSerializer(CredentialsSerializer):
+    code = serializers.CharField(
+        max_length=20,
+        required=False,
+        help_text="For an account with a second factor: the app's code, or a recovery code.",
+    )
+
+
+class RegistrationSerializer(serializers.Serializer[Any]):
+    email = serializers.CharField()
+    status = serializers.CharField(help_text="`registered`, for a known address too.")
+    message = serializers.CharField()
+
+
+class TokenRefreshSerializer(serializers.Serializer[Any]):
+    refresh = serializers.CharField(max_length=4000)
+
+
+class TokensSerializer(serializers.Serializer[Any]):
+    access = serializers.CharField(help_text="Send it as `Authorization: Bearer …`.")
+    refresh = serializers.CharField(help_text="Good for one call of /auth/refresh.")
+    expires_in = serializers.IntegerField(help_text="Life of `access` in seconds.")
+    token_type = serializers.CharField(default="Bearer")
+
+
+class CurrentUserSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    email = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    scopes = serializers.ListField(child=serializers.CharField())
+    api_key = serializers.CharField(allow_null=True, help_text="Name of the key in use.")
+
+
+class AccountDeleteSerializer(serializers.Serializer[Any]):
+    password = serializers.CharField(max_length=1000, trim_whitespace=False)
+    code = serializers.CharField(
+        max_length=20, required=False, help_text="For an account with a second factor."
+    )
+
+
+class ApiKeySerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    prefix = serializers.CharField(help_text="The visible part after `ace_live_`.")
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=SCOPES))
+    playbook_ids = serializers.ListField(
+        child=serializers.UUIDField(), help_text="Empty: all of yours."
+    )
+    state = serializers.ChoiceField(choices=["active", "revoked", "expired"])
+    created_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute.")
+    expires_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+
+
+class ApiKeyWithSecretSerializer(ApiKeySerializer):
+    """A key with its secret, shown this once."""
+
+    key = serializers.CharField(help_text="The token. It cannot be shown again.")
+
+
+class ApiKeyCreateSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=100)
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=SCOPES), allow_empty=False)
+    playbook_ids = serializers.ListField(
+        child=serializers.UUIDField(),
+        default=list,
+        max_length=MAX_PLAYBOOKS,
+        help_text="Playbooks that the key is limited to; empty: all of yours.",
+    )
+    expires_at = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="Left out: in 90 days."
+    )
+
+
+class ApiKeyUpdateSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=100, required=False)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=SCOPES), allow_empty=False, required=False
+    )
+    playbook_ids = serializers.ListField(
+        child=serializers.UUIDField(), required=False, max_length=MAX_PLAYBOOKS
+    )
+
+
+class ApiKeyRotateSerializer(serializers.Serializer[Any]):
+    overlap_hours = serializers.IntegerField(
+        min_value=0, max_value=168, default=24, help_text="How long the old key still works."
+    )

@@ -1,0 +1,20 @@
+from django.urls import URLPattern, path
+
+from accounts.activity.api import ActivityView
+from accounts.api import views as rest
+from accounts.oauth import api as apps
+
+urlpatterns: list[URLPattern] = [
+    path("auth/register", rest.RegisterView.as_view(), name="register"),
+    path("auth/login", rest.LoginView.as_view(), name="log_in"),
+    path("auth/refresh", rest.TokenRefreshView.as_view(), name="refresh"),
+    path("auth/logout", rest.LogoutView.as_view(), name="log_out"),
+    path("auth/me", rest.CurrentUserView.as_view(), name="me"),
+    path("auth/me/export", rest.AccountExportView.as_view(), name="export_account"),
+    path("auth/api-keys", rest.ApiKeyListView.as_view(), name="keys"),
+    path("auth/api-keys/<uuid:pk>", rest.ApiKeyDetailView.as_view(), name="key"),
+    path("auth/api-keys/<uuid:pk>/rotate", rest.ApiKeyRotateView.as_view(), name="rotate_key"),
+    path("activity", ActivityView.as_view(), name="activity"),
+    path("auth/apps", apps.ConnectedAppListView.as_view(), name="apps"),
+    path("auth/apps/<uuid:pk>", apps.ConnectedAppDetailView.as_view(), name="app"),
+]

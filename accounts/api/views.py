@@ -1,0 +1,226 @@
+"""Signing in and API keys, at the REST door."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import ClassVar
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api import serializers as s
+from accounts.keys.api_keys import create_api_key, revoke_api_key, rotate_api_key, update_api_key
+from accounts.keys.jwt_tokens import TokenPair, issue_tokens, refresh_tokens, revoke_tokens
+from accounts.models import ApiKey
+from accounts.services.account_settings import reauthenticate_user
+from accounts.services.login import log_in, register_user
+from accounts.services.login_throttling import LoginSource
+from accounts.services.personal_data import delete_account, export_account
+from core.rest.idempotency import idempotent
+from core.rest.views import BaseAPIView, client_address, site_url
+from core.security.scopes import Scope
+
+REGISTRATION_MESSAGES = {
+    False: "You can log in now. If you had an account, its password is unchanged.",
+    True: "Look into the inbox of this address: our e-mail there says how to go on.",
+}
+
+
+class PublicView(BaseAPIView):
+    """Nobody needs to be signed in, and a stale credential in the header does no harm."""
+
+    authentication_classes = ()
+    scopes: ClassVar = {"POST": None}
+
+
+class RegisterView(PublicView):
+    """POST /auth/register."""
+
+    @extend_schema(
+        operation_id="register",
+        request=s.CredentialsSerializer,
+        responses={201: s.RegistrationSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Make an account. The answer is the same when the address has one already."""
+        sent = self.validated_body(s.CredentialsSerializer)
+        register_user(**sent, address=client_address(request), site=site_url(request))
+        body = {
+            "email": sent["email"].strip().lower(),
+            "status": "registered",
+            "message": REGISTRATION_MESSAGES[settings.EMAIL_VERIFICATION == "mandatory"],
+        }
+        return Response(body, status=201)
+
+
+class LoginView(PublicView):
+    """POST /auth/login."""
+
+    @extend_schema(operation_id="log_in", request=s.LoginSerializer, responses=s.TokensSerializer)
+    def post(self, request: Request) -> Response:
+        """Get an access token and the first refresh token of a new sign-in.
+
+        An account with a second factor answers 401 `second_factor_required` until `code` is sent,
+        and `wrong_code` when it does not fit.
+        """
+        sent = self.validated_body(s.LoginSerializer)
+        user = log_in(**sent, address=client_address(request), site=site_url(request))
+        return _tokens_response(issue_tokens(user=user))
+
+
+class TokenRefreshView(PublicView):
+    """POST /auth/refresh."""
+
+    @extend_schema(
+        operation_id="refresh_tokens",
+        request=s.TokenRefreshSerializer,
+        responses=s.TokensSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        """Trade a refresh token for a new pair. Using one twice ends the whole sign-in."""
+        return _tokens_response(refresh_tokens(**self.validated_body(s.TokenRefreshSerializer)))
+
+
+class LogoutView(PublicView):
+    """POST /auth/logout."""
+
+    @extend_schema(operation_id="log_out", request=s.TokenRefreshSerializer, responses={204: None})
+    def post(self, request: Request) -> Response:
+        """End the sign-in that this refresh token belongs to, access tokens included."""
+        revoke_tokens(**self.validated_body(s.TokenRefreshSerializer))
+        return Response(status=204)
+
+
+class CurrentUserView(BaseAPIView):
+    """GET /auth/me."""
+
+    scopes: ClassVar = {"GET": Scope.READ, "DELETE": Scope.ACCOUNT}
+
+    @extend_schema(operation_id="get_current_user", responses=s.CurrentUserSerializer)
+    def get(self, request: Request) -> Response:
+        """Who you are, and what this credential may do."""
+        user, key = self.principal.user, self.principal.api_key
+        body = {
+            "id": user.pk,
+            "email": user.email,
+            "created_at": user.created_at,
+            "scopes": sorted(self.principal.scopes),
+            "api_key": key.name if key else None,
+        }
+        return Response(s.CurrentUserSerializer(body).data)
+
+    @extend_schema(
+        operation_id="delete_account", request=s.AccountDeleteSerializer, responses={204: None}
+    )
+    def delete(self, request: Request) -> Response:
+        """Delete the account and everything in it, for good. Needs the password again."""
+        user, source = self.principal.user, LoginSource(client_address(request))
+        sent = self.validated_body(s.AccountDeleteSerializer)
+        reauthenticate_user(user=user, source=source, **sent)
+        delete_account(user=user)
+        return Response(status=204)
+
+
+class AccountExportView(BaseAPIView):
+    """GET /auth/me/export."""
+
+    scopes: ClassVar = {"GET": Scope.ACCOUNT}
+
+    @extend_schema(
+        operation_id="export_account",
+        responses={(200, "application/zip"): OpenApiTypes.BINARY},
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """Everything of the account as a ZIP of JSON files, one for each kind of row."""
+        file = export_account(user=self.principal.user)
+        named = {"Content-Disposition": 'attachment; filename="ace-account.zip"'}
+        return HttpResponse(file, content_type="application/zip", headers=named)
+
+
+class ApiKeyListView(BaseAPIView):
+    """GET, POST /auth/api-keys."""
+
+    scopes: ClassVar = {"GET": Scope.ACCOUNT, "POST": Scope.ACCOUNT}
+
+    @extend_schema(operation_id="list_api_keys", responses=s.ApiKeySerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """Your API keys, newest first, revoked ones included."""
+        return self.paginate(ApiKey.objects.for_user(self.principal), s.ApiKeySerializer)
+
+    @extend_schema(
+        operation_id="create_api_key",
+        request=s.ApiKeyCreateSerializer,
+        responses={201: s.ApiKeyWithSecretSerializer},
+    )
+    @idempotent(secret=True)
+    def post(self, request: Request) -> Response:
+        """Create a key. Its secret is in this answer and nowhere else."""
+        return _new_key_response(
+            *create_api_key(
+                user=self.principal.user, **self.validated_body(s.ApiKeyCreateSerializer)
+            )
+        )
+
+
+class ApiKeyDetailView(BaseAPIView):
+    """GET, PATCH, DELETE /auth/api-keys/{id}."""
+
+    scopes: ClassVar = {
+        "GET": Scope.ACCOUNT,
+        "PATCH": Scope.ACCOUNT,
+        "DELETE": Scope.ACCOUNT,
+    }
+
+    @extend_schema(operation_id="read_api_key", responses=s.ApiKeySerializer)
+    def get(self, request: Request, pk: UUID) -> Response:
+        """One key, without its secret."""
+        return Response(s.ApiKeySerializer(self.key(pk)).data)
+
+    @extend_schema(
+        operation_id="update_api_key",
+        request=s.ApiKeyUpdateSerializer,
+        responses=s.ApiKeySerializer,
+    )
+    def patch(self, request: Request, pk: UUID) -> Response:
+        """Change name, scopes or playbooks; what is left out stays."""
+        key = update_api_key(key=self.key(pk), **self.validated_body(s.ApiKeyUpdateSerializer))
+        return Response(s.ApiKeySerializer(key).data)
+
+    @extend_schema(operation_id="revoke_api_key", responses={204: None})
+    def delete(self, request: Request, pk: UUID) -> Response:
+        """Revoke the key: it is refused from the next request on."""
+        revoke_api_key(key=self.key(pk), reason="revoked over REST")
+        return Response(status=204)
+
+    def key(self, pk: UUID) -> ApiKey:
+        return ApiKey.objects.for_user(self.principal).fetch(pk)
+
+
+class ApiKeyRotateView(BaseAPIView):
+    """POST /auth/api-keys/{id}/rotate."""
+
+    scopes: ClassVar = {"POST": Scope.ACCOUNT}
+
+    @extend_schema(
+        operation_id="rotate_api_key",
+        request=s.ApiKeyRotateSerializer,
+        responses={201: s.ApiKeyWithSecretSerializer},
+    )
+    @idempotent(secret=True)
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Create the key's successor; the old one ends after the overlap."""
+        key = ApiKey.objects.for_user(self.principal).fetch(pk)
+        overlap = timedelta(hours=self.validated_body(s.ApiKeyRotateSerializer)["overlap_hours"])
+        return _new_key_response(*rotate_api_key(key=key, overlap=overlap))
+
+
+def _tokens_response(pair: TokenPair) -> Response:
+    return Response(asdict(pair) | {"token_type": "Bearer"})
+
+
+def _new_key_response(key: ApiKey, token: str) -> Response:
+    return Response({**s.ApiKeySerializer(key).data, "key": token}, status=201)

@@ -1,0 +1,202 @@
+"""What the doors can do with API keys."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from accounts.keys import key_format
+from accounts.models import ApiKey, User
+from core.audit import record
+from core.errors import Conflict, FormAlreadySubmitted, Invalid
+from core.models import IdempotentResponse
+from core.security.scopes import KEY_SCOPES, Principal
+
+MAX_NAME = 100
+MAX_OVERLAP = timedelta(days=7)
+DEFAULT_OVERLAP = timedelta(days=1)
+
+
+def create_api_key(
+    *,
+    user: User,
+    name: str,
+    scopes: Iterable[str],
+    playbook_ids: Iterable[UUID | str] = (),
+    expires_at: datetime | None = None,
+    token: str | None = None,
+    form_id: str = "",
+) -> tuple[ApiKey, str]:
+    """The user has one more key; its token is returned here and never again.
+
+    Without `expires_at` it lives for settings.API_KEY_LIFETIME. `token` is for bootstrap only: a
+    key that the operator chose, without an end of its own. `form_id` names the form that asks: sent
+    a second time it makes no second key. Raises Invalid, Conflict, FormAlreadySubmitted, and what
+    settings.API_KEY_LIMIT_CHECK raises when the user may have no more keys.
+    """
+    if expires_at is None and token is None:
+        expires_at = timezone.now() + settings.API_KEY_LIFETIME
+    minted = key_format.mint() if token is None else _from_operator(token)
+    key = ApiKey(
+        user=user,
+        name=_clean_name(name),
+        prefix=minted.prefix,
+        digest=minted.digest,
+        scopes=_clean_scopes(scopes),
+        playbook_ids=_own_playbooks(user, playbook_ids),
+        expires_at=_in_future(expires_at),
+    )
+    with transaction.atomic():
+        if form_id:
+            _consume_form(user, form_id)
+        # By name: what allows keys, a plan say, lives above accounts.
+        import_string(settings.API_KEY_LIMIT_CHECK)(user=user)
+        _insert_key(key)
+        record(action="create_api_key", by=user, subject=key, prefix=key.prefix)
+    return key, minted.token
+
+
+def update_api_key(
+    *,
+    key: ApiKey,
+    name: str | None = None,
+    scopes: Iterable[str] | None = None,
+    playbook_ids: Iterable[UUID | str] | None = None,
+) -> ApiKey:
+    """The key has the given name, scopes and playbooks; None leaves one as it is.
+
+    Raises Invalid, Conflict (`key_revoked`).
+    """
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
+        _refuse_revoked(key)
+        if name is not None:
+            key.name = _clean_name(name)
+        if scopes is not None:
+            key.scopes = _clean_scopes(scopes)
+        if playbook_ids is not None:
+            key.playbook_ids = _own_playbooks(key.user, playbook_ids)
+        key.save()
+        record(action="update_api_key", by=key.user, subject=key, prefix=key.prefix)
+    return key
+
+
+def rotate_api_key(*, key: ApiKey, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[ApiKey, str]:
+    """A new key takes over name, scopes and playbooks; the old one ends after `overlap`.
+
+    Raises Invalid (overlap over 7 days), Conflict (`key_revoked`, `key_rotated`).
+    """
+    if not timedelta(0) <= overlap <= MAX_OVERLAP:
+        raise Invalid.field("overlap_hours", "Choose an overlap of 0 to 168 hours.")
+    with transaction.atomic():
+        old = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
+        _refuse_revoked(old)
+        if ApiKey.objects.filter(rotated_from=old).exists():
+            raise Conflict("This key was already rotated. Rotate the new one.", code="key_rotated")
+        minted, now = key_format.mint(), timezone.now()
+        fresh = ApiKey.objects.create(
+            user=old.user,
+            name=old.name,
+            prefix=minted.prefix,
+            digest=minted.digest,
+            scopes=old.scopes,
+            playbook_ids=old.playbook_ids,
+            expires_at=now + settings.API_KEY_LIFETIME,
+            rotated_from=old,
+        )
+        old.expires_at = min(old.expires_at or now + overlap, now + overlap)
+        old.save(update_fields=["expires_at", "updated_at"])
+        record(
+            action="rotate_api_key",
+            by=old.user,
+            subject=fresh,
+            prefix=fresh.prefix,
+            replaces=old.prefix,
+        )
+    return fresh, minted.token
+
+
+def revoke_api_key(*, key: ApiKey, reason: str, by: Principal | User | None = None) -> ApiKey:
+    """The key is refused from the next request on; doing it twice changes nothing.
+
+    `by` is the key's user, unless somebody else is named.
+    """
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
+        if key.revoked_at is None:
+            key.revoke(reason=reason[:200], now=timezone.now())
+            key.save(update_fields=["revoked_at", "revoked_reason", "updated_at"])
+            who, owner = by or key.user, key.user
+            record(action="revoke_api_key", by=who, subject=key, owner=owner, prefix=key.prefix)
+    return key
+
+
+def _from_operator(token: str) -> key_format.GeneratedKey:
+    if not key_format.CHOSEN_PATTERN.fullmatch(token):
+        raise Invalid.field(
+            "token", "Choose a key of 24 to 200 letters, digits, `_` and `-`, without spaces."
+        )
+    return key_format.GeneratedKey(token, key_format.locate(token), key_format.digest(token))
+
+
+def _consume_form(user: User, form: str) -> None:
+    """The form's name is taken; the unique row makes a parallel sending wait, then refuses it."""
+    try:
+        with transaction.atomic():
+            IdempotentResponse.objects.create(user=user, key=f"form:{form}", status=201)
+    except IntegrityError:
+        raise FormAlreadySubmitted(
+            "This form was sent already, and its key was shown then."
+        ) from None
+
+
+def _insert_key(key: ApiKey) -> None:
+    try:
+        with transaction.atomic():
+            key.save(force_insert=True)
+    except IntegrityError:
+        raise Conflict("This key exists already.", code="key_exists") from None
+
+
+def _refuse_revoked(key: ApiKey) -> None:
+    if key.state != "active":
+        message = f"This key is {key.state}. Create a new one."
+        raise Conflict(message, code=f"key_{key.state}")
+
+
+def _clean_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > MAX_NAME or not name.isprintable():
+        raise Invalid.field("name", f"Give the key a name of 1 to {MAX_NAME} characters.")
+    return name
+
+
+def _clean_scopes(scopes: Iterable[str]) -> list[str]:
+    wanted = set(scopes)
+    if not wanted or wanted - set(KEY_SCOPES):
+        known = ", ".join(KEY_SCOPES)
+        raise Invalid.field("scopes", f"Choose one or more of: {known}.")
+    return [scope.value for scope in KEY_SCOPES if scope in wanted]
+
+
+def _own_playbooks(user: User, ids: Iterable[UUID | str]) -> list[str]:
+    """The ids as text, in the given order; Invalid for one that is not the user's."""
+    try:
+        wanted = list(dict.fromkeys(UUID(str(given)) for given in ids))
+    except ValueError:
+        raise Invalid.field("playbook_ids", "Send playbook ids (UUIDs).") from None
+    found = set(user.playbooks.filter(pk__in=wanted).values_list("pk", flat=True))
+    missing = [given for given in wanted if given not in found]
+    if missing:
+        raise Invalid.field("playbook_ids", f"No playbook with id {missing[0]} is yours.")
+    return [str(given) for given in wanted]
+
+
+def _in_future(moment: datetime | None) -> datetime | None:
+    if moment is not None and moment <= timezone.now():
+        raise Invalid.field("expires_at", "Choose a time that is still to come.")
+    return moment

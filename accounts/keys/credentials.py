@@ -1,0 +1,63 @@
+"""Who sends this API key or access token, and what it allows."""
+
+import logging
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import DatabaseError, transaction
+from django.db.models import CharField, DateTimeField, Q
+from django.utils import timezone
+
+from accounts.keys import key_format
+from accounts.keys.jwt_tokens import user_for_access_token
+from accounts.models import ApiKey
+from core.errors import NotAuthenticated
+from core.security.scopes import KEY_SCOPES, Principal
+from core.sql.compiled_queries import CompiledQuery, Param
+
+logger = logging.getLogger(__name__)
+LAST_USED_STEP = timedelta(minutes=1)
+# The row is read anew for every request: only the SQL is kept.
+USABLE_KEY = CompiledQuery(
+    lambda: (
+        ApiKey.objects.usable(now=Param("now", DateTimeField()))
+        .select_related("user")
+        .filter(prefix=Param("prefix", CharField()))
+    )
+)
+
+
+def principal_for_bearer(token: str) -> Principal:
+    """Who sends this API key or access token, and what it allows. Raises NotAuthenticated."""
+    if token.count(".") == 2:
+        return Principal.of(user_for_access_token(token))
+    return principal_for_key(token)
+
+
+def principal_for_key(token: str) -> Principal:
+    """Who sends this API key, and what it allows; one query. Raises NotAuthenticated."""
+    if not key_format.CHOSEN_PATTERN.fullmatch(token):
+        raise NotAuthenticated
+    key = USABLE_KEY.first(prefix=key_format.locate(token), now=timezone.now())
+    if key is None or not key_format.matches(token, key.digest):
+        raise NotAuthenticated
+    _record_last_used(key)
+    return Principal(
+        user=key.user,
+        scopes=frozenset(scope for scope in KEY_SCOPES if scope in key.scopes),
+        api_key=key,
+        playbook_ids=frozenset(map(UUID, key.playbook_ids)) if key.playbook_ids else None,
+    )
+
+
+def _record_last_used(key: ApiKey) -> None:
+    """Write last_used_at at most once a minute; a failure costs the figure, not the request."""
+    now = timezone.now()
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_STEP)
+    if key.last_used_at is not None and key.last_used_at >= now - LAST_USED_STEP:
+        return
+    try:
+        with transaction.atomic():
+            ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
+    except DatabaseError as error:
+        logger.warning("Could not note the use of key %s: %s", key.prefix, type(error).__name__)

@@ -1,0 +1,90 @@
+"""Where this server offers OAuth, and what it says about itself there (RFC 8414, RFC 9728)."""
+
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+
+from accounts.oauth.redirect_uris import LOOPBACK
+from core.security.scopes import KEY_SCOPES
+
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+AUTH_METHODS = ("none", "client_secret_post", "client_secret_basic")
+
+
+def public_origin(scheme: str, host: str) -> str:
+    """The address that people and agents use: PUBLIC_URL, else what this request came to."""
+    return str(settings.PUBLIC_URL) or _origin(scheme, host)
+
+
+def request_origin(request: HttpRequest) -> str:
+    return public_origin(str(request.scheme), request.get_host())
+
+
+def is_oauth_available(origin: str) -> bool:
+    """Only where it works: clients insist on HTTPS, except on their own machine."""
+    parts = urlsplit(origin)
+    return bool(settings.OAUTH_ENABLED) and (parts.scheme == "https" or parts.hostname in LOOPBACK)
+
+
+def mcp_resource(origin: str) -> str:
+    """The one thing that our tokens are good for (RFC 8707)."""
+    return f"{origin}/mcp"
+
+
+def same_resource(given: str, *, known: Collection[str]) -> bool:
+    """Whether a client means one of these: as it is, with a slash more, or by its origin alone.
+
+    Some clients send only the origin; the token is then for /mcp all the same.
+    """
+    try:
+        parts = urlsplit(given)
+        origin = _origin(parts.scheme, parts.netloc)
+    except ValueError:
+        return False
+    plain = not (parts.query or parts.fragment or "@" in parts.netloc)
+    return plain and any(
+        resource in {origin + parts.path.rstrip("/"), mcp_resource(origin + parts.path.rstrip("/"))}
+        for resource in known
+    )
+
+
+def resource_metadata_url(origin: str) -> str:
+    return f"{origin}/.well-known/oauth-protected-resource/mcp"
+
+
+def server_metadata(origin: str) -> dict[str, Any]:
+    return {
+        "issuer": origin,
+        "authorization_endpoint": origin + reverse("oauth:authorize"),
+        "token_endpoint": origin + reverse("oauth:token"),
+        "registration_endpoint": origin + reverse("oauth:register"),
+        "revocation_endpoint": origin + reverse("oauth:revoke"),
+        "scopes_supported": list(KEY_SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": bool(settings.OAUTH_CLIENT_DOCUMENTS),
+    }
+
+
+def resource_metadata(origin: str) -> dict[str, Any]:
+    return {
+        "resource": mcp_resource(origin),
+        "authorization_servers": [origin],
+        "scopes_supported": list(KEY_SCOPES),
+        "bearer_methods_supported": ["header"],
+        "resource_name": "ACE Platform",
+    }
+
+
+def _origin(scheme: str, host: str) -> str:
+    default = DEFAULT_PORTS.get(scheme.lower(), "none")
+    return f"{scheme.lower()}://{host.lower().removesuffix(default)}"

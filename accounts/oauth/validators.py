@@ -1,0 +1,153 @@
+"""django-oauth-toolkit's token server under our rules; named in settings.OAUTH2_PROVIDER.
+
+A code and a refresh token work once. The connection is locked first, so that of several requests at
+once one wins; the others are reuse, and reuse ends what came of it. So every call of the token
+endpoint runs in one transaction.
+"""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from oauth2_provider.models import Application, Grant, RefreshToken
+from oauth2_provider.oauth2_backends import OAuthLibCore
+from oauth2_provider.oauth2_validators import OAuth2Validator
+from oauthlib.common import Request
+from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error
+
+from accounts.keys.key_format import digest, matches
+from accounts.models import ConnectedApp
+from accounts.oauth.connections import end_idle_connections
+from accounts.oauth.metadata import same_resource
+from core import audit
+
+logger = logging.getLogger(__name__)
+# At DEBUG they write codes and tokens to the log.
+for _logger in ("oauthlib", "oauth2_provider"):
+    logging.getLogger(_logger).setLevel(logging.WARNING)
+
+
+class OAuthBackend(OAuthLibCore):  # type: ignore[misc]  # theirs has no types
+    """Hands codes on as digests: that is how they are stored and found."""
+
+    def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
+        pairs = super().extract_body(request)
+        return [(name, digest(value) if name == "code" else value) for name, value in pairs]
+
+
+class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no types
+    """What we ask for beyond what django-oauth-toolkit asks for."""
+
+    def validate_code(
+        self,
+        client_id: str,
+        code: str,
+        client: Application,
+        request: Request,
+        *args: Any,
+        **kw: Any,
+    ) -> bool:
+        request.connected = _lock(Grant.objects.filter(code=code))
+        if super().validate_code(client_id, code, client, request, *args, **kw):
+            return bool(request.user.is_active) and request.connected is not None
+        # Its tokens bear the family that the code names: used before, it ends them.
+        family = RefreshToken.objects.filter(token_family=_family_of(code))
+        if _lock(family) is not None:
+            _end_family(family, "code")
+        return False
+
+    def validate_refresh_token(
+        self, refresh_token: str, client: Application, request: Request, *args: Any, **kw: Any
+    ) -> bool:
+        rows = RefreshToken.objects.filter(token_checksum=digest(refresh_token))
+        request.connected = _lock(rows)
+        spent = rows.exclude(revoked=None).first()
+        if spent is not None:
+            _end_family(
+                RefreshToken.objects.filter(token_family=spent.token_family), "refresh token"
+            )
+            return False
+        if not super().validate_refresh_token(refresh_token, client, request, *args, **kw):
+            return False
+        return bool(request.user.is_active) and request.connected is not None
+
+    def get_original_scopes(self, refresh_token: str, request: Request, *a: Any, **kw: Any) -> str:
+        """What the spent token carried, as far as the person still agrees."""
+        carried = super().get_original_scopes(refresh_token, request, *a, **kw).split()
+        return " ".join(scope for scope in carried if scope in request.connected.scopes)
+
+    def revoke_token(
+        self, token: str, token_type_hint: str, request: Request, *args: Any, **kw: Any
+    ) -> None:
+        super().revoke_token(token, token_type_hint, request, *args, **kw)
+        end_idle_connections(client=request.client)
+
+    def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
+        # 256 random bits need no slow hash: see accounts/keys/key_format.py.
+        return matches(provided_secret, stored_secret)
+
+    def _check_and_set_request_resource(self, request: Request) -> None:
+        """The token is for what its code or its predecessor was for (RFC 8707)."""
+        if request.grant_type == "authorization_code":
+            source = Grant.objects.get(code=request.code, application=request.client)
+        else:
+            source = request.refresh_token_instance
+        pairs = request.decoded_body or []
+        asked = [value for name, value in pairs if name == "resource" and value]
+        if any(not same_resource(uri, known=source.resource) for uri in asked):
+            problem = "The code or token that you sent is for another resource."
+            raise CustomOAuth2Error(error="invalid_target", description=problem, request=request)
+        request.resource = source.resource
+
+    def _create_authorization_code(
+        self, request: Request, code: Mapping[str, str], expires: Any = None
+    ) -> Grant:
+        return super()._create_authorization_code(
+            request, {**code, "code": digest(code["code"])}, expires
+        )
+
+    def _create_refresh_token(
+        self, request: Request, refresh_token_code: str, access_token: Any, previous: Any
+    ) -> RefreshToken:
+        made = super()._create_refresh_token(request, refresh_token_code, access_token, previous)
+        if request.grant_type == "authorization_code":
+            made.token_family = _family_of(request.code)
+            made.save(update_fields=["token_family"])
+        return made
+
+
+def _lock(rows: QuerySet[Any]) -> ConnectedApp | None:
+    """The connection of the code or token in `rows`, locked: the lock of all its families.
+
+    Without it, a pair made while reuse of an older token ends the family would outlive it.
+    """
+    held = rows.values_list("user_id", "application_id").first()
+    if held is None:
+        return None
+    apps = ConnectedApp.objects.select_for_update(of=("self",), no_key=True)
+    return apps.filter(user_id=held[0], application_id=held[1]).first()
+
+
+def _end_family(members: QuerySet[Any], what: str) -> None:
+    """Nothing that came of one consent works any more: somebody else may hold it."""
+    one = members.filter(revoked=None).select_related("user", "application").first()
+    if one is None:
+        return
+    logger.warning("A %s was used twice; this sign-in of app %s ends", what, one.application_id)
+    RefreshToken.revoke_family(one.token_family)
+    audit.record(
+        action="end_app_sign_in",
+        by=None,
+        subject=one.application,
+        owner=one.user,
+        name=one.application.name,
+        reason=f"{what} used twice",
+    )
+
+
+def _family_of(code_digest: str) -> uuid.UUID:
+    """The family of the tokens that this code is traded for."""
+    return uuid.UUID(code_digest[:32])

@@ -1,0 +1,141 @@
+"""Pages: a person lets an app in, or ends that."""
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.models import ConnectedApp
+from accounts.oauth.authorization import (
+    AuthorizationError,
+    AuthorizationRequest,
+    deny,
+    issue_code,
+    parse_authorization_request,
+)
+from accounts.oauth.clients import client_exists, is_metadata_document_id, refresh_client_metadata
+from accounts.oauth.connections import connect_app, disconnect_app
+from accounts.oauth.http import contains_nul, require_oauth_enabled
+from accounts.oauth.redirect_uris import display_host, form_action, is_loopback
+from core.errors import Invalid
+from core.http.forms import ConfirmForm, ServiceForm
+from core.http.requests import UserRequest
+from core.security.scopes import Scope
+
+CONSENT_LABELS = {
+    Scope.READ: "Read your playbooks: list them, read their advice, follow their evolutions",
+    Scope.WRITE: "Write for you: report outcomes; create, change and roll back playbooks",
+    Scope.EVOLVE: "Start evolutions, which may cost money",
+}
+
+
+class ConsentForm(ServiceForm):
+    """Which of the wanted scopes the person agrees to."""
+
+    scopes = forms.MultipleChoiceField(
+        label="It may",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Leave at least one, or do not connect it."},
+    )
+
+    def __init__(self, wanted: AuthorizationRequest, data: QueryDict | None) -> None:
+        super().__init__(data, initial={"scopes": wanted.scopes})
+        field = self.fields["scopes"]
+        assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101 - narrows the type
+        field.choices = [(scope, CONSENT_LABELS[Scope(scope)]) for scope in wanted.scopes]
+
+
+@never_cache
+@require_oauth_enabled
+@require_http_methods(["GET", "HEAD", "POST"])
+def authorize(request: HttpRequest) -> HttpResponseBase:
+    """Asks the person who came from an app; POST with the same address is the answer."""
+    if _needs_login(request):
+        return redirect_to_login(request.get_full_path())
+    try:
+        wanted = parse_authorization_request(request)
+    except AuthorizationError as declined:
+        # Anybody may register an address: ours must not lead a passer-by on to it.
+        if request.user.is_authenticated or is_loopback(declined.location):
+            return redirect_303(declined.location)
+        return redirect_to_login(request.get_full_path())
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    if request.POST.get("answer") == "deny":
+        return redirect_303(deny(request, wanted))
+    form = ConsentForm(wanted, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        return redirect_303(_connect(request, wanted, form.cleaned_data["scopes"]))
+    return consent_page(request, wanted, form)
+
+
+def _needs_login(request: HttpRequest) -> bool:
+    """Whether somebody has to log in first: nothing is fetched for one whom nobody knows."""
+    if contains_nul(request.GET):
+        raise Invalid("The address that you came by cannot be read.", code="bad_app_request")
+    client_id = request.GET.get("client_id", "")
+    if not is_metadata_document_id(client_id):
+        return False
+    if request.user.is_authenticated:
+        refresh_client_metadata(client_id=client_id, person=str(request.user.pk))
+        return False
+    return not client_exists(client_id)
+
+
+def _connect(request: HttpRequest, wanted: AuthorizationRequest, scopes: list[str]) -> str:
+    user = request.user
+    if not user.is_authenticated:
+        raise Invalid("Log in first.")
+    place = display_host(wanted.redirect_uri)
+    connect_app(user=user, client=wanted.client, redirect_host=place, scopes=scopes)
+    return issue_code(request, wanted, scopes)
+
+
+def consent_page(
+    request: HttpRequest, wanted: AuthorizationRequest, form: ConsentForm
+) -> HttpResponse:
+    client_id = str(wanted.client.client_id)
+    context = {
+        "form": form,
+        "name": wanted.client.name,
+        "place": display_host(wanted.redirect_uri),
+        "is_local": is_loopback(wanted.redirect_uri),
+        "document_host": display_host(client_id) if is_metadata_document_id(client_id) else "",
+    }
+    response = render(request, "accounts/oauth_consent.html", context, status=form.status)
+    # Browsers apply form-action to the redirect after the form as well: this one, and no other.
+    allowed = {"form-action": [form_action(wanted.redirect_uri)]}
+    response._csp_update = allowed  # type: ignore[attr-defined]  # django-csp's documented hook
+    return response
+
+
+def redirect_303(location: str) -> HttpResponse:
+    """To an address that was checked: 303, so that nothing is posted there."""
+    response = HttpResponse(status=303)
+    response["Location"] = location
+    return response
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def disconnect(request: UserRequest, pk: str) -> HttpResponse:
+    app = ConnectedApp.objects.for_user(request.user).newest_first().fetch(pk)
+    form = ConfirmForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        disconnect_app(app=app, by=request.user)
+        messages.success(request, f"“{app.name}” is disconnected.")
+        return redirect("accounts:keys")
+    context = {
+        "form": form,
+        "question": f"Disconnect “{app.name}”?",
+        "consequence": "It is refused from its next request on. It can ask you again.",
+        "verb": "Disconnect",
+        "back": reverse("accounts:keys"),
+        "back_label": "API keys",
+    }
+    return render(request, "components/confirm.html", context)

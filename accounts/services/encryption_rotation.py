@@ -1,0 +1,54 @@
+"""Every row that holds something sealed, and how it is sealed anew.
+
+Row by row, each in its own transaction: a command that was killed has done a part of the rows,
+every row opens with the keys of the list all the while, and the next run does the rest.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from django.db import transaction
+
+from accounts.models import LlmKey
+from core.security.encryption import DecryptionError, reencrypt
+
+__all__ = ["DecryptionError", "reencrypt_all"]
+
+
+def reencrypt_all(*, after_each: Callable[[], None] = lambda: None) -> int:
+    """Every sealed row is under the first key; says how many. Raises DecryptionError, naming the row."""
+    done = 0
+    for model, renew in ((LlmKey, _reencrypt_llm_key), (Authenticator, _reencrypt_authenticator)):
+        for pk in list(model.objects.order_by("pk").values_list("pk", flat=True)):
+            done += _reencrypt_row(model, pk, renew)
+            after_each()
+    return done
+
+
+def _reencrypt_row(model: Any, pk: Any, renew: Callable[[Any], bool]) -> int:
+    with transaction.atomic():
+        # Locked: a key that its user sets meanwhile must not be overwritten with the old one.
+        row = model.objects.select_for_update().filter(pk=pk).first()
+        if row is None:
+            return 0
+        try:
+            return int(renew(row))
+        except DecryptionError as error:
+            raise DecryptionError(f"{model._meta.label} {pk}: {error}") from None
+
+
+def _reencrypt_llm_key(key: LlmKey) -> bool:
+    key.encrypted_key = reencrypt(key.encrypted_key)
+    key.save(update_fields=["encrypted_key"])
+    return True
+
+
+def _reencrypt_authenticator(factor: Authenticator) -> bool:
+    """An app keeps `secret`, recovery codes keep `seed`; passkeys keep nothing secret."""
+    sealed = [name for name in ("secret", "seed") if name in factor.data]
+    for name in sealed:
+        factor.data[name] = reencrypt(factor.data[name])
+    if sealed:
+        factor.save(update_fields=["data"])
+    return bool(sealed)

@@ -1,0 +1,147 @@
+"""What the doors can do with people: registering and logging in."""
+
+import logging
+
+from django.conf import settings
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from accounts.mfa.second_factor import has_second_factor, requires_second_factor, verify_code
+from accounts.models import User
+from accounts.services.email_verification import send_verification_email
+from accounts.services.login_throttling import (
+    LoginSource,
+    count_login_attempt,
+    reset_login_attempts,
+)
+from core.audit import record
+from core.emails import send_email
+from core.errors import Forbidden, Invalid, SecondFactorRequired, WrongCode, WrongCredentials
+from core.ratelimit.limits import consume_rate_limit
+
+logger = logging.getLogger(__name__)
+
+
+def register_user(*, email: str, password: str, address: str, site: str) -> None:
+    """The e-mail has an account: a new one with this password, or the one it already had.
+
+    Returns nothing, takes the same time and sends one letter to the address either way, so that
+    nobody learns who has an account. An account that was never verified takes the new password
+    where verification is mandatory: whoever made it could not use it. `address` is the client's,
+    for the limit; `site` is where links lead. Raises RateLimited, Invalid.
+    """
+    consume_rate_limit("register", address)
+    email = clean_email(email)
+    check_new_password(password, User(email=email))
+    user = User(email=email)
+    user.set_password(password)
+    made = _insert(user) or _take_over(user)
+    if settings.EMAIL_VERIFICATION == "none":
+        return
+    if made is None:
+        send_email("account_exists", to=email, site=site, link=f"{site}/login/reset")
+    else:
+        send_verification_email(made, to=email, site=site)
+
+
+def check_password(*, email: str, password: str, source: LoginSource, site: str) -> User:
+    """The active user with this e-mail and password; nobody is logged in yet.
+
+    Where verification is mandatory, an unverified address gets the answer of a wrong password and
+    a new letter. Raises RateLimited, WrongCredentials.
+    """
+    consume_rate_limit("log_in", source.device or source.address)
+    email = email.strip().lower()
+    count_login_attempt(account=email, source=source)
+    user = User.objects.filter(email=email, is_active=True).first()
+    if user is None:
+        # One hash, as for a known address, so that time does not tell them apart.
+        User().set_password(password)
+        raise WrongCredentials
+    if not user.check_password(password):
+        raise WrongCredentials
+    if settings.EMAIL_VERIFICATION == "mandatory" and not user.email_verified:
+        send_verification_email(user, to=user.email, site=site)
+        raise WrongCredentials
+    reset_login_attempts(account=email, source=source)
+    return user
+
+
+def log_in(*, email: str, password: str, code: str = "", address: str, site: str) -> User:
+    """The active user with this e-mail, password and second factor, and `last_login` set.
+
+    `address` is the client's, for limits and delays. Raises RateLimited, WrongCredentials,
+    SecondFactorRequired (send `code`), WrongCode, Forbidden (`second_factor_setup_required`).
+    """
+    source = LoginSource(address)
+    user = check_password(email=email, password=password, source=source, site=site)
+    if has_second_factor(user):
+        if not code:
+            raise SecondFactorRequired
+        check_code(user=user, code=code, source=source)
+    elif requires_second_factor(user):
+        raise Forbidden(
+            "This account needs a second factor. Log in with a browser and set one up.",
+            code="second_factor_setup_required",
+        )
+    with transaction.atomic():
+        user.last_login = timezone.now()
+        user.save(update_fields=["last_login"])
+        record(action="log_in", by=user, subject=user)
+    return user
+
+
+def check_code(*, user: User, code: str, source: LoginSource) -> None:
+    """The code is the user's, and used up. Raises RateLimited, WrongCode."""
+    account = f"code {user.pk}"
+    count_login_attempt(account=account, source=source)
+    if not verify_code(user, code.strip()):
+        raise WrongCode
+    reset_login_attempts(account=account, source=source)
+
+
+def clean_email(email: str) -> str:
+    """The address in lower case. Raises Invalid."""
+    email = email.strip().lower()
+    try:
+        validate_email(email)
+    except ValidationError:
+        raise Invalid.field("email", "Enter a valid e-mail address.") from None
+    if len(email) > 254:
+        raise Invalid.field("email", "Enter an e-mail address of at most 254 characters.")
+    return email
+
+
+def check_new_password(password: str, user: User) -> None:
+    """The password is good enough for this user. Raises Invalid."""
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Invalid("Choose another password.", fields={"password": error.messages}) from None
+
+
+def _insert(user: User) -> User | None:
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+            record(action="register_user", by=user, subject=user)
+    except IntegrityError:
+        logger.info("Somebody registered an address that has an account.")
+        return None
+    return user
+
+
+def _take_over(user: User) -> User | None:
+    """The account that this address registered before and could never use, with a new password."""
+    if settings.EMAIL_VERIFICATION != "mandatory":
+        return None
+    never_used = User.objects.filter(email=user.email, email_verified=False, last_login=None)
+    with transaction.atomic():
+        if not never_used.filter(is_active=True).update(password=user.password):
+            return None
+        taken = User.objects.get(email=user.email)
+        record(action="take_over_user", by=taken, subject=taken)
+    return taken

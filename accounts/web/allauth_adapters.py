@@ -1,0 +1,115 @@
+"""How allauth meets our rules: delays, the audit log, letters, sealed secrets."""
+
+import time
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import get_authentication_records
+from allauth.core import context
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from accounts.mfa.second_factor import consume_code
+from accounts.models import User
+from accounts.services.account_settings import check_current_password, end_other_sessions
+from accounts.services.login_throttling import count_login_attempt, reset_login_attempts
+from accounts.web.device_cookies import login_source, set_device_cookie
+from core.audit import record
+from core.emails import send_email
+from core.errors import Invalid
+from core.security.encryption import decrypt
+from core.security.encryption import encrypt as seal
+
+RECENT_SECONDS = 5 * 60
+# What allauth tells of, by the end of its template's name: our verb and the sentence of the letter.
+SECURITY_EVENTS = {
+    "totp_activated": ("set_up_second_factor", "A second factor was set up (app)"),
+    "totp_deactivated": ("remove_second_factor", "A second factor was removed (app)"),
+    "webauthn_added": ("set_up_second_factor", "A second factor was set up (passkey)"),
+    "webauthn_removed": ("remove_second_factor", "A second factor was removed (passkey)"),
+    "recovery_codes_generated": ("renew_recovery_codes", "New recovery codes were made"),
+}
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ships no types
+    """Sign-ins are remembered and recorded; confirming a password is delayed like logging in."""
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        address = login_source(request, "").address
+        return "::" if address == "unknown" else address
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """Who proved themselves minutes ago, by logging in too, is not asked again."""
+        request = context.request
+        records = get_authentication_records(request, request.user)
+        return not records or time.time() - records[-1]["at"] > RECENT_SECONDS
+
+    def reauthenticate(self, user: User, password: str) -> bool:
+        try:
+            source = login_source(context.request, user.email)
+            check_current_password(user=user, password=password, source=source)
+        except Invalid:
+            return False
+        return True
+
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **kwargs)
+        record(action="log_in", by=user, subject=user)
+        set_device_cookie(response, user)
+        return response
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        return redirect("accounts:log_in")
+
+    def send_notification_mail(
+        self,
+        template_prefix: str,
+        user: User,
+        context: dict[str, Any] | None = None,
+        email: str | None = None,
+    ) -> None:
+        action, what = SECURITY_EVENTS[template_prefix.rpartition("/")[2]]
+        record(action=action, by=user, subject=user)
+        if action == "set_up_second_factor":
+            # Whoever logged in elsewhere did so with the password alone.
+            end_other_sessions(user=user, keep=self.request.session.session_key or "")
+        transaction.on_commit(
+            lambda: send_email("security_notice", to=user.email, what=what, account=user.email)
+        )
+
+
+class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth ships no types
+    """The secrets of second factors are sealed in the database."""
+
+    def encrypt(self, text: str) -> str:
+        return seal(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return decrypt(encrypted_text)
+
+
+class ThrottledCodeMixin:
+    """Guessing a code gets slower with every wrong one, like guessing a password."""
+
+    user: User
+
+    def clean_code(self) -> str:
+        account, source = f"code {self.user.pk}", login_source(context.request, self.user.email)
+        count_login_attempt(account=account, source=source)
+        code: str = super().clean_code()  # type: ignore[misc]  # mixed into allauth's forms
+        if not consume_code(self.user, code):
+            raise ValidationError("This code was used already. Wait for the next one.")
+        reset_login_attempts(account=account, source=source)
+        return code
+
+
+class MfaCodeForm(ThrottledCodeMixin, AuthenticateForm):  # type: ignore[misc]  # allauth ships no types
+    """At logging in."""
+
+
+class MfaReauthenticateForm(ThrottledCodeMixin, ReauthenticateForm):  # type: ignore[misc]  # as above
+    """Before something sensitive."""

@@ -1,0 +1,103 @@
+"""Pages of API keys: the list, a new one shown once, rotate, revoke."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Exists, OuterRef
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from accounts.keys.api_keys import create_api_key, revoke_api_key, rotate_api_key
+from accounts.models import ApiKey, User
+from accounts.web.forms import ApiKeyForm, RotateApiKeyForm
+from core.errors import FormAlreadySubmitted
+from core.http.forms import ConfirmForm
+from core.http.requests import UserRequest
+
+MAX_ENDED_KEYS = 50
+ALREADY_SHOWN = (
+    "That key was made and shown already; nothing new was made. If it is lost, rotate or revoke it."
+)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def keys(request: UserRequest) -> HttpResponse:
+    form = ApiKeyForm(request.user, request.POST or None)
+    try:
+        made = form.submit(create_api_key, user=request.user)
+    except FormAlreadySubmitted:
+        return already_shown(request)
+    if made is not None:
+        return show_new_key(request, *made)
+    context = {"form": form} | keys_by_state(request.user)
+    return render(request, "accounts/api_keys.html", context, status=form.status)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def rotate_key(request: UserRequest, pk: str) -> HttpResponse:
+    key = ApiKey.objects.for_user(request.user).fetch(pk)
+    if request.method == "POST" and ApiKey.objects.filter(rotated_from=key).exists():
+        return already_shown(request)
+    form = RotateApiKeyForm(request.POST or None)
+    made = form.submit(rotate_api_key, key=key)
+    if made is not None:
+        return show_new_key(request, *made)
+    question = {
+        "question": f"Rotate the key “{key.name}”?",
+        "consequence": "A new key takes over its name, scopes and playbooks.",
+        "verb": "Rotate",
+        "tone": "primary",
+    }
+    return confirm_page(request, form, question)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def revoke_key(request: UserRequest, pk: str) -> HttpResponse:
+    key = ApiKey.objects.for_user(request.user).fetch(pk)
+    form = ConfirmForm(request.POST or None)
+    if form.submit(revoke_api_key, key=key, reason="revoked by its user"):
+        messages.success(request, f"The key “{key.name}” is revoked.")
+        return redirect("accounts:keys")
+    question = {
+        "question": f"Revoke the key “{key.name}”?",
+        "consequence": "Programs that use it are refused from their next request on.",
+        "verb": "Revoke",
+    }
+    return confirm_page(request, form, question)
+
+
+def keys_by_state(user: User) -> dict[str, list[ApiKey]]:
+    """The keys that work and those that do not any more, newest first."""
+    successors = ApiKey.objects.filter(rotated_from=OuterRef("pk"))
+    rows = ApiKey.objects.for_user(user).annotate(is_replaced=Exists(successors))
+    ordered = list(rows.order_by("-created_at"))
+    return {
+        "keys": [key for key in ordered if key.state == "active"],
+        "ended": [key for key in ordered if key.state != "active"][:MAX_ENDED_KEYS],
+    }
+
+
+def confirm_page(
+    request: HttpRequest, form: ConfirmForm | RotateApiKeyForm, question: dict[str, str]
+) -> HttpResponse:
+    """The page that asks before a key changes."""
+    context = {"form": form, "back": reverse("accounts:keys"), "back_label": "API keys"}
+    return render(request, "components/confirm.html", context | question, status=form.status)
+
+
+def show_new_key(request: HttpRequest, key: ApiKey, token: str) -> HttpResponse:
+    """The one page that ever carries this token; nothing may keep a copy of it."""
+    context = {"key": key, "token": token, "mcp_url": request.build_absolute_uri("/mcp")}
+    response = render(request, "accounts/api_key_created.html", context, status=201)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def already_shown(request: HttpRequest) -> HttpResponse:
+    """What a reload of the page with the secret, or a second sending of its form, leads to."""
+    messages.warning(request, ALREADY_SHOWN)
+    return redirect("accounts:keys")

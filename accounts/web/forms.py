@@ -1,0 +1,183 @@
+"""Forms of the pages; the rules are in services, their refusals come back onto the fields."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from django import forms
+from django.utils import timezone
+
+from accounts.models import User
+from core.http.forms import ServiceForm
+from core.security.scopes import Scope
+
+SCOPE_LABELS = (
+    (Scope.READ.value, "Read: list and read playbooks, follow evolutions"),
+    (Scope.WRITE.value, "Write: report outcomes, create and change playbooks"),
+    (Scope.EVOLVE.value, "Evolve: start evolutions, which may cost money"),
+)
+
+
+class LogInForm(ServiceForm):
+    email = forms.EmailField(
+        label="E-mail",
+        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+    password = forms.CharField(
+        strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+    )
+
+    def prefill_email(self, email: str) -> None:
+        """The address is filled in, and typing goes to the password."""
+        self.initial["email"] = email
+        del self.fields["email"].widget.attrs["autofocus"]
+        self.fields["password"].widget.attrs["autofocus"] = True
+
+
+class RegisterForm(ServiceForm):
+    email = forms.EmailField(
+        label="E-mail",
+        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+    password = forms.CharField(
+        strip=False,
+        help_text="At least 12 characters. A few unrelated words are easy to keep.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+
+class ApiKeyForm(ServiceForm):
+    """A new API key. `days` becomes `expires_at` when the form is sent.
+
+    `form_id` names this very form: a reload of the page with the secret sends it again.
+    """
+
+    form_id = forms.CharField(
+        required=False,
+        max_length=100,
+        initial=lambda: uuid4().hex,
+        widget=forms.HiddenInput(attrs={"autocomplete": "off"}),
+    )
+
+    name = forms.CharField(max_length=100, help_text="Where it will be used, e.g. “laptop”.")
+    scopes = forms.MultipleChoiceField(
+        label="What it may do",
+        choices=SCOPE_LABELS,
+        initial=[Scope.READ.value, Scope.WRITE.value],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    playbook_ids = forms.MultipleChoiceField(
+        label="Only these playbooks",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None chosen means all of yours, and those you make later.",
+    )
+    days = forms.TypedChoiceField(
+        label="Expires",
+        choices=[(30, "in 30 days"), (90, "in 90 days"), (365, "in a year")],
+        coerce=int,
+        initial=90,
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["playbook_ids"]
+        assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101 - narrows the type
+        own = user.playbooks.filter(status="active").order_by("name")
+        field.choices = [(str(pk), name) for pk, name in own.values_list("pk", "name")]
+        if not field.choices:
+            del self.fields["playbook_ids"]
+
+    def clean(self) -> dict[str, Any]:
+        data = dict(super().clean() or {})
+        days = data.pop("days", None)
+        if days is not None:
+            data["expires_at"] = timezone.now() + timedelta(days=days)
+        return data
+
+
+class RotateApiKeyForm(ServiceForm):
+    overlap = forms.TypedChoiceField(
+        label="The old key keeps working",
+        choices=[(0, "not at all"), (1, "for an hour"), (24, "for a day"), (168, "for a week")],
+        coerce=lambda hours: timedelta(hours=int(hours)),
+        initial=24,
+    )
+
+
+CURRENT_PASSWORD = {"autocomplete": "current-password"}
+NEW_PASSWORD = {"autocomplete": "new-password"}
+PASSWORD_HELP = "At least 12 characters. A few unrelated words are easy to keep."
+
+
+class EmailForm(ServiceForm):
+    email = forms.EmailField(
+        label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "email"})
+    )
+
+
+class PasswordForm(ServiceForm):
+    current = forms.CharField(
+        label="Your password now", strip=False, widget=forms.PasswordInput(attrs=CURRENT_PASSWORD)
+    )
+    password = forms.CharField(
+        label="The new password",
+        strip=False,
+        help_text=PASSWORD_HELP,
+        widget=forms.PasswordInput(attrs=NEW_PASSWORD),
+    )
+
+
+class NewPasswordForm(ServiceForm):
+    password = forms.CharField(
+        label="The new password",
+        strip=False,
+        help_text=PASSWORD_HELP,
+        widget=forms.PasswordInput(attrs=NEW_PASSWORD),
+    )
+
+
+class VerifyForm(ServiceForm):
+    """The button of a letter's link; a password too where nobody is logged in."""
+
+    password = forms.CharField(
+        label="Your password", strip=False, widget=forms.PasswordInput(attrs=CURRENT_PASSWORD)
+    )
+
+    def __init__(self, *args: Any, known: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if known:
+            del self.fields["password"]
+
+
+class DeleteAccountForm(ServiceForm):
+    email = forms.EmailField(
+        label="Type your e-mail to say that you mean it",
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, wanted: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.wanted = wanted
+
+    def clean(self) -> dict[str, Any]:
+        typed = (super().clean() or {}).get("email", "")
+        if typed and typed.lower() != self.wanted:
+            self.add_error("email", "This is not the e-mail of this account.")
+        return {}
+
+
+class LlmKeyForm(ServiceForm):
+    api_key = forms.CharField(
+        label="The key",
+        max_length=500,
+        help_text="Kept encrypted; after this only its last four characters are ever shown.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+    base_url = forms.CharField(
+        label="Base URL",
+        required=False,
+        max_length=500,
+        help_text="Empty for the platform's own provider. Any OpenAI-compatible endpoint: https://…",
+        widget=forms.URLInput(attrs={"placeholder": "https://api.example.com/v1"}),
+    )

@@ -1,0 +1,191 @@
+"""Pages under /settings: one's own account."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from allauth.account.internal.flows.login import record_authentication
+from allauth.account.internal.flows.reauthentication import is_reauthentication_required
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib import messages
+from django.contrib.auth import logout, update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.keys import llm_keys
+from accounts.keys.llm_keys import set_llm_key
+from accounts.mfa.second_factor import SECOND_FACTOR_TYPES
+from accounts.models import LlmKey, User
+from accounts.services import account_settings, personal_data
+from accounts.services.account_settings import end_other_sessions, request_email_change
+from accounts.web.device_cookies import login_source, set_device_cookie
+from accounts.web.forms import DeleteAccountForm, EmailForm, LlmKeyForm, PasswordForm
+from core.errors import Invalid, RateLimited
+from core.http.forms import ConfirmForm
+from core.http.requests import UserRequest, site_url
+
+FORM_METHODS = ["GET", "HEAD", "POST"]
+V = TypeVar("V", bound=Callable[..., HttpResponseBase])
+
+
+def reauthentication_required(view: V) -> V:
+    """Only for who logged in, or gave the password or a code, within the last minutes.
+
+    Who has to say so first sends the form again: allauth's own decorator would keep what was
+    posted, such as a key, in the session.
+    """
+
+    @wraps(view)
+    def asked(request: UserRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if is_reauthentication_required(request, app="accounts"):
+            way = reverse("account_reauthenticate")
+            return redirect(f"{way}?{urlencode({'next': request.path})}")
+        return view(request, *args, **kwargs)
+
+    return cast(V, asked)
+
+
+@login_required
+@require_safe
+def index(request: UserRequest) -> HttpResponse:
+    factors = Authenticator.objects.filter(
+        user_id=request.user.pk, type__in=SECOND_FACTOR_TYPES
+    ).count()
+    sessions = UserSession.objects.filter(user_id=request.user.pk).count()
+    key = LlmKey.objects.filter(user=request.user).first()
+    context = {"factors": factors, "sessions": max(sessions, 1), "llm_key": key}
+    return render(request, "accounts/settings.html", context)
+
+
+@login_required
+@reauthentication_required
+@require_http_methods(FORM_METHODS)
+def change_email(request: UserRequest) -> HttpResponse:
+    form = EmailForm(request.POST or None)
+    form.submit(request_email_change, user=request.user, site=site_url(request))
+    if form.is_valid():
+        messages.success(request, "An e-mail is on its way. The link in it makes the change.")
+        return redirect("accounts:settings")
+    return render(request, "accounts/change_email.html", {"form": form}, status=form.status)
+
+
+@login_required
+@require_POST
+def resend_verification(request: UserRequest) -> HttpResponse:
+    account_settings.resend_verification(user=request.user, site=site_url(request))
+    messages.success(request, "Another e-mail is on its way.")
+    return redirect("accounts:settings")
+
+
+@sensitive_post_parameters("current", "password")
+@login_required
+@require_http_methods(FORM_METHODS)
+def change_password(request: UserRequest) -> HttpResponse:
+    form = PasswordForm(request.POST or None)
+    source = login_source(request, request.user.email)
+    user = form.submit(account_settings.change_password, user=request.user, source=source)
+    if user is not None:
+        update_session_auth_hash(request, user)
+        record_authentication(request, user, method="password")
+        UserSession.objects.create_from_request(request)
+        messages.success(request, "The password is changed, and every other session has ended.")
+        changed = redirect("accounts:settings")
+        set_device_cookie(changed, user)
+        return changed
+    return render(request, "accounts/change_password.html", {"form": form}, status=form.status)
+
+
+@login_required
+@require_http_methods(FORM_METHODS)
+def sessions(request: UserRequest) -> HttpResponse:
+    """The browsers that are logged in; a POST ends all but this one."""
+    here = request.session.session_key or ""
+    form = ConfirmForm(request.POST or None)
+    ended = form.submit(end_other_sessions, user=request.user, keep=here)
+    if ended is not None:
+        messages.success(request, "Every other session has ended, and every program's sign-in.")
+        return redirect("accounts:sessions")
+    UserSession.objects.create_from_request(request)
+    rows = UserSession.objects.purge_and_list(request.user)
+    rows.sort(key=lambda row: (row.session_key != here, -row.created_at.timestamp()))
+    return render(request, "accounts/sessions.html", {"sessions": rows, "here": here})
+
+
+@login_required
+@require_POST
+def end_session(request: UserRequest, pk: int) -> HttpResponse:
+    account_settings.end_session(user=request.user, session_id=pk)
+    messages.success(request, "That session has ended.")
+    return redirect("accounts:sessions")
+
+
+@sensitive_post_parameters("api_key")
+@login_required
+@reauthentication_required
+@require_http_methods(FORM_METHODS)
+def llm_key(request: UserRequest) -> HttpResponse:
+    form = LlmKeyForm(request.POST or None)
+    if form.submit(set_llm_key, user=request.user):
+        messages.success(request, "Your key is kept. Evolutions of your playbooks use it from now.")
+        return redirect("accounts:llm_key")
+    key = LlmKey.objects.filter(user=request.user).first()
+    context = {"form": form, "llm_key": key}
+    return render(request, "accounts/llm_key.html", context, status=form.status)
+
+
+@login_required
+@require_POST
+def try_llm_key(request: UserRequest) -> HttpResponse:
+    try:
+        llm_keys.try_llm_key(user=request.user)
+    except (Invalid, RateLimited) as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, "The endpoint takes the key.")
+    return redirect("accounts:llm_key")
+
+
+@login_required
+@require_POST
+def remove_llm_key(request: UserRequest) -> HttpResponse:
+    llm_keys.remove_llm_key(user=request.user)
+    messages.success(request, "The key is removed. The platform’s own pays again.")
+    return redirect("accounts:llm_key")
+
+
+@login_required
+@reauthentication_required
+@require_http_methods(FORM_METHODS)
+def export_account(request: UserRequest) -> HttpResponse:
+    """The question, then the file."""
+    if request.method != "POST":
+        return render(request, "accounts/export_account.html")
+    return export_response(request.user)
+
+
+@login_required
+@reauthentication_required
+@require_http_methods(FORM_METHODS)
+def delete_account(request: UserRequest) -> HttpResponse:
+    form = DeleteAccountForm(request.POST or None, wanted=request.user.email)
+    form.submit(personal_data.delete_account, user=request.user)
+    if form.is_valid():
+        logout(request)
+        messages.success(request, "Your account and everything in it are gone.")
+        return redirect("home")
+    return render(request, "accounts/delete_account.html", {"form": form}, status=form.status)
+
+
+def export_response(user: User) -> HttpResponse:
+    """The export as a download."""
+    response = HttpResponse(personal_data.export_account(user=user), content_type="application/zip")
+    response["Content-Disposition"] = 'attachment; filename="ace-account.zip"'
+    response["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,186 @@
+"""What it costs, at the REST door."""
+
+from decimal import Decimal
+from typing import Any, ClassVar
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.api.serializers import (
+    BudgetListSerializer,
+    BudgetSerializer,
+    BudgetUpdateSerializer,
+    RedirectUrlSerializer,
+    SubscriptionCreateSerializer,
+    SubscriptionSerializer,
+    UsageQuerySerializer,
+    UsageSerializer,
+    WebhookReceiptSerializer,
+)
+from billing.errors import require_billing
+from billing.limits.budgets import list_budgets, set_budget
+from billing.models import Budget
+from billing.plans.summary import summarize_plan
+from billing.stripe import subscriptions, sync
+from billing.usage.reports import usage_summary
+from core.rest.views import BaseAPIView, site_url
+from core.security.scopes import Scope
+
+
+class UsageView(BaseAPIView):
+    """GET /billing/usage."""
+
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @extend_schema(
+        operation_id="read_usage", parameters=[UsageQuerySerializer], responses=UsageSerializer
+    )
+    def get(self, request: Request) -> Response:
+        """What your playbooks used and cost, by day, week or month, and by what you choose."""
+        query = UsageQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked: dict[str, Any] = query.validated_data
+        since, until = asked.pop("from", None), asked.pop("to", None)
+        found = usage_summary(who=self.principal, since=since, until=until, **asked)
+        body = {
+            "period": asked["period"],
+            "group_by": asked.get("group_by"),
+            "since": found.since,
+            "until": found.until,
+            "total": found.total,
+            "next": None,
+            "previous": None,
+            "results": found.rows,
+        }
+        return Response(UsageSerializer(body).data)
+
+
+class SubscriptionView(BaseAPIView):
+    """GET /billing/subscription."""
+
+    scopes: ClassVar = {"GET": Scope.ACCOUNT}
+
+    @extend_schema(operation_id="read_subscription", responses=SubscriptionSerializer)
+    def get(self, request: Request) -> Response:
+        """Your plan, its period and what of it is used; `billing_disabled` while billing is off."""
+        return Response(SubscriptionSerializer(summarize_plan(user=self.principal.user)).data)
+
+
+class BudgetListView(BaseAPIView):
+    """GET PUT /billing/budgets."""
+
+    scopes: ClassVar = {"GET": Scope.READ, "PUT": Scope.ACCOUNT}
+
+    @extend_schema(operation_id="list_budgets", responses=BudgetListSerializer)
+    def get(self, request: Request) -> Response:
+        """What you want to spend in a day or a month, and how much of it is spent."""
+        results = [
+            budget_data(one.budget, one.day, one.month) for one in list_budgets(who=self.principal)
+        ]
+        return Response(
+            BudgetListSerializer({"next": None, "previous": None, "results": results}).data
+        )
+
+    @extend_schema(
+        operation_id="set_budget", request=BudgetUpdateSerializer, responses=BudgetSerializer
+    )
+    def put(self, request: Request) -> Response:
+        """Set the budget of your account. Without an amount it has none."""
+        return put_budget(self, None)
+
+
+class PlaybookBudgetView(BaseAPIView):
+    """PUT /billing/budgets/{pk}."""
+
+    scopes: ClassVar = {"PUT": Scope.ACCOUNT}
+
+    @extend_schema(
+        operation_id="set_playbook_budget",
+        request=BudgetUpdateSerializer,
+        responses=BudgetSerializer,
+    )
+    def put(self, request: Request, pk: UUID) -> Response:
+        """Set the budget of a playbook of yours. Without an amount it has none."""
+        return put_budget(self, pk)
+
+
+def put_budget(door: BaseAPIView, playbook_id: UUID | None) -> Response:
+    sent: dict[str, Decimal | int | bool | None] = door.validated_body(BudgetUpdateSerializer)
+    set_budget(by=door.principal, playbook_id=playbook_id, **sent)  # type: ignore[arg-type]  # BudgetIn's fields are its parameters
+    for one in list_budgets(who=door.principal):
+        if one.budget.playbook_id == playbook_id:
+            return Response(BudgetSerializer(budget_data(one.budget, one.day, one.month)).data)
+    empty = Budget(playbook_id=playbook_id)
+    return Response(BudgetSerializer(budget_data(empty, None, None)).data)
+
+
+def budget_data(budget: Budget, day: object, month: object) -> dict[str, Any]:
+    names = ("playbook_id", "usd_per_day", "usd_per_month", "warn_percent", "stops")
+    return {name: getattr(budget, name) for name in names} | {"day": day, "month": month}
+
+
+class SubscribeView(BaseAPIView):
+    """POST /billing/subscribe."""
+
+    scopes: ClassVar = {"POST": Scope.ACCOUNT}
+
+    @extend_schema(
+        operation_id="subscribe",
+        request=SubscriptionCreateSerializer,
+        responses=RedirectUrlSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        """Choose a plan: the address of the page where it is paid.
+
+        Asking again gives the page that is open. `already_subscribed` (409) while there is a
+        subscription: it is changed in the portal. `billing_disabled` (404) while billing is off.
+        """
+        require_billing()
+        plan = self.validated_body(SubscriptionCreateSerializer)["plan"]
+        user, site = self.principal.user, site_url(request)
+        url = subscriptions.subscribe(user=user, plan=plan, site=site, by=self.principal)
+        return Response(RedirectUrlSerializer({"url": url}).data)
+
+
+class BillingPortalView(BaseAPIView):
+    """POST /billing/portal."""
+
+    scopes: ClassVar = {"POST": Scope.ACCOUNT}
+
+    @extend_schema(
+        operation_id="open_billing_portal", request=None, responses=RedirectUrlSerializer
+    )
+    def post(self, request: Request) -> Response:
+        """The address of the page where card and plan are changed, and a plan is cancelled.
+
+        `no_customer` (409) before the first plan. `billing_disabled` (404) while billing is off.
+        """
+        url = subscriptions.open_portal(user=self.principal.user, site=site_url(request))
+        return Response(RedirectUrlSerializer({"url": url}).data)
+
+
+class StripeWebhookView(BaseAPIView):
+    """POST /billing/webhook: public, because the sender signs what it sends."""
+
+    scopes: ClassVar = {"POST": None}
+    authentication_classes = ()
+
+    @extend_schema(
+        operation_id="receive_billing_event",
+        parameters=[
+            OpenApiParameter("Stripe-Signature", str, OpenApiParameter.HEADER, required=True)
+        ],
+        request=OpenApiTypes.OBJECT,
+        responses=WebhookReceiptSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        """Events of the payment provider, signed by it; `bad_signature` (400) for any other.
+
+        Answers `billing_disabled` (404) while billing is off.
+        """
+        signature = request.headers.get("Stripe-Signature", "")
+        received = sync.receive_event(body=request._request.body, signature=signature)
+        return Response(WebhookReceiptSerializer({"received": received}).data)

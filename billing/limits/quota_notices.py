@@ -1,0 +1,56 @@
+"""Words to somebody who has used 80 %, or all, of what the plan includes: once for each limit."""
+
+from uuid import UUID
+
+from django.conf import settings
+
+from billing.models import QuotaHold, QuotaNotice, QuotaPeriod, QuotaResource
+from billing.models.quota import QUOTA_FULL_PERCENT, QUOTA_NEAR_PERCENT
+from billing.plans.entitlements import format_count
+from core.clock import database_now
+from core.emails import send_email
+
+BATCH_SIZE = 50
+
+
+def record_usage_notice(hold: QuotaHold, *, used: int) -> None:
+    """A notice waits to be sent if so much use of the hold's limit is worth one."""
+    if hold.limit and used * 100 >= hold.limit * QUOTA_NEAR_PERCENT:
+        percent = QUOTA_FULL_PERCENT if used >= hold.limit else QUOTA_NEAR_PERCENT
+        _create_notice(hold.period_id, QuotaResource(hold.resource), percent, hold.limit)
+
+
+def record_refusal_notice(period: QuotaPeriod, *, resource: QuotaResource, limit: int) -> None:
+    """As for all of it: what is left was too little for what was asked."""
+    _create_notice(period.pk, resource, QUOTA_FULL_PERCENT, limit)
+
+
+def send_quota_notices() -> int:
+    """Notices that wait are on their way by letter; returns how many. Not inside a transaction."""
+    if not settings.BILLING_ENABLED:
+        return 0
+    waiting = QuotaNotice.objects.filter(sent_at=None).select_related("period__user")
+    return sum(_send(notice) for notice in list(waiting[:BATCH_SIZE]))
+
+
+def _send(notice: QuotaNotice) -> int:
+    rows = QuotaNotice.objects.filter(pk=notice.pk, sent_at=None)
+    # Marked first: a letter that is lost with its process is better than one sent at each round.
+    if not rows.update(sent_at=database_now()):
+        return 0
+    user = notice.period.user
+    if user.is_active:
+        send_email(
+            "quota_reached" if notice.percent == QUOTA_FULL_PERCENT else "quota_near",
+            to=user.email,
+            site=settings.PUBLIC_URL,
+            resource=notice.resource,
+            limit=format_count(notice.limit, notice.resource.removesuffix("s")),
+            until=f"{notice.period.end:%-d %B %Y, %H:%M} UTC",
+        )
+    return 1
+
+
+def _create_notice(period_id: UUID, resource: QuotaResource, percent: int, limit: int) -> None:
+    notice = QuotaNotice(period_id=period_id, resource=resource, percent=percent, limit=limit)
+    QuotaNotice.objects.bulk_create([notice], ignore_conflicts=True)

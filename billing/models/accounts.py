@@ -1,0 +1,91 @@
+from datetime import datetime
+from typing import Self
+
+from django.db import models
+from django.db.models import F, Q
+
+from accounts.models import User
+from billing.models.plans import Plan
+from core.models import BaseModel
+from core.sql.querysets import OwnedQuerySet
+
+
+class BillingAccountQuerySet(OwnedQuerySet["BillingAccount"]):
+    owner_path = "user"
+
+    def entitled(self, now: datetime) -> Self:
+        """Those whose own plan applies; everybody else is on the default plan."""
+        paying = Q(status__in=("trialing", "active"))
+        in_grace = Q(status="past_due") & (Q(grace_until=None) | Q(grace_until__gt=now))
+        return self.filter(paying | in_grace, plan__isnull=False)
+
+
+class BillingAccount(BaseModel):
+    """Which plan somebody is on. Without a row, or once `is_entitled` is over: the default plan."""
+
+    class Status(models.TextChoices):
+        FREE = "free"
+        TRIALING = "trialing"
+        ACTIVE = "active"
+        PAST_DUE = "past_due"
+        CANCELED = "canceled"
+
+    user = models.OneToOneField(User, models.CASCADE, related_name="billing_account")
+    plan = models.ForeignKey(Plan, models.PROTECT, null=True, blank=True, related_name="accounts")
+    status = models.CharField(max_length=10, choices=Status, default=Status.FREE)
+    period_start = models.DateTimeField(null=True, blank=True)
+    period_end = models.DateTimeField(null=True, blank=True)
+    cancel_at_period_end = models.BooleanField(default=False)
+    grace_until = models.DateTimeField(null=True, blank=True)
+    trial_end = models.DateTimeField(null=True, blank=True)
+    stripe_customer_id = models.CharField(max_length=255, blank=True)
+    stripe_subscription_id = models.CharField(max_length=255, blank=True)
+    duplicate_subscription_id = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",  # the version before does not write it
+        help_text="paid beside the one that counts: one of them has to be cancelled",
+    )
+    synced_at = models.DateTimeField(null=True, blank=True, help_text="with the provider's rows")
+    previous_plan_ended_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the plan before this one, or before none, ended"
+    )
+
+    objects = BillingAccountQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("stripe_customer_id",),
+                condition=~Q(stripe_customer_id=""),
+                name="unique_account_per_customer",
+            ),
+            models.UniqueConstraint(
+                fields=("stripe_subscription_id",),
+                condition=~Q(stripe_subscription_id=""),
+                name="unique_account_per_subscription",
+            ),
+            models.CheckConstraint(
+                condition=Q(period_start=None, period_end=None)
+                | Q(period_end__gt=F("period_start")),
+                name="account_period_ends_after_start",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.status})"
+
+    def is_entitled(self, now: datetime) -> bool:
+        """Whether the account's own plan applies at this moment; as `entitled` in a query."""
+        if self.plan_id is None:
+            return False
+        if self.status == self.Status.PAST_DUE:
+            return self.grace_until is None or now < self.grace_until
+        return self.status in {self.Status.TRIALING, self.Status.ACTIVE}
+
+    def assign_plan(self, plan: Plan | None, *, now: datetime) -> None:
+        """Another plan, or none, is the account's own; not saved here."""
+        if self.plan_id is not None and plan != self.plan:
+            self.previous_plan_ended_at = now
+        self.plan = plan

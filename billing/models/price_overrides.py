@@ -1,0 +1,77 @@
+"""Prices that the operator knows and no public list has."""
+
+from typing import ClassVar
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import F, Q
+
+from billing.pricing.calculator import PriceRule
+from core.models import BaseModel
+
+
+class PriceOverride(BaseModel):
+    """What a model costs here, in US dollars for a million tokens; it goes before every list."""
+
+    model = models.CharField(
+        max_length=100, help_text="as the usage shows it; * stands for any letters: gpt-4o-mini*"
+    )
+    base_url = models.CharField(
+        "base URL",
+        max_length=200,
+        blank=True,
+        help_text="only for calls of an address that begins so; empty: of every address",
+    )
+    input_usd = models.DecimalField("input, US$", max_digits=14, decimal_places=6)
+    cached_usd = models.DecimalField(
+        "cached input, US$",
+        max_digits=14,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="empty: as other input",
+    )
+    output_usd = models.DecimalField("output, US$", max_digits=14, decimal_places=6)
+    valid_from = models.DateTimeField(null=True, blank=True, help_text="empty: since ever")
+    valid_until = models.DateTimeField(null=True, blank=True, help_text="empty: for good")
+    note = models.CharField(max_length=200, blank=True, help_text="where the price is from")
+    version = models.PositiveIntegerField(default=1, editable=False)
+
+    class Meta:
+        ordering = ("model", "base_url", "-valid_from")
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(input_usd__gte=0, output_usd__gte=0)
+                & (Q(cached_usd=None) | Q(cached_usd__gte=0)),
+                name="price_override_not_negative",
+            ),
+            models.CheckConstraint(
+                condition=Q(valid_from=None)
+                | Q(valid_until=None)
+                | Q(valid_until__gt=F("valid_from")),
+                name="price_override_ends_after_start",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.base_url}" if self.base_url else self.model
+
+    def clean(self) -> None:
+        if not self.model.strip("* "):
+            raise ValidationError(
+                {"model": "Name a model: a price for every one would hide unknown ones."}
+            )
+
+    @property
+    def rule(self) -> PriceRule:
+        """The row as pricing takes it."""
+        return PriceRule(
+            source=f"override {self.pk}/{self.version}",
+            model=self.model,
+            base_url=self.base_url,
+            input_usd=self.input_usd,
+            cached_usd=self.input_usd if self.cached_usd is None else self.cached_usd,
+            output_usd=self.output_usd,
+            valid_from=self.valid_from,
+            valid_until=self.valid_until,
+        )

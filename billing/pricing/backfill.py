@@ -1,0 +1,122 @@
+"""Calls whose price was not known get one, once it is: a new list, or a price of one's own."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from billing.models import UsageRecord
+from billing.pricing.calculator import Price, PriceRule
+from billing.pricing.usage_pricing import apply_price, price_rules, price_usage
+from core.audit import record
+
+BATCH_SIZE = 500
+UPDATED_FIELDS = ("cost_usd", "price_source", "metadata", "updated_at")
+ProgressCallback = Callable[["Backfill"], None]
+Cursor = tuple[datetime, UUID]
+
+
+@dataclass
+class Backfill:
+    """What was looked at, what has, or would get, another price, and what stays unknown."""
+
+    examined: int = 0
+    priced: int = 0
+    change_usd: Decimal = Decimal(0)
+    by_source: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def note(self, call: UsageRecord, price: Price) -> None:
+        self.priced += 1
+        self.change_usd += (price.cost or Decimal(0)) - (call.cost_usd or Decimal(0))
+        self.by_source[price.source] += 1
+
+
+def backfill_prices(
+    *,
+    dry_run: bool,
+    rewrite: bool = False,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    model: str = "",
+    part: int = BATCH_SIZE,
+    say: ProgressCallback | None = None,
+) -> Backfill:
+    """Ended calls of unknown cost carry what they cost at their time, where that is known now.
+
+    `rewrite`: known costs are reckoned again too. Each part is one transaction with its entry in
+    the audit log, so a run that is killed loses nothing, and the next goes on where it was.
+    """
+    rows = UsageRecord.objects.exclude(status=UsageRecord.Status.STARTED)
+    wanted = {"created_at__gte": since, "created_at__lt": until, "model": model or None}
+    rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
+    if not rewrite:
+        rows = rows.filter(cost_usd=None)
+    done, last, overrides = Backfill(), None, price_rules()
+    while place := _price_batch(_after(rows, last)[:part], overrides, done, dry_run=dry_run):
+        last = place
+        if say is not None:
+            say(done)
+    return done
+
+
+def _after(rows: QuerySet[UsageRecord], last: Cursor | None) -> QuerySet[UsageRecord]:
+    """The rows behind that place; those that stay unknown are passed by."""
+    if last is not None:
+        at, pk = last
+        rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, pk__gt=pk))
+    return rows.order_by("created_at", "pk")
+
+
+def _price_batch(
+    rows: QuerySet[UsageRecord], overrides: list[PriceRule], done: Backfill, *, dry_run: bool
+) -> Cursor | None:
+    """Price these rows; return the place of the last one, None when there was none."""
+    if dry_run:
+        found = list(rows)
+        for call in found:
+            _price(call, overrides, done)
+        return _cursor(found)
+    with transaction.atomic():
+        found = list(rows.select_for_update(of=("self",), no_key=True))
+        before = Backfill(change_usd=done.change_usd, priced=done.priced)
+        changed = [call for call in found if _price(call, overrides, done)]
+        UsageRecord.objects.bulk_update(changed, UPDATED_FIELDS)
+        if changed:
+            _audit(changed, done.priced - before.priced, done.change_usd - before.change_usd)
+    return _cursor(found)
+
+
+def _price(call: UsageRecord, overrides: list[PriceRule], done: Backfill) -> bool:
+    """Whether the row has another price now; it is not saved here."""
+    price = price_usage(call, overrides)
+    done.examined += 1
+    if price.cost is None:
+        # A known cost stays, also when the price has gone from every list.
+        done.unknown[call.model] += call.cost_usd is None
+        return False
+    if price.cost == call.cost_usd and price.source == call.price_source:
+        return False
+    done.note(call, price)
+    apply_price(call, price)
+    return True
+
+
+def _audit(changed: list[UsageRecord], calls: int, usd: Decimal) -> None:
+    detail: dict[str, Any] = {
+        "calls": calls,
+        "change_usd": str(usd),
+        "from": changed[0].created_at.isoformat(),
+        "to": changed[-1].created_at.isoformat(),
+    }
+    record(action="backfill_prices", by=None, subject=changed[0], **detail)
+
+
+def _cursor(found: list[UsageRecord]) -> Cursor | None:
+    return (found[-1].created_at, found[-1].pk) if found else None

@@ -1,0 +1,68 @@
+"""Prices as the ledger takes them: the operator's own from the database, then the public list."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models import DateTimeField, Q, QuerySet
+from django.utils import timezone
+
+from billing.models import PriceOverride, UsageRecord
+from billing.pricing.calculator import DEFAULT_BASE_URL, Price, PriceRule, price_call
+from core.sql.compiled_queries import CompiledQuery, Param
+
+NO_PRICE = "no_price"
+"""The name in a row's metadata of the reason why its cost is not known."""
+
+
+def resolve_base_url(api_url: str) -> str:
+    """The address that is called when this one, or none, is asked for."""
+    return (api_url or settings.OPENAI_BASE_URL or DEFAULT_BASE_URL)[:200]
+
+
+def price_rules(at: datetime | None = None) -> list[PriceRule]:
+    """The operator's prices, all of them or those of one moment."""
+    rows = PriceOverride.objects.order_by() if at is None else OVERRIDES_IN_FORCE.all(at=at)
+    return [row.rule for row in rows]
+
+
+def _overrides_in_force() -> QuerySet[PriceOverride]:
+    at = Param("at", DateTimeField())
+    rows = PriceOverride.objects.filter(Q(valid_from=None) | Q(valid_from__lte=at))
+    return rows.filter(Q(valid_until=None) | Q(valid_until__gt=at))
+
+
+OVERRIDES_IN_FORCE = CompiledQuery(_overrides_in_force)
+
+
+def estimate_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url: str) -> Price:
+    """What such a call costs now."""
+    at = timezone.now()
+    return price_call(
+        model=model,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        cached_tokens=0,
+        at=at,
+        api_url=resolve_base_url(api_url),
+        overrides=price_rules(at),
+    )
+
+
+def price_usage(record: UsageRecord, overrides: list[PriceRule]) -> Price:
+    """What the row's call cost at its time, by these prices of our own and the public list."""
+    return price_call(
+        model=record.model,
+        prompt_tokens=record.prompt_tokens,
+        completion_tokens=record.completion_tokens,
+        cached_tokens=record.cached_tokens,
+        at=record.created_at,
+        api_url=resolve_base_url(record.base_url),
+        overrides=overrides,
+    )
+
+
+def apply_price(record: UsageRecord, price: Price) -> None:
+    """The row says what it cost, by which price, or why that is not known."""
+    record.cost_usd, record.price_source = price.cost, price.source
+    rest = {name: value for name, value in record.metadata.items() if name != NO_PRICE}
+    record.metadata = rest | ({NO_PRICE: price.reason} if price.reason else {})

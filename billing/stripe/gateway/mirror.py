@@ -1,0 +1,175 @@
+"""Stripe's objects as rows of dj-stripe's tables, written from what we have fetched.
+
+dj-stripe's own `sync_from_stripe_data` is not used: it fetches related objects inside transactions,
+and keeps the secret key as a row, readable for whoever reads the database. People's names,
+addresses and e-mails are left out, so that an account deleted while billing is off leaves none
+behind; and dj-stripe's link to our users stays empty, as it would hold on to a deleted one.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Model
+from django.utils import timezone
+from djstripe.models import (
+    Customer,
+    Event,
+    Invoice,
+    Price,
+    Product,
+    StripeModel,
+    Subscription,
+    WebhookEndpoint,
+)
+
+from billing.stripe.gateway.stripe_api import CustomerState, Data
+from billing.stripe.gateway.stripe_api import Event as SignedEvent
+from billing.stripe.subscription_state import from_timestamp, subscription_id_of
+
+INVOICE_FIELDS = (
+    *("id", "object", "number", "status", "currency", "total", "amount_due", "amount_paid"),
+    *("amount_remaining", "created", "due_date", "period_start", "period_end", "livemode"),
+    *("billing_reason", "attempt_count", "next_payment_attempt", "parent"),
+    *("hosted_invoice_url", "invoice_pdf"),
+)
+
+
+def save_customer(customer: str) -> None:
+    """There is a row for this customer: the sign that Stripe has one of ours."""
+    brief = {"id": customer, "object": "customer"}
+    fields = {"livemode": settings.STRIPE_LIVE_MODE, "stripe_data": brief}
+    Customer.objects.update_or_create(id=customer, defaults=fields)
+
+
+def save_customer_state(customer: str, state: CustomerState) -> None:
+    """The customer's subscriptions and last invoices are the rows that Stripe has shown."""
+    save_customer(customer)
+    for data in state.subscriptions:
+        _save(Subscription, data, customer_id=customer)
+    known = {data["id"] for data in state.subscriptions}
+    for data in state.invoices:
+        whose = subscription_id_of(data)
+        brief = {name: data.get(name) for name in INVOICE_FIELDS}
+        _save(
+            Invoice, brief, customer_id=customer, subscription_id=whose if whose in known else None
+        )
+
+
+def save_offer(product: Data, price: Data) -> None:
+    """What a plan is at Stripe."""
+    _save(Product, product, name=product["name"], active=product.get("active"))
+    _save(
+        Price,
+        price,
+        active=price["active"],
+        currency=price["currency"],
+        nickname=price.get("nickname") or "",
+        product_id=product["id"],
+        lookup_key=price.get("lookup_key"),
+    )
+
+
+def save_endpoint(endpoint: Data) -> None:
+    """The endpoint that Stripe sends events to; its secret when it has just been made."""
+    fields = {
+        "api_version": endpoint.get("api_version") or "",
+        "enabled_events": endpoint["enabled_events"],
+        "status": endpoint["status"],
+        "url": endpoint["url"],
+    }
+    if secret := endpoint.get("secret"):
+        fields["secret"] = secret
+    brief = {name: value for name, value in endpoint.items() if name != "secret"}
+    _save(WebhookEndpoint, brief, **fields)
+
+
+def delete_endpoint(endpoint_id: str) -> None:
+    """Its events are not accepted any more."""
+    WebhookEndpoint.objects.filter(id=endpoint_id).delete()
+
+
+def has_secret(endpoint_id: str) -> bool:
+    """Whether we can check what comes to this endpoint."""
+    return bool(WebhookEndpoint.objects.filter(id=endpoint_id).exclude(secret="").exists())
+
+
+def secrets() -> list[str]:
+    """The secrets of our endpoints."""
+    rows = WebhookEndpoint.objects.exclude(secret="").order_by("-djstripe_id")
+    return list(rows.values_list("secret", flat=True))
+
+
+def subscriptions_of(customer: str) -> list[Data]:
+    """The mirrored subscriptions, those that ended included."""
+    return _data(Subscription.objects.filter(customer_id=customer))
+
+
+def invoices_of(customer: str) -> list[Data]:
+    """The mirrored invoices, newest first."""
+    return _data(Invoice.objects.filter(customer_id=customer).order_by("-created", "-id"))
+
+
+def has_event(event_id: str) -> bool:
+    """Whether what this event tells has been read from Stripe already."""
+    return bool(Event.objects.filter(id=event_id).exists())
+
+
+def save_event(event: SignedEvent) -> None:
+    """The event needs no further look; nothing of its content is kept."""
+    fields = {
+        "type": event.type,
+        "livemode": event.livemode,
+        "created": from_timestamp(event.created),
+    }
+    Event.objects.get_or_create(id=event.id, defaults={"data": {}, "api_version": ""} | fields)
+
+
+def delete_old_events(*, before: datetime) -> int:
+    """Old events are gone: their signatures are too old to be accepted again."""
+    return int(Event.objects.filter(djstripe_created__lt=before).delete()[0])
+
+
+def orphaned_customers(accounts: Any, *, most: int | None) -> Sequence[str]:
+    """Customers of ours that no account names any more; `accounts` is a query of ids.
+
+    Those that the key did not know come only where all are asked for.
+    """
+    rows = Customer.objects.exclude(id__in=accounts).filter(livemode=settings.STRIPE_LIVE_MODE)
+    if most is not None:
+        rows = rows.filter(date_purged=None)
+    rows = rows.order_by("djstripe_id")
+    return list(rows.values_list("id", flat=True)[:most])
+
+
+def mark_customer_unknown(customer: str) -> None:
+    """The key does not know this customer: it is asked for again only when all are."""
+    Customer.objects.filter(id=customer).update(date_purged=timezone.now())
+
+
+def test_mode_customers() -> list[str]:
+    """Customers that were made with a key of Stripe's test mode."""
+    return list(Customer.objects.filter(livemode=False).values_list("id", flat=True))
+
+
+def delete_customer_rows(customer: str) -> None:
+    """No row of this customer is left."""
+    for model in (Invoice, Subscription):
+        model.objects.filter(customer_id=customer).delete()
+    Customer.objects.filter(id=customer).delete()
+
+
+def _save(model: type[StripeModel], data: Data, **fields: Any) -> Model:
+    known = {
+        "stripe_data": data,
+        "livemode": data.get("livemode"),
+        "created": from_timestamp(data.get("created")),
+        "metadata": data.get("metadata") or {},
+    }
+    row: Model = model.objects.update_or_create(id=data["id"], defaults=known | fields)[0]
+    return row
+
+
+def _data(rows: Iterable[Any]) -> list[Data]:
+    return [row.stripe_data for row in rows]

@@ -1,0 +1,102 @@
+"""What a customer's subscriptions and invoices, as Stripe shows them, entitle to. Pure.
+
+Whatever order events came in, the same rows give the same standing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+Data = Mapping[str, Any]
+# The best first: somebody with two subscriptions has what the better one gives.
+RANK = ("active", "trialing", "past_due", "unpaid")
+STATUS = {"active": "active", "trialing": "trialing", "past_due": "past_due", "unpaid": "past_due"}
+
+
+@dataclass(frozen=True)
+class SubscriptionState:
+    """What an account is to say. `product` and `lookup_key` name the plan; both empty: none."""
+
+    status: str
+    subscription: str = ""
+    product: str = ""
+    lookup_key: str = ""
+    period_start: datetime | None = None
+    period_end: datetime | None = None
+    cancel_at_period_end: bool = False
+    grace_until: datetime | None = None
+    trial_end: datetime | None = None
+    second: str = ""
+    """Another subscription that is paid beside the one that counts."""
+
+
+def subscription_state(
+    subscriptions: Iterable[Data], invoices: Iterable[Data], *, grace: timedelta
+) -> SubscriptionState:
+    """The standing that these rows give.
+
+    A failed payment keeps the plan for `grace` from the oldest unpaid invoice since a paid one.
+    """
+    rows = list(subscriptions)
+    live = [row for row in rows if row["status"] in RANK and first_item(row)]
+    if not live:
+        ended = any(row["status"] == "canceled" for row in rows)
+        return SubscriptionState("canceled" if ended else "free")
+    best = min(live, key=lambda row: (RANK.index(row["status"]), -row["created"], row["id"]))
+    item = first_item(best)
+    status = STATUS[best["status"]]
+    return SubscriptionState(
+        status=status,
+        subscription=best["id"],
+        product=_id_of(item["price"].get("product")),
+        lookup_key=item["price"].get("lookup_key") or "",
+        period_start=from_timestamp(item.get("current_period_start")),
+        period_end=from_timestamp(item.get("current_period_end")),
+        cancel_at_period_end=bool(best.get("cancel_at_period_end") or best.get("cancel_at")),
+        grace_until=_grace_until(best, item, invoices, grace) if status == "past_due" else None,
+        trial_end=from_timestamp(best.get("trial_end")),
+        second=min((row["id"] for row in live if row["id"] != best["id"]), default=""),
+    )
+
+
+def has_ever_subscribed(subscriptions: Iterable[Data]) -> bool:
+    """Whether there ever was one that began: a trial is for those who never had any."""
+    return any(row["status"] not in {"incomplete", "incomplete_expired"} for row in subscriptions)
+
+
+def first_item(subscription: Data) -> Data:
+    """The first line of a subscription, where the period is since 2025; empty without one."""
+    items = (subscription.get("items") or {}).get("data") or [{}]
+    first: Data = items[0]
+    return first
+
+
+def subscription_id_of(invoice: Data) -> str:
+    """The id of the subscription that an invoice is for, or an empty text."""
+    details = (invoice.get("parent") or {}).get("subscription_details") or {}
+    return _id_of(details.get("subscription"))
+
+
+def from_timestamp(stamp: int | None) -> datetime | None:
+    return None if stamp is None else datetime.fromtimestamp(stamp, UTC)
+
+
+def _grace_until(
+    best: Data, item: Data, invoices: Iterable[Data], grace: timedelta
+) -> datetime | None:
+    own = [row for row in invoices if subscription_id_of(row) == best["id"]]
+    # One that was given up long ago, before others were paid, is not what is due now.
+    settled = max((row["created"] for row in own if row.get("status") == "paid"), default=0)
+    unpaid = [
+        row["created"]
+        for row in own
+        if row.get("status") in {"open", "uncollectible"} and row["created"] > settled
+    ]
+    since = from_timestamp(min(unpaid, default=item.get("current_period_start") or best["created"]))
+    return None if since is None else since + grace
+
+
+def _id_of(value: Any) -> str:
+    """An id where Stripe shows the object or only its id."""
+    return str(value["id"] if isinstance(value, Mapping) else value or "")

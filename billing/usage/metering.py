@@ -1,0 +1,203 @@
+"""Metering: a row before each physical call of a model, completed after it; and the sums."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import CharField, Count, Q, Sum, UUIDField
+
+from billing.limits.quota import correct_quota_use, settle_quota
+from billing.models import QuotaResource, UsageRecord
+from billing.pricing.usage_pricing import apply_price, price_rules, price_usage, resolve_base_url
+from core.clock import database_now
+from core.sql.compiled_queries import CompiledQuery, Param
+
+MAX_TOKENS = 2_147_483_647
+MAX_TRIES = 5
+BATCH_SIZE = 200
+EXPECTED_TOKENS_KEY = "expected_tokens"
+ABANDONED = "abandoned"
+"""The error of a call whose process died before it could say how it ended."""
+COUNTED_PERIOD_KEY = "counted_in"
+"""Which period of the plan an estimate was counted in, for a call that ends after all."""
+FIELDS_OF_THE_END = (
+    *("status", "ended_at", "base_url", "model", "prompt_tokens", "completion_tokens"),
+    *("cached_tokens", "total_tokens", "estimated", "cost_usd", "held_usd", "price_source"),
+    *("request_id", "metadata", "updated_at"),
+)
+
+
+def begin_usage(
+    *,
+    user_id: UUID,
+    playbook_id: UUID | None,
+    job_id: UUID | None,
+    step: str,
+    operation: str,
+    model: str,
+    session_id: UUID | None = None,
+    api_key_id: UUID | None = None,
+    credential: str = "",
+    api_url: str = "",
+    expected_tokens: int = 0,
+    held_usd: Decimal = Decimal(0),
+) -> UsageRecord:
+    """A call that is about to be made is on record, as the next attempt of its step.
+
+    `expected_tokens` are those of the prompt, and `held_usd` the most that it can cost.
+    """
+    row = UsageRecord(
+        user_id=user_id,
+        playbook_id=playbook_id,
+        job_id=job_id,
+        session_id=session_id,
+        step=step,
+        operation=operation,
+        model=model[:100],
+        api_key_id=api_key_id,
+        credential=credential,
+        base_url=resolve_base_url(api_url),
+        held_usd=held_usd,
+        estimated=True,
+        metadata={EXPECTED_TOKENS_KEY: expected_tokens},
+    )
+    for _ in range(MAX_TRIES - 1):
+        try:
+            return _insert(row)
+        except IntegrityError:
+            # Another worker took this attempt's number; read again and take the next.
+            continue
+    return _insert(row)
+
+
+def finish_usage(
+    *,
+    record: UsageRecord,
+    prompt_tokens: int,
+    completion_tokens: int,
+    cached_tokens: int,
+    estimated: bool,
+    model: str,
+    request_id: str,
+    error: str,
+    api_url: str = "",
+) -> UsageRecord:
+    """The row carries what the call used and cost; `error` is a code, empty for an answer.
+
+    One that the sweep has ended meanwhile has its estimate corrected, in the plan's period too.
+    """
+    record.status = UsageRecord.Status.FAILED if error else UsageRecord.Status.ANSWERED
+    record.model = (model or record.model)[:100]
+    record.prompt_tokens = _clamp_tokens(prompt_tokens)
+    record.completion_tokens = _clamp_tokens(completion_tokens)
+    record.cached_tokens = min(_clamp_tokens(cached_tokens), record.prompt_tokens)
+    record.total_tokens = _clamp_tokens(record.prompt_tokens + record.completion_tokens)
+    record.estimated, record.request_id = estimated, request_id[:100]
+    record.metadata = {
+        k: v for k, v in record.metadata.items() if k not in {EXPECTED_TOKENS_KEY, "error"}
+    }
+    if error:
+        record.metadata = record.metadata | {"error": error}
+    record.held_usd = Decimal(0)
+    record.ended_at = record.updated_at = database_now()
+    record.base_url = resolve_base_url(api_url) if api_url else record.base_url
+    apply_price(record, price_usage(record, price_rules(record.created_at)))
+    begun = UsageRecord.objects.filter(pk=record.pk, status=UsageRecord.Status.STARTED)
+    if not begun.update(**{name: getattr(record, name) for name in FIELDS_OF_THE_END}):
+        _correct_estimate(record)
+    return record
+
+
+def _correct_estimate(record: UsageRecord) -> None:
+    """In the place of an estimate; nothing when the row has gone, with its person."""
+    with transaction.atomic():
+        rows = UsageRecord.objects.select_for_update(of=("self",), no_key=True)
+        estimate = rows.filter(pk=record.pk).first()
+        if estimate is None:
+            return
+        period = estimate.metadata.get(COUNTED_PERIOD_KEY)
+        if period:
+            record.metadata = record.metadata | {COUNTED_PERIOD_KEY: period}
+        # The ledger, and with it the day's sum, before the period: as where a call begins and ends.
+        record.save(update_fields=FIELDS_OF_THE_END)
+        if period:
+            more = record.total_tokens - estimate.total_tokens
+            correct_quota_use(UUID(period), resource=QuotaResource.TOKENS, more=more)
+
+
+def sum_usage(**whose: UUID) -> dict[str, Any]:
+    """These calls; `cost` sums those with a known price, `unpriced` counts the rest that ended."""
+    ended = ~Q(status=UsageRecord.Status.STARTED)
+    return UsageRecord.objects.filter(**whose).aggregate(
+        calls=Count("id"),
+        tokens=Sum("total_tokens", default=0),
+        cost=Sum("cost_usd"),
+        unpriced=Count("id", filter=ended & Q(cost_usd=None)),
+    )
+
+
+def settle_abandoned_usage(*, max_call_duration: timedelta) -> int:
+    """Calls whose process died are ended, metered by what was sent; returns how many.
+
+    No call lives for `max_call_duration`. One that a paused process ends later corrects the estimate.
+    """
+    begun_before = database_now() - max_call_duration
+    started = UsageRecord.objects.filter(status=UsageRecord.Status.STARTED)
+    old = started.filter(created_at__lt=begun_before).values_list("pk", flat=True)
+    return sum(_settle_abandoned(pk) for pk in list(old[:BATCH_SIZE]))
+
+
+def _settle_abandoned(pk: UUID) -> int:
+    with transaction.atomic():
+        rows = UsageRecord.objects.filter(pk=pk, status=UsageRecord.Status.STARTED)
+        record = rows.select_for_update(of=("self",), no_key=True, skip_locked=True).first()
+        if record is None:
+            return 0
+        finish_usage(
+            record=record,
+            prompt_tokens=int(record.metadata.get(EXPECTED_TOKENS_KEY, 0)),
+            completion_tokens=0,
+            cached_tokens=0,
+            estimated=True,
+            model=record.model,
+            request_id="",
+            error=ABANDONED,
+        )
+        period = settle_quota(
+            resource=QuotaResource.TOKENS, holder_id=pk, actual=record.total_tokens
+        )
+        if period is not None:
+            record.metadata = record.metadata | {COUNTED_PERIOD_KEY: str(period)}
+            record.save(update_fields=["metadata"])
+    return 1
+
+
+def _insert(row: UsageRecord) -> UsageRecord:
+    with transaction.atomic():
+        last = _last_attempt(row)
+        row.attempt = last.attempt + 1 if last else 1
+        row.save(force_insert=True)
+    return row
+
+
+def _last_attempt(row: UsageRecord) -> UsageRecord | None:
+    if row.job_id is not None:
+        return LAST_ATTEMPT_OF_JOB.first(job=row.job_id, step=row.step)
+    # Of a session: not by the statement of jobs, for SQL's NULL equals nothing.
+    return UsageRecord.objects.filter(job_id=None, step=row.step).order_by("-attempt").first()
+
+
+LAST_ATTEMPT_OF_JOB = CompiledQuery(
+    lambda: (
+        UsageRecord.objects.only("attempt")
+        .filter(job_id=Param("job", UUIDField()), step=Param("step", CharField()))
+        .order_by("-attempt")[:1]
+    )
+)
+
+
+def _clamp_tokens(tokens: int) -> int:
+    """A provider's figure, held to what the column takes."""
+    return min(max(tokens, 0), MAX_TOKENS)

@@ -1,0 +1,85 @@
+"""Which documents there are, in the order of the sidebar. A new one is listed here.
+
+What is listed and not there yet is left out; what is there and not listed comes last, as "More".
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Begin": ("QUICKSTART", "CONCEPTS", "PAGES"),
+    "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS"),
+    "How it learns": ("ACE", "RULES_ENGINE", "ADAPTATION", "TOKEN_ECONOMICS", "BENCHMARKS"),
+    "Run it": (
+        *("SELF_HOSTING", "CONFIGURATION", "OPERATIONS", "UPGRADING", "BILLING"),
+        *("SECURITY", "TROUBLESHOOTING", "RELIABILITY_REPORT"),
+    ),
+    "Change it": ("CONTRIBUTING", "ARCHITECTURE", "DECISIONS"),
+}
+UNLISTED = "More"
+FENCE = re.compile(r"^ *(`{3,}|~{3,})")
+COMMENT = re.compile(r"^ *<!--.*-->\s*$")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One file: its part of the sidebar, its address below /docs, what it is called."""
+
+    group: str
+    slug: str
+    path: Path
+
+    @property
+    def text(self) -> str:
+        """The Markdown, without comments: they are for whoever changes it."""
+        return "".join(_without_comments(self.path.read_text(encoding="utf-8")))
+
+    @property
+    def title(self) -> str:
+        first = self.text.lstrip().partition("\n")[0]
+        return first.removeprefix("# ").replace("`", "") if first.startswith("# ") else self.slug
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the first paragraph, in plain words."""
+        for block in re.split(r"\n\s*\n", self.text):
+            words = " ".join(block.split())
+            if words and words[0] not in "#|`>-!<":
+                plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words).replace("`", "")
+                return re.split(r"(?<=[.!?])\s", plain.replace("*", ""))[0]
+        return ""
+
+
+def slug_of(name: str) -> str:
+    """`TOKEN_ECONOMICS` → `token-economics`."""
+    return name.lower().replace("_", "-")
+
+
+def documents_in(folder: Path) -> list[Document]:
+    """Every document of the folder, in order."""
+    return list(_listed(folder))
+
+
+def _listed(folder: Path) -> Iterator[Document]:
+    there = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    for group, names in SECTIONS.items():
+        for name in names:
+            if name in there:
+                yield Document(group, slug_of(name), there.pop(name))
+    for name, path in there.items():
+        yield Document(UNLISTED, slug_of(name), path)
+
+
+def _without_comments(text: str) -> Iterator[str]:
+    """The lines that are no comment; inside a code block a comment is code."""
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence):
+            fence = ""
+        if fence or not COMMENT.match(line):
+            yield line

@@ -1,0 +1,87 @@
+"""The documents as pages, as Markdown, and as /llms.txt for programs that read."""
+
+from itertools import groupby
+from pathlib import Path
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.safestring import mark_safe
+from django.views.decorators.http import require_safe
+
+from config.docs_site.documents import Document, documents_in
+from config.docs_site.markdown import render_document
+
+MARKDOWN, PLAIN = "text/markdown; charset=utf-8", "text/plain; charset=utf-8"
+ABOUT = (
+    "Agents learn from what happened to them: an agent reads a playbook before a task and reports "
+    "the outcome after it; the platform turns outcomes into small edits, as new versions. Agents "
+    "speak MCP at /mcp, programs REST at /api/v1 (OpenAPI at /api/schema), people use the pages."
+)
+
+
+def documents() -> list[Document]:
+    return documents_in(Path(settings.BASE_DIR) / "docs")
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    """The first document; there is no page above it."""
+    return redirect("docs_page", slug=documents()[0].slug)
+
+
+@require_safe
+def page(request: HttpRequest, slug: str) -> HttpResponse:
+    """One document with all the others beside it."""
+    listed = documents()
+    place = next((n for n, document in enumerate(listed) if document.slug == slug), None)
+    if place is None:
+        raise Http404
+    rendered = render_document(listed[place])
+    context = {
+        "document": listed[place],
+        "headings": rendered.headings,
+        # Made by our renderer from files of ours, with HTML switched off.
+        "body": mark_safe(rendered.html),  # noqa: S308 - see above
+        "groups": [(name, [*found]) for name, found in groupby(listed, key=lambda d: d.group)],
+        "before": listed[place - 1] if place else None,
+        "after": listed[place + 1] if place + 1 < len(listed) else None,
+    }
+    return render(request, "config/docs_page.html", context)
+
+
+@require_safe
+def markdown_source(request: HttpRequest, slug: str) -> HttpResponse:
+    """The Markdown of one document, for programs."""
+    for document in documents():
+        if document.slug == slug:
+            return HttpResponse(document.text, content_type=MARKDOWN)
+    raise Http404
+
+
+@require_safe
+def image(request: HttpRequest, name: str) -> HttpResponse:
+    """A drawing that a document shows: one of the files there, so no name leads outside."""
+    for path in (Path(settings.BASE_DIR) / "docs").glob("*.svg"):
+        if path.stem == name:
+            return HttpResponse(path.read_text(), content_type="image/svg+xml")
+    raise Http404
+
+
+@require_safe
+def llms(request: HttpRequest) -> HttpResponse:
+    """What there is to read, for programs: https://llmstxt.org."""
+    lines = ["# ACE Platform", "", f"> {ABOUT}"]
+    for name, found in groupby(documents(), key=lambda document: document.group):
+        lines += ["", f"## {name}", ""]
+        for document in found:
+            address = request.build_absolute_uri(f"/docs/{document.slug}.md")
+            lines.append(f"- [{document.title}]({address}): {document.summary}")
+    return HttpResponse("\n".join(lines) + "\n", content_type=PLAIN)
+
+
+@require_safe
+def llms_full(request: HttpRequest) -> HttpResponse:
+    """Every document, one after the other."""
+    texts = [document.text.strip() for document in documents()]
+    return HttpResponse("\n\n---\n\n".join(texts) + "\n", content_type=PLAIN)

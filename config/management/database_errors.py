@@ -1,0 +1,43 @@
+"""A database that is away, or older than the code, as one sentence instead of a traceback."""
+
+import sqlite3
+
+import psycopg
+from django.db.utils import DatabaseError, OperationalError, ProgrammingError
+
+# Of PostgreSQL: connection, authorization, no such database, too many connections, shutdown.
+UNREACHABLE_SQLSTATES = ("08", "28", "3D", "53300", "57P")
+
+
+def describe_database_error(error: DatabaseError) -> str:
+    """What to tell the operator; empty when a database that is current refused something."""
+    if isinstance(error, OperationalError) and _is_unreachable(error.__cause__):
+        return _unreachable_message(error)
+    if isinstance(error, OperationalError | ProgrammingError) and _has_missing_migrations():
+        return "The database is older than this version of the code: run manage.py migrate first."
+    return ""
+
+
+def _has_missing_migrations() -> bool:
+    from config.observability.readiness import check_migrations  # noqa: PLC0415 - needs the apps, ready by now
+
+    try:
+        return check_migrations()[0] != "ok"
+    except DatabaseError:
+        return False
+
+
+def _unreachable_message(error: OperationalError) -> str:
+    why = str(error).partition("\n")[0].rstrip(".?")
+    return (
+        f"The database does not answer: {why}. "
+        "Check DATABASE_URL; `manage.py doctor database` tells more."
+    )
+
+
+def _is_unreachable(cause: BaseException | None) -> bool:
+    if isinstance(cause, psycopg.OperationalError):
+        return cause.sqlstate is None or cause.sqlstate.startswith(UNREACHABLE_SQLSTATES)
+    if isinstance(cause, sqlite3.OperationalError):
+        return cause.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN
+    return False

@@ -1,0 +1,107 @@
+"""Where log lines go and what they look like: one line a record, on stderr.
+
+JSON for a machine that collects them, plain lines for a person. Each carries the id of the
+request, call or job. On the stdio transport of MCP nothing but the protocol may be on stdout.
+"""
+
+import logging
+import traceback
+from types import TracebackType
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from core.http.request_id import request_id
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
+
+EXTRA_FIELDS = [
+    "job_id",
+    "playbook_id",
+    "tool",
+    "model",
+    "operation",
+    "took_ms",
+    "status",
+    "tokens",
+]
+"""What a record may add by `extra`: ids and figures, never a text."""
+
+
+def logging_config(level: str, form: str, *, texts: bool) -> dict[str, Any]:
+    """Django's LOGGING; `form` is `json` or `lines`.
+
+    `texts`: show the messages of exceptions (DEBUG). Otherwise an exception is its type and its
+    places: a database error quotes the row, and with it somebody's outcome.
+    """
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            form: {"()": f"config.observability.logging.{form}_formatter", "texts": texts}
+        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {"django-q": {"level": "WARNING"}, "mcp": {"level": "WARNING"}},
+    }
+
+
+def json_formatter(*, texts: bool) -> logging.Formatter:
+    """One JSON object a line."""
+    return _formatter(structlog.processors.JSONRenderer(ensure_ascii=False), texts=texts)
+
+
+def lines_formatter(*, texts: bool) -> logging.Formatter:
+    """Time, level, logger, [id], text."""
+    return _formatter(_format_line, texts=texts)
+
+
+def _formatter(renderer: Any, *, texts: bool) -> logging.Formatter:
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[
+            structlog.stdlib.add_log_level,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.ExtraAdder(allow=EXTRA_FIELDS),
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _add_request_id,
+        ],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info if texts else _redact_exception,
+            renderer,
+        ],
+    )
+
+
+def _add_request_id(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    event["request_id"] = request_id.get()
+    return event
+
+
+def _redact_exception(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Types and places of an exception and of what caused it."""
+    given = event.pop("exc_info", None)
+    if isinstance(given, tuple) and given[1] is not None:
+        event["exception"] = " < ".join(_chain(given[1]))
+    event.pop("stack_info", None)
+    return event
+
+
+def _chain(error: BaseException | None) -> list[str]:
+    found: list[str] = []
+    while error is not None and len(found) < 5:
+        frames = traceback.extract_tb(error.__traceback__)[-8:]
+        places = ", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames)
+        found.append(f"{type(error).__name__} at {places or 'unknown'}")
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _format_line(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    at, level, name = event.pop("timestamp"), event.pop("level"), event.pop("logger", "-")
+    known, text = event.pop("request_id", "-"), event.pop("event")
+    exception = event.pop("exception", "")
+    more = "".join(f" {key}={value}" for key, value in sorted(event.items()))
+    line = f"{at} {level.upper()} {name} [{known}] {text}{more}"
+    return f"{line}\n{exception}" if exception else line

@@ -1,0 +1,156 @@
+"""What the rows say of the loop, as families of metrics; a few aggregates, no row by row."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Count, F, Max, Min, Q, Sum
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from billing.models import UsageRecord
+from core.clock import database_now
+from evolution.models import EvolutionJob, Outcome, ProviderCircuit, WorkerHeartbeat
+from playbooks.models import Bullet, Delta, ReviewItem
+
+DURATION_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 900)
+"""Bounds in seconds of the histogram of evolutions."""
+
+
+def collect_metrics() -> Iterator[Metric]:
+    """Every family, in the order in which docs/OPERATIONS.md explains them."""
+    yield from _outcomes()
+    yield from _evolutions()
+    yield _durations()
+    yield from _jobs()
+    yield from _usage()
+    yield from _playbooks()
+    yield from _workers()
+
+
+def _counts(rows: Any, *fields: str) -> Iterator[tuple[list[str], int]]:
+    """How many rows there are for each combination of the fields' values."""
+    counted = rows.order_by().values(*fields).annotate(number=Count("pk"))
+    for row in counted:
+        yield [str(row[name] or "") for name in fields], row["number"]
+
+
+def _outcomes() -> Iterator[Metric]:
+    told = CounterMetricFamily(
+        "ace_outcomes", "Outcomes reported, by how the task ended", labels=["status", "signal"]
+    )
+    for values, number in _counts(Outcome.objects.all(), "status", "signal"):
+        told.add_metric(values, number)
+    yield told
+    waiting = Outcome.objects.pending().count()
+    yield GaugeMetricFamily("ace_outcomes_pending", "Outcomes that wait for an evolution", waiting)
+    aside = Outcome.objects.exclude(set_aside_reason="").count()
+    yield GaugeMetricFamily("ace_outcomes_set_aside", "Outcomes without a usable lesson", aside)
+
+
+def _evolutions() -> Iterator[Metric]:
+    ended = CounterMetricFamily(
+        "ace_evolutions",
+        "Evolutions that ended, by result and the reason of a failure",
+        labels=["result", "reason", "trigger"],
+    )
+    rows = EvolutionJob.objects.filter(status__in=("completed", "failed", "cancelled"))
+    for values, number in _counts(rows, "status", "error_code", "trigger"):
+        ended.add_metric(values, number)
+    yield ended
+    lost = EvolutionJob.objects.aggregate(lost=Sum("rescues", default=0))["lost"]
+    yield CounterMetricFamily("ace_lease_expiries", "Workers that died at work on a job", lost)
+
+
+def _durations() -> Metric:
+    """Completed evolutions by the time from their first claim."""
+    done = EvolutionJob.objects.filter(status="completed", started_at__isnull=False)
+    within = {
+        f"to_{bound}": Count(
+            "pk", filter=Q(completed_at__lte=F("started_at") + timedelta(seconds=bound))
+        )
+        for bound in DURATION_BUCKETS
+    }
+    spent = Sum(F("completed_at") - F("started_at"))
+    found = done.aggregate(number=Count("pk"), spent=spent, **within)
+    buckets = [(str(float(bound)), float(found[f"to_{bound}"])) for bound in DURATION_BUCKETS]
+    total = found["spent"].total_seconds() if found["spent"] else 0.0
+    family = HistogramMetricFamily("ace_evolution_seconds", "Time that evolutions took")
+    family.add_metric([], [*buckets, ("+Inf", float(found["number"]))], sum_value=total)
+    return family
+
+
+def _jobs() -> Iterator[Metric]:
+    now = database_now()
+    active = EvolutionJob.objects.active()
+    states = GaugeMetricFamily("ace_jobs", "Active jobs, by what they are at", labels=["state"])
+    for state in ("queue", "waiting", "running", "stuck"):
+        states.add_metric([state], active.in_state(state, now).count())
+    yield states
+    oldest = active.due(now).aggregate(first=Min("created_at"))["first"]
+    age = (now - oldest).total_seconds() if oldest else 0
+    yield GaugeMetricFamily("ace_oldest_job_seconds", "Age of the oldest job that is due", age)
+
+
+def _usage() -> Iterator[Metric]:
+    calls = CounterMetricFamily(
+        "ace_llm_calls", "Physical calls of a model", labels=["model", "operation", "status"]
+    )
+    for values, number in _counts(UsageRecord.objects.all(), "model", "operation", "status"):
+        calls.add_metric(values, number)
+    yield calls
+    tokens = CounterMetricFamily("ace_llm_tokens", "Tokens", labels=["model", "kind"])
+    cost = CounterMetricFamily(
+        "ace_llm_cost_usd", "Cost where the price is known", labels=["model"]
+    )
+    unknown = CounterMetricFamily(
+        "ace_llm_unpriced_calls", "Calls whose price is not known", labels=["model"]
+    )
+    for row in (
+        UsageRecord.objects.order_by()
+        .values("model")
+        .annotate(
+            prompt=Sum("prompt_tokens"),
+            completion=Sum("completion_tokens"),
+            cost=Sum("cost_usd", default=Decimal(0)),
+            unpriced=Count("pk", filter=Q(cost_usd=None) & ~Q(status="started")),
+        )
+    ):
+        model = [row["model"]]
+        tokens.add_metric([*model, "prompt"], row["prompt"])
+        tokens.add_metric([*model, "completion"], row["completion"])
+        cost.add_metric(model, float(row["cost"]))
+        unknown.add_metric(model, row["unpriced"])
+    yield from (tokens, cost, unknown)
+
+
+def _playbooks() -> Iterator[Metric]:
+    deltas = CounterMetricFamily(
+        "ace_deltas", "Operations judged, by what became of them", labels=["type", "status"]
+    )
+    for values, number in _counts(Delta.objects.all(), "type", "status"):
+        deltas.add_metric(values, number)
+    yield deltas
+    active = Bullet.objects.active()
+    yield GaugeMetricFamily("ace_bullets", "Active bullets", active.count())
+    harmful = active.filter(harmful__gt=F("helpful")).count()
+    yield GaugeMetricFamily("ace_bullets_harmful", "Active bullets that harm more", harmful)
+    held = ReviewItem.objects.pending().count()
+    yield GaugeMetricFamily("ace_pending_reviews", "Machine-made texts that wait for review", held)
+
+
+def _workers() -> Iterator[Metric]:
+    last = WorkerHeartbeat.objects.aggregate(last=Max("last_seen_at"))["last"]
+    age = (database_now() - last).total_seconds() if last else float("inf")
+    yield GaugeMetricFamily("ace_worker_beat_age_seconds", "Since a worker was last seen", age)
+    lines = GaugeMetricFamily(
+        "ace_provider_line_open", "1: no call passes to this provider", labels=["line", "code"]
+    )
+    for line in ProviderCircuit.objects.all():
+        lines.add_metric([line.label, line.code], float(line.pause > 0))
+    yield lines

@@ -1,0 +1,71 @@
+"""What /readyz looks at: the database, its migrations, the worker's last sign of life."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Max
+
+from core.clock import database_now
+from evolution.models import WorkerHeartbeat
+
+WORKER_SILENT_AFTER = timedelta(seconds=60)
+"""The watchdog sends a canary every 5 s and restarts a group that is silent for 45 s."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One look: `status` is ok, late (said, but still ready) or failed; `took_ms` its time."""
+
+    name: str
+    status: str
+    took_ms: float
+    detail: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        return {"status": self.status, "took_ms": self.took_ms, "detail": self.detail}
+
+
+def run_checks() -> Iterator[Check]:
+    """Every check in order; a failing database fails each that needs it, and raises nothing."""
+    for name, look in CHECKS.items():
+        started = time.perf_counter()
+        try:
+            status, detail = look()
+        except DatabaseError as error:
+            status, detail = "failed", type(error).__name__
+        yield Check(name, status, round((time.perf_counter() - started) * 1000, 1), detail)
+
+
+def check_database() -> tuple[str, str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        cursor.fetchone()
+    return "ok", connection.vendor
+
+
+def check_migrations() -> tuple[str, str]:
+    executor = MigrationExecutor(connection)
+    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return ("failed", f"{len(missing)} to apply") if missing else ("ok", "")
+
+
+def check_worker() -> tuple[str, str]:
+    last = WorkerHeartbeat.objects.aggregate(last=Max("last_seen_at"))["last"]
+    if last is None:
+        return "late", "no worker has been seen"
+    age = database_now() - last
+    return (
+        "late" if age > WORKER_SILENT_AFTER else "ok",
+        f"seen {max(0, int(age.total_seconds()))} s ago",
+    )
+
+
+CHECKS: dict[str, Callable[[], tuple[str, str]]] = {
+    "database": check_database,
+    "migrations": check_migrations,
+    "worker": check_worker,
+}

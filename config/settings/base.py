@@ -1,0 +1,512 @@
+"""All settings, read from the environment (and `.env`) with django-environ.
+
+`.env.example` documents every variable; tests/config/test_env_example.py compares both.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from corsheaders.defaults import default_headers
+from django.core.exceptions import ImproperlyConfigured
+
+from config.observability.logging import logging_config
+from config.settings.billing import STRIPE_API, billing_settings
+from config.settings.environment import Environment, enable_multiprocess_metrics, sqlite_database
+
+# ===== What no operator sets =====================================================================
+# --- applications ------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "config.admin_site.apps.AdminSiteConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "corsheaders",
+    "django_htmx",
+    "template_partials",
+    "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "django_q",
+    # Before accounts, whose admin replaces its own.
+    "oauth2_provider",
+    "core",
+    "accounts",
+    "billing",
+    "playbooks",
+    "evolution",
+    "mcp_bridge",
+    "config",
+]
+MIDDLEWARE = [
+    "config.web.middleware.RequestIdMiddleware",
+    "config.web.compression.CompressionMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "config.web.middleware.BodyLimitMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "accounts.mfa.middleware.RequireSecondFactorMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "config.web.middleware.HtmxLoginMiddleware",
+    "config.web.middleware.ErrorPageMiddleware",
+]
+
+# --- limits of size, in bytes -----------------------------------------------------------------
+# 100 KiB is about 25,000 tokens: an agent reads the whole text before a task.
+MAX_PLAYBOOK_BYTES = 100 * 1024
+# A report. A trace feeds one prompt of a reflection, so it is short; agents cut it themselves.
+MAX_TRACE_BYTES, MAX_NOTES_BYTES, MAX_TASK_BYTES = 10 * 1024, 2 * 1024, 4 * 1024
+# One message of a session, and a whole session: messages, bytes.
+MAX_MESSAGE_BYTES, MAX_SESSION_MESSAGES, MAX_SESSION_BYTES = 32 * 1024, 1000, 2 * 1024 * 1024
+# The body of a request: the largest import with room for its JSON.
+MAX_BODY_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+# Answers that one web process streams to playgrounds at a time; each holds two threads.
+PLAYGROUND_STREAMS = 16
+# Texts that one key or person may teach one playbook in a day; what is over waits for review.
+SOURCE_CHANGES_PER_DAY = 60
+# As django-ratelimit writes them: a count for s, m, h or d. RATE_LIMITS in the environment
+# replaces single ones.
+RATE_LIMITS = {
+    "report_outcome": "100/h",  # per user
+    "open_session": "300/h",  # per user
+    "ask_playground": "120/h",  # per user
+    "trigger_evolution": "10/h",  # per playbook
+    "log_in": "5/m",  # per address
+    "register": "20/h",  # per address
+    "register_client": "60/h",  # per address
+    "oauth_token": "120/m",  # per address
+    "try_llm_key": "20/h",  # per user
+    "send_mail": "20/h",  # per address, and per user
+}
+
+# --- jobs --------------------------------------------------------------------------------------
+# A job whose worker is silent for a lease goes to another worker. Four heartbeats a lease: three
+# may be lost to a slow database before a living worker loses its job.
+JOB_LEASE_SECONDS, JOB_HEARTBEAT_SECONDS = 60, 15
+# How often workers look for jobs whose lease is over, and for those that wait for a time.
+JOB_SWEEP_SECONDS = 5
+
+# --- billing -----------------------------------------------------------------------------------
+# How long a plan stays after a payment has failed: Stripe's retries take about a week.
+BILLING_GRACE_DAYS = 7
+
+# --- language ----------------------------------------------------------------------------------
+FORMAT_MODULE_PATH = "config.web.formats"
+
+# --- people ------------------------------------------------------------------------------------
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+# allauth brings the second factor, the check before something sensitive, and the list of sessions.
+# Passwords, e-mails, limits and delays are accounts/services, for every door alike.
+ACCOUNT_ADAPTER, MFA_ADAPTER = (
+    "accounts.web.allauth_adapters.AccountAdapter",
+    "accounts.web.allauth_adapters.MfaAdapter",
+)
+ACCOUNT_USER_MODEL_USERNAME_FIELD, ACCOUNT_LOGIN_METHODS = None, {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_TOTP_ISSUER, MFA_TOTP_TOLERANCE = "ACE Platform", 1
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+PASSWORD_RESET_TIMEOUT = 3 * 3600
+MFA_FORMS = {
+    "authenticate": "accounts.web.allauth_adapters.MfaCodeForm",
+    "reauthenticate": "accounts.web.allauth_adapters.MfaReauthenticateForm",
+}
+
+# --- keys ----------------------------------------------------------------------------------------
+# Of a new API key unless its maker says.
+API_KEY_LIFETIME = timedelta(days=90)
+# Called with `user` in the transaction that makes one of their API keys; raises to refuse it.
+API_KEY_LIMIT_CHECK = "billing.limits.plan_limits.check_key_limit"
+
+# --- apps that people let in (accounts/oauth) ----------------------------------------------------
+OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
+OAUTH2_PROVIDER: dict[str, Any] = {
+    "OAUTH2_BACKEND_CLASS": "accounts.oauth.validators.OAuthBackend",
+    "OAUTH2_SERVER_CLASS": "oauthlib.oauth2.WebApplicationServer",
+    "OAUTH2_VALIDATOR_CLASS": "accounts.oauth.validators.OAuthValidator",
+    "ACCESS_TOKEN_GENERATOR": "accounts.oauth.token_formats.make_access_token",
+    "REFRESH_TOKEN_GENERATOR": "accounts.oauth.token_formats.make_refresh_token",
+    "SCOPES": {name: name for name in ("read", "write", "evolve")},
+    # What a client gets that asks for nothing in particular: nothing that costs money.
+    "DEFAULT_SCOPES": ["read", "write"],
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
+    # A stolen access token is of use for 15 minutes; an app unused for 30 days asks again.
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 15 * 60,
+    "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 86_400,
+    # Read by its deploy check only; accounts/oauth/redirect_uris.py decides, and allows loopback http.
+    "ALLOWED_REDIRECT_URI_SCHEMES": ["https"],
+    "REFRESH_TOKEN_REUSE_PROTECTION": True,
+    # RFC 8252: a program on the person's machine listens on whatever port is free.
+    "ALLOW_LOCALHOST_LOOPBACK": True,
+    **{
+        f"COMPLIANT_BCP_RFC9700_{rule}": True
+        for rule in (
+            *("IMPLICIT_GRANT", "PASSWORD_GRANT", "PKCE_METHOD", "ACCESS_TOKEN_TRANSPORT"),
+            *("AUTHZ_RESPONSE_ISS", "TOKEN_STORAGE", "REFRESH_TOKEN", "REDIRECT_URI_MATCHING"),
+            *("PKCE_REQUIRED", "REDIRECT_URI_SCHEME"),
+        )
+    },
+    "APPLICATION_ADMIN_CLASS": "accounts.admin.oauth.ClientAdmin",
+    "ACCESS_TOKEN_ADMIN_CLASS": "accounts.admin.oauth.AccessTokenAdmin",
+    "REFRESH_TOKEN_ADMIN_CLASS": "accounts.admin.oauth.RefreshTokenAdmin",
+    "GRANT_ADMIN_CLASS": "accounts.admin.oauth.HiddenAdmin",
+    "ID_TOKEN_ADMIN_CLASS": "accounts.admin.oauth.HiddenAdmin",
+}
+
+# --- REST --------------------------------------------------------------------------------------
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["core.rest.permissions.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["core.rest.parsers.StrictJSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "core.rest.pagination.StandardCursorPagination",
+    "DEFAULT_SCHEMA_CLASS": "config.docs_site.openapi.ApiSchema",
+    "EXCEPTION_HANDLER": "core.rest.exceptions.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,  # `?format=` is an export's own parameter
+}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "ACE Platform",
+    "DESCRIPTION": "Playbooks that learn from what your agents report.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": [],
+    "SERVE_AUTHENTICATION": [],
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "PlaybookStatus": "playbooks.models.Playbook.Status",
+        "BulletStatus": "playbooks.models.Bullet.Status",
+        "DeltaStatus": "playbooks.models.Delta.Status",
+        "ApiKeyState": ["active", "revoked", "expired"],
+        "ReviewItemState": "playbooks.models.ReviewItem.State",
+        "OutcomeStatus": "evolution.models.Outcome.Status",
+        "EvolutionStatus": "evolution.models.EvolutionJob.Status",
+        "SubscriptionStatus": "billing.models.BillingAccount.Status",
+        "SessionStatus": "evolution.models.AgentSession.Status",
+        "SessionSource": "evolution.models.AgentSession.Source",
+        "MessageRole": "evolution.models.SessionMessage.Role",
+        "OutcomeSignal": "evolution.models.Outcome.Signal",
+        "EvolutionTrigger": "evolution.models.EvolutionJob.Trigger",
+        "EvolutionPhase": "evolution.models.EvolutionJob.Phase",
+        "PlaybookSource": "playbooks.models.Playbook.Source",
+        "ReviewPolicy": "playbooks.models.ReviewPolicy",
+        "VersionReason": "playbooks.models.Version.Reason",
+        "DeltaType": "playbooks.models.Delta.Type",
+        "VoteTag": "playbooks.models.Vote.Tag",
+        "DiffSegmentKind": ["same", "removed", "added"],
+        "KeyScope": "accounts.api.serializers.SCOPES",
+        "UsagePeriod": ["day", "week", "month"],
+        "UsageGroup": ["playbook", "model", "operation", "key"],
+        "QuotaResource": "billing.models.QuotaResource",
+        "QuotaState": ["open", "near", "reached"],
+        "BudgetState": ["ok", "warning", "reached"],
+    },
+}
+
+# What `check --deploy` would say for good, and why it stays as it is.
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # HSTS for subdomains would lock plain-HTTP sibling hosts
+    "security.W021",  # … and so would the preload list
+    "oauth2_provider.W008",  # programs on one's own machine get their answer at http://127.0.0.1
+]
+
+# --- browsers ----------------------------------------------------------------------------------
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+# ===== What the environment says =================================================================
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+env = Environment()
+env.read_env(str(BASE_DIR / ".env"))
+
+# --- where and how it runs ---------------------------------------------------------------------
+DEBUG = env.bool("DEBUG", default=False)
+DATA_DIR = (BASE_DIR / env.str("ACE_DATA_DIR", default="var")).resolve()
+DATABASE_URL = env.str("DATABASE_URL", default="")
+EMBEDDED = not DATABASE_URL
+# One machine, plain HTTP, secrets in ACE_DATA_DIR: `make run`, with SQLite or with PostgreSQL.
+LOCAL = env.bool("ACE_LOCAL", default=EMBEDDED)
+HOST = env.str("ACE_HOST", default="127.0.0.1")
+PORT = env.port("PORT", default=8000)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+SECRET_KEY = env.str("SECRET_KEY", default="")
+JWT_SECRET_KEY = env.str("JWT_SECRET_KEY", default="")
+# The first seals what is stored sealed; every one opens it (see `manage.py rotate_encryption`).
+FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])
+if LOCAL or EMBEDDED:
+    try:
+        DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"Set ACE_DATA_DIR to a directory of yours: {error}.") from None
+# Secrets that are not set are made here at the first start, for every process that shares it.
+SECRETS_DIR = env.str("ACE_SECRETS_DIR", default=str(DATA_DIR) if LOCAL else "")
+if SECRETS_DIR:
+    SECRET_KEY = SECRET_KEY or env.secret_file("secret_key", SECRETS_DIR)
+    JWT_SECRET_KEY = JWT_SECRET_KEY or env.secret_file("jwt_secret_key", SECRETS_DIR)
+    FIELD_ENCRYPTION_KEYS = FIELD_ENCRYPTION_KEYS or [env.secret_file("field_key", SECRETS_DIR)]
+for name, values in {
+    "SECRET_KEY": [SECRET_KEY],
+    "JWT_SECRET_KEY": [JWT_SECRET_KEY],
+    "FIELD_ENCRYPTION_KEYS": FIELD_ENCRYPTION_KEYS or [""],
+}.items():
+    if min(map(len, values)) < 32:
+        raise ImproperlyConfigured(
+            f"Set {name} to at least 32 random characters, for example the output of "
+            f'`python -c "import secrets; print(secrets.token_urlsafe(48))"`.'
+        )
+
+# --- applications ------------------------------------------------------------------------------
+ROOT_URLCONF, ASGI_APPLICATION = "config.urls", "config.asgi.application"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "config.web.context_processors.site",
+            ],
+        },
+    }
+]
+
+# --- database ----------------------------------------------------------------------------------
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATABASE_POOL = env.bool("DATABASE_POOL", default=True)
+if EMBEDDED:
+    DATABASES: dict[str, dict[str, Any]] = {"default": sqlite_database(DATA_DIR)}
+else:
+    DATABASES = {"default": env.postgres("DATABASE_URL")}
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
+        "options": "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
+        " -c statement_timeout=15000",
+        # Forked queue workers cannot share a pool's threads: run_worker turns it off.
+        **({"pool": {"min_size": 1, "max_size": 12, "timeout": 10}} if DATABASE_POOL else {}),
+    }
+
+# --- counters shared by every process: rate limits ---------------------------------------------
+REDIS_URL = env.str("REDIS_URL", default="")
+CACHES = {
+    "default": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+        if REDIS_URL
+        else {"BACKEND": "core.ratelimit.cache_backends.DatabaseCounterCache"}
+    ),
+    "rates": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+        if REDIS_URL
+        else {"BACKEND": "core.ratelimit.cache_backends.RateLimitCache"}
+    ),
+    # django-q2 keeps lists about itself in a cache; nothing here reads them.
+    "queue": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
+}
+RATELIMIT_USE_CACHE = "rates"
+
+# --- limits ------------------------------------------------------------------------------------
+RATE_LIMITS = env.rates("RATE_LIMITS", RATE_LIMITS)
+
+# --- people and keys ---------------------------------------------------------------------------
+AUTH_USER_MODEL = "accounts.User"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+LOGIN_URL = "accounts:log_in"
+LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "home", "accounts:log_in"
+JWT_ACCESS_TOKEN_LIFETIME = timedelta(
+    minutes=env.int("JWT_ACCESS_TOKEN_EXPIRE_MINUTES", default=30)
+)
+JWT_REFRESH_TOKEN_LIFETIME = timedelta(days=env.int("JWT_REFRESH_TOKEN_EXPIRE_DAYS", default=7))
+# A second factor before the admin opens. Off on one's own machine; per user: a flag in the admin.
+STAFF_SECOND_FACTOR = env.bool("STAFF_SECOND_FACTOR", default=not LOCAL)
+# Browsers allow passkeys without TLS only on localhost.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL
+BOOTSTRAP_EMAIL = env.str("ACE_BOOTSTRAP_EMAIL", default="")
+BOOTSTRAP_PASSWORD = env.str("ACE_BOOTSTRAP_PASSWORD", default="")
+BOOTSTRAP_API_KEY = env.str("ACE_BOOTSTRAP_API_KEY", default="")
+
+# --- e-mail --------------------------------------------------------------------------------------
+EMAIL_URL = env.str("EMAIL_URL", default="consolemail://")
+vars().update(env.mail("EMAIL_URL", EMAIL_URL))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="ACE Platform <ace@localhost>")
+# `mandatory` needs real mail; with the console, nobody could log in before reading the log.
+EMAIL_VERIFICATION = env.choice(
+    "EMAIL_VERIFICATION",
+    {"none", "optional", "mandatory"},
+    default="optional" if EMAIL_URL == "consolemail://" else "mandatory",
+)
+
+# --- the loop ----------------------------------------------------------------------------------
+EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
+EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", default=24)
+OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
+OPENAI_BASE_URL = env.address("OPENAI_BASE_URL")
+ACE_ENGINE = env.choice(
+    "ACE_ENGINE", {"openai", "rules"}, default="openai" if OPENAI_API_KEY else "rules"
+)
+ACE_REFLECTOR_MODEL = env.str("ACE_REFLECTOR_MODEL", default="gpt-4o-mini")
+ACE_CURATOR_MODEL = env.str("ACE_CURATOR_MODEL", default="gpt-4o-mini")
+ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
+# Empty: near-duplicate bullets are found by spelling; else by what this model makes of them.
+ACE_EMBEDDING_MODEL = env.str("ACE_EMBEDDING_MODEL", default="")
+if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
+    raise ImproperlyConfigured("Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.")
+# Off: the orchestrator hands messages on as they are, and records and reports nothing.
+ACE_ENABLED = env.bool("ACE_ENABLED", default=True)
+LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
+# Calls of one API key at a time, over all processes and hosts.
+LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
+# Reflections of one evolution at a time: ten outcomes in one turn, three such evolutions a key.
+LLM_CONCURRENCY = min(10, LLM_CALLS_PER_KEY)
+# US dollars in a day or month (UTC) on the operator's key; 0: no limit. Work waits, never fails.
+COST_CAP_DAY_USD = env.dollars("COST_CAP_DAY_USD")
+COST_CAP_USER_DAY_USD = env.dollars("COST_CAP_USER_DAY_USD")
+COST_CAP_PLAYBOOK_DAY_USD = env.dollars("COST_CAP_PLAYBOOK_DAY_USD")
+COST_CAP_USER_MONTH_USD = env.dollars("COST_CAP_USER_MONTH_USD")
+COST_CAP_PLAYBOOK_MONTH_USD = env.dollars("COST_CAP_PLAYBOOK_MONTH_USD")
+# The longest that a job may take: 15 minutes, and with slow models seven calls one after the other.
+JOB_DEADLINE_SECONDS = max(15 * 60, 7 * LLM_DEADLINE_SECONDS + 60)
+# One task at a time and no prefetch: the lease of a prefetched task starts before its work.
+Q_CLUSTER = {
+    "name": "ace",
+    "orm": "default",
+    "cache": "queue",
+    "workers": env.int("WORKER_PROCESSES", default=2),
+    "queue_limit": 1,
+    "bulk": 1,
+    "max_attempts": 1,
+    "ack_failures": True,
+    "timeout": JOB_DEADLINE_SECONDS + 60,
+    "retry": JOB_DEADLINE_SECONDS + 120,
+    "broker_class": "evolution.jobs.message_queue.NotifyingBroker",
+    "poll": 0,  # between two looks this broker waits itself
+    "save_limit": -1,
+    "catch_up": False,
+    "label": "Queue",
+}
+
+# Hosts that users and OAuth clients may name although their addresses are not public.
+PRIVATE_HOSTS = env.list("PRIVATE_HOSTS", default=[])
+# Traces and notes of outcomes are blanked so many days after they fed an evolution; 0 keeps them.
+TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=180)
+
+# --- billing, MCP ------------------------------------------------------------------------------
+BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)
+STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
+STRIPE_LIVE_MODE = "_live_" in STRIPE_SECRET_KEY
+# Of events that come another way than to the endpoint of `billing_setup`, whose secret is a row.
+STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
+STRIPE_API_BASE = STRIPE_API
+if BILLING_ENABLED:
+    vars().update(
+        billing_settings(
+            key=STRIPE_SECRET_KEY,
+            api_base=STRIPE_API_BASE,
+            installed_apps=INSTALLED_APPS,
+            policy=CONTENT_SECURITY_POLICY["DIRECTIVES"],
+        )
+    )
+MCP_SERVER_HOST = env.str("MCP_SERVER_HOST", default="127.0.0.1")
+MCP_SERVER_PORT = env.port("MCP_SERVER_PORT", default=8001)
+
+# --- apps that log in by browser (OAuth) ---------------------------------------------------------
+# Offered where it works: over HTTPS, and on the machine itself.
+OAUTH_ENABLED = env.bool("OAUTH_ENABLED", default=True)
+PUBLIC_URL = env.origin("PUBLIC_URL")
+# Clients may be known by an https address of theirs: needs a way out to the internet.
+OAUTH_CLIENT_DOCUMENTS = env.bool("OAUTH_CLIENT_DOCUMENTS", default=True)
+# Schemes of apps such as `cursor` that may be redirected to, beside https and loopback http.
+OAUTH_APP_SCHEMES = env.list("OAUTH_APP_SCHEMES", default=[])
+
+# --- browsers ----------------------------------------------------------------------------------
+CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])
+CORS_URLS_REGEX = r"^/api/"
+CORS_ALLOW_HEADERS = (*default_headers, "idempotency-key")
+CORS_EXPOSE_HEADERS = ("Idempotency-Replayed", "Retry-After", "X-Request-ID")
+CSRF_FAILURE_VIEW = "config.web.views.csrf_failure"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+HTTPS = env.bool("HTTPS", default=not LOCAL and not DEBUG)
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    # A year, as browsers' preload lists ask for; without subdomains, which may speak plain HTTP.
+    SECURE_HSTS_SECONDS = 31_536_000
+    SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    # A proxy that changes the Host header sets PUBLIC_URL to what browsers see.
+    CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
+
+# --- language, time, static files, logs --------------------------------------------------------
+LANGUAGE_CODE, TIME_ZONE, USE_TZ = "en-gb", "UTC", True
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = None if LOCAL else BASE_DIR / "staticfiles"
+# Local: served straight from the source folders, so that a first start needs no build step.
+WHITENOISE_USE_FINDERS = LOCAL
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if LOCAL
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+LOG_LEVEL = env.choice(
+    "LOG_LEVEL", {"debug", "info", "warning", "error", "critical"}, default="info"
+).upper()
+# Lines for a person at a terminal; one JSON object a line for a log collector.
+LOGGING = logging_config(LOG_LEVEL, "lines" if LOCAL else "json", texts=DEBUG)
+# Who may read /metrics; without it nothing is timed, and the address does not exist.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+if METRICS_TOKEN:
+    enable_multiprocess_metrics(
+        DATA_DIR / "metrics" if LOCAL else Path(gettempdir()) / "ace-metrics"
+    )
+SENTRY_DSN = env.str("SENTRY_DSN", default="")
+OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
+OTEL_CAPTURE_CONTENT = env.bool("OTEL_CAPTURE_CONTENT", default=False)

@@ -1,0 +1,179 @@
+"""Keeps a few child processes running, each in its own session, and ends all of them together.
+
+A child that dies is started again, later each time. One that keeps dying before all were ready
+ends everything: a person is watching, and what it printed is the reason. Later nobody may be: it is
+tried for ever. If the supervisor itself is killed, config/supervisor/orphan_reaper.py ends the children. Nothing
+here knows Django.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from config.supervisor import orphan_reaper
+
+MAX_DEATHS = 5  # of one child within DEATH_WINDOW seconds end a start
+DEATH_WINDOW = 60.0
+MAX_RESTART_DELAY = 10.0
+
+
+@dataclass
+class Child:
+    """One command to keep running; `due` is when it may start next (monotonic seconds)."""
+
+    name: str
+    command: Sequence[str]
+    restart_delay: float = 0.5  # seconds, doubled with each death
+    process: subprocess.Popen[bytes] | None = None
+    deaths: list[float] = field(default_factory=list)
+    due: float = 0.0
+
+    def record_death(self, now: float) -> float:
+        """Remember a death and return the seconds to wait before the next start."""
+        self.process = None
+        self.deaths = [at for at in self.deaths if now - at < DEATH_WINDOW] + [now]
+        pause: float = min(MAX_RESTART_DELAY, self.restart_delay * 2 ** (len(self.deaths) - 1))
+        self.due = now + pause
+        return pause
+
+
+def log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+class Supervisor:
+    """Runs `children` until a signal comes; calls `on_ready` once when `is_ready` turns true."""
+
+    def __init__(
+        self,
+        children: Sequence[Child],
+        *,
+        is_ready: Callable[[], bool],
+        on_ready: Callable[[], None],
+        grace: float = orphan_reaper.GRACE_SECONDS,
+    ) -> None:
+        self.children, self.is_ready, self.on_ready = children, is_ready, on_ready
+        self.grace = grace
+        self.announced = False
+        self.signals = 0  # 1: end in order; 2: end now
+        self.exit_code = 0
+
+    def run(self) -> int:
+        """Return 0 after a signal, 1 when the start failed; no child is left either way."""
+        with self._listening() as wake, self._start_orphan_reaper() as self.tell:
+            try:
+                while self._reap_children():
+                    self._start()
+                    self._announce_ready()
+                    self._sleep(wake, min(5.0 if self.announced else 0.2, self._next_start()))
+            finally:
+                self._end(wake)
+        return self.exit_code
+
+    def _start(self) -> None:
+        for child in self.children:
+            if child.process is None and child.due <= time.monotonic():
+                child.process = subprocess.Popen(  # noqa: S603 - our own command lines
+                    child.command, stdin=subprocess.DEVNULL, start_new_session=True
+                )
+                self.tell(f"+{child.process.pid}")
+
+    def _reap_children(self) -> bool:
+        """Note who died, and end what is left of their groups; say whether to go on."""
+        for child in self.children:
+            if child.process is None or child.process.poll() is None:
+                continue
+            pid, code = child.process.pid, child.process.returncode
+            orphan_reaper.send(pid, signal.SIGKILL)
+            self.tell(f"-{pid}")
+            pause = child.record_death(time.monotonic())
+            if len(child.deaths) >= MAX_DEATHS and not self.announced:
+                log(f"{child.name} ended {MAX_DEATHS} times in a minute (code {code}): stopping.")
+                self.exit_code = 1
+            else:
+                log(f"{child.name} ended with code {code}; starting it again in {pause:g} s.")
+        return not self.signals and not self.exit_code
+
+    def _announce_ready(self) -> None:
+        if not self.announced and self.is_ready():
+            self.announced = True
+            self.on_ready()
+
+    def _next_start(self) -> float:
+        """Seconds until the first child that waits for its start may have it."""
+        dues = [child.due for child in self.children if child.process is None]
+        return max(0.0, min(dues, default=float("inf")) - time.monotonic())
+
+    @staticmethod
+    def _sleep(wake: int, seconds: float) -> None:
+        """Sleep until a signal comes (a child's death is one), `seconds` at most."""
+        ready, _, _ = select.select([wake], [], [], seconds)
+        if ready:
+            os.read(wake, 1024)
+
+    def _end(self, wake: int) -> None:
+        """SIGTERM to each child, which ends its own; after the grace time SIGKILL to each group."""
+        if self.signals:
+            log("Stopping. Ctrl-C again ends everything at once.")
+        until = time.monotonic() + self.grace
+        running = [child.process for child in self.children if child.process]
+        for process in running:
+            orphan_reaper.send(process.pid, signal.SIGTERM, leader_only=True)
+        while self._any_left(running) and self.signals < 2 and time.monotonic() < until:
+            self._sleep(wake, 0.1)
+        orphan_reaper.kill_descendants(process.pid for process in running)
+        for process in running:
+            process.wait()
+            self.tell(f"-{process.pid}")
+
+    @staticmethod
+    def _any_left(running: Sequence[subprocess.Popen[bytes]]) -> bool:
+        return any(process.poll() is None for process in running)
+
+    @contextmanager
+    def _listening(self) -> Iterator[int]:
+        """Turn signals into bytes on a pipe, so that one select() waits for everything."""
+
+        def count(number: int, frame: FrameType | None) -> None:
+            self.signals += number != signal.SIGCHLD
+
+        wake, written = os.pipe()
+        os.set_blocking(written, False)
+        names = [signal.SIGINT, signal.SIGTERM, signal.SIGCHLD]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+            names.append(signal.SIGHUP)
+        before = {name: signal.signal(name, count) for name in names}
+        signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+        try:
+            yield wake
+        finally:
+            signal.set_wakeup_fd(-1)
+            for name, old in before.items():
+                signal.signal(name, old)
+            os.close(wake)
+            os.close(written)
+
+    @contextmanager
+    def _start_orphan_reaper(self) -> Iterator[Callable[[str], None]]:
+        """Start the lifeline; yields what tells it about a group."""
+        command = [sys.executable, "-I", str(Path(orphan_reaper.__file__))]
+        with subprocess.Popen(  # noqa: S603 - our own file
+            command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True
+        ) as watcher:
+            pipe = watcher.stdin
+            if pipe is None:
+                raise RuntimeError("Popen was asked for a pipe")
+
+            def tell(line: str) -> None:
+                with suppress(BrokenPipeError):  # it was killed: nobody watches, all else works
+                    pipe.write(f"{line}\n".encode())
+
+            yield tell

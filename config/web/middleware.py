@@ -1,0 +1,82 @@
+"""What every request passes: an id, a body limit, and one place where page errors become pages."""
+
+import re
+import uuid
+from time import perf_counter
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render, resolve_url
+from django.utils.deprecation import MiddlewareMixin
+
+from config.observability.metrics import observe_request
+from core.errors import AceError, RateLimited, TooLarge
+from core.http.request_id import request_id
+
+REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+
+class RequestIdMiddleware(MiddlewareMixin):
+    """Takes a well-formed `X-Request-ID`, else makes one; answers with it, and takes the time."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        given = request.headers.get("X-Request-ID", "")
+        request.request_id = given if REQUEST_ID_PATTERN.fullmatch(given) else uuid.uuid4().hex  # type: ignore[attr-defined]  # Django's documented way to extend a request
+        request_id.set(request.request_id)  # type: ignore[attr-defined]
+        request.started_at = perf_counter()  # type: ignore[attr-defined]
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        response["X-Request-ID"] = getattr(request, "request_id", "-")
+        match = request.resolver_match
+        seconds = perf_counter() - getattr(request, "started_at", perf_counter())
+        observe_request(
+            request.method or "", match.route if match else "-", response.status_code, seconds
+        )
+        return response
+
+
+class BodyLimitMiddleware(MiddlewareMixin):
+    """Refuses a declared body over settings.MAX_BODY_BYTES before anything reads it."""
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        try:
+            declared = int(request.META.get("CONTENT_LENGTH") or 0)
+        except ValueError:
+            declared = 0
+        if declared <= settings.MAX_BODY_BYTES:
+            return None
+        message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
+        if not request.path.startswith("/api/"):
+            return render(request, "error.html", {"error": TooLarge(message)}, status=413)
+        error = {"code": "too_large", "message": message}
+        return JsonResponse({"error": error, "request_id": request_id.get()}, status=413)
+
+
+class ErrorPageMiddleware(MiddlewareMixin):
+    """A refusal raised by a page's service becomes a page that says what to do."""
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, AceError):
+            return None
+        response = render(request, "error.html", {"error": exception}, status=exception.status)
+        if isinstance(exception, RateLimited):
+            response["Retry-After"] = str(exception.retry_after)
+        return response
+
+
+class HtmxLoginMiddleware(MiddlewareMixin):
+    """A poll whose session has ended reloads its page, which leads to the login.
+
+    Otherwise htmx would follow the redirect and put the login into the middle of the page.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        if "HX-Request" not in request.headers:
+            return response
+        if not response.headers.get("Location", "").startswith(resolve_url(settings.LOGIN_URL)):
+            return response
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})

@@ -1,0 +1,151 @@
+"""Home, health, and the pages that say what went wrong."""
+
+from hmac import compare_digest
+from http import HTTPStatus
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.mfa.second_factor import has_second_factor, requires_second_factor
+from accounts.services.account_settings import finish_onboarding
+from config.observability.metrics import render_metrics
+from config.observability.readiness import run_checks
+from config.web.onboarding import onboarding_context, show_onboarding, steps_of
+from core.errors import AceError, Forbidden
+from core.http.requests import UserRequest
+from core.rest.exceptions import error_body
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """What it is; people who are logged in go to their checklist until it is done, then on."""
+    if request.user.is_authenticated:
+        return redirect("onboarding" if show_onboarding(request) else "playbooks:list")
+    return render(request, "config/home.html")
+
+
+@login_required
+@require_safe
+def onboarding(request: UserRequest) -> HttpResponse:
+    """The checklist, or for a poll its list; 204 while nothing has changed since `seen`."""
+    steps = steps_of(request.user)
+    context = onboarding_context(
+        request.user, steps=steps, mcp_url=request.build_absolute_uri("/mcp")
+    )
+    if context["all_done"] and show_onboarding(request):
+        finish_onboarding(user=request.user, how="done")
+    if not request.htmx:
+        return render(request, "config/onboarding.html", context)
+    if request.GET.get("seen") == context["state"]:
+        return HttpResponse(status=204)
+    return render(request, "config/onboarding.html#live", context)
+
+
+@login_required
+@require_POST
+def dismiss_onboarding(request: UserRequest) -> HttpResponse:
+    finish_onboarding(user=request.user, how="dismissed")
+    messages.info(request, "The first steps are hidden. “Go to” finds them again.")
+    return redirect("playbooks:list")
+
+
+@require_safe
+def favicon(request: HttpRequest) -> HttpResponse:
+    """For pages that name none, such as the admin's."""
+    return redirect(static("img/favicon.svg"))
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """This process answers; it asks nobody else."""
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """200 when pages and REST can work; a silent worker is said, and does not take us out."""
+    found = {check.name: check.as_dict() for check in run_checks()}
+    down = any(check["status"] == "failed" for check in found.values())
+    body = {"status": "failed" if down else "ok", "checks": found}
+    return JsonResponse(body, status=HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK)
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """For Prometheus, with METRICS_TOKEN as its bearer token; staff may look as well."""
+    sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    wanted = settings.METRICS_TOKEN
+    if not wanted:
+        raise Http404
+    if not (compare_digest(sent.encode(), wanted.encode()) or is_staff(request)):
+        answer = HttpResponse("Send METRICS_TOKEN as a bearer token.\n", status=401)
+        answer["WWW-Authenticate"] = "Bearer"
+        return answer
+    return HttpResponse(render_metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def is_staff(request: HttpRequest) -> bool:
+    """Somebody whom the admin lets in, with the second factor that it asks for."""
+    user = request.user
+    if not (user.is_authenticated and user.is_active and user.is_staff):
+        return False
+    return has_second_factor(user) or not requires_second_factor(user)
+
+
+def admin_log_in(request: HttpRequest) -> HttpResponse:
+    """Staff log in where everybody does, under the same limit; others are told why not."""
+    if request.user.is_authenticated:
+        raise Forbidden("This account is not staff's. Log out, then log in with one that is.")
+    wanted = urlencode({"next": request.GET.get("next") or reverse("admin:index")})
+    return redirect(f"{reverse('accounts:log_in')}?{wanted}")
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form without a valid token: most often the page was open for long, or cookies are off."""
+    message = "This page was open for too long, or cookies are off. Go back, reload, send again."
+    return error_page(request, 403, AceError(message, code="csrf"))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    message = "The server could not make sense of this request. Go back and try again."
+    return error_page(request, 400, AceError(message, code="bad_request"))
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_page(request, 403, Forbidden("Your account may not do this."))
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    message = "There is nothing at this address, or it is not yours."
+    return error_page(request, 404, AceError(message, code="not_found"))
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Needs neither the database nor a session: either may be what failed."""
+    request_id = getattr(request, "request_id", "")
+    if request.path.startswith("/api/"):
+        message = "Something failed on our side. Try again; if it stays, send us the request id."
+        return error_json(500, AceError(message, code="server_error"))
+    return render(None, "500.html", {"request_id": request_id}, status=500)
+
+
+def error_page(request: HttpRequest, status: int, error: AceError) -> HttpResponse:
+    """The branded page, or for a program under /api/ the shape that its other errors have."""
+    if request.path.startswith("/api/"):
+        return error_json(status, error)
+    return render(request, "error.html", {"error": error, "status": status}, status=status)
+
+
+def error_json(status: int, error: AceError) -> HttpResponse:
+    return JsonResponse(error_body(error), status=status)

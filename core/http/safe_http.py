@@ -1,0 +1,123 @@
+"""Requests to addresses that somebody else chose: https, public, no redirects, bounded.
+
+A name is resolved once, every address of it has to be public, and the connection goes to one of
+those: a second answer of the name server cannot lead inside (DNS rebinding).
+"""
+
+import ipaddress
+import logging
+import socket
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import urlsplit
+
+import httpcore2
+import httpx2
+
+from core.errors import Invalid
+from core.http.deadlines import DeadlineBackend, to_httpcore_request
+
+for _logger in ("httpx2", "httpcore2"):
+    logging.getLogger(_logger).setLevel(logging.WARNING)
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# All that is given out of IPv6 to the internet, and what of it is for documents (RFC 9637).
+GLOBAL_UNICAST, DOCUMENTATION = ipaddress.ip_network("2000::/3"), ipaddress.ip_network("3fff::/20")
+
+
+class HostUnreachable(Invalid):
+    """Nothing can be had from there; the sentence names the reason, never an inner address."""
+
+    code = "unreachable"
+
+
+@dataclass(frozen=True)
+class FetchedResponse:
+    """A whole answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def is_public_address(address: str) -> bool:
+    """Whether the whole internet can reach it; an IPv4 address inside an IPv6 one counts."""
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.teredo is not None:
+            return all(part.is_global for part in ip.teredo)
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if inner is None and ip in NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner is not None:
+            return inner.is_global and not inner.is_multicast
+        # Python counts old ways to carry an IPv4 address and unassigned blocks as global.
+        if ip not in GLOBAL_UNICAST or ip in DOCUMENTATION:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+def resolve_public_addresses(
+    host: str, port: int, *, private_hosts: Collection[str] = ()
+) -> list[str]:
+    """The addresses of the host; all of them public, unless it is one of `private_hosts`.
+
+    Raises Unreachable. One inner address refuses the host: picking a good one would be a lottery.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)
+    except (OSError, UnicodeError):
+        raise HostUnreachable("The host of this address is not known.") from None
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+    if host not in private_hosts and not all(map(is_public_address, addresses)):
+        raise HostUnreachable("The host of this address is not on the public internet.")
+    return addresses
+
+
+def fetch(
+    url: str,
+    *,
+    max_bytes: int,
+    seconds: float,
+    private_hosts: Collection[str] = (),
+    headers: Mapping[str, str] | None = None,
+) -> FetchedResponse:
+    """What an https address answers to a GET, redirects included as they are.
+
+    Raises Unreachable: no https, an inner address, no answer in `seconds`, over `max_bytes`.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "https" or not parts.hostname:
+        raise HostUnreachable("The address does not begin with https://.")
+    deadline = time.monotonic() + seconds
+    resolve = partial(resolve_public_addresses, private_hosts=private_hosts)
+    backend = DeadlineBackend(deadline, resolve)
+    request = httpx2.Request(
+        "GET", url, headers={"Accept": "application/json"} | dict(headers or {})
+    )
+    try:
+        with httpcore2.ConnectionPool(
+            ssl_context=httpx2.create_ssl_context(), network_backend=backend
+        ) as pool:
+            return _read_response(pool, request, max_bytes)
+    except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError):
+        raise HostUnreachable("The address gave no answer.") from None
+
+
+def _read_response(
+    pool: httpcore2.ConnectionPool, request: httpx2.Request, max_bytes: int
+) -> FetchedResponse:
+    answer = pool.handle_request(to_httpcore_request(request))
+    body = bytearray()
+    try:
+        for chunk in answer.iter_stream():
+            body += chunk
+            if len(body) > max_bytes:
+                raise HostUnreachable(f"The address answered with over {max_bytes} bytes.")
+    finally:
+        answer.close()
+    headers = {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers
+    }
+    return FetchedResponse(answer.status, headers, bytes(body))

@@ -1,0 +1,6 @@
+from core.models.audit_entries import AuditEntry, AuditQuerySet
+from core.models.base import BaseModel
+from core.models.idempotent_responses import IdempotentResponse
+from core.models.rate_counters import RateCounter
+
+__all__ = ["AuditEntry", "AuditQuerySet", "BaseModel", "IdempotentResponse", "RateCounter"]

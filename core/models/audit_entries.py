@@ -1,0 +1,76 @@
+"""The audit log's rows: added by core/audit.py, changed by nobody."""
+
+import uuid
+from typing import Any, ClassVar, NoReturn
+
+from django.db import models
+from django.utils import timezone
+
+from core.sql.querysets import OwnedQuerySet
+
+APPEND_ONLY = "The audit log is append-only."
+
+
+class AuditQuerySet(OwnedQuerySet["AuditEntry"]):
+    """`for_user` finds what was done to the user's own rows, by whomever."""
+
+    owner_path = "owner_id"
+
+    def update(self, **fields: Any) -> NoReturn:
+        raise TypeError(APPEND_ONLY)
+
+    def delete(self) -> NoReturn:
+        raise TypeError(APPEND_ONLY)
+
+    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(APPEND_ONLY)
+
+    def anonymize(self, actor_id: uuid.UUID) -> int:
+        """Entries name this person by id alone, and tell nothing of their rows: the one change.
+
+        Says how many named them. What staff did to their rows keeps who did it.
+        """
+        models.QuerySet.update(self.filter(owner_id=actor_id), detail={})
+        named = self.filter(actor_id=actor_id).exclude(actor="")
+        return models.QuerySet.update(named, actor="", detail={})
+
+
+class AuditEntry(models.Model):
+    """One change made by a person or a key.
+
+    Plain ids and an e-mail: the entry has to outlive what it speaks of. The database refuses
+    changes as well (triggers of the first migration).
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(default=timezone.now, editable=False, db_index=True)
+    action = models.CharField(max_length=60, help_text="the service's verb, such as revoke_api_key")
+    actor_id = models.UUIDField(null=True, help_text="the user; empty for the platform itself")
+    actor = models.CharField(max_length=254, blank=True)
+    key_prefix = models.CharField(max_length=12, blank=True, help_text="of the API key used")
+    owner_id = models.UUIDField(null=True, help_text="whose row it was")
+    subject = models.CharField(max_length=60, help_text="the kind of row, such as playbook")
+    subject_id = models.CharField(max_length=64, blank=True)
+    detail = models.JSONField(default=dict, help_text="names and figures; never texts or secrets")
+    request_id = models.CharField(max_length=64, blank=True)
+
+    objects = AuditQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        ordering = ("-id",)
+        indexes: ClassVar = [
+            models.Index(fields=("owner_id", "-id")),
+            models.Index(fields=("subject", "subject_id")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.subject} {self.subject_id}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError(APPEND_ONLY)
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(APPEND_ONLY)

@@ -1,0 +1,44 @@
+"""Rate limits: one list in settings.RATE_LIMITS, counted by django-ratelimit."""
+
+import ipaddress
+import time
+
+from django.conf import settings
+from django_ratelimit.core import get_usage
+
+from core.errors import RateLimited
+from core.models import RateCounter
+
+
+def consume_rate_limit(name: str, key: str) -> None:
+    """Count one use of the limit `name` by `key`; raise RateLimited when it is used up.
+
+    One atomic step of the shared counters, so 20 allowed of 200 parallel means 20.
+    """
+    usage = get_usage(
+        None,
+        group=name,
+        key=lambda _group, _request: _network(key),
+        rate=settings.RATE_LIMITS[name],
+        increment=True,
+    )
+    if usage and usage["should_limit"]:
+        wait = int(usage["time_left"])
+        raise RateLimited(
+            f"Over the limit of {settings.RATE_LIMITS[name]} for {name}. Try again in {wait} s.",
+            retry_after=wait,
+        )
+
+
+def _network(key: str) -> str:
+    """For an IPv6 address its /64: one person has all of it at hand."""
+    try:
+        address = ipaddress.IPv6Address(key)
+    except ValueError:
+        return key
+    return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+def delete_expired_rate_counters() -> None:
+    """Drop the counters of windows that are over; Redis does so by itself."""
+    RateCounter.objects.filter(expires_at__lt=time.time()).delete()

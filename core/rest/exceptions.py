@@ -1,0 +1,107 @@
+"""The REST door's own rules: what a body may be, how lists are paged, how errors look."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import DataError, InterfaceError, InternalError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from core.errors import AceError, Invalid, RateLimited
+from core.http.request_id import request_id
+
+logger = logging.getLogger(__name__)
+# PostgreSQL ends an idle transaction with an InternalError.
+DATABASE_UNAVAILABLE_ERRORS = (OperationalError, InternalError, InterfaceError)
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
+    """Every refusal in one shape. None for what nobody expected: Django logs it and answers 500."""
+    known = to_ace_error(error)
+    if known is None:
+        return None
+    response = Response(error_body(known), status=known.status)
+    if known.status == 401:
+        response["WWW-Authenticate"] = "Bearer"
+    if isinstance(known, RateLimited):
+        response["Retry-After"] = str(known.retry_after)
+    if isinstance(error, DATABASE_UNAVAILABLE_ERRORS):
+        response["Retry-After"] = "1"
+    return response
+
+
+def error_body(error: AceError) -> dict[str, Any]:
+    """`{"error": {"code", "message", "fields"?}, "request_id"}`."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.fields:
+        body["fields"] = error.fields
+    return {"error": body, "request_id": request_id.get()}
+
+
+def to_ace_error(error: Exception) -> AceError | None:
+    """The error in our words, or None when it is a fault of ours."""
+    match error:
+        case AceError():
+            return error
+        case exceptions.ValidationError():
+            return _from_validation_error(error)
+        case Http404():
+            return _error(404, "not_found", "There is nothing at this address.")
+        case PermissionDenied():
+            return _error(403, "forbidden", "This is not allowed.")
+        case exceptions.APIException():
+            return _error(error.status_code, _error_code(error), str(error.detail))
+        case _:
+            return _from_database_error(error)
+
+
+def _from_database_error(error: Exception) -> AceError | None:
+    if isinstance(error, DataError):
+        logger.warning("The database refused a value: %s", type(error.__cause__).__name__)
+        return Invalid("A value is out of range or malformed. Check numbers and texts.")
+    if isinstance(error, DATABASE_UNAVAILABLE_ERRORS):
+        logger.exception("The database could not answer")
+        return _error(503, "busy", "The database is busy. Try again in a moment.")
+    return None
+
+
+def _error(status: int, code: str, message: str) -> AceError:
+    error = AceError(message, code=code)
+    error.status = status
+    return error
+
+
+def _error_code(error: exceptions.APIException) -> str:
+    return {405: "method_not_allowed", 415: "unsupported_media_type"}.get(
+        error.status_code, str(error.default_code)
+    )
+
+
+def _from_validation_error(error: exceptions.ValidationError) -> Invalid:
+    fields = dict(_flatten(error.detail))
+    first = next(iter(fields), "body")
+    return Invalid(f"Check `{first}`: {fields.get(first, [''])[0]}", fields=fields)
+
+
+def _flatten(detail: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
+    """`{"operations": [{}, {"type": ["…"]}]}` as `("operations.1.type", ["…"])`."""
+    if isinstance(detail, dict):
+        for name, part in detail.items():
+            yield from _flatten(part, f"{path}.{name}" if path else str(name))
+    elif isinstance(detail, list) and any(isinstance(part, dict) for part in detail):
+        for index, part in enumerate(detail):
+            yield from _flatten(part, f"{path}.{index}")
+    else:
+        yield path or "body", [str(part) for part in detail]
+
+
+def route_not_found(request: HttpRequest, rest: str = "") -> HttpResponse:
+    """What every unknown address under /api/v1 answers, whoever asks."""
+    return _json_response(_error(404, "not_found", "There is no such route. See /api/docs."))
+
+
+def _json_response(error: AceError) -> HttpResponse:
+    return JsonResponse(error_body(error), status=error.status)

@@ -1,0 +1,33 @@
+from typing import TYPE_CHECKING
+
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from core.errors import Forbidden, NotAuthenticated
+from core.security.scopes import Principal
+
+if TYPE_CHECKING:
+    # DRF's views import this module while they load.
+    from rest_framework.views import APIView
+
+
+class HasScope(BasePermission):
+    """Allows what the view declares: `scopes = {"GET": Scope.READ}`; None means public.
+
+    A view or method without a declaration is refused to everyone.
+    """
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        method = "GET" if request.method == "HEAD" else str(request.method)
+        if method == "OPTIONS" or not hasattr(view, method.lower()):
+            raise MethodNotAllowed(str(request.method))
+        declared = getattr(view, "scopes", {})
+        if method not in declared:
+            raise Forbidden("This route declares no scope, so nobody may use it.")
+        if declared[method] is None:
+            return True
+        if not isinstance(request.auth, Principal):
+            raise NotAuthenticated
+        request.auth.require(declared[method])
+        return True

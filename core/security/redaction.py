@@ -1,0 +1,58 @@
+"""Credentials in texts that agents send: a trace may carry its environment. Pure.
+
+Patterns of a fixed beginning and a bounded tail: a key is blanked, prose is left alone, and no
+text makes the search slow.
+"""
+
+import re
+
+API_KEY_PATTERN = re.compile(r"ace_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}")
+
+
+REMOVED_API_KEY = "[API key removed]"
+REMOVED_CREDENTIAL = "[credential removed]"
+PRIVATE_KEY_BLOCK = re.compile(
+    r"-----BEGIN (?:[A-Z]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S]){0,8000}"
+    r"(?:-----END (?:[A-Z]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+KNOWN_CREDENTIALS = re.compile(
+    "|".join(
+        (
+            r"\bace_o[ar]t_[0-9A-Za-z_-]{43}",  # our own tokens of connected apps
+            r"\bsk-ant-[0-9A-Za-z_-]{20,200}",  # Anthropic
+            r"\bsk-(?:proj-|svcacct-|or-v1-)?[0-9A-Za-z_-]{20,200}",  # OpenAI, OpenRouter
+            r"\b[sr]k_(?:live|test)_[0-9A-Za-z]{16,200}",  # Stripe
+            r"\bwhsec_[0-9A-Za-z]{16,200}",
+            r"\bgh[pousr]_[0-9A-Za-z]{36,255}",  # GitHub
+            r"\bgithub_pat_[0-9A-Za-z_]{22,255}",
+            r"\bglpat-[0-9A-Za-z_-]{20,60}",  # GitLab
+            r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",  # AWS
+            r"\bAIza[0-9A-Za-z_-]{35}",  # Google
+            r"\bya29\.[0-9A-Za-z_-]{20,500}",
+            r"\bxox[abeoprs]-[0-9A-Za-z-]{10,200}",  # Slack
+            r"\bhf_[0-9A-Za-z]{30,60}",  # Hugging Face
+            r"\bnpm_[0-9A-Za-z]{36}\b",
+            r"\bxapp-[0-9A-Za-z-]{10,200}",
+            r"\bSG\.[0-9A-Za-z_-]{16,32}\.[0-9A-Za-z_-]{30,64}",  # SendGrid
+            r"\bpypi-[0-9A-Za-z_-]{50,300}",
+            # JSON web tokens
+            r"\beyJ[0-9A-Za-z_-]{10,2000}\.eyJ[0-9A-Za-z_-]{10,4000}\.[0-9A-Za-z_-]{20,1000}",
+        )
+    )
+)
+# Known by what stands before: a name and password in an address, AWS's secret by its name.
+CREDENTIALS_BY_CONTEXT = re.compile(
+    r"(?<=://)[^\s/:@]{0,100}:[^\s/@]{1,200}@"
+    r"|(?i:(?<=secret_access_key)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)[0-9A-Za-z/+]{40}(?![0-9A-Za-z/+])"
+)
+
+
+def redact(text: str) -> str:
+    """The text with our keys and tokens, and the well-known forms of others', blanked out."""
+    text = API_KEY_PATTERN.sub(REMOVED_API_KEY, text)
+    return KNOWN_CREDENTIALS.sub(
+        REMOVED_CREDENTIAL,
+        CREDENTIALS_BY_CONTEXT.sub(
+            REMOVED_CREDENTIAL, PRIVATE_KEY_BLOCK.sub(REMOVED_CREDENTIAL, text)
+        ),
+    )

@@ -1,0 +1,194 @@
+"""Statements of a fixed shape, compiled once: making their SQL costs more than running them.
+
+The querysets stay the source of every rule. Only SQL text is kept, never a row and never a right;
+what may differ between two runs is a `Param`, and a clock or an id that is not is refused.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.db import connection, models
+from django.db.models import sql
+from django.db.models.expressions import Expression
+from django.db.models.query import get_related_populators
+
+M = TypeVar("M", bound=models.Model)
+STATUS_WORD = re.compile(r"[a-z_]*")
+
+
+class Param(Expression):
+    """A value that comes with each run, under this name and in the form of this field."""
+
+    def __init__(self, name: str, field: "models.Field[Any, Any]") -> None:
+        super().__init__(output_field=field)
+        self.name = name
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+        return "%s", (self,)
+
+
+def _is_constant(value: Any) -> bool:
+    """A number or the word of a status; times and ids, as any database spells them, are not."""
+    word = isinstance(value, str) and STATUS_WORD.fullmatch(value)
+    return isinstance(value, Param | int | None) or bool(word)
+
+
+def uuid_param(name: str) -> Param:
+    """The primary key of a row."""
+    return Param(name, models.UUIDField())
+
+
+@dataclass(frozen=True)
+class CompiledStatement:
+    """SQL of one kind of database, and the parameters in its order."""
+
+    text: str
+    params: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, compiler: Any) -> "CompiledStatement":
+        text, params = compiler.as_sql()
+        assert all(map(_is_constant, params)), "what differs between two runs has to be a Param"  # noqa: S101 - programming error
+        return cls(text, tuple(params))
+
+    def with_values(self, values: dict[str, Any]) -> list[Any]:
+        return [
+            each.output_field.get_db_prep_value(values[each.name], connection)
+            if isinstance(each, Param)
+            else each
+            for each in self.params
+        ]
+
+
+@dataclass(frozen=True)
+class _CompiledSelect:
+    """How a row of the answer becomes an object: what Django finds out anew for every query."""
+
+    statement: CompiledStatement
+    model: type[models.Model]
+    columns: slice
+    names: list[str]
+    converters: list[tuple[int, list[Callable[..., Any]], Any]]
+    related: list[Any]
+    annotations: dict[str, int]
+
+    @classmethod
+    def of(cls, rows: models.QuerySet[Any]) -> "_CompiledSelect":
+        # The order that a model has by default costs, and says nothing here.
+        rows = rows if rows.query.order_by else rows.order_by()
+        compiler: Any = rows.query.get_compiler(connection=connection)
+        statement = CompiledStatement.of(compiler)
+        select, info = compiler.select, compiler.klass_info
+        first, last = info["select_fields"][0], info["select_fields"][-1] + 1
+        found = compiler.get_converters([column[0] for column in select[: compiler.col_count]])
+        return cls(
+            statement,
+            info["model"],
+            slice(first, last),
+            [column[0].target.attname for column in select[first:last]],
+            [(place, converters, column) for place, (converters, column) in found.items()],
+            get_related_populators(info, select, connection.alias),  # type: ignore[call-arg]  # the stubs are of Django 6
+            dict(compiler.annotation_col_map or {}),
+        )
+
+    def take(self, row: list[Any]) -> Any:
+        for place, converters, column in self.converters:
+            for convert in converters:
+                row[place] = convert(row[place], column, connection)
+        found = self.model.from_db(connection.alias, self.names, row[self.columns])
+        for populator in self.related:
+            populator.populate(row, found)
+        for name, place in self.annotations.items():
+            setattr(found, name, row[place])
+        return found
+
+
+class CompiledQuery(Generic[M]):
+    """A queryset whose values are Params; `build` makes it at the first run."""
+
+    def __init__(self, build: Callable[[], models.QuerySet[M]]) -> None:
+        self._build = build
+        self._readings: dict[str, _CompiledSelect] = {}
+
+    def first(self, **values: Any) -> M | None:
+        """The row for these values, or None. The queryset has to name one row at most."""
+        found = self.all(**values)
+        return found[0] if found else None
+
+    def all(self, **values: Any) -> list[M]:
+        """The rows for these values, in the queryset's own order if it has one."""
+        reading = self._readings.get(connection.vendor)
+        if reading is None:
+            reading = self._readings[connection.vendor] = _CompiledSelect.of(self._build())
+        with connection.cursor() as cursor:
+            cursor.execute(reading.statement.text, reading.statement.with_values(values))
+            rows = cursor.fetchall()
+        return [reading.take(list(row)) for row in rows]
+
+
+@dataclass(frozen=True)
+class _UpdateStatement:
+    """An UPDATE, and how to read each of the figures that it returns."""
+
+    statement: CompiledStatement
+    converters: list[list[Callable[..., Any]]]
+    columns: list[Any]
+
+    @classmethod
+    def of(
+        cls, rows: models.QuerySet[Any], changes: dict[str, Any], returning: dict[str, Any]
+    ) -> "_UpdateStatement":
+        query: Any = rows.query.chain(sql.UpdateQuery)
+        query.add_update_values(changes)
+        update = CompiledStatement.of(query.get_compiler(connection=connection))
+        text, params = update.text, update.params
+        columns: list[Any] = []
+        converters: list[list[Callable[..., Any]]] = []
+        for values in returning.values():
+            compiler: Any = values.query.get_compiler(connection=connection)
+            figure = CompiledStatement.of(compiler)
+            column = compiler.select[0][0]
+            text += f"{', ' if columns else ' RETURNING '}({figure.text})"
+            params += figure.params
+            columns.append(column)
+            converters.append(compiler.get_converters([column]).get(0, ([],))[0])
+        return cls(CompiledStatement(text, params), converters, columns)
+
+    def take(self, row: Sequence[Any]) -> list[Any]:
+        found = list(row)
+        for place, (converters, column) in enumerate(
+            zip(self.converters, self.columns, strict=True)
+        ):
+            for convert in converters:
+                found[place] = convert(found[place], column, connection)
+        return found
+
+
+class CompiledUpdate:
+    """`rows().update(**changes)` of one row, and in the same statement the figures of `returning()`.
+
+    Each of those is a queryset of one value; they see what the transaction has written before.
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[], models.QuerySet[Any]],
+        *,
+        returning: Callable[[], dict[str, Any]],
+        **changes: Any,
+    ) -> None:
+        self._rows, self._returning, self._changes = rows, returning, changes
+        self._known: dict[str, _UpdateStatement] = {}
+
+    def run(self, **values: Any) -> list[Any] | None:
+        """The figures in their order; None when there is no such row."""
+        change = self._known.get(connection.vendor)
+        if change is None:
+            change = _UpdateStatement.of(self._rows(), self._changes, self._returning())
+            self._known[connection.vendor] = change
+        with connection.cursor() as cursor:
+            cursor.execute(change.statement.text, change.statement.with_values(values))
+            row = cursor.fetchone()
+        return None if row is None else change.take(row)

@@ -1,0 +1,103 @@
+"""THE ownership rule: the only way in which a door reaches a row."""
+
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, Union
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import models
+from django.db.models import Q
+
+from core.errors import NotFound
+from core.security.scopes import Principal
+from core.sql.compiled_queries import CompiledQuery, uuid_param
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import _User as User
+
+M = TypeVar("M", bound=models.Model, covariant=True)
+MAX_SEARCH_WORDS = 10
+
+
+def is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def search_filter(query: str, *fields: str) -> Q:
+    """Every word of `query`, in any case, in one of the fields; the first ten words count."""
+    found = Q()
+    for word in query.replace("\0", "").split()[:MAX_SEARCH_WORDS]:
+        anywhere = (Q(**{f"{field}__icontains": word}) for field in fields)
+        found &= reduce(or_, anywhere)
+    return found
+
+
+class OwnedQuerySet(models.QuerySet[M]):
+    """Rows that belong to one user.
+
+    `owner_path` leads from the row to its user. `playbook_path` leads to the playbook's id for
+    rows that hang on one, so that a key limited to some playbooks reaches only those.
+    """
+
+    owner_path: ClassVar[str]
+    playbook_path: ClassVar[str | None] = None
+    missing_hint: ClassVar[str] = "List yours to see their ids."
+
+    def for_user(self, who: Union["User", Principal]) -> Self:
+        """The rows that `who` may see; everything else does not exist for them."""
+        principal = Principal.of(who)
+        return self.filter(self._owned(principal) & self._within_key(principal))
+
+    def _owned(self, principal: Principal) -> Q:
+        return Q(**{self.owner_path: principal.user.pk})
+
+    def _within_key(self, principal: Principal) -> Q:
+        if principal.playbook_ids is None or self.playbook_path is None:
+            return Q()
+        return Q(**{f"{self.playbook_path}__in": principal.playbook_ids})
+
+    def fetch(self, pk: UUID | str) -> M:
+        """The row with this id, or NotFound with the text that a missing row gets too."""
+        try:
+            return self.get(pk=UUID(str(pk)))
+        except (ValueError, ObjectDoesNotExist):
+            raise self.missing() from None
+
+    def missing(self) -> NotFound:
+        """What is said of a row that is not there, and of somebody else's."""
+        return NotFound(str(self.model._meta.verbose_name), self.missing_hint)
+
+
+class CompiledLookup(Generic[M]):
+    """`rows(by).fetch(pk)` by one statement compiled once, for what every agent calls.
+
+    `rows` is asked for its SQL with a Param in place of the caller's; a key limited to
+    some playbooks takes the way through the queryset, because its list has no fixed length.
+    """
+
+    def __init__(self, rows: Callable[[Principal], OwnedQuerySet[M]]) -> None:
+        self._rows = rows
+        self._prepared: CompiledQuery[M] = CompiledQuery(self._prepare)
+
+    def _prepare(self) -> OwnedQuerySet[M]:
+        anybody = Principal(get_user_model()(**{"pk": uuid_param("user")}), frozenset())
+        return self._rows(anybody).filter(pk=uuid_param("row"))
+
+    def fetch(self, by: Principal, pk: UUID | str) -> M:
+        """The row with this id, or NotFound with the text that a missing row gets too."""
+        if by.playbook_ids is not None:
+            return self._rows(by).fetch(pk)
+        try:
+            found = self._prepared.first(user=by.user.pk, row=UUID(str(pk)))
+        except ValueError:
+            found = None
+        if found is None:
+            raise self._rows(by).missing()
+        return found

@@ -1,0 +1,45 @@
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from core.admin import ReadOnlyAdmin, row_action
+from core.clock import database_now
+from evolution.jobs import redrive as jobs_redrive
+from evolution.models import ProviderCircuit, WorkerHeartbeat
+
+
+class CircuitStateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("open", "no call passes")]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(open_until__gt=database_now()) if self.value() == "open" else rows
+
+
+@admin.register(ProviderCircuit)
+class ProviderCircuitAdmin(ReadOnlyAdmin):
+    list_display = ("code", "label", "pause", "open_until", "probe_until", "updated_at")
+    list_display_links = ("label",)
+    list_filter = (CircuitStateFilter,)
+    ordering = ("-updated_at",)
+    exclude = ("key",)
+    search_fields = ("label", "code")
+    actions = ("reset_circuits",)
+
+    reset_circuits = row_action(
+        "Let the next call try, and its jobs",
+        lambda line, by: jobs_redrive.reset_circuit(line=line, by=by),
+        one="provider circuit is reset",
+        many="provider circuits are reset",
+    )
+
+
+@admin.register(WorkerHeartbeat)
+class WorkerHeartbeatAdmin(ReadOnlyAdmin):
+    list_display = ("worker", "last_seen_at")
+    ordering = ("-last_seen_at",)

@@ -1,0 +1,227 @@
+"""The shapes of the loop at the REST door."""
+
+from typing import Any
+
+from django.db.models import F, QuerySet
+from rest_framework import serializers
+
+from evolution.models import EvolutionJob, Outcome
+
+Text = serializers.CharField
+NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
+LONG_TEXT: Any = {"allow_blank": True, "trim_whitespace": False, "default": ""}
+
+
+class OutcomeCreateSerializer(serializers.Serializer[Any]):
+    task_description = Text(trim_whitespace=False, help_text="What the task was; at most 4 KB.")
+    outcome = serializers.ChoiceField(choices=Outcome.Status.choices)
+    reasoning_trace = Text(**LONG_TEXT, help_text="What the agent did and why; at most 10 KB.")
+    notes = Text(**LONG_TEXT, help_text="What to know next time; at most 2 KB.")
+    bullet_ids = serializers.ListField(
+        child=Text(max_length=200),
+        default=list,
+        max_length=1000,
+        help_text="Bullets that were used or that misled, such as str-00001.",
+    )
+    serving_id = Text(allow_blank=True, default="", help_text="From the reading it was done with.")
+    signal = serializers.ChoiceField(
+        choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
+    )
+    idempotency_key = Text(
+        max_length=200, allow_blank=True, default="", help_text="Instead of the header."
+    )
+
+
+class OutcomeSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    task_description = Text()
+    outcome = serializers.ChoiceField(choices=Outcome.Status.choices, source="status")
+    reasoning_trace = Text()
+    notes = Text()
+    signal = serializers.ChoiceField(choices=Outcome.Signal.choices)
+    client = Text(help_text="The program that reported, as it calls itself; empty for a person.")
+    version = serializers.IntegerField(source="version_number")
+    version_assumed = serializers.BooleanField(help_text="true: no serving_id was sent.")
+    bullet_ids = serializers.ListField(child=Text(), source="cited_bullets")
+    job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that took it.")
+    processed_at = serializers.DateTimeField(allow_null=True)
+    set_aside_reason = Text(help_text="Why no evolution will take it; else empty.")
+    created_at = serializers.DateTimeField()
+
+    @classmethod
+    def rows(cls, outcomes: QuerySet[Outcome]) -> "QuerySet[Outcome, dict[str, Any]]":
+        """What it shows of each, and no models: they would cost as much as all the rest."""
+        shown = [str(field.source) for field in cls().fields.values()]
+        rows: QuerySet[Outcome, dict[str, Any]]
+        rows = outcomes.annotate(version_number=F("version__number")).values(*shown)
+        return rows
+
+
+class EvolutionRefSerializer(serializers.Serializer[Any]):
+    job_id = serializers.UUIDField(source="pk")
+    status = serializers.ChoiceField(choices=EvolutionJob.Status.choices)
+
+
+class RecordedOutcomeSerializer(serializers.Serializer[Any]):
+    outcome_id = serializers.UUIDField(source="outcome.pk")
+    status = Text(default="recorded", read_only=True)
+    pending_outcomes = serializers.IntegerField(help_text="Waiting for the next evolution.")
+    evolution = EvolutionRefSerializer(
+        source="job", allow_null=True, help_text="Started by this report, or null."
+    )
+
+
+class TriggeredEvolutionSerializer(serializers.Serializer[Any]):
+    job_id = serializers.UUIDField(source="job.pk")
+    status = serializers.ChoiceField(choices=EvolutionJob.Status.choices, source="job.status")
+    is_new = serializers.BooleanField(help_text="false: one was active already.")
+
+
+class OutcomeMetricsSerializer(serializers.Serializer[Any]):
+    """What agents reported; a training's own attempts are left out."""
+
+    total = serializers.IntegerField()
+    pending = serializers.IntegerField(help_text="Waiting for the next evolution.")
+    set_aside = serializers.IntegerField(help_text="No evolution will take them.")
+    success = serializers.IntegerField()
+    failure = serializers.IntegerField()
+    partial = serializers.IntegerField()  # type: ignore[assignment]  # DRF takes it out of the class
+    success_rate = serializers.FloatField(allow_null=True, help_text="0 to 1; null: no outcome.")
+
+
+class BulletMetricsSerializer(serializers.Serializer[Any]):
+    active = serializers.IntegerField()
+    helpful = serializers.IntegerField()
+    harmful = serializers.IntegerField()
+
+
+class EvolutionMetricsSerializer(serializers.Serializer[Any]):
+    total = serializers.IntegerField()
+    last_completed_at = serializers.DateTimeField(allow_null=True)
+    queued = serializers.IntegerField()
+    running = serializers.IntegerField()
+    completed = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    cancelled = serializers.IntegerField()
+
+
+class PlaybookMetricsSerializer(serializers.Serializer[Any]):
+    """A playbook's figures."""
+
+    outcomes = OutcomeMetricsSerializer()
+    bullets = BulletMetricsSerializer()
+    evolutions = EvolutionMetricsSerializer()
+    version = serializers.IntegerField(allow_null=True)
+    token_count = serializers.IntegerField(help_text="Estimate, for the agent view.")
+
+
+class TokenTotalsSerializer(serializers.Serializer[Any]):
+    """Of all calls of models made for it, failed ones included; 0 until it has ended."""
+
+    calls = serializers.IntegerField(default=0, read_only=True)
+    prompt_tokens = serializers.IntegerField(default=0, read_only=True)
+    completion_tokens = serializers.IntegerField(default=0, read_only=True)
+    cached_tokens = serializers.IntegerField(default=0, read_only=True)
+    total_tokens = serializers.IntegerField(default=0, read_only=True)
+    cost_usd = Text(**NULLABLE, help_text="A decimal; null: a price is not known.")
+
+
+class EvolutionSerializer(serializers.Serializer[Any]):
+    job_id = serializers.UUIDField(source="pk")
+    playbook_id = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=EvolutionJob.Status.choices)
+    trigger = serializers.ChoiceField(choices=EvolutionJob.Trigger.choices)
+    phase = serializers.ChoiceField(choices=EvolutionJob.Phase.choices)
+    attempt = serializers.IntegerField(help_text="Attempts that failed so far; 5 end it.")
+    outcomes_processed = serializers.IntegerField()
+    from_version = serializers.IntegerField(source="from_version.number", **NULLABLE)
+    to_version = serializers.IntegerField(
+        source="to_version.number", **NULLABLE, help_text="null: no change yet."
+    )
+    engine = Text()
+    token_totals = TokenTotalsSerializer()
+    error_code = Text()
+    error_message = serializers.SerializerMethodField(help_text="Why it failed or waits, or null.")
+    next_attempt_at = serializers.DateTimeField(
+        allow_null=True, help_text="When a waiting evolution is tried again."
+    )
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    completed_at = serializers.DateTimeField(allow_null=True)
+
+    def get_error_message(self, job: EvolutionJob) -> str | None:
+        return job.error_message or job.wait_reason or None
+
+
+class SuccessRateSerializer(serializers.Serializer[Any]):
+    tasks = serializers.IntegerField()
+    successes = serializers.IntegerField()
+    success_rate = serializers.FloatField(source="share", help_text="0 to 1.")
+    low = serializers.FloatField(help_text="Lower end of its 95 % interval (Wilson).")
+    high = serializers.FloatField()
+
+
+class SuccessRateChangeSerializer(serializers.Serializer[Any]):
+    difference = serializers.FloatField(help_text="-1 to 1; positive: more tasks succeed.")
+    low = serializers.FloatField(help_text="Lower end of its 95 % interval (Newcombe).")
+    high = serializers.FloatField()
+    verdict = serializers.ChoiceField(
+        choices=("better", "worse", "unclear"), help_text="unclear: it may be chance."
+    )
+
+
+class VersionEvidenceSerializer(serializers.Serializer[Any]):
+    version = serializers.IntegerField(source="version.number")
+    reason = Text(source="version.reason", help_text="What made this version.")
+    created_at = serializers.DateTimeField(source="version.created_at")
+    success = serializers.IntegerField(source="counted.success")
+    partial = serializers.IntegerField(source="counted.partial")  # type: ignore[assignment]  # DRF takes it out of the class
+    failure = serializers.IntegerField(source="counted.failure")
+    rate = SuccessRateSerializer(source="counted.rate")
+
+
+class EvidenceSerializer(serializers.Serializer[Any]):
+    """What was reported, before and since a version; it shows that, not why."""
+
+    since = serializers.IntegerField(
+        allow_null=True, help_text="The first version counted as after; null: no evolution yet."
+    )
+    before = SuccessRateSerializer(allow_null=True)
+    after = SuccessRateSerializer(allow_null=True)
+    change = SuccessRateChangeSerializer(allow_null=True)
+    assumed = serializers.IntegerField(help_text="Tasks that did not say which version they read.")
+    versions = VersionEvidenceSerializer(many=True, help_text="With tasks, newest first.")
+    versions_left_out = serializers.IntegerField(source="left_out")
+
+
+class SourceSerializer(serializers.Serializer[Any]):
+    """`name` is what /sources/rollback takes."""
+
+    name = serializers.CharField()
+    label = serializers.CharField(help_text="The key's name, or the person's e-mail.")  # type: ignore[assignment]  # DRF takes it out of the class
+    outcome_count = serializers.IntegerField()
+    last_at = serializers.DateTimeField()
+
+
+class SourceListSerializer(serializers.Serializer[Any]):
+    results = SourceSerializer(many=True)
+
+
+class SourceRollbackSerializer(serializers.Serializer[Any]):
+    source = serializers.CharField(max_length=60, help_text="key:<id>, user:<id>, outcome:<id>.")  # type: ignore[assignment]  # DRF takes it out of the class
+    include_mixed = serializers.BooleanField(
+        default=False, help_text="Also what other sources taught as well."
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Only say what would happen.")
+
+
+class SourceRollbackResultSerializer(serializers.Serializer[Any]):
+    """Bullet ids; `kept` were taught by others as well."""
+
+    version = serializers.IntegerField(
+        source="version.number", default=None, allow_null=True, read_only=True
+    )
+    retired = serializers.ListField(child=serializers.CharField())
+    changed = serializers.ListField(child=serializers.CharField())
+    kept = serializers.ListField(child=serializers.CharField())
+    votes = serializers.IntegerField(help_text="Votes taken back.")

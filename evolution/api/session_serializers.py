@@ -1,0 +1,152 @@
+"""The shapes of agents' sessions at the REST door."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from evolution.api.serializers import LONG_TEXT, RecordedOutcomeSerializer, Text
+from evolution.models import AgentSession, EvolutionJob, Outcome, SessionMessage
+from playbooks.models import Delta
+
+BULLETS: Any = {"max_length": 1000, "required": False, "allow_null": True, "default": None}
+
+
+class SessionCreateSerializer(serializers.Serializer[Any]):
+    playbook_id = serializers.UUIDField(
+        required=False, allow_null=True, default=None, help_text="Left out: a chat with none."
+    )
+    version = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=1, max_value=2_147_483_647
+    )
+    serving_id = Text(allow_blank=True, default="", help_text="From the reading it begins with.")
+    title = Text(allow_blank=True, default="", max_length=200)
+    model = Text(allow_blank=True, default="", max_length=100)
+    ace_enabled = serializers.BooleanField(
+        default=True, help_text="false: the model does not read the playbook."
+    )
+    pair_id = serializers.UUIDField(
+        required=False, allow_null=True, default=None, help_text="Shared by two side by side."
+    )
+
+
+class SessionSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    playbook_id = serializers.UUIDField(allow_null=True)
+    version = serializers.IntegerField(source="version.number", default=None, allow_null=True)
+    serving_id = Text(help_text="The receipt of the version that it began with; else empty.")
+    title = Text()
+    model = Text()
+    client = Text(help_text="The program that opened it, as it calls itself.")
+    opened_by = serializers.ChoiceField(choices=AgentSession.Source.choices, source="source")
+    ace_enabled = serializers.BooleanField()
+    status = serializers.ChoiceField(choices=AgentSession.Status.choices)
+    outcome_id = serializers.UUIDField(allow_null=True, help_text="The report that it became.")
+    pair_id = serializers.UUIDField(allow_null=True)
+    message_count = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    closed_at = serializers.DateTimeField(allow_null=True)
+    blanked_at = serializers.DateTimeField(
+        allow_null=True, help_text="When its texts were taken out, after their time."
+    )
+
+
+class EditSerializer(serializers.Serializer[Any]):
+    bullet_id = Text(source="bullet_public_id")
+    type = serializers.ChoiceField(choices=Delta.Type.choices)
+    status = serializers.ChoiceField(choices=Delta.Status.choices)
+    reason = Text()
+
+
+class SessionProvenanceSerializer(serializers.Serializer[Any]):
+    """What followed from the session; null and empty where it has not gone so far yet."""
+
+    outcome = serializers.ChoiceField(
+        choices=Outcome.Status.choices, source="outcome.status", default=None, allow_null=True
+    )
+    job_id = serializers.UUIDField(source="job.pk", default=None, allow_null=True)
+    job_status = serializers.ChoiceField(
+        choices=EvolutionJob.Status.choices, source="job.status", default=None, allow_null=True
+    )
+    reflection = serializers.DictField(help_text="The Reflector's answer on its outcome.")
+    curation = Text(help_text="The Curator's reasons, on all outcomes of the evolution.")
+    edits = EditSerializer(many=True, help_text="Based on its outcome, among others.")
+    version = serializers.IntegerField(
+        source="version.number", default=None, allow_null=True, help_text="That came of it."
+    )
+
+
+class SessionDetailSerializer(SessionSerializer):
+    provenance = SessionProvenanceSerializer()
+
+
+class ToolCallSerializer(serializers.Serializer[Any]):
+    id = Text(allow_blank=True, default="", max_length=100)
+    name = Text(max_length=100)
+    arguments = Text(**LONG_TEXT, help_text="As the model wrote them.")
+
+
+class SessionMessageCreateSerializer(serializers.Serializer[Any]):
+    role = serializers.ChoiceField(choices=SessionMessage.Role.choices)
+    content = Text(**LONG_TEXT, help_text="At most 32 KB.")
+    tool_calls = ToolCallSerializer(many=True, required=False, default=list)
+    tool_name = Text(allow_blank=True, default="", max_length=100)
+    tool_call_id = Text(allow_blank=True, default="", max_length=100)
+    bullet_ids = serializers.ListField(
+        **BULLETS,
+        child=Text(max_length=200),
+        help_text="Left out: those that an assistant's text names.",
+    )
+    tokens = serializers.IntegerField(default=0, min_value=0, max_value=2_147_483_647)
+
+
+class SessionMessageListCreateSerializer(serializers.Serializer[Any]):
+    messages = SessionMessageCreateSerializer(many=True, help_text="1 to 100, in their order.")
+
+
+class StoredMessageSerializer(serializers.Serializer[Any]):
+    """What the platform says about a message, without the text that the caller has."""
+
+    id = serializers.UUIDField()
+    position = serializers.IntegerField()
+    role = serializers.ChoiceField(choices=SessionMessage.Role.choices)
+    bullet_ids = serializers.ListField(child=Text(), source="cited_bullets")
+    tokens = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+
+
+class SessionMessageSerializer(StoredMessageSerializer):
+    content = Text()
+    tool_calls = ToolCallSerializer(many=True)
+    tool_name = Text()
+    tool_call_id = Text()
+
+
+class StoredMessageListSerializer(serializers.Serializer[Any]):
+    # No texts: the answer to an `Idempotency-Key` is kept for a day, even when the session goes.
+    results = StoredMessageSerializer(many=True)
+
+
+class SessionCloseSerializer(serializers.Serializer[Any]):
+    outcome = serializers.ChoiceField(
+        choices=Outcome.Status.choices, required=False, help_text="Left out: no report is made."
+    )
+    task_description = Text(
+        allow_blank=True,
+        default="",
+        trim_whitespace=False,
+        help_text="Left out: the first user message.",
+    )
+    notes = Text(**LONG_TEXT, help_text="What to know next time; at most 2 KB.")
+    signal = serializers.ChoiceField(
+        choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
+    )
+    bullet_ids = serializers.ListField(
+        **BULLETS,
+        child=Text(max_length=200),
+        help_text="Left out: all that the messages cite.",
+    )
+
+
+class ClosedSessionSerializer(serializers.Serializer[Any]):
+    session = SessionSerializer()
+    report = RecordedOutcomeSerializer(allow_null=True)

@@ -1,0 +1,153 @@
+"""The loop at the REST door: outcomes in, evolutions to follow."""
+
+from typing import ClassVar
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from core.rest.idempotency import idempotency_key, idempotent
+from core.rest.views import BaseAPIView
+from core.security.scopes import Scope
+from evolution.api import serializers as s
+from evolution.evidence.comparison import playbook_evidence
+from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
+from evolution.models import EvolutionJob, JobQuerySet, Outcome
+from evolution.outcomes import reporting
+from evolution.outcomes.metrics import playbook_metrics
+from playbooks.models import Playbook
+
+
+class OutcomeListView(BaseAPIView):
+    """GET, POST /playbooks/{id}/outcomes."""
+
+    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.WRITE}
+
+    @extend_schema(operation_id="list_outcomes", responses=s.OutcomeSerializer(many=True))
+    def get(self, request: Request, pk: UUID) -> Response:
+        """What agents reported on one of your playbooks, newest first."""
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        rows = s.OutcomeSerializer.rows(Outcome.objects.filter(playbook=playbook))
+        return self.paginate(rows, s.OutcomeSerializer)
+
+    @extend_schema(
+        operation_id="report_outcome",
+        request=s.OutcomeCreateSerializer,
+        responses={201: s.RecordedOutcomeSerializer},
+    )
+    @idempotent()
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Report how a task went; when enough outcomes are pending, an evolution starts."""
+        sent = self.validated_body(s.OutcomeCreateSerializer)
+        sent["idempotency_key"] = sent["idempotency_key"] or idempotency_key(request)
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        report = reporting.report_outcome(playbook=playbook, by=self.principal, **sent)
+        headers = {} if report.is_new else {"Idempotency-Replayed": "true"}
+        return Response(s.RecordedOutcomeSerializer(report).data, status=201, headers=headers)
+
+
+class PlaybookMetricsView(BaseAPIView):
+    """GET /playbooks/{id}/metrics."""
+
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @extend_schema(operation_id="read_metrics", responses=s.PlaybookMetricsSerializer)
+    def get(self, request: Request, pk: UUID) -> Response:
+        """Outcomes by status, success rate (0 to 1), votes, evolutions."""
+        playbook = (
+            Playbook.objects.for_user(self.principal).select_related("current_version").fetch(pk)
+        )
+        return Response(s.PlaybookMetricsSerializer(playbook_metrics(playbook=playbook)).data)
+
+
+class EvidenceView(BaseAPIView):
+    """GET /playbooks/{id}/evidence."""
+
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @extend_schema(
+        operation_id="read_evidence",
+        parameters=[
+            OpenApiParameter("since", int, description="The first version counted as after."),
+            OpenApiParameter("signal", str, enum=Outcome.Signal.values),
+        ],
+        responses=s.EvidenceSerializer,
+    )
+    def get(self, request: Request, pk: UUID) -> Response:
+        """Whether it helped: success rates by version, and before against after a version."""
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        evidence = playbook_evidence(
+            playbook=playbook,
+            since=self.query_integer("since"),
+            signal=request.query_params.get("signal", ""),
+        )
+        return Response(s.EvidenceSerializer(evidence).data)
+
+
+class EvolutionListView(BaseAPIView):
+    """GET, POST /playbooks/{id}/evolutions."""
+
+    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.EVOLVE}
+
+    @extend_schema(operation_id="list_evolutions", responses=s.EvolutionSerializer(many=True))
+    def get(self, request: Request, pk: UUID) -> Response:
+        """The evolutions of one of your playbooks, newest first."""
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        return self.paginate(jobs(self).filter(playbook=playbook), s.EvolutionSerializer)
+
+    @extend_schema(
+        operation_id="trigger_evolution",
+        request=None,
+        responses={200: s.TriggeredEvolutionSerializer, 202: s.TriggeredEvolutionSerializer},
+    )
+    @idempotent()
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Evolve now. 202 for a new evolution, 200 with the one that is active already."""
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        triggered = trigger_evolution(playbook=playbook, by=self.principal)
+        status = 202 if triggered.is_new else 200
+        return Response(s.TriggeredEvolutionSerializer(triggered).data, status=status)
+
+
+class EvolutionDetailView(BaseAPIView):
+    """GET /evolutions/{id}."""
+
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @extend_schema(operation_id="read_evolution", responses=s.EvolutionSerializer)
+    def get(self, request: Request, pk: UUID) -> Response:
+        """Where one evolution stands."""
+        return Response(s.EvolutionSerializer(jobs(self).fetch(pk)).data)
+
+
+class CancelEvolutionView(BaseAPIView):
+    """POST /evolutions/{id}/cancel."""
+
+    scopes: ClassVar = {"POST": Scope.EVOLVE}
+
+    @extend_schema(operation_id="cancel_evolution", request=None, responses=s.EvolutionSerializer)
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Stop an active evolution; its outcomes wait for the next one."""
+        job = cancel_evolution(job=jobs(self).fetch(pk), by=self.principal)
+        return Response(s.EvolutionSerializer(job).data)
+
+
+class RetryEvolutionView(BaseAPIView):
+    """POST /evolutions/{id}/retry."""
+
+    scopes: ClassVar = {"POST": Scope.EVOLVE}
+
+    @extend_schema(
+        operation_id="retry_evolution", request=None, responses={202: s.EvolutionSerializer}
+    )
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Queue a failed or cancelled evolution again."""
+        job = retry_evolution(job=jobs(self).fetch(pk), by=self.principal)
+        return Response(s.EvolutionSerializer(job).data, status=202)
+
+
+def jobs(door: BaseAPIView) -> JobQuerySet:
+    """The caller's evolutions, with what their shape shows."""
+    rows: JobQuerySet = EvolutionJob.objects.for_user(door.principal)
+    return rows.select_related("from_version", "to_version", "playbook")

@@ -1,0 +1,108 @@
+"""When a line to a provider is closed to calls: it is down, or it refuses us. Pure rules.
+
+A line is an address and a key. Its Circuit is a row that every process shares
+(`evolution.worker.llm_admission` locks it); the time is given, so that it is the database's.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from evolution.engine.llm import CallHeldBack, CredentialError, LLMError
+
+WINDOW = timedelta(seconds=60)
+"""What is looked back on."""
+MIN_FAILURES = 5
+FAILING_SHARE = 0.5
+FIRST_PAUSE, MAX_PAUSE = 30.0, 600.0
+"""Seconds without a call to a provider that is down; they double with each probe that fails."""
+FIRST_REFUSAL_PAUSE, MAX_REFUSAL_PAUSE = 300.0, 3600.0
+"""The same for a key, a quota or a model that is refused: a person has to mend it first."""
+PROBE_POLL = 5.0
+"""Seconds after which somebody asks again while another's probe is under way."""
+OUTAGE_CODES = frozenset({"timeout", "connection", "provider_fault", "not_a_completion"})
+"""Codes that say the provider is down. A limit on the rate or a bad answer does not: somebody was
+there to answer."""
+REFUSAL_MESSAGES = {
+    "key_refused": "The provider refused the API key. Set a valid one.",
+    "quota_used_up": "The provider's quota is used up. Add credit there, or use another key.",
+    "not_allowed": (
+        "The provider does not let this API key use the model. Use another key or model."
+    ),
+    "not_found": (
+        "The provider has no such model or address. Check the model's name and the base URL."
+    ),
+    "redirected": "The base URL redirects. Set it to the address where that leads.",
+}
+MODEL_CODES = frozenset({"not_allowed", "not_found"})
+"""Refusals that say nothing about other models of the same key."""
+
+
+def refusal_error(code: str, *, retry_after: float | None = None) -> CredentialError:
+    """The error of a refusal, in words that a person can act on."""
+    return CredentialError(code, REFUSAL_MESSAGES[code], retry_after=retry_after)
+
+
+def is_failing(failures: int, calls: int) -> bool:
+    """Of the calls that ended within WINDOW so many failed that the provider must be down."""
+    return failures >= MIN_FAILURES and failures >= FAILING_SHARE * calls
+
+
+@dataclass
+class Circuit:
+    """Closed (`pause` is 0): calls pass. Open: none passes until the pause is over, then one probe.
+
+    `counted_from`: calls that ended before it count no more. `code` says why it is open.
+    """
+
+    pause: float = 0.0
+    open_until: datetime | None = None
+    probe_until: datetime | None = None
+    counted_from: datetime | None = None
+    code: str = ""
+
+    def enter(self, now: datetime, *, longest: timedelta) -> bool:
+        """A call is about to be made, which takes `longest` at most; True when it is the probe.
+
+        Raises CallHeldBack (`provider_down`) or CredentialError when it had better not be made.
+        """
+        if not self.pause:
+            return False
+        if self.open_until is not None and now < self.open_until:
+            raise self._held((self.open_until - now).total_seconds())
+        # A probe whose process died is over when its call must be.
+        if self.probe_until is not None and now < self.probe_until:
+            raise self._held(PROBE_POLL)
+        self.probe_until = now + longest
+        return True
+
+    def leave(self, now: datetime, code: str, *, is_probe: bool, is_failing: bool) -> None:
+        """A call has ended with this error code, empty for an answer."""
+        if is_probe:
+            self._end_probe(now, code)
+        elif not self.pause and (code in REFUSAL_MESSAGES or is_failing):
+            self._open(now, code, FIRST_REFUSAL_PAUSE if code in REFUSAL_MESSAGES else FIRST_PAUSE)
+
+    def _end_probe(self, now: datetime, code: str) -> None:
+        self.probe_until = None
+        if code in REFUSAL_MESSAGES:
+            longer = 2 * self.pause if self.code in REFUSAL_MESSAGES else FIRST_REFUSAL_PAUSE
+            self._open(now, code, min(longer, MAX_REFUSAL_PAUSE))
+        elif code in OUTAGE_CODES:
+            longer = 2 * self.pause if self.code not in REFUSAL_MESSAGES else FIRST_PAUSE
+            self._open(now, code, min(longer, MAX_PAUSE))
+        else:
+            self.pause, self.open_until, self.code, self.counted_from = 0.0, None, "", now
+
+    def _open(self, now: datetime, code: str, pause: float) -> None:
+        self.pause, self.code = pause, code
+        self.open_until = now + timedelta(seconds=pause)
+
+    def _held(self, seconds: float) -> LLMError:
+        seconds = max(seconds, 1.0)
+        if self.code in REFUSAL_MESSAGES:
+            return refusal_error(self.code, retry_after=seconds)
+        return CallHeldBack(
+            "provider_down",
+            "The provider has not answered for a while. The next try comes by itself.",
+            retry_after=seconds,
+        )

@@ -1,0 +1,85 @@
+"""A hard stop on cost: what a call could cost is set aside before it, what it did cost after."""
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+from evolution.engine.llm import LLM, LLMError, LLMReply, LLMRequest
+
+Price = Callable[[str, int, int], Decimal | None]
+"""US dollars for (model, prompt tokens, completion tokens); None when nobody knows."""
+CHARS_PER_TOKEN = 2.5
+"""Fewer than the four that are usual: the sum set aside should not be too small. A character that
+is not ASCII counts as a whole token, as in Chinese or Japanese."""
+
+
+class CostLimitReached(LLMError):
+    """The next call could go over the limit, so it was not made."""
+
+    def __init__(self, limit: Decimal) -> None:
+        super().__init__("cost_limit", f"The next call could cost more than the {limit} US$ allow.")
+
+
+def max_tokens_of(text: str) -> int:
+    """Tokens that a text has at most, by its letters."""
+    plain = sum(letter.isascii() for letter in text)
+    return math.ceil(plain / CHARS_PER_TOKEN) + len(text) - plain
+
+
+class Budget:
+    """US dollars that may be spent; `spent` holds what is paid already. Threads may share one."""
+
+    def __init__(self, *, limit: Decimal, price: Price, spent: Decimal = Decimal(0)) -> None:
+        self.limit, self.spent = limit, spent
+        self._price = price
+        self._set_aside = Decimal(0)
+        self._is_reached = False
+        self._lock = threading.Lock()
+
+    def pay(self, cost: Decimal | None) -> None:
+        """Count what a call has cost."""
+        with self._lock:
+            self.spent += cost or 0
+
+    @contextmanager
+    def reserve_cost(self, request: LLMRequest[Any]) -> Iterator[None]:
+        """Keep the most that this call can cost for it; CostLimitReached when there is not enough."""
+        most = self.most(request)
+        with self._lock:
+            if self.spent + self._set_aside + most > self.limit:
+                self._is_reached = True
+                raise CostLimitReached(self.limit)
+            self._set_aside += most
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._set_aside -= most
+
+    def raise_if_reached(self) -> None:
+        """CostLimitReached when a call was refused, also one whose asker could do without it."""
+        if self._is_reached:
+            raise CostLimitReached(self.limit)
+
+    def most(self, request: LLMRequest[Any]) -> Decimal:
+        """The price of the prompt with its schema, and of an answer of the greatest length."""
+        sent = [message["content"] for message in request.messages]
+        tokens = max_tokens_of("".join([*sent, json.dumps(request.schema.model_json_schema())]))
+        price = self._price(request.model, tokens, request.max_tokens)
+        return Decimal(0) if price is None else price
+
+
+class BudgetedLLM:
+    """An LLM that makes no call that could go over the budget; the ledger pays for each call."""
+
+    def __init__(self, llm: LLM, budget: Budget) -> None:
+        self._llm = llm
+        self._budget = budget
+
+    def complete(self, request: LLMRequest[Any]) -> LLMReply:
+        with self._budget.reserve_cost(request):
+            return self._llm.complete(request)

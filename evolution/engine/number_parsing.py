@@ -1,0 +1,65 @@
+"""Numbers as people and models write them: `$1,234.50`, `15 %`, `“2.0”`, `−3`, `(120)`."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+
+_LONGEST = 60
+_SIGNS = "$€£¥₹\"'“”„‘’`*"
+_NUMBER = re.compile(
+    r"[-+]?\s?(?:\d{1,3}(?:(?P<comma>[,_\s])\d{3}(?:(?P=comma)\d{3})*)|\d+)?"
+    r"(?:\.\d+)?(?:e[-+]?\d{1,3})?\s?%?",
+    re.IGNORECASE,
+)
+# In a text a sign or a letter may touch a number ("10-15", "USD15"), but no bullet id is one.
+_BEFORE = r"(?:(?<!\w)[-+−])?(?:[$€£¥₹]\s?)?(?<!\d)(?<!\d\.)(?!(?<=[a-z]-)\d{5})"
+_AFTER = r"(?:e[-+−]?\d{1,3}(?!\d))?(?:\s?%)?"
+_IN_TEXT = [
+    re.compile(rf"{_BEFORE}\d{{1,3}}(?:[,_'’\s]\d{{3}})+(?!\d)(?:\.\d+)?{_AFTER}", re.IGNORECASE),
+    re.compile(rf"{_BEFORE}(?:\d+(?:\.\d+)?|\.\d+){_AFTER}", re.IGNORECASE),
+]
+
+
+def same_number(said: str, wanted: str, *, decimals: int) -> bool:
+    """Whether both texts are one number to that many places; a percent sign may mean /100."""
+    target = read_number(wanted)
+    if target is None:
+        return False
+    half = Decimal(5).scaleb(-decimals - 1)
+    return any(abs(one - other) <= half for one in possible_values(said) for other in [target])
+
+
+def possible_values(text: str) -> list[Decimal]:
+    """What the text may mean as a number: one value, two with a percent sign, or none."""
+    number = read_number(text)
+    if number is None:
+        return []
+    return [number, number / 100] if "%" in unicodedata.normalize("NFKC", text) else [number]
+
+
+def read_number(text: str) -> Decimal | None:
+    """The number that the whole text is; None when it is anything else, as the list `1, 2` is."""
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    folded = unicodedata.normalize("NFKC", text).replace("−", "-")
+    bare = folded.translate({ord(sign): None for sign in _SIGNS}).strip().rstrip(".")
+    if bare.startswith("(") and bare.endswith(")"):
+        bare = f"-{bare[1:-1].strip()}"
+    bare = re.sub(r"\s+", " ", bare)
+    if not bare or not _NUMBER.fullmatch(bare):
+        return None
+    try:
+        number = Decimal(re.sub(r"[,_\s%]", "", bare))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def numbers_in(text: str) -> Iterator[tuple[int, int, list[Decimal]]]:
+    """Start, end and readings of what may be a number in a text: `15 200` is one, and two."""
+    for pattern in _IN_TEXT:
+        for match in pattern.finditer(text):
+            if found := possible_values(match.group()):
+                yield match.start(), match.end(), found

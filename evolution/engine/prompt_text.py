@@ -1,0 +1,93 @@
+"""Other people's text inside a prompt: cleaned, cut to size, and fenced off as data."""
+
+import secrets
+import unicodedata
+from dataclasses import dataclass
+
+from playbooks.document.text import Document, estimate_tokens, render_for_agents, text_hash
+
+
+@dataclass(frozen=True)
+class PromptLimits:
+    """How much of each text a prompt carries, the rule when a prompt is too long for a model."""
+
+    text: int
+    """Characters of one text of an outcome or a reflection."""
+    view: float
+    """Share of the tokens that a role's prompt has for the playbook."""
+
+
+FULL_LIMITS = PromptLimits(text=12_000, view=1.0)
+SHORT_LIMITS = PromptLimits(text=2_000, view=0.25)
+TRUNCATION_NOTE = "\n[… {count} characters left out …]\n"
+_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
+
+
+def clean_text(text: str) -> str:
+    """The text without zero-width, control, private and surrogate characters.
+
+    New lines and tabs stay; every Unicode line break becomes a new line. What a person cannot see
+    in the outcome's page must not reach a model either.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(kept for char in _plain_breaks(text) if (kept := _visible(char)))
+
+
+def _plain_breaks(text: str) -> str:
+    for line_break in ("\r\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029"):
+        text = text.replace(line_break, "\n")
+    return text
+
+
+def _visible(char: str) -> str:
+    if char in "\n\t":
+        return char
+    # Variation selectors are "Mn", but a run of them can carry a hidden message.
+    is_selector = 0xFE00 <= ord(char) <= 0xFE0F or 0xE0100 <= ord(char) <= 0xE01EF
+    return "" if is_selector or unicodedata.category(char) in _INVISIBLE else char
+
+
+def truncate_middle(text: str, limit: int) -> str:
+    """At most about `limit` characters: the first and the last part, with a note between them.
+
+    What went wrong usually stands at the end of a trace, what was attempted at its start.
+    """
+    if len(text) <= limit:
+        return text
+    head, tail = limit // 3, limit - limit // 3
+    return text[:head] + TRUNCATION_NOTE.format(count=len(text) - limit) + text[len(text) - tail :]
+
+
+def data_block(text: str) -> str:
+    """The text between two lines that it cannot contain: their boundary is drawn at random."""
+    text, boundary = clean_text(text), secrets.token_hex(8)
+    return f"BEGIN DATA {boundary}\n{text}\nEND DATA {boundary}"
+
+
+def playbook_block(document: Document, *, tokens: int) -> str:
+    """The agent view between two lines that no bullet can contain, cut to whole lines.
+
+    The mark is a hash of the view, not random: an unchanged playbook is an unchanged prefix, and
+    the provider's prompt cache keeps hitting.
+    """
+    view = _first_lines(render_for_agents(document).strip() or "(no bullets yet)", tokens)
+    return fenced_block("PLAYBOOK", view)
+
+
+def fenced_block(name: str, text: str) -> str:
+    """Bullets between two lines that none of them can contain."""
+    mark = text_hash(text)[:12]
+    return f"BEGIN {name} {mark}\n{text}\nEND {name} {mark}"
+
+
+def _first_lines(text: str, tokens: int) -> str:
+    if estimate_tokens(text) <= tokens:
+        return text
+    kept, lines = 0, text.split("\n")
+    for number, line in enumerate(lines):
+        kept += estimate_tokens(line + "\n")
+        if kept > tokens:
+            lines[number:] = [f"[… {len(lines) - number} more lines left out …]"]
+            break
+    return "\n".join(lines)

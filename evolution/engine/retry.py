@@ -1,0 +1,111 @@
+"""Asking again when a call came to nothing for a reason that has nothing to do with the question.
+
+The job row owns every retry that takes longer than a moment; here are only the quick ones.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from evolution.engine.llm import (
+    LLM,
+    ChatRequest,
+    DialectRefused,
+    LLMError,
+    LLMReply,
+    LLMRequest,
+    StreamingLLM,
+    TransientError,
+)
+
+RETRY_PAUSES = (0.25, 1.0)
+"""Seconds before the second and the third try after a time-out, a reset or a 5xx."""
+MAX_PROVIDER_WAIT = 20.0
+"""Seconds: a Retry-After up to this is waited for here, a longer one by the job."""
+MAX_DIALECTS = 4
+T = TypeVar("T")
+
+Wait = Callable[[float], Any]
+"""Waits that many seconds; a true answer (as of `Event.wait`) means: stop, do not try again."""
+
+
+class RetryingLLM:
+    """An LLM that tries a failed call up to two times more. Several threads may share one."""
+
+    def __init__(self, llm: LLM, wait: Wait = time.sleep) -> None:
+        self._llm = llm
+        self._wait = wait
+
+    def complete(self, request: LLMRequest[Any]) -> LLMReply:
+        """The first reply; raises what the last try raised."""
+        return call_with_retry(lambda: self._understood(request), self._wait)
+
+    def _understood(self, request: LLMRequest[Any]) -> LLMReply:
+        """One call, repeated at once while the LLM learns what its provider does not accept."""
+        for _ in range(MAX_DIALECTS):
+            try:
+                return self._llm.complete(request)
+            except DialectRefused:
+                continue
+        return self._llm.complete(request)
+
+
+class RetryingStream:
+    """The same for an answer in pieces: nothing is asked twice once a piece of it was said."""
+
+    def __init__(self, llm: StreamingLLM, wait: Wait = time.sleep) -> None:
+        self._llm = llm
+        self._wait = wait
+
+    def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
+        """The first reply; raises what the last try raised."""
+        said: list[bool] = []
+
+        def say_it(text: str) -> None:
+            said.append(True)
+            say(text)
+
+        def once() -> LLMReply:
+            try:
+                return self._understood(request, say_it)
+            except TransientError as error:
+                if said:
+                    raise StreamInterrupted(error) from None
+                raise
+
+        return call_with_retry(once, self._wait)
+
+    def _understood(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
+        for _ in range(MAX_DIALECTS):
+            try:
+                return self._llm.chat(request, say)
+            except DialectRefused:
+                continue
+        return self._llm.chat(request, say)
+
+
+class StreamInterrupted(LLMError):
+    """It began to answer, then failed for a reason that will pass."""
+
+    def __init__(self, cause: TransientError) -> None:
+        super().__init__(cause.code, cause.message)
+
+
+def call_with_retry(call: Callable[[], T], wait: Wait = time.sleep) -> T:
+    """The answer of the first of up to three calls that gets one; raises what the last raised."""
+    for number in range(len(RETRY_PAUSES)):
+        try:
+            return call()
+        except TransientError as error:
+            pause = pause_before_retry(error, number)
+            if pause is None or wait(pause):
+                raise
+    return call()
+
+
+def pause_before_retry(error: TransientError, number: int) -> float | None:
+    """Seconds until the next quick try (the first has number 0), or None to leave it to the job."""
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= MAX_PROVIDER_WAIT else None
+    # A rate limit without a hint costs no attempt: quick tries would only make it worse.
+    return RETRY_PAUSES[number] if error.costs_attempt else None

@@ -1,0 +1,152 @@
+"""Who taught a playbook what: the source of an outcome, and taking back what one source taught."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, Max, Q
+
+from accounts.models import ApiKey, User
+from billing.models import UsageRecord
+from core.errors import Conflict, Invalid
+from core.security.scopes import Principal
+from evolution.models import EvolutionJob, Outcome
+from playbooks.document.operations import Provenance
+from playbooks.models import Playbook, ReviewItem
+from playbooks.review.decisions import decline_review_item
+from playbooks.services.loading import lock_playbook
+from playbooks.services.outcome_removal import OutcomeRemoval, remove_outcomes
+
+FIELDS = {"key": "api_key_id", "user": "reported_by_id", "outcome": "pk"}
+SET_ASIDE = "What its source taught was taken back."
+
+
+@dataclass(frozen=True)
+class Source:
+    """Somebody who reports to a playbook: `name` is `key:<id>` or `user:<id>`."""
+
+    name: str
+    label: str
+    outcome_count: int
+    last_at: Any
+
+
+def source_name(api_key_id: UUID | None, user_id: UUID | None) -> str:
+    """`key:<id>` of the key that reported, else `user:<id>`; empty when both are gone."""
+    if api_key_id is not None:
+        return f"key:{api_key_id}"
+    return f"user:{user_id}" if user_id is not None else ""
+
+
+def sources_of(outcomes: Iterable[tuple[UUID, UUID | None, UUID | None]]) -> dict[str, str]:
+    """For each (outcome, key, user) the source by the outcome's id as text."""
+    named = {str(pk): source_name(key, user) for pk, key, user in outcomes}
+    return {pk: source for pk, source in named.items() if source}
+
+
+def provenance_of(job_id: UUID, *, engine: str) -> Provenance:
+    """What a job's operations come from: the model that curated, and who reported each outcome."""
+    calls = UsageRecord.objects.filter(job_id=job_id, operation="curate").order_by("-created_at")
+    rows = Outcome.objects.filter(job=job_id).values_list("pk", "api_key_id", "reported_by_id")
+    model = calls.values_list("model", flat=True).first()
+    return Provenance(model=model or engine, sources=sources_of(rows))
+
+
+def list_sources(*, playbook: Playbook) -> list[Source]:
+    """Each key or person that reported outcomes, the latest first."""
+    # From one index alone, names apart: joined, the sum would read each of 100,000 rows.
+    rows: Any = (
+        Outcome.objects.filter(playbook=playbook)
+        .values("api_key_id", "reported_by_id")
+        .annotate(outcome_count=Count("*"), last_at=Max("created_at"))
+        .order_by("-last_at")
+    )
+    found: dict[str, Source] = {}
+    for row in _named(list(rows)):
+        earlier = found.get(row.name)
+        if earlier is None:
+            found[row.name] = row
+        else:
+            count = earlier.outcome_count + row.outcome_count
+            found[row.name] = replace(earlier, outcome_count=count)
+    return list(found.values())
+
+
+def _named(rows: list[dict[str, Any]]) -> Iterator[Source]:
+    """The groups as sources, but those of whom neither key nor person is left."""
+    keys = ApiKey.objects.filter(pk__in={row["api_key_id"] for row in rows})
+    people = User.objects.filter(pk__in={row["reported_by_id"] for row in rows})
+    labels = dict(keys.values_list("pk", "name")) | dict(people.values_list("pk", "email"))
+    for row in rows:
+        key, person = row["api_key_id"], row["reported_by_id"]
+        if key or person:
+            label = labels.get(key or person, "")
+            yield Source(source_name(key, person), label, row["outcome_count"], row["last_at"])
+
+
+def rollback_source(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    source: str,
+    include_mixed: bool = False,
+    dry_run: bool = False,
+) -> OutcomeRemoval:
+    """What `source` (`key:`, `user:` or `outcome:` and an id) taught is taken back.
+
+    Its waiting outcomes are set aside and its held texts declined, so that nothing is learnt from
+    them again. Raises Invalid for a source that never reported here, and Conflict while an
+    evolution has its outcomes in hand.
+    """
+    with transaction.atomic():
+        lock_playbook(playbook)
+        ids = _outcomes_of(playbook, source)
+        _refuse_while_running(playbook, ids)
+        made = remove_outcomes(
+            playbook=playbook,
+            by=by,
+            outcome_ids=ids,
+            include_mixed=include_mixed,
+            dry_run=dry_run,
+        )
+        if not dry_run:
+            waiting = Outcome.objects.pending().filter(playbook=playbook, pk__in=ids)
+            waiting.update(set_aside_reason=SET_ASIDE)
+            _decline(playbook, by, ids)
+    return made
+
+
+def _outcomes_of(playbook: Playbook, source: str) -> set[str]:
+    """The ids of everything that this source reported to the playbook."""
+    kind, _, text = source.partition(":")
+    try:
+        wanted = Q(**{FIELDS[kind]: UUID(text)})
+    except (KeyError, ValueError):
+        message = "Send key:<id>, user:<id> or outcome:<id>; GET …/sources lists them."
+        raise Invalid.field("source", message) from None
+    if kind == "user":
+        wanted &= Q(api_key=None)
+    found = Outcome.objects.filter(wanted, playbook=playbook).values_list("pk", flat=True)
+    if not found:
+        raise Invalid.field("source", "This source reported nothing to this playbook.")
+    return set(map(str, found))
+
+
+def _refuse_while_running(playbook: Playbook, ids: set[str]) -> None:
+    active = EvolutionJob.objects.active().filter(playbook=playbook)
+    # The job's few outcomes are looked up, not the source's many.
+    at_work = Outcome.objects.filter(job__in=active).values_list("pk", flat=True)
+    if not ids.isdisjoint(map(str, at_work)):
+        raise Conflict(
+            "An evolution is at work on its outcomes. Cancel it, or wait until it has ended.",
+            code="evolution_active",
+        )
+
+
+def _decline(playbook: Playbook, by: Principal, ids: set[str]) -> None:
+    """Held texts that only these outcomes asked for will not be proposed again."""
+    for item in ReviewItem.objects.pending().filter(playbook=playbook).select_related("delta"):
+        if item.delta.outcome_ids and set(item.delta.outcome_ids) <= ids:
+            decline_review_item(item=item, by=by)

@@ -1,0 +1,33 @@
+"""How an attempt at an evolution ends: completed, failed, cancelled, or back in the queue.
+
+Callers hold the transaction in which the job is locked.
+"""
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec
+
+from billing.limits.quota import settle_quota
+from billing.models import QuotaResource
+from evolution.models import EvolutionJob
+
+P = ParamSpec("P")
+
+
+def finish_job(
+    job: EvolutionJob,
+    as_: Callable[Concatenate[EvolutionJob, P], None],
+    *args: P.args,
+    **how: P.kwargs,
+) -> None:
+    """Save the job as `as_`, a method of its model, leaves it, and release what it held.
+
+    Outcomes of a failed or cancelled job wait for another one; a job that waits keeps them. Only
+    an evolution that processed an outcome or made a version counts against the owner's quota.
+    """
+    as_(job, *args, **how)
+    job.save()
+    if job.status in {EvolutionJob.Status.FAILED, EvolutionJob.Status.CANCELLED}:
+        job.release_outcomes()
+    completed = job.status == EvolutionJob.Status.COMPLETED
+    counts = completed and (job.outcomes_processed > 0 or job.to_version_id is not None)
+    settle_quota(resource=QuotaResource.EVOLUTIONS, holder_id=job.pk, actual=int(counts))

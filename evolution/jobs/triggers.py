@@ -1,0 +1,158 @@
+"""Making the one active job of a playbook. Callers hold an open transaction."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Count, F, PositiveIntegerField, QuerySet, Subquery
+from django.db.models.functions import Now
+
+from core.clock import database_now
+from core.http.request_id import request_id
+from core.security.scopes import Principal
+from core.sql.compiled_queries import CompiledQuery, CompiledUpdate, Param, uuid_param
+from evolution.jobs.message_queue import notify_worker
+from evolution.jobs.trigger_rules import cool_off_period, is_due, time_is_up
+from evolution.models import EvolutionJob, Outcome, OutcomeCounts
+from playbooks.models import Playbook
+
+LOOK_BACK = 10
+"""Ended jobs that are looked at for failures in a row."""
+
+
+def ensure_job(
+    playbook: Playbook, *, trigger: str, by: Principal | None
+) -> tuple[EvolutionJob, bool]:
+    """The active job and whether it is new; the insert and its ring commit together.
+
+    The partial unique index decides between two inserts: SQLite ignores the row lock.
+    """
+    active = EvolutionJob.objects.active().filter(playbook=playbook)
+    existing = active.first()
+    if existing is not None:
+        return existing, False
+    known = request_id.get()
+    job = EvolutionJob(
+        playbook=playbook, trigger=trigger, correlation_id="" if known == "-" else known
+    )
+    if by is not None:
+        job.triggered_by, job.triggered_by_key = by.user, by.api_key
+    try:
+        with transaction.atomic():
+            job.save(force_insert=True)
+    except IntegrityError:
+        return active.get(), False
+    notify_worker(job.pk, now=database_now())
+    return job, True
+
+
+@dataclass(frozen=True)
+class TriggerState:
+    """What the two rules ask about.
+
+    `since` is when the last job ended, else when the oldest pending outcome came in.
+    """
+
+    pending: int
+    since: datetime | None
+    now: datetime
+
+
+def trigger_state_of(playbook: Playbook) -> TriggerState:
+    """How the playbook stands: one statement, so on PostgreSQL one moment.
+
+    After the row was locked it counts what the transactions before this one have stored.
+    """
+    found: Any = TRIGGER_STATE.first(playbook=playbook.pk)
+    return TriggerState(found.pending or 0, found.ended or found.oldest, found.now)
+
+
+def _trigger_state_values() -> dict[str, QuerySet[Any, Any]]:
+    """What makes a Standing: each one value of the playbook in a Param, read from its own index."""
+    playbook = uuid_param("playbook")
+    waiting = Outcome.objects.pending().filter(playbook=playbook).order_by()
+    ended = EvolutionJob.objects.filter(playbook=playbook, completed_at__isnull=False)
+    return {
+        "pending": waiting.values("playbook").annotate(n=Count("*")).values("n"),
+        "ended": ended.order_by("-completed_at").values("completed_at")[:1],
+        "oldest": waiting.order_by("created_at").values("created_at")[:1],
+        "now": Playbook.objects.filter(pk=playbook).order_by().values(now=Now()),
+    }
+
+
+def _trigger_state_rows() -> QuerySet[Playbook]:
+    rows: QuerySet[Playbook] = Playbook.objects.only("pk").filter(pk=uuid_param("playbook"))
+    return rows.annotate(
+        **{name: Subquery(values) for name, values in _trigger_state_values().items()}
+    )
+
+
+TRIGGER_STATE = CompiledQuery(_trigger_state_rows)
+COUNT_REPORT = CompiledUpdate(
+    lambda: OutcomeCounts.objects.filter(playbook=uuid_param("playbook")),
+    returning=_trigger_state_values,
+    reported=F("reported") + 1,
+    succeeded=F("succeeded") + Param("won", PositiveIntegerField()),
+)
+
+
+def count_report(playbook: Playbook, *, succeeded: bool) -> TriggerState:
+    """The tally counts one report more; how the playbook stands now, by the same statement.
+
+    Call it in the report's transaction, with the playbook locked and the report stored.
+    """
+    told = COUNT_REPORT.run(playbook=playbook.pk, won=int(succeeded))
+    if told is None:
+        OutcomeCounts.add(playbook, succeeded=succeeded)
+        return trigger_state_of(playbook)
+    pending, ended, oldest, now = told
+    return TriggerState(pending or 0, ended or oldest, now)
+
+
+def trigger_if_due(
+    playbook: Playbook, *, standing: TriggerState, by: Principal | None
+) -> EvolutionJob | None:
+    """The job that one of the two rules asks for after a report or an evolution, or None."""
+    cause = is_due(
+        standing.pending,
+        threshold=playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
+        hours=time_threshold_of(playbook),
+        since=standing.since,
+        now=standing.now,
+    )
+    if cause is None or is_cooling_off(playbook):
+        return None
+    return ensure_job(playbook, trigger=cause, by=by)[0]
+
+
+def trigger_if_time_is_up(playbook: Playbook) -> EvolutionJob | None:
+    """The job that the T-hours rule asks for, or None.
+
+    The periodic check applies this rule only: with the other one it would start a playbook
+    whose evolution fails for good (a refused key) again at every round.
+    """
+    standing = trigger_state_of(playbook)
+    hours, since, now = time_threshold_of(playbook), standing.since, standing.now
+    if not time_is_up(standing.pending, hours=hours, since=since, now=now):
+        return None
+    return ensure_job(playbook, trigger="time", by=None)[0]
+
+
+def is_cooling_off(playbook: Playbook) -> bool:
+    """The last evolutions failed, and the pause that follows is not over."""
+    ended = EvolutionJob.objects.filter(playbook=playbook, completed_at__isnull=False)
+    last = ended.order_by("-completed_at").values_list("status", "completed_at")[:LOOK_BACK]
+    failures = list(takewhile(lambda job: job[0] == EvolutionJob.Status.FAILED, last))
+    if not failures or failures[0][1] is None:
+        return False
+    return database_now() < failures[0][1] + cool_off_period(len(failures))
+
+
+def time_threshold_of(playbook: Playbook) -> int:
+    """T of this playbook; 0 switches the rule off."""
+    hours = playbook.time_threshold_hours
+    default: int = settings.EVOLUTION_TIME_THRESHOLD_HOURS
+    return default if hours is None else hours

@@ -1,0 +1,34 @@
+from evolution.models.chat_slots import ChatSlot
+from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, start_of_day
+from evolution.models.outcomes import Outcome, OutcomeCounts, OutcomeQuerySet
+from evolution.models.provider_circuits import ProviderCircuit
+from evolution.models.reflections import Reflection
+from evolution.models.sessions import (
+    AgentSession,
+    SessionMessage,
+    SessionMessageQuerySet,
+    SessionQuerySet,
+)
+from evolution.models.training_runs import TrainingRun, TrainingRunQuerySet, TrainingStep
+from evolution.models.worker_heartbeats import WorkerHeartbeat
+
+__all__ = [
+    "TrainingRunQuerySet",
+    "TrainingRun",
+    "TrainingStep",
+    "AgentSession",
+    "ChatSlot",
+    "EvolutionJob",
+    "JOB_STATES",
+    "JobQuerySet",
+    "Outcome",
+    "OutcomeQuerySet",
+    "OutcomeCounts",
+    "ProviderCircuit",
+    "Reflection",
+    "SessionMessage",
+    "SessionMessageQuerySet",
+    "SessionQuerySet",
+    "WorkerHeartbeat",
+    "start_of_day",
+]

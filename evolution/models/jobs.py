@@ -1,0 +1,307 @@
+"""The loop's rows: the job, and by name those that have files of their own."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import ClassVar, Self
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from accounts.models import ApiKey, User
+from core.models import BaseModel
+from core.sql.querysets import search_filter
+from evolution.models.chat_slots import ChatSlot
+from evolution.models.outcomes import Outcome, OutcomeCounts
+from evolution.models.provider_circuits import ProviderCircuit
+from evolution.models.reflections import Reflection
+from evolution.models.sessions import AgentSession, SessionMessage
+from evolution.models.training_runs import TrainingRun, TrainingStep
+from evolution.models.worker_heartbeats import WorkerHeartbeat
+from playbooks.models import Playbook, PlaybookOwnedQuerySet, Version
+
+STUCK_AFTER = timedelta(minutes=5)
+
+
+JOB_STATES = (
+    ("stuck", "stuck"),
+    ("queue", "in the queue"),
+    ("waiting", "waiting for a later try"),
+    ("running", "running"),
+    ("failed_today", "failed today"),
+    ("failed", "failed"),
+    ("poison", "poison: killed its workers"),
+    ("cancelled", "cancelled"),
+    ("completed", "completed"),
+)
+
+
+def start_of_day(now: datetime) -> datetime:
+    """When today began, in UTC like every time here."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
+    def active(self) -> Self:
+        return self.filter(status__in=("queued", "running"))
+
+    def matching(self, query: str) -> Self:
+        """Rows with every word of `query` in their status, trigger or reason to wait or fail."""
+        return self.filter(
+            search_filter(query, "status", "trigger", "error_message", "wait_reason")
+        )
+
+    def due(self, now: datetime) -> Self:
+        """Queued and not waiting for a later time."""
+        return self.filter(status="queued").filter(
+            Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
+        )
+
+    def without_notification(self, now: datetime, silence: timedelta) -> Self:
+        """Due, and rung so long ago that the queue's message must be lost (or never was)."""
+        silent = self.due(now).filter(Q(notified_at=None) | Q(rung_at__lt=now - silence))
+        return silent.filter(training=None)
+
+    def lease_expired(self, now: datetime) -> Self:
+        """Their worker is dead. A training's jobs are not the workers': they know no limit."""
+        return self.filter(status="running", lease_expires_at__lt=now, training=None)
+
+    def abandoned_trainings(self, now: datetime, silence: timedelta) -> Self:
+        """Jobs of trainings whose process is gone: neither renewed nor claimed when due."""
+        dead = Q(status="running", lease_expires_at__lt=now)
+        left = Q(status="queued", rung_at__lt=now - silence) & (
+            Q(next_attempt_at=None) | Q(next_attempt_at__lt=now - silence)
+        )
+        return self.exclude(training=None).filter(dead | left)
+
+    def waiting(self, now: datetime) -> Self:
+        """Queued for a later time; `wait_reason` says why."""
+        return self.filter(status="queued", next_attempt_at__gt=now)
+
+    def stuck(self, now: datetime) -> Self:
+        """What the sweep should have mended long ago: nobody works on it, or far too long."""
+        late = now - STUCK_AFTER
+        silent = Q(lease_expires_at__lt=late) | Q(deadline_at__lt=late)
+        without_notification = Q(next_attempt_at__lt=late) | Q(
+            next_attempt_at=None, updated_at__lt=late
+        )
+        return self.filter(Q(status="running") & silent | Q(status="queued") & without_notification)
+
+    def in_state(self, state: str, now: datetime) -> Self:
+        """The rows of one of JOB_STATES; all of them for another word."""
+        match state:
+            case "stuck":
+                return self.stuck(now)
+            case "queue":
+                return self.due(now)
+            case "waiting":
+                return self.waiting(now)
+            case "failed_today":
+                return self.filter(status="failed", completed_at__gte=start_of_day(now))
+            case "poison":
+                return self.filter(status="failed", error_code="poison")
+            case "running" | "failed" | "cancelled" | "completed":
+                return self.filter(status=state)
+        return self
+
+
+__all__ = [
+    "AgentSession",
+    "TrainingRun",
+    "TrainingStep",
+    "ChatSlot",
+    "EvolutionJob",
+    "Outcome",
+    "OutcomeCounts",
+    "ProviderCircuit",
+    "Reflection",
+    "SessionMessage",
+    "WorkerHeartbeat",
+]
+
+
+class EvolutionJob(BaseModel):
+    """One attempt to turn pending outcomes into a version.
+
+    This row is the truth and owns every retry; the queue only wakes a worker up. `fence` grows
+    with every claim, sweep and cancel: a write that carries an old one changes no row.
+    """
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        COMPLETED = "completed"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    class Trigger(models.TextChoices):
+        THRESHOLD = "threshold"
+        TIME = "time"
+        MANUAL = "manual"
+
+    class Phase(models.TextChoices):
+        BIND = "bind"
+        REFLECT = "reflect"
+        CURATE = "curate"
+        PUBLISH = "publish"
+
+    # db_index=False: Meta.indexes begin with it.
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="jobs", db_index=False)
+    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    trigger = models.CharField(max_length=10, choices=Trigger)
+    triggered_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    triggered_by_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
+    phase = models.CharField(max_length=10, choices=Phase, default=Phase.BIND)
+    from_version = models.ForeignKey(Version, models.RESTRICT, null=True, related_name="+")
+    to_version = models.OneToOneField(Version, models.RESTRICT, null=True, related_name="job")
+    outcomes_processed = models.PositiveIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=0, help_text="our errors, at most 5")
+    rescues = models.PositiveIntegerField(default=0, help_text="worker deaths, at most 3")
+    fence = models.PositiveIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    next_attempt_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
+    notified_at = models.DateTimeField(null=True, help_text="when a worker was last notified")
+    cancel_requested_at = models.DateTimeField(null=True)
+    skipped_outcomes = models.JSONField(
+        default=dict, help_text="why outcomes gave no reflection, by outcome id"
+    )
+    wait_reason = models.CharField(max_length=300, blank=True)
+    wait_code = models.CharField(max_length=40, blank=True)
+    wait_key = models.CharField(
+        max_length=64, blank=True, help_text="the credential whose change ends the wait"
+    )
+    # The most that the call may cost for which a limit left no room.
+    wait_usd = models.DecimalField(max_digits=12, decimal_places=6, null=True)
+    waits = models.PositiveIntegerField(default=0, help_text="in a row; each makes the next longer")
+    error_code = models.CharField(max_length=40, blank=True)
+    error_message = models.CharField(max_length=500, blank=True)
+    token_totals = models.JSONField(default=dict)
+    engine = models.CharField(max_length=20, blank=True)
+    prompt_versions = models.JSONField(default=dict)
+    ace_core_version = models.CharField(max_length=20, blank=True)
+    training = models.ForeignKey(TrainingRun, models.SET_NULL, null=True, related_name="jobs")
+    # Frozen at the first claim; a curation is reused only while both hashes still hold.
+    outcome_set_hash = models.CharField(max_length=64, blank=True)
+    config_hash = models.CharField(max_length=64, blank=True)
+    curation = models.JSONField(null=True, help_text="the Curator's stored answer")
+    curation_key = models.CharField(max_length=64, blank=True)
+    correlation_id = models.CharField(
+        max_length=64, blank=True, help_text="id of the request or call that asked for it"
+    )
+    started_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+
+    objects = JobQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "evolution"
+        ordering = ("-created_at",)
+        indexes: ClassVar = [
+            models.Index(fields=("status", "next_attempt_at")),
+            models.Index(fields=("playbook", "-created_at", "-id")),
+            # Every report asks when the last one ended.
+            models.Index(
+                fields=("playbook", "-completed_at"),
+                condition=Q(completed_at__isnull=False),
+                name="job_ended",
+            ),
+        ]
+        constraints = (
+            models.UniqueConstraint(
+                fields=("playbook",),
+                condition=Q(status__in=("queued", "running")),
+                name="one_active_job_per_playbook",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"evolution {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("evolution:evolution", args=[self.pk])
+
+    def start(self, *, now: datetime, lease: timedelta, deadline: timedelta) -> None:
+        """queued → running, under a new fence; each start has the whole deadline before it."""
+        self.status, self.fence = self.Status.RUNNING, self.fence + 1
+        self.started_at = self.started_at or now
+        self.deadline_at = now + deadline
+        self.heartbeat_at, self.lease_expires_at = now, now + lease
+        self.next_attempt_at, self.wait_reason = None, ""
+        self.wait_code = self.wait_key = ""
+
+    def wait(
+        self,
+        *,
+        until: datetime,
+        reason: str,
+        costs_attempt: bool,
+        code: str = "",
+        line: str = "",
+        usd: Decimal | None = None,
+    ) -> None:
+        """running → queued, to be claimed at `until`, or when `line` is no longer called."""
+        self.status, self.fence = self.Status.QUEUED, self.fence + 1
+        self.lease_expires_at = None
+        self.next_attempt_at, self.wait_reason = until, reason[:300]
+        self.wait_code, self.wait_key, self.wait_usd = code[:40], line, usd
+        self.attempt += int(costs_attempt)
+        self.waits += 1
+
+    def postpone(self, *, until: datetime, reason: str, code: str, line: str) -> None:
+        """queued → queued, to be claimed at `until`, or when `line` says something new."""
+        self.next_attempt_at, self.wait_reason = until, reason[:300]
+        self.wait_code, self.wait_key = code[:40], line
+
+    def complete(self, *, now: datetime, version: Version | None, outcomes: int) -> None:
+        """running → completed; `version` is None when nothing changed."""
+        self.status, self.to_version = self.Status.COMPLETED, version
+        self.outcomes_processed, self.completed_at = outcomes, now
+        self.lease_expires_at, self.error_code, self.error_message = None, "", ""
+
+    def fail(self, *, now: datetime, code: str, message: str) -> None:
+        """→ failed, with a reason that a person can act on."""
+        self.status, self.fence = self.Status.FAILED, self.fence + 1
+        self.error_code, self.error_message, self.wait_reason = code, message[:500], ""
+        self.wait_code = self.wait_key = ""
+        self.lease_expires_at, self.completed_at = None, now
+
+    def cancel(self, *, now: datetime, reason: str = "") -> None:
+        """→ cancelled; a worker that still thinks finds its fence gone."""
+        self.status, self.fence = self.Status.CANCELLED, self.fence + 1
+        self.cancel_requested_at, self.wait_reason = self.cancel_requested_at or now, reason
+        self.wait_code = self.wait_key = ""
+        self.lease_expires_at, self.completed_at = None, now
+
+    def requeue(self) -> None:
+        """failed or cancelled → queued, to bind a new set of outcomes; reflections are kept."""
+        self.status, self.phase = self.Status.QUEUED, self.Phase.BIND
+        self.fence += 1
+        self.attempt = self.rescues = self.waits = 0
+        self.wait_reason, self.skipped_outcomes = "", {}
+        self.wait_code = self.wait_key = ""
+        self.outcome_set_hash = self.curation_key = self.error_code = self.error_message = ""
+        self.curation = self.from_version = self.next_attempt_at = self.notified_at = None
+        self.cancel_requested_at = self.completed_at = self.deadline_at = None
+
+    def requeue_unchanged(self, *, now: datetime) -> None:
+        """→ queued under a new fence, bound to the same outcomes; `now`: as if rung just now."""
+        self.status, self.fence, self.attempt = self.Status.QUEUED, self.fence + 1, 0
+        self.notified_at, self.next_attempt_at, self.lease_expires_at = now, None, None
+        self.error_code = self.error_message = self.wait_reason = ""
+        self.wait_code = self.wait_key = ""
+        self.cancel_requested_at = self.completed_at = self.deadline_at = None
+
+    def release_outcomes(self) -> None:
+        """Let the outcomes bound to this job, and not processed, wait for another one.
+
+        A training's stay bound: they are nobody's report, and another evolution would pay for
+        them without the training's limit.
+        """
+        if self.training_id is None:
+            self.outcomes.filter(processed_at=None).update(job=None)
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in {self.Status.QUEUED, self.Status.RUNNING}

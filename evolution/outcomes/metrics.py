@@ -1,0 +1,82 @@
+"""Tallies made true again: code from before there was one reports without counting."""
+
+from collections import Counter
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Max, Q, QuerySet, Sum
+
+from evolution.models import EvolutionJob, Outcome, OutcomeCounts
+from playbooks.models import Playbook
+
+
+def recount_outcomes() -> int:
+    """Every playbook's tally says what was reported on it; returns how many did not."""
+    ids = Playbook.objects.order_by("pk").values_list("pk", flat=True)
+    return sum(_recount(Playbook(pk=pk)) for pk in list(ids))
+
+
+def _recount(playbook: Playbook) -> bool:
+    """Whether this one was wrong; its row is locked, as a report locks it."""
+    with transaction.atomic():
+        if not Playbook.objects.select_for_update(no_key=True).filter(pk=playbook.pk).exists():
+            return False
+        rows = Outcome.objects.filter(playbook=playbook, job__training=None)
+        found = rows.aggregate(
+            reported=Count("pk"), succeeded=Count("pk", filter=Q(status=Outcome.Status.SUCCESS))
+        )
+        kept = OutcomeCounts.objects.filter(playbook=playbook).first() or OutcomeCounts()
+        if (kept.reported, kept.succeeded) == (found["reported"], found["succeeded"]):
+            return False
+        OutcomeCounts.objects.update_or_create(playbook_id=playbook.pk, defaults=found)
+    return True
+
+
+def pending_count(playbook: Playbook) -> int:
+    """How many outcomes wait for the next evolution."""
+    return Outcome.objects.pending().filter(playbook=playbook).count()
+
+
+def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
+    """The playbook's figures: outcomes by status, success rate (0–1 or None), votes, evolutions.
+
+    Outcomes are what agents reported; a training's own attempts at its samples are left out.
+    """
+    outcomes = _outcome_metrics(playbook)
+    jobs = EvolutionJob.objects.filter(playbook=playbook).aggregate(
+        total=Count("id"),
+        last_completed_at=Max("completed_at", filter=Q(status="completed")),
+        **{status: Count("id", filter=Q(status=status)) for status in EvolutionJob.Status.values},
+    )
+    bullets = playbook.bullets.filter(status="active").aggregate(
+        active=Count("id"), helpful=Sum("helpful", default=0), harmful=Sum("harmful", default=0)
+    )
+    rate = outcomes["success"] / outcomes["total"] if outcomes["total"] else None
+    version = playbook.current_version
+    return {
+        "outcomes": outcomes | {"success_rate": rate},
+        "bullets": bullets,
+        "evolutions": jobs,
+        "version": version.number if version else None,
+        "token_count": version.token_count if version else 0,
+    }
+
+
+def _outcome_metrics(playbook: Playbook) -> dict[str, int]:
+    """The outcomes by status and by what became of them; each count reads an index and no row."""
+    outcomes = Outcome.objects.filter(playbook=playbook)
+    trained = EvolutionJob.objects.filter(playbook=playbook).exclude(training=None)
+    by_status = _by_status(outcomes)
+    by_status.subtract(_by_status(Outcome.objects.filter(job__in=trained)))
+    set_aside = outcomes.exclude(set_aside_reason="").filter(job__training=None)
+    return {
+        "total": by_status.total(),
+        "pending": pending_count(playbook),
+        "set_aside": set_aside.count(),
+        **{status: by_status[status] for status in Outcome.Status.values},
+    }
+
+
+def _by_status(outcomes: QuerySet[Outcome]) -> Counter[str]:
+    rows = outcomes.order_by().values_list("status").annotate(count=Count("*"))
+    return Counter(dict(rows))

@@ -1,0 +1,97 @@
+"""What the doors can do with the loop: report, trigger, cancel, retry, and read its figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import IntegrityError, transaction
+
+from core.errors import Conflict
+from core.ratelimit.limits import consume_rate_limit
+from core.security.scopes import Principal
+from core.sql.sqlite_write_lock import sqlite_write_lock
+from evolution.jobs.lifecycle import lock_active_playbook
+from evolution.jobs.triggers import count_report, trigger_if_due
+from evolution.models import EvolutionJob, Outcome
+from evolution.outcomes import validation
+from evolution.outcomes.metrics import pending_count
+from playbooks.models import Playbook
+
+
+@dataclass(frozen=True)
+class RecordedOutcome:
+    """What became of one report: `job` is the evolution that it started, if any.
+
+    `is_new` is false when an idempotency key was repeated; a repeat starts nothing.
+    """
+
+    outcome: Outcome
+    pending_outcomes: int
+    job: EvolutionJob | None
+    is_new: bool
+
+
+def report_outcome(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    task_description: str,
+    outcome: str,
+    reasoning_trace: str = "",
+    notes: str = "",
+    bullet_ids: Sequence[str] = (),
+    serving_id: str = "",
+    signal: str = Outcome.Signal.SELF_REPORT,
+    idempotency_key: str = "",
+) -> RecordedOutcome:
+    """The outcome is stored and waits for the next evolution, which is triggered when due.
+
+    Raises Invalid, TooLarge, Conflict (`archived`, `idempotency_conflict`), RateLimited.
+    """
+    report = validation.clean_report(
+        playbook=playbook,
+        by=by,
+        task_description=task_description,
+        outcome=outcome,
+        reasoning_trace=reasoning_trace,
+        notes=notes,
+        bullet_ids=bullet_ids,
+        serving_id=serving_id,
+        signal=signal,
+        idempotency_key=idempotency_key,
+    )
+    try:
+        return _store_report(playbook, by, report)
+    except IntegrityError:
+        # The database refused a second row for one idempotency key: the first one answers.
+        if not idempotency_key:
+            raise
+        return _store_report(playbook, by, report)
+
+
+def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> RecordedOutcome:
+    with sqlite_write_lock(), transaction.atomic():
+        locked = lock_active_playbook(playbook)
+        known = _known_report(report)
+        if known is not None:
+            return RecordedOutcome(known, pending_count(locked), None, is_new=False)
+        consume_rate_limit("report_outcome", str(by.user.pk))
+        if report.version_assumed and locked.current_version_id is not None:
+            report.version_id = locked.current_version_id
+        report.save(force_insert=True)
+        standing = count_report(locked, succeeded=report.status == Outcome.Status.SUCCESS)
+        job = trigger_if_due(locked, standing=standing, by=by)
+    return RecordedOutcome(report, standing.pending, job, is_new=True)
+
+
+def _known_report(report: Outcome) -> Outcome | None:
+    if not report.idempotency_key:
+        return None
+    known = Outcome.objects.filter(
+        playbook=report.playbook_id, idempotency_key=report.idempotency_key
+    ).first()
+    if known is not None and known.request_hash != report.request_hash:
+        raise Conflict(
+            "This idempotency key was used for another report. Use a new key for a new report.",
+            code="idempotency_conflict",
+        )
+    return known

@@ -1,0 +1,92 @@
+"""What outcomes and sessions say is kept for as long as settings say; what they taught stays."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import Q, Value
+from django.db.models.functions import Coalesce
+
+from accounts.services.cleanup import delete_expired_rows
+from billing.plans.retention import shorter_retention
+from billing.plans.retention_notices import send_retention_notices
+from core.clock import database_now
+from evolution.models import AgentSession, Outcome, SessionMessage
+
+BATCH_SIZE, PURGE_SECONDS = 1000, 3600
+SESSION_BATCH_SIZE = 20
+"""Each has up to a thousand messages."""
+
+
+def blank_old_traces() -> int:
+    """Traces and notes of outcomes that fed an evolution long ago are gone; says of how many.
+
+    Long ago is TRACE_RETENTION_DAYS, or less where an owner's plan says so; 0 keeps everything.
+    What waits for an evolution is kept.
+    """
+    return _for_each_retention_period(_blank_outcomes, "playbook__owner__in")
+
+
+def blank_old_transcripts() -> int:
+    """The texts of sessions that were closed, or last written to, as long ago are gone; how many.
+
+    Roles, cited bullets and tokens stay: the chain to what was learnt does not break.
+    """
+    return _for_each_retention_period(_blank_sessions, "user__in")
+
+
+def _for_each_retention_period(blank: Callable[[datetime, Q], int], owned_by: str) -> int:
+    """`blank` what is older than the setting says, and for some owners what is less old."""
+    now, days = database_now(), settings.TRACE_RETENTION_DAYS
+    blanked = blank(now - timedelta(days=days), Q()) if days else 0
+    for fewer, owners in shorter_retention(now, than=days):
+        blanked += blank(now - timedelta(days=fewer), Q(**{owned_by: owners}))
+    return blanked
+
+
+def _blank_outcomes(long_ago: datetime, whose: Q) -> int:
+    used = Q(processed_at__lt=long_ago) | (~Q(set_aside_reason="") & Q(updated_at__lt=long_ago))
+    rows = Outcome.objects.filter(used & whose).exclude(reasoning_trace="", notes="")
+    blanked = 0
+    # In parts: one statement over a year of outcomes would hold its locks for long.
+    while part := list(rows.values_list("pk", flat=True)[:BATCH_SIZE]):
+        blanked += Outcome.objects.filter(pk__in=part).update(reasoning_trace="", notes="")
+    return blanked
+
+
+def _blank_sessions(long_ago: datetime, whose: Q) -> int:
+    over = Q(closed_at__lt=long_ago) | Q(closed_at=None, updated_at__lt=long_ago)
+    rows = AgentSession.objects.filter(over & whose, blanked_at=None)
+    blanked = 0
+    while part := list(rows.values_list("pk", flat=True)[:SESSION_BATCH_SIZE]):
+        with transaction.atomic():
+            said = SessionMessage.objects.filter(session__in=part)
+            said.update(content="", tool_calls=[])
+            sessions = AgentSession.objects.filter(pk__in=part)
+            now = database_now()
+            blanked += sessions.update(
+                title="",
+                status=AgentSession.Status.CLOSED,
+                closed_at=Coalesce("closed_at", Value(now)),
+                content_bytes=0,
+                blanked_at=now,
+            )
+    return blanked
+
+
+def purge() -> dict[str, int]:
+    """Old texts are blank, and rows that nothing follows from any more are gone."""
+    return {
+        "traces": blank_old_traces(),
+        "transcripts": blank_old_transcripts(),
+        "rows": delete_expired_rows(),
+    }
+
+
+def purge_if_due() -> None:
+    """Once an hour, by whichever host comes first: the counter's add is one atomic step."""
+    if cache.add("purge", 1, PURGE_SECONDS):
+        purge()
+        send_retention_notices()

@@ -1,0 +1,128 @@
+"""From a report's fields to an unsaved Outcome: sizes, text, cited bullets, version."""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from core.errors import Invalid, TooLarge
+from core.security.redaction import redact
+from core.security.scopes import Principal
+from evolution.models import Outcome
+from playbooks.document.text import find_ids
+from playbooks.models import Bullet, Playbook
+from playbooks.services import serving_tokens
+
+MAX_CITED = 100
+MAX_KEY_LENGTH = 200
+
+
+def clean_report(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    task_description: str,
+    outcome: str,
+    reasoning_trace: str,
+    notes: str,
+    bullet_ids: Sequence[str],
+    serving_id: str,
+    signal: str,
+    idempotency_key: str,
+) -> Outcome:
+    """An Outcome that can be stored; raises Invalid with the field, or TooLarge."""
+    texts = {
+        "task_description": (task_description, settings.MAX_TASK_BYTES),
+        "reasoning_trace": (reasoning_trace, settings.MAX_TRACE_BYTES),
+        "notes": (notes, settings.MAX_NOTES_BYTES),
+    }
+    clean = {name: clean_field(name, text, limit) for name, (text, limit) in texts.items()}
+    if not clean["task_description"].strip():
+        raise Invalid.field("task_description", "Say in a sentence what the task was.")
+    clean_choice("outcome", outcome, Outcome.Status.values)
+    clean_choice("signal", signal, Outcome.Signal.values)
+    key = clean_field("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
+    version_id, assumed = _version_id(playbook, by, serving_id)
+    return Outcome(
+        playbook=playbook,
+        reported_by=by.user,
+        api_key=by.api_key,
+        client=by.client,
+        status=outcome,
+        signal=signal,
+        version_id=version_id,
+        version_assumed=assumed,
+        cited_bullets=clean_citations(
+            bullet_ids,
+            partial(_known_ids, playbook),
+            missing="This playbook has no {}. Leave out what it does not have.",
+        ),
+        idempotency_key=key,
+        request_hash=_request_hash([clean, outcome, signal, sorted(bullet_ids), serving_id]),
+        **clean,
+    )
+
+
+def clean_field(name: str, text: str, limit: int) -> str:
+    """The text with credentials blanked out (an agent's trace may carry its environment)."""
+    if "\x00" in text:
+        raise Invalid.field(name, "Remove the NUL characters.")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Invalid.field(name, "Send valid Unicode: this has a lone surrogate.") from None
+    if size > limit:
+        message = f"`{name}` has {size} bytes; at most {limit} are allowed. Shorten it."
+        raise TooLarge(message, fields={name: [message]})
+    return redact(text)
+
+
+def clean_choice(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise Invalid.field(name, f"Use one of: {', '.join(known)}.")
+
+
+def _version_id(playbook: Playbook, by: Principal, serving_id: str) -> tuple[UUID, bool]:
+    """The version's id alone: its text may be 100 KB, and nobody reads it here."""
+    if serving_id:
+        return serving_tokens.read_serving_token(
+            serving_id, playbook=playbook, principal=by
+        ).pk, False
+    if playbook.current_version_id is None:
+        raise Invalid("This playbook has no version yet.")
+    return playbook.current_version_id, True
+
+
+def clean_citations(
+    bullet_ids: Sequence[str], known: Callable[[Collection[str]], Collection[str]], *, missing: str
+) -> list[str]:
+    """The ids that are `known`, in order, once each; brackets and quotes are fine.
+
+    Raises Invalid; `missing` says with `{}` what is not known.
+    """
+    if len(bullet_ids) > MAX_CITED:
+        raise Invalid.field("bullet_ids", f"Cite at most {MAX_CITED} bullets.")
+    cited: dict[str, None] = {}
+    for text in bullet_ids:
+        ids = find_ids(text)
+        if not ids:
+            raise Invalid.field("bullet_ids", "Send bullet ids such as `str-00001`.")
+        cited |= dict.fromkeys(ids)
+    found = known(cited) if cited else ()
+    unknown = [bullet for bullet in cited if bullet not in found]
+    if unknown:
+        raise Invalid.field("bullet_ids", missing.format(", ".join(unknown[:10])))
+    return list(cited)
+
+
+def _known_ids(playbook: Playbook, ids: Collection[str]) -> set[str]:
+    rows = Bullet.objects.filter(playbook=playbook, public_id__in=list(ids))
+    return set(rows.order_by().values_list("public_id", flat=True))
+
+
+def _request_hash(fields: Any) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,186 @@
+"""What a playground's page shows of a chat: its sides, their turns, and what each answer cites."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from accounts.models import User
+from billing.models import UsageRecord
+from billing.usage.metering import sum_usage
+from evolution.engine.llm import Cancelled
+from evolution.models import AgentSession, SessionMessage
+from playbooks.document.sections import Section
+from playbooks.document.text import BULLET_ID, Bullet, Document
+from playbooks.services.loading import document_of
+
+MAX_MESSAGES = 100
+"""Messages of a side on its page; the session has all of them."""
+INTERRUPTED_NOTE = "The provider broke off, or stopped, in the middle of this answer."
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """A part of an answer's text: plain words, or a bullet's id; `known`: of this version."""
+
+    text: str
+    is_id: bool = False
+    known: bool = False
+
+
+@dataclass(frozen=True)
+class DisplayedMessage:
+    """One message as it is shown. `cost` None: nobody knows the price."""
+
+    role: str
+    pieces: list[TextPart]
+    cited: list[Bullet] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    note: str = ""
+    tokens: int = 0
+    estimated: bool = False
+    is_metered: bool = False
+    cost: Decimal | None = None
+
+    @property
+    def is_question(self) -> bool:
+        return self.role == SessionMessage.Role.USER
+
+
+@dataclass(frozen=True)
+class ChatSide:
+    """One session of a chat: `label` says what the model reads, `shelves` all of it."""
+
+    key: str
+    label: str
+    session: AgentSession | None
+    said: list[DisplayedMessage]
+    shelves: list[tuple[Section, list[Bullet]]]
+    reads: bool = True
+    """Whether the model is told of a playbook at all; one without bullets has no shelves."""
+    can_rate: bool = False
+    total: Mapping[str, Any] = field(default_factory=dict)
+    """Of all its calls, those without an answer too: see `sum_usage`."""
+
+    @property
+    def cited(self) -> set[str]:
+        return {bullet.id for one in self.said for bullet in one.cited}
+
+    @property
+    def answers(self) -> list[DisplayedMessage]:
+        return [one for one in self.said if not one.is_question]
+
+    @property
+    def turns(self) -> list[list[DisplayedMessage]]:
+        """A question with what was said to it; an odd session may begin with an answer."""
+        turns: list[list[DisplayedMessage]] = []
+        for one in self.said:
+            if one.is_question or not turns:
+                turns.append([])
+            turns[-1].append(one)
+        return turns
+
+    @property
+    def is_cut(self) -> bool:
+        return (
+            self.session is not None and self.session.message_count > len(self.said) == MAX_MESSAGES
+        )
+
+
+def chat_side(session: AgentSession, *, user: User) -> ChatSide:
+    """The session with what was said in it lately."""
+    document = document_read_by(session)
+    rows = session.messages.filter(role__in=("user", "assistant")).select_related("usage")
+    latest = reversed(rows.order_by("-position")[:MAX_MESSAGES])
+    return ChatSide(
+        key=str(session.pk),
+        label=label_of(session),
+        session=session,
+        said=[displayed_message(row, document) for row in latest],
+        shelves=sections_with_bullets(document),
+        reads=reads_playbook(session),
+        can_rate=can_rate(session, user),
+        total=sum_usage(session_id=session.pk),
+    )
+
+
+def document_read_by(session: AgentSession) -> Document:
+    """What the model reads in this session: nothing when it is asked without the playbook."""
+    if not reads_playbook(session) or session.version is None:
+        return Document((), ())
+    return document_of(session.version)
+
+
+def reads_playbook(session: AgentSession) -> bool:
+    return session.ace_enabled and session.version is not None
+
+
+def label_of(session: AgentSession) -> str:
+    if not reads_playbook(session) or session.version is None:
+        return "Without the playbook"
+    return f"Version {session.version.number}"
+
+
+def can_rate(session: AgentSession, user: User) -> bool:
+    """Only one's own playbook learns, from what was read in it."""
+    own = session.playbook is not None and session.playbook.owner_id == user.pk
+    open_to_it = session.outcome_id is None and session.blanked_at is None
+    return own and session.ace_enabled and open_to_it
+
+
+def displayed_message(row: SessionMessage, document: Document) -> DisplayedMessage:
+    """A stored message; bullets are looked up in what was read."""
+    usage = row.usage
+    said = displayed_text(document, role=row.role, text=row.content)
+    if usage is None:
+        return said
+    return replace(
+        said,
+        note=usage_note(usage),
+        tokens=usage.total_tokens,
+        estimated=usage.estimated,
+        is_metered=True,
+        cost=usage.cost_usd,
+    )
+
+
+def displayed_text(document: Document, *, role: str, text: str) -> DisplayedMessage:
+    """The text, cut at the bullets that an answer names."""
+    if role == SessionMessage.Role.USER:
+        return DisplayedMessage(role, [TextPart(text)])
+    known = document.by_id()
+    pieces = text_parts(text, known)
+    named = dict.fromkeys(piece.text for piece in pieces if piece.is_id)
+    return DisplayedMessage(
+        role=role,
+        pieces=pieces,
+        cited=[known[name] for name in named if name in known],
+        unknown=[name for name in named if name not in known],
+    )
+
+
+def text_parts(text: str, known: Iterable[str]) -> list[TextPart]:
+    """The text cut at the bullet ids that it names."""
+    pieces, end, known = [], 0, set(known)
+    for match in BULLET_ID.finditer(text):
+        pieces += [TextPart(text[end : match.start()])] if match.start() > end else []
+        pieces.append(TextPart(match.group(), is_id=True, known=match.group() in known))
+        end = match.end()
+    return [*pieces, TextPart(text[end:])] if end < len(text) else pieces
+
+
+def usage_note(usage: UsageRecord) -> str:
+    """Why a stored answer is not whole; empty when it is."""
+    if usage.status != UsageRecord.Status.FAILED:
+        return ""
+    code = usage.metadata.get("error", "")
+    return "Stopped before its end." if code == Cancelled().code else INTERRUPTED_NOTE
+
+
+def sections_with_bullets(document: Document) -> list[tuple[Section, list[Bullet]]]:
+    """The sections that have bullets."""
+    shelves: Sequence[tuple[Section, list[Bullet]]] = [
+        (section, [bullet for bullet in document.bullets if bullet.section == section.key])
+        for section in document.sections
+    ]
+    return [(section, bullets) for section, bullets in shelves if bullets]

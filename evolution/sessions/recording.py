@@ -1,0 +1,209 @@
+"""What the doors can do with agents' sessions: open, add messages, close with a report, delete."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from core.audit import record
+from core.clock import database_now
+from core.errors import Conflict, Invalid
+from core.models import IdempotentResponse
+from core.ratelimit.limits import consume_rate_limit
+from core.security.scopes import Principal
+from evolution.models import AgentSession, Outcome, SessionMessage
+from evolution.outcomes.reporting import RecordedOutcome, report_outcome
+from evolution.outcomes.validation import clean_choice, clean_field
+from evolution.sessions.transcripts import TranscriptMessage, make_trace, task_of
+from evolution.sessions.validation import MAX_NAME, clean_messages, clean_title, size_of
+from evolution.sessions.validation import NewMessage as NewMessage
+from evolution.sessions.validation import ToolCall as ToolCall
+from evolution.sessions.validation import cited_in as cited_in
+from playbooks.models import Playbook, Version
+from playbooks.services.loading import version_of
+from playbooks.services.serving_tokens import read_serving_token, sign_serving_token
+
+MAX_DERIVED_TITLE = 80
+
+
+@dataclass(frozen=True)
+class SessionReport:
+    """What became of the task. Empty: the first user message is the task; None: all that the
+    messages cite."""
+
+    outcome: str
+    task_description: str = ""
+    notes: str = ""
+    signal: str = Outcome.Signal.SELF_REPORT
+    bullet_ids: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class ClosedSession:
+    """The closed session, and what became of its report; None: it was closed without one."""
+
+    session: AgentSession
+    report: RecordedOutcome | None
+
+
+def open_session(
+    *,
+    by: Principal,
+    playbook: Playbook | None = None,
+    version: int | None = None,
+    serving_id: str = "",
+    title: str = "",
+    model: str = "",
+    source: str = AgentSession.Source.API,
+    ace_enabled: bool = True,
+    pair_id: UUID | None = None,
+) -> AgentSession:
+    """A session is open under one version of the playbook: as served, by number, or the current.
+
+    Raises Invalid, NotFound (no such version), Conflict (`archived`), RateLimited.
+    """
+    clean_choice("source", source, AgentSession.Source.values)
+    if playbook is None and by.playbook_ids is not None:
+        raise Invalid.field("playbook_id", "This key is limited to playbooks: name one of them.")
+    read = _version_for(by, playbook, version, serving_id)
+    session = AgentSession(
+        user=by.user,
+        playbook=playbook,
+        version=read,
+        serving_id=serving_id or (sign_serving_token(version=read, principal=by) if read else ""),
+        api_key=by.api_key,
+        client=by.client,
+        title=clean_title(title),
+        model=clean_field("model", model, MAX_NAME),
+        source=source,
+        ace_enabled=ace_enabled,
+        pair_id=pair_id,
+    )
+    with transaction.atomic():
+        consume_rate_limit("open_session", str(by.user.pk))
+        session.save(force_insert=True)
+    return session
+
+
+def add_messages(*, session: AgentSession, messages: Sequence[NewMessage]) -> list[SessionMessage]:
+    """The messages are stored at the next positions, credentials blanked out.
+
+    Raises Invalid, TooLarge (one message, or the session is full), Conflict (`session_closed`).
+    """
+    with transaction.atomic():
+        locked = _lock(session)
+        if not locked.is_open:
+            raise Conflict("This session is closed. Open another.", code="session_closed")
+        rows = clean_messages(locked, messages)
+        SessionMessage.objects.bulk_create(rows)
+        locked.message_count += len(rows)
+        locked.content_bytes += sum(map(size_of, rows))
+        locked.title = locked.title or _title_of(rows)
+        locked.save(update_fields=["message_count", "content_bytes", "title", "updated_at"])
+    _copy_state(session, locked)
+    return rows
+
+
+def close_session(
+    *, session: AgentSession, by: Principal, report: SessionReport | None = None
+) -> ClosedSession:
+    """The session takes no more messages; with a report it is the trace of an outcome.
+
+    A report may follow later, once; the same one again answers as the first time. Raises
+    Conflict (`archived`, `idempotency_conflict`, `no_playbook`), NotFound, Invalid, RateLimited.
+    """
+    with transaction.atomic():
+        locked = _lock(session)
+        made = _report(locked, by, report) if report is not None else None
+        if made is not None:
+            locked.outcome = made.outcome
+        locked.close(now=database_now())
+        locked.save(update_fields=["outcome", "status", "closed_at", "updated_at"])
+    _copy_state(session, locked)
+    return ClosedSession(session, made)
+
+
+def delete_session(*, session: AgentSession, by: Principal) -> None:
+    """The session and its messages are gone; the outcome that it became and its cost stay."""
+    with transaction.atomic():
+        record(action="delete_session", by=by, subject=session, owner=session.user_id)
+        IdempotentResponse.erase(session.pk)
+        session.delete()
+
+
+def _version_for(
+    by: Principal, playbook: Playbook | None, number: int | None, serving_id: str
+) -> Version | None:
+    if playbook is None:
+        if number is not None or serving_id:
+            raise Invalid.field("playbook_id", "Name the playbook of this version.")
+        return None
+    if playbook.is_archived:
+        raise Conflict("This playbook is archived. Restore it first.", code="archived")
+    if not serving_id:
+        return version_of(playbook, number)
+    read = read_serving_token(serving_id, playbook=playbook, principal=by)
+    if number not in {None, read.number}:
+        raise Invalid.field("version", "The serving_id is of another version. Send one of both.")
+    return read
+
+
+def _report(session: AgentSession, by: Principal, report: SessionReport) -> RecordedOutcome:
+    if session.playbook_id is None:
+        raise Conflict("This session has no playbook that could learn.", code="no_playbook")
+    # A starter is read by everyone and taught by nobody: not found here, as at every door.
+    playbook = Playbook.objects.for_user(by).fetch(session.playbook_id)
+    rows = list(session.messages.all())
+    lines = [
+        TranscriptMessage(row.role, row.content, row.tool_calls, row.tool_name) for row in rows
+    ]
+    cited = report.bullet_ids
+    if cited is None:
+        cited = list(dict.fromkeys(bullet for row in rows for bullet in row.cited_bullets))[:100]
+    return _refuse_second_outcome(
+        playbook=playbook,
+        by=by,
+        task_description=report.task_description
+        or task_of(lines, limit=settings.MAX_TASK_BYTES)
+        or session.title,
+        outcome=report.outcome,
+        reasoning_trace=make_trace(lines, limit=settings.MAX_TRACE_BYTES),
+        notes=report.notes,
+        bullet_ids=cited,
+        # What was not read is not what it was played under: then the version is assumed.
+        serving_id=session.serving_id if session.ace_enabled else "",
+        signal=report.signal,
+        idempotency_key=f"session:{session.pk}",
+    )
+
+
+def _refuse_second_outcome(**report: Any) -> RecordedOutcome:
+    """The report of a session; said otherwise the second time, it is refused in its words."""
+    try:
+        return report_outcome(**report)
+    except Conflict as refusal:
+        if refusal.code != "idempotency_conflict":
+            raise
+        message = "This session is reported already, and otherwise. Its first report stays."
+        raise Conflict(message, code=refusal.code) from None
+
+
+def _lock(session: AgentSession) -> AgentSession:
+    """The row as it is now, locked where the database can."""
+    rows = AgentSession.objects.select_for_update(of=("self",), no_key=True)
+    return rows.select_related("version").fetch(session.pk)
+
+
+def _copy_state(session: AgentSession, locked: AgentSession) -> None:
+    """The caller's row says what the stored one says."""
+    for name in ("message_count", "content_bytes", "title", "status", "closed_at"):
+        setattr(session, name, getattr(locked, name))
+    session.outcome = locked.outcome
+
+
+def _title_of(rows: Sequence[SessionMessage]) -> str:
+    asked = next((row.content for row in rows if row.role == SessionMessage.Role.USER), "")
+    return " ".join(asked[: 4 * MAX_DERIVED_TITLE].split())[:MAX_DERIVED_TITLE]

@@ -1,0 +1,110 @@
+"""From options to what an adapter needs: budget, student, learner, all on one run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from billing.pricing.usage_pricing import estimate_cost
+from core.errors import Invalid
+from core.sql.querysets import is_uuid
+from evolution.engine.adaptation.standalone import LLMSolver
+from evolution.engine.cost_budget import Budget
+from evolution.engine.prompts import load_prompt
+from evolution.engine.retry import Wait
+from evolution.training.learner import StoredPlaybook
+from evolution.training.runs import StoredSteps, Training, run_usage
+from evolution.worker.credentials import credential_for
+from evolution.worker.engine_run import choose_engine, connect_llm
+from evolution.worker.llm_admission import reset_circuits
+from evolution.worker.usage_ledger import UsageLedger
+from playbooks.models import Playbook
+
+PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
+
+
+@dataclass(frozen=True)
+class AdapterSetup:
+    """What both adapters work with."""
+
+    student: LLMSolver
+    learner: StoredPlaybook
+    checkpoints: StoredSteps
+    budget: Budget | None
+
+
+def role_models() -> dict[str, str]:
+    """The model of each role."""
+    return {
+        "generator": settings.ACE_GENERATOR_MODEL,
+        "reflector": settings.ACE_REFLECTOR_MODEL,
+        "curator": settings.ACE_CURATOR_MODEL,
+    }
+
+
+def role_config() -> dict[str, Any]:
+    """What could change an answer: a run is only resumed with the same."""
+    return {
+        "models": role_models() | {"embeddings": settings.ACE_EMBEDDING_MODEL},
+        "prompts": {name: load_prompt(name).label for name in PROMPTS},
+    }
+
+
+def price(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:
+    """The price of a call now, in US dollars."""
+    return estimate_cost(
+        model=model,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        api_url=settings.OPENAI_BASE_URL,
+    ).cost
+
+
+def budget_for(training: Training, limit: Decimal | None) -> Budget | None:
+    """What is left of the limit after what the run has spent."""
+    if limit is None:
+        return None
+    return Budget(limit=limit, price=price, spent=run_usage(training).cost)
+
+
+def refuse_unpriced() -> None:
+    """Raise Invalid when a limit on cost could not be held."""
+    unknown = sorted({model for model in role_models().values() if price(model, 1, 1) is None})
+    if unknown:
+        raise Invalid(
+            f"No price is known for {', '.join(unknown)}, so a limit on cost cannot be held. "
+            "Leave --max-cost-usd out, or use a model whose price is known."
+        )
+
+
+@contextmanager
+def adapter_setup(
+    training: Training, *, limit: Decimal | None, wait: Wait
+) -> Iterator[AdapterSetup]:
+    """Everything connected to this run; the ledger's connection is closed at the end."""
+    budget = budget_for(training, limit)
+    # Who starts a training by hand has mended what was refused, or wants to know that it is not.
+    reset_circuits(credential_for(training.owner_id), role_models().values())
+    steps = StoredSteps(training)
+    with UsageLedger(training, budget, on_plan=False) as ledger:
+        yield AdapterSetup(
+            LLMSolver(connect_llm(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)),
+            StoredPlaybook(training, steps, budget=budget, wait=wait),
+            steps,
+            budget,
+        )
+
+
+def find_playbook(name: str) -> Playbook:
+    """The playbook with this id, or the only one of this name; Invalid when there is none."""
+    rows = Playbook.objects.select_related("owner", "current_version").exclude(owner=None)
+    found = list(rows.filter(pk=UUID(name)) if is_uuid(name) else rows.filter(name=name))
+    if not found:
+        raise Invalid(f"There is no playbook {name!r} that can be trained (a starter: clone it).")
+    if len(found) > 1:
+        raise Invalid(f"Several playbooks are called {name!r}. Give the id of one.")
+    return found[0]

@@ -1,0 +1,71 @@
+"""What the page of one evolution shows: how far it is, what it cost, what came of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from billing.usage.metering import sum_usage
+from evolution.models import EvolutionJob, Outcome
+from evolution.outcomes.metrics import pending_count
+from evolution.worker.claims import MAX_OUTCOMES
+from playbooks.models import Delta
+
+PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
+MAX_OUTCOMES_SHOWN = 100
+LONG_FIELDS = ("reasoning_trace", "notes", "reflection_data")
+
+
+@dataclass(frozen=True)
+class SkippedOutcome:
+    """An outcome of which no reflection came, and why."""
+
+    outcome: Outcome
+    reason: str
+
+
+def live_state(job: EvolutionJob) -> dict[str, Any]:
+    """What the live part shows; `state` changes exactly when something visible does."""
+    bound = bound_outcome_count(job)
+    reflected = job.reflections.filter(outcome__job=job).count()
+    usage = sum_usage(job_id=job.pk)
+    deltas = list(Delta.objects.filter(job_id=job.pk).order_by("index"))
+    applied = [delta for delta in deltas if delta.status == Delta.Status.APPLIED]
+    parts = (job.status, job.phase, bound, reflected, job.attempt, job.wait_reason)
+    figures = (usage["calls"], usage["tokens"], usage["cost"])
+    return {
+        "bound": bound,
+        "reflected": reflected,
+        "usage": usage,
+        "edits": [delta for delta in applied if delta.type != Delta.Type.TAG],
+        "votes": [delta for delta in applied if delta.type == Delta.Type.TAG],
+        "phases": phases_of(job),
+        "refused": [delta for delta in deltas if delta.status != Delta.Status.APPLIED],
+        "left_out": skipped_outcomes(job),
+        "state": "-".join(str(part) for part in (*parts, *figures)),
+    }
+
+
+def bound_outcome_count(job: EvolutionJob) -> int:
+    """How many outcomes it is about; before it is claimed, those that would be bound now."""
+    if job.status == EvolutionJob.Status.QUEUED and not job.outcome_set_hash:
+        return min(pending_count(job.playbook), MAX_OUTCOMES)
+    return job.outcomes.count()
+
+
+def phases_of(job: EvolutionJob) -> list[tuple[str, str]]:
+    """The steps of the loop, each `done`, `now` or still to come (empty)."""
+    names = list(PHASES)
+    at = names.index(job.phase) if job.status == EvolutionJob.Status.RUNNING else -1
+    states = ["done" if place < at else "now" if place == at else "" for place in range(len(names))]
+    return list(zip(PHASES.values(), states, strict=True))
+
+
+def skipped_outcomes(job: EvolutionJob) -> list[SkippedOutcome]:
+    """The outcomes that gave no reflection; no query when every one did."""
+    if not job.skipped_outcomes:
+        return []
+    rows = Outcome.objects.filter(
+        playbook=job.playbook_id, pk__in=list(job.skipped_outcomes)[:MAX_OUTCOMES_SHOWN]
+    )
+    return [
+        SkippedOutcome(row, job.skipped_outcomes[str(row.pk)]) for row in rows.defer(*LONG_FIELDS)
+    ]

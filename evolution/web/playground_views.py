@@ -1,0 +1,184 @@
+"""Pages of the playground: start a chat, read it, ask in it, judge it; and the recorded one."""
+
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.errors import AceError, Invalid, RateLimited, TooLarge
+from core.http.requests import UserRequest
+from core.security.scopes import Principal
+from evolution.models import AgentSession
+from evolution.playground import chat_lifecycle
+from evolution.playground.chat_display import ChatSide, chat_side
+from evolution.playground.chat_turn import ChatTurn, TurnResult
+from evolution.playground.event_stream import events_async, events_sync
+from evolution.playground.recorded_chat import recorded_sides
+from evolution.web.playground_forms import RateForm, StartForm
+from playbooks.models import Playbook
+
+RECENT_CHATS = 8
+# A proxy that compresses or collects would hold the pieces back.
+HEADERS = {
+    "Cache-Control": "no-store, no-transform",
+    "Content-Encoding": "identity",
+    "X-Accel-Buffering": "no",
+}
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def start(request: UserRequest) -> HttpResponse:
+    access = chat_lifecycle.model_access(request.user)
+    playbooks = readable_by(request)
+    chosen = chosen_playbook(request, playbooks)
+    form = None
+    if chosen is not None and access:
+        first = {"version": request.GET.get("version"), "against": request.GET.get("against")}
+        form = StartForm(request.POST or None, initial=first, playbook=chosen, access=access)
+        by = Principal.of(request.user)
+        made = form.submit(chat_lifecycle.open_chat, by=by, playbook=chosen)
+        if made is not None:
+            return redirect("evolution:playground_chat", made.pk)
+    context = {
+        "access": access,
+        "playbooks": playbooks,
+        "chosen": chosen,
+        "form": form,
+        "recent": recent_chats(request),
+    }
+    status = form.status if form else 200
+    return render(request, "evolution/playground/start.html", context, status=status)
+
+
+@login_required
+@require_safe
+def chat(request: UserRequest, pk: UUID) -> HttpResponse:
+    return render_chat(request, pk)
+
+
+@login_required
+@require_POST
+def ask(request: UserRequest, pk: UUID) -> HttpResponse:
+    """Without a script: the whole answers, on a new page."""
+    by, question = Principal.of(request.user), request.POST.get("question", "")
+    try:
+        turns = chat_lifecycle.begin_turns(
+            sessions=open_sides(request, pk), by=by, question=question
+        )
+    except (Invalid, TooLarge) as refusal:
+        return render_chat(request, pk, question=question, refusal=refusal.message)
+    except RateLimited as refusal:
+        page = render_chat(request, pk, question=question, refusal=refusal.message)
+        page.status_code, page["Retry-After"] = refusal.status, str(refusal.retry_after)
+        return page
+    answered = chat_lifecycle.run_turns(turns)
+    failed = [one.error for one in answered if one.answer is None]
+    if failed:
+        return render_chat(request, pk, question=question, refusal=failed[0])
+    return redirect("evolution:playground_chat", pk)
+
+
+@login_required
+@require_POST
+async def stream(request: UserRequest, pk: UUID) -> HttpResponseBase:
+    """One side's answer as server-sent events, while the model makes it."""
+    try:
+        turn = await sync_to_async(begin)(request, pk)
+    except AceError as refusal:
+        wait = {"Retry-After": refusal.retry_after} if isinstance(refusal, RateLimited) else {}
+        return JsonResponse({"message": refusal.message}, status=refusal.status, headers=wait)
+
+    def shown(answered: TurnResult) -> ChatSide | None:
+        if answered.answer is None:
+            return None
+        return chat_side(turn.turn.session, user=request.user)
+
+    make = events_async if isinstance(request, ASGIRequest) else events_sync
+    body = make(turn, shown)
+    return StreamingHttpResponse(body, content_type="text/event-stream", headers=HEADERS)
+
+
+@login_required
+@require_POST
+def rate(request: UserRequest, pk: UUID) -> HttpResponse:
+    session = side(request, pk)
+    form = RateForm(request.POST)
+    made = form.submit(chat_lifecycle.rate_chat, session=session, by=Principal.of(request.user))
+    if made is None:
+        return render_chat(request, pk, refusal=form.reason)
+    messages.success(request, "Recorded: this chat is an outcome now, and closed.")
+    return redirect("evolution:playground_chat", pk)
+
+
+@login_required
+@require_safe
+def demo(request: UserRequest) -> HttpResponse:
+    return render(request, "evolution/playground/recorded_chat.html", {"sides": recorded_sides()})
+
+
+def side(request: UserRequest, pk: UUID) -> AgentSession:
+    """This very session, and not the other of its pair."""
+    return next(one for one in chat_lifecycle.chat_sessions(request.user, pk) if one.pk == pk)
+
+
+def begin(request: UserRequest, pk: UUID) -> ChatTurn:
+    by, question = Principal.of(request.user), request.POST.get("question", "")
+    return chat_lifecycle.begin_turn(session=side(request, pk), by=by, question=question)
+
+
+def open_sides(request: UserRequest, pk: UUID) -> list[AgentSession]:
+    sides = chat_lifecycle.chat_sessions(request.user, pk)
+    return [session for session in sides if session.is_open] or sides[:1]
+
+
+def render_chat(
+    request: UserRequest, pk: UUID, *, question: str = "", refusal: str = ""
+) -> HttpResponse:
+    """The chat as it is stored; with a refusal also what was asked, to be sent again."""
+    sessions = chat_lifecycle.chat_sessions(request.user, pk)
+    context = {
+        "chat": sessions[0],
+        "sides": [chat_side(session, user=request.user) for session in sessions],
+        "is_open": any(session.is_open for session in sessions),
+        "is_half_open": len({session.is_open for session in sessions}) > 1,
+        "question": question,
+        "refusal": refusal,
+        "access": chat_lifecycle.model_access(request.user),
+    }
+    return render(
+        request, "evolution/playground/chat.html", context, status=422 if refusal else 200
+    )
+
+
+def readable_by(request: UserRequest) -> list[Playbook]:
+    """The person's own playbooks, then the starters."""
+    rows = Playbook.objects.for_user(request.user, include_starters=True).active()
+    found = rows.exclude(current_version=None).order_by("name").select_related("current_version")
+    return sorted(found.defer("current_version__text"), key=lambda row: row.is_starter)
+
+
+def chosen_playbook(request: UserRequest, playbooks: list[Playbook]) -> Playbook | None:
+    """The playbook that the form names (NotFound), or that the address names, else the first."""
+    if request.method == "POST":
+        # Never another one instead: a chat would begin with what nobody chose.
+        rows = Playbook.objects.for_user(request.user, include_starters=True)
+        return rows.select_related("current_version").fetch(request.POST.get("playbook", ""))
+    by_id = {str(playbook.pk): playbook for playbook in playbooks}
+    return by_id.get(request.GET.get("playbook", ""), next(iter(playbooks), None))
+
+
+def recent_chats(request: UserRequest) -> list[AgentSession]:
+    """The newest, each pair once."""
+    rows = AgentSession.objects.for_user(request.user).filter(source="playground")
+    rows = rows.exclude(message_count=0).select_related("playbook")
+    newest: dict[object, AgentSession] = {}
+    for row in rows[: 2 * RECENT_CHATS]:
+        newest.setdefault(row.pair_id or row.pk, row)
+    return list(newest.values())[:RECENT_CHATS]

@@ -1,0 +1,40 @@
+"""Pages of outcomes, evolutions, sessions and the playground."""
+
+from django.urls import URLPattern, path
+
+from evolution.web import (
+    evidence_views,
+    playground_views,
+    session_views,
+    source_views,
+    views,
+)
+
+PLAYBOOK = "playbooks/<uuid:pk>"
+urlpatterns: list[URLPattern] = [
+    path(f"{PLAYBOOK}/outcomes", views.outcomes, name="outcomes"),
+    path(f"{PLAYBOOK}/outcomes/new", views.report, name="report_outcome"),
+    path(f"{PLAYBOOK}/outcomes/<uuid:outcome>", views.outcome, name="outcome"),
+    path(f"{PLAYBOOK}/evolutions", views.evolutions, name="evolutions"),
+    path(f"{PLAYBOOK}/evidence", evidence_views.evidence, name="evidence"),
+    path(f"{PLAYBOOK}/sources", source_views.sources, name="sources"),
+    path(f"{PLAYBOOK}/sources/<str:source>", source_views.rollback, name="rollback_source"),
+    path("playground", playground_views.start, name="playground"),
+    path("playground/recorded", playground_views.demo, name="recorded_chat"),
+    path("playground/<uuid:pk>", playground_views.chat, name="playground_chat"),
+    path("playground/<uuid:pk>/ask", playground_views.ask, name="playground_ask"),
+    path("playground/<uuid:pk>/stream", playground_views.stream, name="playground_stream"),
+    path("playground/<uuid:pk>/rate", playground_views.rate, name="playground_rate"),
+    path(
+        f"{PLAYBOOK}/bullets/<str:bullet>/sessions",
+        session_views.bullet_sessions,
+        name="bullet_sessions",
+    ),
+    path("sessions", session_views.sessions, name="sessions"),
+    path("sessions/<uuid:pk>", session_views.session, name="session"),
+    path("sessions/<uuid:pk>/close", session_views.close, name="close_session"),
+    path("sessions/<uuid:pk>/delete", session_views.delete, name="delete_session"),
+    path("evolutions/<uuid:pk>", views.job, name="evolution"),
+    path("evolutions/<uuid:pk>/cancel", views.cancel, name="cancel_evolution"),
+    path("evolutions/<uuid:pk>/retry", views.retry, name="retry_evolution"),
+]

@@ -1,0 +1,164 @@
+"""Pages of the loop: outcomes, evolutions, and one evolution live."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.http.pagination import KeysetPage
+from core.http.requests import UserRequest
+from core.security.scopes import Principal
+from evolution.evidence.provenance import edits_from, reflection_of
+from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
+from evolution.models import EvolutionJob, Outcome
+from evolution.outcomes import reporting
+from evolution.outcomes.metrics import pending_count
+from evolution.web.filters import STATES, OutcomeFilter
+from evolution.web.forms import ReportForm
+from evolution.web.job_progress import LONG_FIELDS, MAX_OUTCOMES_SHOWN, live_state
+from playbooks.models import Playbook
+
+PAGE_SIZE = 50
+LIST_FIELDS = (
+    *("playbook_id", "created_at", "task_description", "status", "client", "version__number"),
+    *("version_assumed", "processed_at", "set_aside_reason", "job_id"),
+)
+"""What the list of outcomes shows of each."""
+REFLECTION_LABELS = {
+    "key_insight": "Key insight",
+    "reasoning": "Reasoning",
+    "error_identification": "What went wrong",
+    "root_cause_analysis": "Why",
+    "correct_approach": "What would be right",
+    "evidence": "Evidence",
+}
+
+
+@login_required
+@require_safe
+def outcomes(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    chosen = OutcomeFilter(request.GET, playbook=playbook)
+    rows = chosen.rows().select_related("version").only(*LIST_FIELDS)
+    context = {
+        "playbook": playbook,
+        "tab": "outcomes",
+        "states": STATES,
+        "filter": chosen,
+        "state": chosen.chosen("status") or "",
+        "page": KeysetPage(rows, request.GET, size=PAGE_SIZE),
+    }
+    return render(request, "evolution/outcomes/list.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def report(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    form = ReportForm(request.POST or None)
+    by = Principal.of(request.user)
+    made = form.submit(reporting.report_outcome, playbook=playbook, by=by)
+    if made is not None:
+        messages.success(request, report_message(made))
+        return redirect(made.outcome)
+    context = {"playbook": playbook, "tab": "outcomes", "form": form}
+    return render(request, "evolution/outcomes/report.html", context, status=form.status)
+
+
+@login_required
+@require_safe
+def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    rows = Outcome.objects.for_user(request.user).filter(playbook=playbook)
+    related = ("version", "job__to_version", "api_key", "reported_by", "agent_session")
+    row = rows.select_related(*related).fetch(outcome)
+    context = {"playbook": playbook, "tab": "outcomes", "outcome": row, "edits": edits_from(row)}
+    data, is_draft = reflection_of(row)
+    reflection = reflection_context(data, is_draft=is_draft)
+    return render(request, "evolution/outcomes/detail.html", context | reflection)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def evolutions(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own(request, pk)
+    if request.method == "POST":
+        by = Principal.of(request.user)
+        triggered = trigger_evolution(playbook=playbook, by=by)
+        if not triggered.is_new:
+            messages.info(request, "This evolution was under way already.")
+        return redirect(triggered.job)
+    rows = EvolutionJob.objects.filter(playbook=playbook).select_related("to_version")
+    page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
+    context = {"playbook": playbook, "tab": "evolutions", "page": page}
+    return render(request, "evolution/evolutions/list.html", context | pending_context(playbook))
+
+
+@login_required
+@require_safe
+def job(request: UserRequest, pk: str) -> HttpResponse:
+    """The page, or for a poll its live part; 204 while nothing has changed since `seen`."""
+    row = fetch_job(request, pk)
+    context = live_state(row) | {"playbook": row.playbook, "tab": "evolutions", "job": row}
+    if not request.htmx:
+        context["outcomes"] = row.outcomes.defer(*LONG_FIELDS)[:MAX_OUTCOMES_SHOWN]
+        return render(request, "evolution/evolutions/detail.html", context)
+    if request.GET.get("seen") == context["state"]:
+        return HttpResponse(status=204)
+    return render(request, "evolution/evolutions/detail.html#live", context)
+
+
+@login_required
+@require_POST
+def cancel(request: UserRequest, pk: str) -> HttpResponse:
+    row = cancel_evolution(job=fetch_job(request, pk), by=Principal.of(request.user))
+    messages.success(request, "Cancelled. Its outcomes wait for the next evolution.")
+    return redirect(row)
+
+
+@login_required
+@require_POST
+def retry(request: UserRequest, pk: str) -> HttpResponse:
+    row = retry_evolution(job=fetch_job(request, pk), by=Principal.of(request.user))
+    messages.success(request, "Queued again. Reflections that are stored are not paid twice.")
+    return redirect(row)
+
+
+def fetch_own(request: HttpRequest, pk: str) -> Playbook:
+    """The person's own playbook with its figures, else NotFound."""
+    assert request.user.is_authenticated  # noqa: S101 - narrows the type; the views are guarded
+    rows: Any = Playbook.objects.for_user(request.user)
+    found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
+    return found
+
+
+def fetch_job(request: UserRequest, pk: str) -> EvolutionJob:
+    rows = EvolutionJob.objects.for_user(request.user)
+    return rows.select_related("playbook", "from_version", "to_version").fetch(pk)
+
+
+def report_message(made: reporting.RecordedOutcome) -> str:
+    """What a person is told after a report."""
+    if made.job is not None:
+        return "Recorded. An evolution is under way."
+    return f"Recorded. {made.pending_outcomes} pending for the next evolution."
+
+
+def reflection_context(data: dict[str, Any], *, is_draft: bool) -> dict[str, Any]:
+    """What the Reflector made of an outcome: its texts under readable names, and its votes."""
+    texts = [(label, data[name]) for name, label in REFLECTION_LABELS.items() if data.get(name)]
+    return {"reflection": texts, "tags": data.get("bullet_tags") or [], "is_draft": is_draft}
+
+
+def pending_context(playbook: Playbook) -> dict[str, Any]:
+    """What would be evolved now, and what is under way."""
+    active = EvolutionJob.objects.active().filter(playbook=playbook).first()
+    return {
+        "pending": pending_count(playbook),
+        "active": active,
+        "threshold": playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
+    }

@@ -1,0 +1,79 @@
+"""Embeddings of a playbook's texts: made once for each text, stored under its hash."""
+
+import logging
+from array import array
+from collections.abc import Sequence
+from typing import Protocol
+
+from django.db import transaction
+
+from evolution.engine.grow_refine import (
+    SPELLING_THRESHOLD,
+    FindPairs,
+    find_by_embedding,
+    find_by_spelling,
+)
+from evolution.engine.llm import AnswerError, CredentialError
+from evolution.engine.merge_judge import Pair
+from evolution.engine.retry import call_with_retry
+from evolution.worker.claims import Claim
+from playbooks.document.text import Document, content_hash
+from playbooks.models import TextEmbedding
+
+BATCH_SIZE = 32
+"""Texts in one call of the model."""
+logger = logging.getLogger(__name__)
+
+
+class Embedder(Protocol):
+    """Who makes vectors of texts."""
+
+    model: str
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]: ...
+
+
+def find_by_stored_embeddings(claim: Claim, embedder: Embedder) -> FindPairs:
+    """Finds pairs by their embeddings; by spelling when that model is not to be had.
+
+    Raises TransientError, for the job to wait, and FenceLost.
+    """
+
+    def find(document: Document) -> Sequence[Pair]:
+        try:
+            vectors = embeddings_of(claim, embedder, document)
+        except (AnswerError, CredentialError) as error:
+            logger.warning("evolution %s: no embeddings: %s", claim.job_id, error.code)
+            return find_by_spelling(SPELLING_THRESHOLD)(document)
+        return find_by_embedding(vectors)(document)
+
+    return find
+
+
+def embeddings_of(claim: Claim, embedder: Embedder, document: Document) -> dict[str, list[float]]:
+    """The vectors of the document's texts by content hash; each batch is stored as it is paid."""
+    texts = {content_hash(bullet.content): bullet.content for bullet in document.bullets}
+    rows = TextEmbedding.objects.filter(playbook=claim.playbook_id, model=embedder.model)
+    known = {row.content_hash: row.vector for row in rows if row.content_hash in texts}
+    missing = [key for key in texts if key not in known]
+    for start in range(0, len(missing), BATCH_SIZE):
+        keys = missing[start : start + BATCH_SIZE]
+        vectors = _embed(embedder, [texts[key] for key in keys])
+        fresh = [_row(claim, embedder.model, *pair) for pair in zip(keys, vectors, strict=True)]
+        with transaction.atomic():
+            claim.lock()
+            TextEmbedding.objects.bulk_create(fresh, ignore_conflicts=True)
+        # As stored, not as sent: a retry has to find the same pairs.
+        known |= {row.content_hash: row.vector for row in fresh}
+    return known
+
+
+def _embed(embedder: Embedder, texts: list[str]) -> list[list[float]]:
+    return call_with_retry(lambda: embedder.embed(texts))
+
+
+def _row(claim: Claim, model: str, key: str, vector: list[float]) -> TextEmbedding:
+    packed = array("f", vector).tobytes()
+    return TextEmbedding(
+        playbook_id=claim.playbook_id, model=model[:100], content_hash=key, vector_bytes=packed
+    )

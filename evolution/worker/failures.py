@@ -1,0 +1,147 @@
+"""The two ends that are not a version: wait for another attempt, or fail with a reason."""
+
+import logging
+import random
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from decimal import Decimal
+from functools import partial
+
+from django.db import transaction
+
+from billing.limits.cost_caps import COST_CAP
+from core.clock import database_now
+from evolution.engine.circuit_breaker import (
+    FIRST_REFUSAL_PAUSE,
+    MAX_REFUSAL_PAUSE,
+    REFUSAL_MESSAGES,
+)
+from evolution.engine.llm import CallHeldBack, CredentialError, TransientError
+from evolution.jobs.finish import finish_job
+from evolution.models import EvolutionJob
+from evolution.worker.claims import Claim
+from evolution.worker.credentials import credential_for
+from evolution.worker.outcome_settlement import settle_outcomes
+
+logger = logging.getLogger(__name__)
+
+MAX_ATTEMPTS = 5
+MAX_RESCUES = 3
+FIRST_WAIT_SECONDS = 10
+MAX_WAIT_SECONDS = 600
+FIXABLE_CODES = {*REFUSAL_MESSAGES, COST_CAP}
+"""Why a job waits long: the sweep looks whether somebody has mended it (worker/waking.py)."""
+
+
+def backoff(waits: int) -> timedelta:
+    """10 s doubling to 10 min, each with up to half as much again, so that jobs spread out."""
+    seconds: float = min(FIRST_WAIT_SECONDS * 2 ** min(waits, 10), MAX_WAIT_SECONDS)
+    return timedelta(seconds=seconds * random.uniform(1, 1.5))  # noqa: S311 - jitter, no secret
+
+
+def long_backoff(waits: int) -> timedelta:
+    """5 min doubling to 1 h: for what a person has to mend."""
+    seconds = min(FIRST_REFUSAL_PAUSE * 2 ** min(waits, 10), MAX_REFUSAL_PAUSE)
+    return timedelta(seconds=seconds * random.uniform(1, 1.2))  # noqa: S311 - as above
+
+
+def with_jitter(seconds: float) -> timedelta:
+    """So many seconds and a few more, so that jobs which wait for one thing spread out."""
+    return timedelta(seconds=seconds + random.uniform(0, 5))  # noqa: S311 - as above
+
+
+def requeue_after_error(claim: Claim, error: TransientError | CredentialError) -> str:
+    """The job waits for what the error is about: a moment, the provider's wish, or a person."""
+    return requeue_claimed(
+        claim,
+        reason=error.message,
+        wait=partial(_wait_after, error),
+        costs_attempt=isinstance(error, TransientError) and error.costs_attempt,
+        code=error.code,
+        line=error.mark if isinstance(error, CallHeldBack) else "",
+        usd=error.want if isinstance(error, CallHeldBack) else None,
+    )
+
+
+def _wait_after(error: TransientError | CredentialError, waits: int) -> timedelta:
+    seconds, is_refusal = error.retry_after, isinstance(error, CredentialError)
+    if isinstance(error, CallHeldBack) or (is_refusal and seconds is not None):
+        # No call was made: the line knows when the next one may be.
+        return with_jitter(seconds or 0)
+    return long_backoff(waits) if is_refusal else max(backoff(waits), timedelta(0, seconds or 0))
+
+
+def requeue_claimed(
+    claim: Claim,
+    *,
+    reason: str,
+    wait: Callable[[int], timedelta] = backoff,
+    costs_attempt: bool = True,
+    code: str = "internal",
+    line: str = "",
+    usd: Decimal | None = None,
+) -> str:
+    """The job waits in the queue, or has failed when this was its last attempt.
+
+    `wait`: for how long, after so many waits in a row. `line`: what ends the wait early when it
+    changes; without one, the key if that can be mended. `usd`: for how much room below a limit.
+    """
+    logger.warning("evolution %s waits: %s", claim.job_id, reason)
+    with transaction.atomic():
+        job = claim.lock()
+        if costs_attempt and job.attempt + 1 >= MAX_ATTEMPTS:
+            job.attempt += 1
+            mark_failed(
+                job, code="attempts_used_up", message=f"Failed {job.attempt} times: {reason}"
+            )
+            return job.status
+        finish_job(
+            job,
+            as_=EvolutionJob.wait,
+            until=database_now() + wait(job.waits),
+            reason=reason,
+            costs_attempt=costs_attempt,
+            code=code,
+            line=credential_for(claim.owner_id).line if code in FIXABLE_CODES else line,
+            usd=usd,
+        )
+    return "waiting"
+
+
+def fail_job(
+    claim: Claim, *, code: str, message: str, set_aside: Mapping[str, str] | None = None
+) -> str:
+    """The job has failed for good; its outcomes wait for another one.
+
+    `set_aside`: why the reflection of single outcomes failed, by outcome id.
+    """
+    with transaction.atomic():
+        job = claim.lock()
+        settle_outcomes(job, reflections={}, set_aside=set_aside or {})
+        mark_failed(job, code=code, message=message)
+    return "failed"
+
+
+def mark_failed(job: EvolutionJob, *, code: str, message: str) -> None:
+    """→ failed with its outcomes free again, inside the caller's transaction."""
+    logger.warning("evolution %s failed: %s", job.pk, code)
+    finish_job(job, as_=EvolutionJob.fail, now=database_now(), code=code, message=message)
+
+
+def rescue_job(job: EvolutionJob) -> None:
+    """A dead worker's job waits for another one; after three deaths it is the job's fault."""
+    job.rescues += 1
+    if job.rescues > MAX_RESCUES:
+        mark_failed(
+            job,
+            code="poison",
+            message=f"Its worker died {job.rescues} times. Look at the worker's log, then retry.",
+        )
+        return
+    finish_job(
+        job,
+        as_=EvolutionJob.wait,
+        until=database_now(),
+        reason="its worker stopped answering",
+        costs_attempt=False,
+    )

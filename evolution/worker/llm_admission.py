@@ -1,0 +1,266 @@
+"""When a call may be made, and what its end says, for all processes at once.
+
+Every call of one key passes `admit`, which holds the row of its line for the length of one short
+transaction: breaker, free slots and limits on cost are looked at, and the ledger's row is written,
+in one step. What is under way, failed or spent is read from the ledger: there is no second count.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import CharField, Count, DateTimeField, QuerySet, Subquery
+
+from billing.errors import LimitReached
+from billing.limits.admission import begin_call
+from billing.limits.cost_caps import Spender, max_cost
+from billing.limits.quota import record_quota_exceeded, settle_quota
+from billing.models import QuotaResource, UsageRecord
+from billing.usage import metering as billing
+from core.clock import database_now
+from core.sql.compiled_queries import CompiledQuery, Param
+from evolution.engine.circuit_breaker import (
+    MODEL_CODES,
+    OUTAGE_CODES,
+    REFUSAL_MESSAGES,
+    WINDOW,
+    is_failing,
+)
+from evolution.engine.llm import CallHeldBack, Usage
+from evolution.models import ProviderCircuit
+from evolution.worker.credentials import Credential
+
+
+@dataclass(frozen=True)
+class LLMCall:
+    """A call that wants to be made: for whom, with what, about what, and its greatest size."""
+
+    owner_id: UUID
+    playbook_id: UUID | None
+    job_id: UUID | None
+    api_key_id: UUID | None
+    credential: Credential
+    step: str
+    operation: str
+    model: str
+    most: Usage
+    session_id: UUID | None = None
+    on_plan: bool = True
+
+    @property
+    def counts(self) -> bool:
+        """Whether its tokens count against the owner's plan: not those of a key of their own."""
+        return self.on_plan and not self.credential.own
+
+
+@dataclass
+class AdmittedCall:
+    """A call under way: its row in the ledger, and the lines of which it is the probe.
+
+    `holds`: tokens of its owner's plan are held for it.
+    """
+
+    call: LLMCall
+    record: UsageRecord
+    probes: frozenset[str]
+    holds: bool
+
+
+class ProviderBusy(Exception):
+    """As many calls of this key run as may run at once, or hold what is left of a plan."""
+
+
+def max_call_duration() -> timedelta:
+    """No call lives longer: the deadline of the transport, and time to write down its end."""
+    return timedelta(seconds=settings.LLM_DEADLINE_SECONDS + 10)
+
+
+def admit(call: LLMCall) -> AdmittedCall:
+    """The call is on record and may be made.
+
+    Raises ProviderBusy; CallHeldBack while the provider is down or a limit, on cost or of the owner's
+    plan, is reached; CredentialError while the key or the model is refused.
+    """
+    try:
+        return _admit(call)
+    except LimitReached as reached:
+        if reached.is_busy:
+            raise ProviderBusy(str(reached)) from None
+        record_quota_exceeded(reached, user_id=call.owner_id)
+        raise CallHeldBack(
+            reached.code,
+            str(reached),
+            retry_after=(reached.until - database_now()).total_seconds(),
+            mark=reached.mark,
+            want=reached.want,
+        ) from None
+
+
+def _admit(call: LLMCall) -> AdmittedCall:
+    # Before the lines are locked: nobody else's call of this key has to wait for a price.
+    want = max_cost(
+        model=call.model,
+        prompt_tokens=call.most.prompt_tokens,
+        completion_tokens=call.most.completion_tokens,
+        api_url=call.credential.base_url,
+    )
+    with transaction.atomic():
+        lines = {line.key: line for line in _lock_circuits(call)}
+        now = database_now()
+        probes = frozenset(key for key, line in lines.items() if _enter_circuit(line, now))
+        if _under_way(call.credential.circuit_key, now) >= settings.LLM_CALLS_PER_KEY:
+            # Rolls back: a probe that was not made is nobody's.
+            raise ProviderBusy
+        record, holds = begin_call(
+            Spender(
+                call.owner_id, call.playbook_id, call.credential.circuit_key, call.credential.own
+            ),
+            want=want,
+            tokens=call.most.prompt_tokens + call.most.completion_tokens if call.counts else None,
+            lifetime=max_call_duration(),
+            now=now,
+            job_id=call.job_id,
+            session_id=call.session_id,
+            step=call.step,
+            operation=call.operation,
+            model=call.model,
+            api_key_id=call.api_key_id,
+            api_url=call.credential.base_url,
+            expected_tokens=call.most.prompt_tokens,
+        )
+    return AdmittedCall(call, record, probes, holds)
+
+
+def finish_call(
+    admitted: AdmittedCall, *, usage: Usage, model: str, request_id: str, error: str = ""
+) -> UsageRecord:
+    """The call has ended; `error` is a code, empty for an answer. Its line learns from it."""
+    call = admitted.call
+    learns = bool(admitted.probes) or error in OUTAGE_CODES or error in REFUSAL_MESSAGES
+    with transaction.atomic():
+        if learns:
+            # The lines first, as in `admit`, then the sums of the day and the plan's period: the
+            # other way round two calls could deadlock.
+            list(_lock_circuits(call))
+        record = billing.finish_usage(
+            record=admitted.record,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            estimated=usage.estimated,
+            model=model,
+            request_id=request_id,
+            error=error,
+            api_url=call.credential.base_url,
+        )
+        if learns:
+            _update_circuits(admitted, error)
+        if admitted.holds:
+            settle_quota(
+                resource=QuotaResource.TOKENS, holder_id=record.pk, actual=record.total_tokens
+            )
+    return record
+
+
+def reset_circuits(credential: Credential, models: Iterable[str]) -> None:
+    """A person says that a refused key, or model, can be called again: the next call finds out."""
+    keys = [
+        credential.circuit_key,
+        *(credential.circuit_key_of_model(model) for model in set(models)),
+    ]
+    rows = ProviderCircuit.objects.filter(key__in=keys, code__in=REFUSAL_MESSAGES)
+    with transaction.atomic():
+        # Locked in the order of `admit`: an UPDATE takes rows as it finds them, and two calls that
+        # each wait for the other's row would end one of them.
+        locked = rows.select_for_update(of=("self",), no_key=True).order_by("key")
+        refused = ProviderCircuit.objects.filter(pk__in=[line.pk for line in locked])
+        refused.update(pause=0, open_until=None, probe_until=None, code="")
+
+
+def _lock_circuits(call: LLMCall) -> list[ProviderCircuit]:
+    """The rows of the key and of the model, if there are any, in an order that cannot deadlock."""
+    key, of_model = call.credential.circuit_key, call.credential.circuit_key_of_model(call.model)
+    found = LOCKED.all(key=key, of_model=of_model)
+    if all(line.key != key for line in found):  # the first call of this key
+        ProviderCircuit.objects.get_or_create(key=key, defaults={"label": _circuit_label(call)})
+        found = LOCKED.all(key=key, of_model=of_model)
+    return found
+
+
+KEY, OF_MODEL = Param("key", CharField()), Param("of_model", CharField())
+LOCKED = CompiledQuery(
+    lambda: (
+        ProviderCircuit.objects.select_for_update(of=("self",), no_key=True)
+        .filter(key__in=(KEY, OF_MODEL))
+        .order_by("key")
+    )
+)
+
+
+def _under_way(line: str, now: datetime) -> int:
+    """Calls with this key that run, by a look after its line was locked."""
+    found: Any = RUNNING.first(key=line, since=now - max_call_duration())
+    return found.calls or 0
+
+
+def _running() -> QuerySet[ProviderCircuit]:
+    begun = UsageRecord.objects.filter(
+        credential=KEY,
+        status=UsageRecord.Status.STARTED,
+        created_at__gt=Param("since", DateTimeField()),
+    )
+    calls = begun.order_by().values("credential").annotate(n=Count("*")).values("n")
+    return ProviderCircuit.objects.only("pk").filter(key=KEY).annotate(calls=Subquery(calls))
+
+
+RUNNING = CompiledQuery(_running)
+
+
+def _circuit_label(call: LLMCall, model: str = "") -> str:
+    return f"{call.credential.base_url or 'the default address'} {model}".strip()[:200]
+
+
+def _enter_circuit(line: ProviderCircuit, now: datetime) -> bool:
+    circuit = line.circuit
+    is_probe = circuit.enter(now, longest=max_call_duration())
+    if is_probe:
+        line.keep(circuit)
+        line.save()
+    return is_probe
+
+
+def _update_circuits(admitted: AdmittedCall, error: str) -> None:
+    call, now = admitted.call, database_now()
+    if error in MODEL_CODES:
+        key = call.credential.circuit_key_of_model(call.model)
+        ProviderCircuit.objects.get_or_create(
+            key=key, defaults={"label": _circuit_label(call, call.model)}
+        )
+    for line in _lock_circuits(call):
+        is_of_model = line.key != call.credential.circuit_key
+        # A refused model says nothing about the key, and the other way round.
+        code = error if (error in MODEL_CODES) == is_of_model else ""
+        circuit = line.circuit
+        circuit.leave(
+            now,
+            code,
+            is_probe=line.key in admitted.probes,
+            is_failing=code in OUTAGE_CODES and _is_failing(line, now),
+        )
+        line.keep(circuit)
+        line.save()
+
+
+def _is_failing(line: ProviderCircuit, now: datetime) -> bool:
+    since = max(now - WINDOW, line.counted_from or now - WINDOW)
+    ended = UsageRecord.objects.filter(
+        credential=line.key, created_at__gt=since - max_call_duration(), ended_at__gt=since
+    )
+    failed = ended.filter(
+        status=UsageRecord.Status.FAILED, metadata__error__in=sorted(OUTAGE_CODES)
+    )
+    return is_failing(failed.count(), ended.count())

@@ -1,0 +1,103 @@
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+
+from django.conf import settings
+from django.db import Error as DatabaseFault
+from django.db import InterfaceError, InternalError, OperationalError, connection
+
+from evolution.engine.evolve import NothingReflected
+from evolution.engine.llm import AnswerError, CredentialError, TransientError
+from evolution.jobs.message_queue import RECONNECT_SECONDS
+from evolution.worker.claims import Claim, FenceLost, claim_job
+from evolution.worker.engine_run import run_engine
+from evolution.worker.failures import fail_job, requeue_after_error, requeue_claimed
+from evolution.worker.lease_renewal import LeaseRenewal
+from evolution.worker.publication import publish
+from evolution.worker.tracing import job_context
+from evolution.worker.worker_heartbeat import record_heartbeat
+from playbooks.services.publishing import CollapseGuard
+
+logger = logging.getLogger(__name__)
+
+
+# What a database says that restarts, or is too busy: no fault of what was asked.
+DATABASE_UNAVAILABLE = (OperationalError, InterfaceError, InternalError)
+
+
+def run_evolution(job_id: str) -> str:
+    """Run one job to its end or put it back; never raises, and is harmless when repeated.
+
+    Returns a word for the queue's log: what became of this call.
+    """
+    try:
+        # Before the claim: a group that takes messages is alive, whatever they are about.
+        record_heartbeat()
+        claim = claim_job(job_id)
+        return "nothing to claim" if claim is None else _run(claim)
+    except FenceLost:
+        return "overtaken"
+    except DatabaseFault as error:
+        # Nothing can be written now: the lease runs out and the sweep brings the job back.
+        logger.warning("evolution %s: no database (%s)", job_id, type(error).__name__)
+        return "no database"
+
+
+def _run(claim: Claim) -> str:
+    try:
+        with job_context(claim), LeaseRenewal(claim):
+            publish(claim, run_engine(claim))
+    except FenceLost:
+        raise
+    except Exception as error:  # noqa: BLE001 - the task's edge: every error becomes a job state
+        return _retry_until_database_is_back(partial(handle_failure, claim, error))
+    return "completed"
+
+
+def _retry_until_database_is_back(write: Callable[[], str]) -> str:
+    """What `write` says, as soon as it can be written; for no longer than a lease.
+
+    The worker lives. Were it silent now, the sweep would count a death for each restart of the
+    database, and the fourth would be held against the job.
+    """
+    until = time.monotonic() + settings.JOB_LEASE_SECONDS
+    while True:
+        try:
+            if not connection.in_atomic_block:
+                connection.close_if_unusable_or_obsolete()
+            return write()
+        except DATABASE_UNAVAILABLE:
+            if time.monotonic() > until:
+                raise
+            threading.Event().wait(RECONNECT_SECONDS)
+
+
+def handle_failure(claim: Claim, error: Exception) -> str:
+    """Waiting for what passes by itself, failing for what a person has to mend."""
+    if isinstance(error, DatabaseFault):
+        return _requeue_after_database_error(claim, error)
+    if isinstance(error, TransientError | CredentialError):
+        return requeue_after_error(claim, error)
+    if isinstance(error, NothingReflected):
+        code, message = error.code, error.message
+        return fail_job(claim, code=code, message=message, set_aside=error.set_aside)
+    if isinstance(error, AnswerError | CollapseGuard):
+        return fail_job(claim, code=error.code, message=error.message)
+    # Type and place only: the text of an unknown error may quote a playbook or an outcome.
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{place.filename}:{place.lineno}"
+    logger.error("evolution %s: %s at %s", claim.job_id, type(error).__name__, where)
+    return requeue_claimed(claim, reason=f"internal error ({type(error).__name__})")
+
+
+def _requeue_after_database_error(claim: Claim, error: DatabaseFault) -> str:
+    """The job waits; only an error of ours (a value that does not fit, say) costs an attempt."""
+    logger.warning("evolution %s: the database failed (%s)", claim.job_id, type(error).__name__)
+    reason, ours = (
+        "the database did not answer in time",
+        not isinstance(error, DATABASE_UNAVAILABLE),
+    )
+    return requeue_claimed(claim, reason=reason, costs_attempt=ours, code="database")

@@ -1,0 +1,202 @@
+"""The ten tools. Each is a function, its types and a docstring that a model reads.
+
+`by` is who calls: it comes from the credential, never from an argument.
+"""
+
+from core.errors import Invalid
+from core.security.scopes import Principal, Scope
+from core.sql.querysets import CompiledLookup
+from evolution.jobs import lifecycle
+from evolution.models import EvolutionJob
+from evolution.outcomes import reporting as evolution
+from mcp_bridge.protocol.pagination import paginate
+from mcp_bridge.tools import arguments as a
+from mcp_bridge.tools import results as r
+from mcp_bridge.tools.registry import ADDITIVE, DESTRUCTIVE, IDEMPOTENT, READ_ONLY, TOOLS, tool
+from playbooks.models import Playbook, Version
+from playbooks.services import creation as playbooks
+from playbooks.services import rollback
+from playbooks.services.reading import find_playbook, read_playbook
+
+__all__ = ["TOOLS"]
+
+# Claude Code writes longer results to a file. A playbook of 100 KB comes twice, once escaped.
+LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
+OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
+READABLE_PLAYBOOK = CompiledLookup(
+    lambda by: Playbook.objects.for_user(by, include_starters=True).select_related(
+        "current_version"
+    )
+)
+# The tools of the rule stay in front of the model instead of behind a tool search.
+ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
+
+
+@tool("List playbooks", Scope.READ, READ_ONLY, ALWAYS_LOADED)
+def list_playbooks(
+    by: Principal,
+    query: a.Query = "",
+    include_starters: a.IncludeStarters = True,
+    limit: a.Limit = 50,
+    cursor: a.Cursor = "",
+) -> r.PlaybookList:
+    """List the playbooks that you can read. Call this at the start of a task, choose one by name
+    and description, then call get_playbook. If only a starter fits, clone it once and use the
+    clone. If none fits, go on without.
+    """
+    rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
+    of = f"playbooks:{include_starters}:{query}"
+    page = paginate(
+        rows.matching(query).with_counts(),
+        by=by, of=of, newest="updated_at", limit=limit, cursor=cursor,
+    )  # fmt: skip
+    items = [r.PlaybookItem.of(row) for row in page.rows]
+    return r.PlaybookList(result=items, next_cursor=page.next_cursor)
+
+
+@tool("Read a playbook", Scope.READ, READ_ONLY, ALWAYS_LOADED | LONG_RESULT, LONG_RESULT)
+def get_playbook(
+    by: Principal,
+    playbook_id: a.OptionalPlaybookId = "",
+    name: a.PlaybookName = "",
+    section: a.SectionName = "",
+    version: a.AnyVersion = None,
+    max_tokens: a.MaxTokens = None,
+) -> r.PlaybookText:
+    """Read the advice of a playbook before a task that it is about. Apply the bullets that fit;
+    your user comes first. Keep `serving_id` and the ids of bullets that helped or misled you for
+    report_outcome. Read again for each task.
+    """
+    if bool(playbook_id) == bool(name):
+        raise Invalid("Send either playbook_id or name; list_playbooks tells both.")
+    found = find_playbook(by=by, name=name) if name else _readable_playbook(by, playbook_id)
+    reading = read_playbook(
+        playbook=found, by=by, section=section, version=version, max_tokens=max_tokens
+    )
+    return r.PlaybookText.of(reading)
+
+
+@tool("Report an outcome", Scope.WRITE, ADDITIVE, ALWAYS_LOADED)
+def report_outcome(
+    by: Principal,
+    playbook_id: a.PlaybookId,
+    task_description: a.TaskDescription,
+    outcome: a.OutcomeStatus,
+    reasoning_trace: a.Trace = "",
+    notes: a.Notes = "",
+    bullet_ids: a.CitedBullets = (),
+    serving_id: a.ServingId = "",
+    signal: a.Signal = "self_report",
+    idempotency_key: a.IdempotencyKey = "",
+) -> r.OutcomeRecorded:
+    """Report how a task went, once after every task for which you read a playbook, failed ones
+    too: the playbook learns from it. No secrets: other agents may read it.
+    """
+    report = evolution.report_outcome(
+        playbook=OWN_PLAYBOOK.fetch(by, playbook_id),
+        by=by,
+        task_description=task_description,
+        outcome=outcome,
+        reasoning_trace=reasoning_trace,
+        notes=notes,
+        bullet_ids=list(bullet_ids),
+        serving_id=serving_id,
+        signal=signal,
+        idempotency_key=idempotency_key,
+    )
+    return r.OutcomeRecorded.of(report)
+
+
+@tool("Start an evolution", Scope.EVOLVE, IDEMPOTENT)
+def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTriggered:
+    """Turn pending outcomes into a new version now. Reports start this by themselves: call it
+    only when your user asks, then follow it with get_evolution_status.
+    """
+    playbook = Playbook.objects.for_user(by).fetch(playbook_id)
+    return r.EvolutionTriggered.of(lifecycle.trigger_evolution(playbook=playbook, by=by))
+
+
+@tool("Follow an evolution", Scope.READ, READ_ONLY)
+def get_evolution_status(by: Principal, job_id: a.JobId) -> r.EvolutionState:
+    """Say where one evolution stands. While it is queued or running, ask again after some
+    seconds. Tell your user an `error_message`.
+    """
+    return r.EvolutionState.of(EvolutionJob.objects.for_user(by).fetch(job_id))
+
+
+@tool("List evolutions", Scope.READ, READ_ONLY)
+def list_evolutions(
+    by: Principal,
+    playbook_id: a.PlaybookId,
+    query: a.Query = "",
+    limit: a.Limit = 20,
+    cursor: a.Cursor = "",
+) -> r.EvolutionList:
+    """List the evolutions of a playbook, to see what became of reports, newest first; `query`
+    looks at status and errors.
+    """
+    playbook = Playbook.objects.for_user(by).fetch(playbook_id)
+    jobs = EvolutionJob.objects.for_user(by).filter(playbook=playbook).matching(query)
+    page = paginate(
+        jobs.select_related("from_version", "to_version"),
+        by=by, of=f"jobs:{playbook.pk}:{query}", newest="created_at", limit=limit, cursor=cursor,
+    )  # fmt: skip
+    items = [r.EvolutionItem.of(job) for job in page.rows]
+    return r.EvolutionList(result=items, next_cursor=page.next_cursor)
+
+
+@tool("List versions", Scope.READ, READ_ONLY)
+def list_versions(
+    by: Principal,
+    playbook_id: a.PlaybookId,
+    query: a.Query = "",
+    limit: a.Limit = 20,
+    cursor: a.Cursor = "",
+) -> r.VersionList:
+    """List the versions of a playbook, to read an old one or go back to it, newest first."""
+    playbook = _readable_playbook(by, playbook_id)
+    page = paginate(
+        Version.objects.filter(playbook=playbook).matching(query).defer("text"),
+        by=by, of=f"versions:{playbook.pk}:{query}", newest="number", limit=limit, cursor=cursor,
+    )  # fmt: skip
+    items = [r.VersionItem.of(version) for version in page.rows]
+    return r.VersionList(result=items, next_cursor=page.next_cursor)
+
+
+@tool("Create a playbook", Scope.WRITE, ADDITIVE)
+def create_playbook(
+    by: Principal, name: a.NewName, description: a.Description = ""
+) -> r.PlaybookCreated:
+    """Create an empty playbook for tasks that will come again; reports fill it. Call
+    list_playbooks first: a starter that fits is a better beginning.
+    """
+    playbook = playbooks.create_playbook(by=by, name=name, description=description)
+    return r.PlaybookCreated.of(playbook)
+
+
+@tool("Clone a playbook", Scope.WRITE, ADDITIVE)
+def clone_playbook(
+    by: Principal, playbook_id: a.PlaybookId, name: a.CloneName = ""
+) -> r.PlaybookCreated:
+    """Copy a starter, or a playbook of yours, into a new one that you own. Do this once, then
+    use the new `id`: every call makes another copy.
+    """
+    playbook = _readable_playbook(by, playbook_id)
+    return r.PlaybookCreated.of(playbooks.clone_playbook(playbook=playbook, by=by, name=name))
+
+
+@tool("Roll back a playbook", Scope.WRITE, DESTRUCTIVE)
+def rollback_playbook(
+    by: Principal, playbook_id: a.PlaybookId, version: a.OlderVersion
+) -> r.PlaybookCreated:
+    """Make an older version current again for every agent, as a new version; nothing is lost.
+    Call this only when your user asks.
+    """
+    playbook = Playbook.objects.for_user(by).fetch(playbook_id)
+    made = rollback.rollback_playbook(playbook=playbook, by=by, number=version)
+    return r.PlaybookCreated.of(playbook, made)
+
+
+def _readable_playbook(by: Principal, pk: str) -> Playbook:
+    """One's own playbook or a starter, with the text that agents read: one query."""
+    return READABLE_PLAYBOOK.fetch(by, pk)

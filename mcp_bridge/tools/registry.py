@@ -1,0 +1,165 @@
+"""How a function becomes a tool: its types are the schema, its docstring what a model reads."""
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar, get_type_hints
+
+from mcp.shared.inbound import X_MCP_HEADER_KEY
+from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
+from pydantic import BaseModel, ConfigDict, create_model
+
+from core.errors import Invalid
+from core.security.scopes import Principal, Scope
+from mcp_bridge.tools.results import ToolResult
+
+F = TypeVar("F", bound=Callable[..., ToolResult])
+DROPPED_SCHEMA_KEYS = frozenset({"title", "default", "$defs", "$ref"})
+
+READ_ONLY = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+ADDITIVE = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+)
+IDEMPOTENT = ADDITIVE.model_copy(update={"idempotent_hint": True})
+DESTRUCTIVE = ADDITIVE.model_copy(update={"destructive_hint": True})
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A function with what the protocol tells about it, and the scope that it needs."""
+
+    function: Callable[..., ToolResult]
+    scope: Scope
+    title: str
+    hints: ToolAnnotations
+    meta: dict[str, Any] = field(default_factory=dict)
+    result_meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """The parameters of the function but `by`; a misspelt one must not be dropped."""
+        hints = get_type_hints(self.function, include_extras=True)
+        parameters = list(inspect.signature(self.function).parameters.values())[1:]
+        fields: dict[str, Any] = {
+            p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in parameters
+        }
+        return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
+
+    @cached_property
+    def tool(self) -> Tool:
+        """What tools/list says of it."""
+        result: type[ToolResult] = get_type_hints(self.function)["return"]
+        inputs = _without_null_types(compact_schema(self.arguments.model_json_schema()))
+        outputs = _without_required(compact_schema(result.model_json_schema(mode="serialization")))
+        return Tool(
+            name=self.name,
+            title=self.title,
+            description=" ".join((inspect.getdoc(self.function) or "").split()),
+            input_schema={"properties": {}, **inputs},
+            output_schema=outputs,
+            annotations=self.hints,
+            _meta=self.meta or None,
+        )
+
+    @cached_property
+    def header_schema(self) -> dict[str, Any] | None:
+        """The parameters, when one of them is also sent as a header; None when none is."""
+        schema: dict[str, Any] = self.tool.input_schema
+        return schema if X_MCP_HEADER_KEY in json.dumps(schema) else None
+
+    def call(self, identify: Callable[[], Principal], given: dict[str, Any]) -> CallToolResult:
+        """Find out who calls, check the scope and the arguments, do it: on one database thread.
+
+        Raises AceError, and pydantic's ValidationError for arguments.
+        """
+        by = identify()
+        by.require(self.scope)
+        result = self.function(by, **self._checked(given))
+        return CallToolResult(
+            content=[TextContent(type="text", text=result.as_text())],
+            structured_content=result.model_dump(mode="json"),
+            _meta=self.result_meta or None,
+        )
+
+    def _checked(self, given: dict[str, Any]) -> dict[str, Any]:
+        # Models send null for what they leave out.
+        sent = {name: value for name, value in given.items() if value is not None}
+        known = self.arguments.model_fields
+        if not sent.keys() <= known.keys():
+            raise Invalid(f"Wrong arguments: {self.name} takes only {', '.join(known)}.")
+        checked = self.arguments.model_validate(sent)
+        return {name: getattr(checked, name) for name in known}
+
+
+TOOLS: dict[str, ToolSpec] = {}
+
+
+def tool(
+    title: str,
+    scope: Scope,
+    hints: ToolAnnotations,
+    meta: dict[str, Any] | None = None,
+    result_meta: dict[str, Any] | None = None,
+) -> Callable[[F], F]:
+    """Offer the function to agents; there is no way to offer one without a scope."""
+
+    def register(function: F) -> F:
+        exposed = ToolSpec(function, scope, title, hints, meta or {}, result_meta or {})
+        TOOLS[exposed.name] = exposed
+        return function
+
+    return register
+
+
+def compact_schema(
+    schema: dict[str, Any], definitions: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The schema in as few tokens as it can say: no titles, defaults, references or `anyOf`."""
+    definitions = definitions or schema.get("$defs", {})
+    if "$ref" in schema:
+        named = definitions[schema["$ref"].rpartition("/")[2]]
+        schema = {**named, **schema}
+    kept = {name: said for name, said in schema.items() if name not in DROPPED_SCHEMA_KEYS}
+    if "anyOf" in kept:
+        kept = _flatten_nullable(kept)
+    kept.pop("format", None)
+    if isinstance(kept.get("items"), dict):
+        kept["items"] = compact_schema(kept["items"], definitions)
+    if "properties" in kept:
+        # The docstring of a model is for readers of the code.
+        kept.pop("description", None)
+        kept["properties"] = {
+            n: compact_schema(p, definitions) for n, p in kept["properties"].items()
+        }
+    return kept
+
+
+def _flatten_nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    (kind,) = (option for option in schema.pop("anyOf") if option != {"type": "null"})
+    return {**kind, "type": [kind["type"], "null"], **schema}
+
+
+def _without_null_types(schema: dict[str, Any]) -> dict[str, Any]:
+    """Null counts as left out, and some providers refuse a tool whose type is a list."""
+    for shape in schema["properties"].values():
+        if isinstance(shape["type"], list):
+            shape["type"] = shape["type"][0]
+    return schema
+
+
+def _without_required(schema: dict[str, Any]) -> dict[str, Any]:
+    """A result always has all its properties; saying so costs a tenth of the whole list."""
+    kept = {name: said for name, said in schema.items() if name != "required"}
+    if "properties" in kept:
+        kept["properties"] = {n: _without_required(p) for n, p in kept["properties"].items()}
+    if "items" in kept:
+        kept["items"] = _without_required(kept["items"])
+    return kept

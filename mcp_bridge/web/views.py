@@ -1,0 +1,96 @@
+"""The connect page: one client's configuration, and whether it has arrived."""
+
+import time
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from accounts.models import ApiKey
+from accounts.oauth.metadata import is_oauth_available, mcp_resource, request_origin
+from core.http.requests import UserRequest
+from mcp_bridge import client_activity
+from mcp_bridge.clients import BY_SLUG, CLIENTS
+from mcp_bridge.clients.definitions import Client
+
+METHOD_TITLES = {"key": "With an API key", "login": "With a login in the browser"}
+# A page that is left open longer asks to be reloaded.
+POLLING_SECONDS = 15 * 60
+REFUSALS = {
+    "wrong_secret": "The key begins as one of yours, but the rest is wrong. Copy all of it again.",
+    "key_revoked": "This key is revoked. Make a new one and set ACE_API_KEY to it.",
+    "key_expired": "This key has expired. Make or rotate one and set ACE_API_KEY to it.",
+    "insufficient_scope": "The key may not use this tool. Give it the scope, or use another key.",
+    "wrong_host": "The client used a host name that the server does not go by. Use the address"
+    " on this page, or add the name to ALLOWED_HOSTS.",
+    "wrong_origin": "The client runs on a web page of another origin. Add that origin to"
+    " CORS_ALLOWED_ORIGINS.",
+}
+
+
+@login_required
+@require_safe
+def connect(request: UserRequest) -> HttpResponse:
+    client = BY_SLUG.get(request.GET.get("client", ""), CLIENTS[0])
+    origin = request_origin(request)
+    address, login = mcp_resource(origin), is_oauth_available(origin)
+    keys = ApiKey.objects.for_user(request.user).usable().order_by("-created_at")
+    context = {
+        "clients": CLIENTS,
+        "client": client,
+        "address": address,
+        "ways": _connection_methods(client, address, login=login),
+        "login_missing": not login,
+        "unreachable": client.needs_public_url and not address.startswith("https://"),
+        "keys": [key for key in keys if {"read", "write"} <= set(key.scopes)],
+        "weak_keys": [key for key in keys if not {"read", "write"} <= set(key.scopes)],
+    }
+    return render(request, "mcp_bridge/connect.html", context | _connection_status(request))
+
+
+@login_required
+@require_safe
+def check(request: UserRequest) -> HttpResponse:
+    context = _connection_status(request)
+    if context["seen"] == request.GET.get("seen") and context["goes_on"]:
+        return HttpResponse(status=204)  # nothing new: htmx leaves the page as it is
+    return render(request, "mcp_bridge/connect.html#arrivals", context)
+
+
+def _connection_methods(client: Client, address: str, *, login: bool) -> list[dict[str, str]]:
+    """What to copy; a login is shown only where this server offers one."""
+    return [
+        {
+            "way": way,
+            "title": METHOD_TITLES[way],
+            "place": snippet.place,
+            "text": snippet.fill(address),
+        }
+        for way, snippet in client.snippets.items()
+        if login or way == "key"
+    ]
+
+
+def _connection_status(request: UserRequest) -> dict[str, Any]:
+    """The three states: nothing yet, reached us but refused, connected."""
+    rows = client_activity.recent_activity(user=request.user)
+    newest = rows[0] if rows and client_activity.is_recent(rows[0]) else None
+    state = "nothing" if newest is None else "refused" if newest.is_refused else "connected"
+    until = _polling_deadline(request)
+    return {
+        "state": state,
+        "newest": newest,
+        "reason": REFUSALS.get(newest.refusal, newest.refusal) if newest else "",
+        "contacts": rows,
+        "seen": f"{state} {newest.seen_at.timestamp() if newest else 0}",
+        "until": until,
+        "goes_on": time.time() < until,
+    }
+
+
+def _polling_deadline(request: HttpRequest) -> int:
+    """When this page stops asking, as it said itself; at first, some time from now."""
+    latest, given = int(time.time()) + POLLING_SECONDS, request.GET.get("until", "")
+    return min(int(given), latest) if given.isascii() and given.isdecimal() else latest

@@ -1,0 +1,333 @@
+"""Serializers of the REST API of playbooks."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from playbooks.models import Bullet, Delta, Playbook, ReviewItem, ReviewPolicy, Version, Vote
+from playbooks.services.editing import MAX_OPERATIONS
+from playbooks.services.settings import (
+    MAX_OUTCOME_THRESHOLD,
+    MAX_TIME_THRESHOLD_HOURS,
+    MAX_TOKEN_BUDGET,
+)
+from playbooks.services.validation import DESCRIPTION_LIMIT, NAME_LIMIT
+
+MAX_INTEGER = 2_147_483_647
+CharField = serializers.CharField
+NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
+
+
+class BasePlaybookNameSerializer(serializers.Serializer[Any]):
+    name = CharField(max_length=NAME_LIMIT)
+    description = CharField(max_length=DESCRIPTION_LIMIT, allow_blank=True, default="")
+
+
+class SectionCreateSerializer(serializers.Serializer[Any]):
+    title = CharField(max_length=120)
+    key = CharField(max_length=60, allow_blank=True, default="", help_text="Empty: from the title.")
+    slug = CharField(max_length=8, allow_blank=True, default="", help_text="2-8 letters; or empty.")
+    aliases = serializers.ListField(child=CharField(max_length=120), default=list, max_length=20)
+
+
+class PlaybookCreateSerializer(BasePlaybookNameSerializer):
+    sections = SectionCreateSerializer(
+        many=True, default=list, help_text="Empty: the default ones."
+    )
+
+
+class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
+    """A playbook's whole settings; what is left out gets its default."""
+
+    token_budget = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_TOKEN_BUDGET,
+        default=16_000,
+        help_text="Most tokens that agents read.",
+    )
+    outcome_threshold = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_OUTCOME_THRESHOLD,
+        allow_null=True,
+        default=None,
+        help_text="Pending outcomes that start an evolution; null: the server's.",
+    )
+    time_threshold_hours = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_TIME_THRESHOLD_HOURS,
+        allow_null=True,
+        default=None,
+        help_text="Hours after which a pending outcome starts one; 0: never; null: the server's.",
+    )
+    review_policy = serializers.ChoiceField(
+        choices=ReviewPolicy.choices,
+        required=False,
+        help_text="Which machine-made texts wait; left out, it stays. Not for API keys to change.",
+    )
+    status = serializers.ChoiceField(
+        choices=Playbook.Status.choices, required=False, help_text="`active` restores."
+    )
+
+
+class PlaybookCloneSerializer(serializers.Serializer[Any]):
+    name = CharField(
+        max_length=120, allow_blank=True, default="", help_text="Empty: the original's name."
+    )
+
+
+class PlaybookImportSerializer(BasePlaybookNameSerializer):
+    text = CharField(
+        trim_whitespace=False, help_text="ACE text or JSON, as /export gives it; 100 KB."
+    )
+    version = serializers.IntegerField(
+        required=False, help_text="As /export gives it; the import begins at version 1."
+    )
+
+
+class PlaybookSummarySerializer(serializers.Serializer[Any]):
+    """A playbook without what has to be counted, so that agents' reads stay cheap."""
+
+    id = serializers.UUIDField()
+    name = CharField()
+    description = CharField()
+    status = serializers.ChoiceField(choices=Playbook.Status.choices)
+    source = serializers.ChoiceField(choices=Playbook.Source.choices)  # type: ignore[assignment]  # DRF takes it out of the class
+    version = serializers.IntegerField(source="current_version.number")
+    bullet_count = serializers.IntegerField(source="current_version.bullet_count")
+    token_budget = serializers.IntegerField()
+    outcome_threshold = serializers.IntegerField(allow_null=True)
+    time_threshold_hours = serializers.IntegerField(allow_null=True)
+    review_policy = serializers.ChoiceField(choices=ReviewPolicy.choices)
+    cloned_from = serializers.UUIDField(source="cloned_from_id", allow_null=True)
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class PlaybookSerializer(PlaybookSummarySerializer):
+    """A playbook with how many outcomes it has had, and how many wait for an evolution."""
+
+    outcome_count = serializers.IntegerField()
+    pending_outcomes = serializers.IntegerField()
+
+
+class OmittedBulletsSerializer(serializers.Serializer[Any]):
+    """Bullets of one section that `max_tokens` kept back."""
+
+    section = CharField(help_text="Its title.")
+    bullets = serializers.IntegerField()
+
+
+class PlaybookDetailSerializer(PlaybookSummarySerializer):
+    """A playbook with its advice, as agents read it."""
+
+    current_version = serializers.IntegerField(source="current_version.number")
+    version = serializers.IntegerField(help_text="The version that `content` is.")
+    serving_id = CharField(help_text="Send it with the outcome of the task that you read this for.")
+    content = CharField(help_text="The bullets under their section headings, each with its id.")
+    left_out = OmittedBulletsSerializer(many=True)
+
+
+class PlaybookExportSerializer(serializers.Serializer[Any]):
+    """Can be posted to /playbooks/import as it is."""
+
+    name = CharField()
+    description = CharField()
+    version = serializers.IntegerField()
+    text = CharField(help_text="ACE text, counters included.")
+
+
+class VersionSerializer(serializers.Serializer[Any]):
+    version = serializers.IntegerField(source="number")
+    parent = serializers.IntegerField(source="parent.number", **NULLABLE)  # type: ignore[assignment]  # DRF takes it out of the class
+    reason = serializers.ChoiceField(choices=Version.Reason.choices)
+    bullet_count = serializers.IntegerField()
+    token_count = serializers.IntegerField(help_text="Estimate, for the agent view.")
+    text_hash = CharField(help_text="SHA-256 of the agent view.")
+    job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that made it.")
+    diff_summary = serializers.DictField(child=serializers.IntegerField(), help_text="Counts.")
+    created_at = serializers.DateTimeField()
+
+
+class DeltaSerializer(serializers.Serializer[Any]):
+    """One judged operation."""
+
+    index = serializers.IntegerField()
+    type = serializers.ChoiceField(choices=Delta.Type.choices)
+    bullet_id = CharField(source="bullet_public_id")
+    status = serializers.ChoiceField(choices=Delta.Status.choices)
+    reason_code = CharField(help_text="Why it was rejected or changed nothing; else empty.")
+    reason = CharField()
+    before = serializers.DictField(allow_null=True)
+    after = serializers.DictField(allow_null=True)
+    outcome_ids = serializers.ListField(child=CharField())
+    provenance = serializers.DictField(help_text="Of a machine: model; sources: who reported.")
+
+
+class VersionDetailSerializer(VersionSerializer):
+    text = CharField(help_text="ACE text, counters included.")
+    deltas = DeltaSerializer(many=True)
+
+
+class VersionBulletSerializer(serializers.Serializer[Any]):
+    """One bullet of a version."""
+
+    id = CharField()
+    section = CharField(help_text="Key of its section.")
+    content = CharField()
+    helpful = serializers.IntegerField()
+    harmful = serializers.IntegerField()
+
+
+class DiffSegmentSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=["same", "removed", "added"])
+    text = CharField()
+
+
+class BulletDiffSerializer(serializers.Serializer[Any]):
+    id = CharField()
+    before = VersionBulletSerializer()
+    after = VersionBulletSerializer()
+    marks = DiffSegmentSerializer(many=True)
+
+
+class VersionDiffSerializer(serializers.Serializer[Any]):
+    """From `against` to `version`; a bullet can be in several of the last three lists."""
+
+    version = serializers.IntegerField()
+    against = serializers.IntegerField()
+    added = VersionBulletSerializer(many=True)
+    removed = VersionBulletSerializer(many=True)
+    changed = BulletDiffSerializer(many=True, help_text="Another text.")
+    moved = BulletDiffSerializer(many=True, help_text="Another section.")
+    counted = BulletDiffSerializer(many=True, help_text="Other counters.")
+
+
+class SectionSerializer(serializers.Serializer[Any]):
+    key = CharField()
+    title = CharField()
+    slug = CharField(help_text="Starts the ids of bullets added here.")
+    position = serializers.IntegerField()
+    aliases = serializers.ListField(child=CharField())
+
+
+class BulletSerializer(serializers.Serializer[Any]):
+    id = CharField(source="public_id")
+    section = CharField(source="section.key")
+    content = CharField()
+    status = serializers.ChoiceField(choices=Bullet.Status.choices)
+    merged_into = CharField(source="merged_into.public_id", **NULLABLE)
+    pinned = serializers.BooleanField()
+    helpful = serializers.IntegerField()
+    harmful = serializers.IntegerField()
+    neutral = serializers.IntegerField()
+    revision = serializers.IntegerField()
+    outcome_ids = serializers.SerializerMethodField(help_text="The outcomes it came from.")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+    def get_outcome_ids(self, bullet: Bullet) -> list[str]:
+        return list(bullet.metadata.get("outcome_ids", []))
+
+
+class BulletChangeSerializer(serializers.Serializer[Any]):
+    """One applied operation on a bullet. `author_id` is a person, `job_id` an evolution."""
+
+    version = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    version_reason = CharField(help_text="Why that version was made: edit, evolution, …")
+    type = serializers.ChoiceField(choices=Delta.Type.choices)
+    before = serializers.DictField(allow_null=True)
+    after = serializers.DictField(allow_null=True)
+    reason = CharField()
+    author_id = serializers.UUIDField(allow_null=True)
+    job_id = serializers.UUIDField(allow_null=True)
+    outcome_ids = serializers.ListField(child=CharField())
+
+
+class VoteSerializer(serializers.Serializer[Any]):
+    """What one source said about the bullet after one outcome."""
+
+    bullet_id = CharField(help_text="What it was cast on: the bullet, or one merged into it.")
+    tag = serializers.ChoiceField(choices=Vote.Tag.choices)
+    source = CharField(help_text="reflector, rules, or user:<id>")  # type: ignore[assignment]  # DRF takes it out of the class
+    outcome_id = serializers.UUIDField(allow_null=True)
+    outcome_status = CharField(allow_null=True, help_text="null: no outcome, or it is gone.")
+    at = serializers.DateTimeField()
+
+
+class BulletHistorySerializer(serializers.Serializer[Any]):
+    """The bullet as it is now, and how it came to be so."""
+
+    bullet = BulletSerializer()
+    introduced_by = BulletChangeSerializer(allow_null=True)
+    changes = BulletChangeSerializer(many=True, help_text="Oldest first; votes stand below.")
+    votes = VoteSerializer(many=True, help_text="Newest first, at most 1,000.")
+    vote_count = serializers.IntegerField(help_text="Of all votes.")
+
+
+class OperationCreateSerializer(serializers.Serializer[Any]):
+    """One wished change. Which fields count depends on `type`."""
+
+    type = CharField(max_length=20, help_text="ADD, UPDATE, TAG, REMOVE, MERGE, RESTORE or PIN.")
+    section = CharField(
+        max_length=200, allow_blank=True, default="", help_text="Key, title or slug."
+    )
+    id = CharField(max_length=100, allow_blank=True, default="", help_text="Of the bullet.")
+    ids = serializers.ListField(
+        child=CharField(max_length=100), default=list, max_length=100, help_text="MERGE: into `id`."
+    )
+    content = CharField(trim_whitespace=False, allow_blank=True, default="")
+    tag = CharField(
+        max_length=20, allow_blank=True, default="", help_text="helpful, harmful, neutral; on, off."
+    )
+    reason = CharField(max_length=1000, allow_blank=True, default="")
+    revision = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_INTEGER,
+        allow_null=True,
+        default=None,
+        help_text="The one you read.",
+    )
+
+
+class PlaybookEditSerializer(serializers.Serializer[Any]):
+    operations = serializers.ListField(
+        child=OperationCreateSerializer(), min_length=1, max_length=MAX_OPERATIONS
+    )
+    expected_version = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_INTEGER,
+        allow_null=True,
+        default=None,
+        help_text="Refuse with 409 when another version is current.",
+    )
+
+
+class PlaybookEditResultSerializer(serializers.Serializer[Any]):
+    version = serializers.IntegerField(
+        source="version.number", **NULLABLE, help_text="null: nothing changed."
+    )
+    results = DeltaSerializer(
+        source="deltas",
+        many=True,
+        help_text="As judged: PIN, TAG, UPDATE, MERGE, REMOVE, RESTORE, ADD; else as sent.",
+    )
+
+
+class ReviewItemSerializer(serializers.Serializer[Any]):
+    """A held operation: `delta.after` is what was proposed, `delta.reason_code` why it waits."""
+
+    id = serializers.UUIDField()
+    state = serializers.ChoiceField(choices=ReviewItem.State.choices)
+    delta = DeltaSerializer()
+    version = serializers.IntegerField(
+        source="version.number", default=None, allow_null=True, help_text="Of its approval."
+    )
+    created_at = serializers.DateTimeField()
+    decided_at = serializers.DateTimeField(allow_null=True)
+
+
+class ReviewItemApproveSerializer(serializers.Serializer[Any]):
+    content = serializers.CharField(
+        max_length=20_000, allow_blank=True, default="", help_text="Your wording instead."
+    )

@@ -1,0 +1,230 @@
+"""Whole playbooks: list, read, change, copy."""
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.db import transaction
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from core.rest.idempotency import idempotent
+from core.rest.views import BaseAPIView
+from core.security.scopes import Principal, Scope
+from playbooks.api import serializers as s
+from playbooks.api.views.base import choice_param, readable_playbooks
+from playbooks.document.formats import FORMATS
+from playbooks.document.sections import Section
+from playbooks.models import Playbook, PlaybookQuerySet
+from playbooks.services import creation
+from playbooks.services.reading import export_file, export_playbook, read_playbook
+from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
+
+STATUSES = (*Playbook.Status.values, "all")
+
+
+class PlaybookListView(BaseAPIView):
+    """GET, POST /playbooks."""
+
+    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.WRITE}
+
+    @extend_schema(
+        operation_id="list_playbooks",
+        parameters=[
+            OpenApiParameter("status", str, enum=STATUSES, default="active"),
+            OpenApiParameter("include_starters", bool, default=False),
+            OpenApiParameter("query", str, description="Words in the name or the description."),
+        ],
+        responses=s.PlaybookSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        """Your playbooks, newest first; starters too if you ask for them."""
+        starters = choice_param(request, "include_starters", ("false", "true")) == "true"
+        status = choice_param(request, "status", STATUSES)
+        rows = visible_playbooks(self.principal, include_starters=starters)
+        if status != "all":
+            rows = rows.filter(status=status)
+        rows = rows.matching(request.query_params.get("query", ""))
+        return self.paginate(rows, s.PlaybookSerializer)
+
+    @extend_schema(
+        operation_id="create_playbook",
+        request=s.PlaybookCreateSerializer,
+        responses={201: s.PlaybookSerializer},
+    )
+    @idempotent()
+    def post(self, request: Request) -> Response:
+        """Create an empty playbook, with the default sections or your own."""
+        sent = self.validated_body(s.PlaybookCreateSerializer)
+        sent["sections"] = [
+            Section(**{**section, "aliases": tuple(section["aliases"])})
+            for section in sent["sections"]
+        ]
+        return playbook_response(creation.create_playbook(by=self.principal, **sent))
+
+
+class PlaybookDetailView(BaseAPIView):
+    """GET, PUT, PATCH, DELETE /playbooks/{id}."""
+
+    scopes: ClassVar = {
+        "GET": Scope.READ,
+        "PUT": Scope.WRITE,
+        "PATCH": Scope.WRITE,
+        "DELETE": Scope.WRITE,
+    }
+
+    @extend_schema(
+        operation_id="get_playbook",
+        parameters=[
+            OpenApiParameter("section", str, description="Only this one: its key or title."),
+            OpenApiParameter("version", int, description="An older version."),
+            OpenApiParameter(
+                "max_tokens", int, description="Only the most useful bullets that fit (estimate)."
+            ),
+        ],
+        responses=s.PlaybookDetailSerializer,
+    )
+    def get(self, request: Request, pk: UUID) -> Response:
+        """One playbook with its advice, as agents read it. Reading changes nothing."""
+        playbook = readable_playbooks(self.principal).fetch(pk)
+        reading = read_playbook(
+            playbook=playbook,
+            by=self.principal,
+            section=request.query_params.get("section", ""),
+            version=self.query_integer("version"),
+            max_tokens=self.query_integer("max_tokens"),
+        )
+        body = s.PlaybookSummarySerializer(playbook).data
+        read = {
+            "current_version": body["version"],
+            "version": reading.version,
+            "serving_id": reading.serving_id,
+            "content": reading.content,
+            "left_out": s.OmittedBulletsSerializer(reading.left_out, many=True).data,
+        }
+        return Response({**body, **read})
+
+    @extend_schema(
+        operation_id="put_playbook",
+        request=s.PlaybookUpdateSerializer,
+        responses=s.PlaybookSerializer,
+    )
+    def put(self, request: Request, pk: UUID) -> Response:
+        """Replace name, description and settings; what is left out gets its default."""
+        return self._update(pk, self.validated_body(s.PlaybookUpdateSerializer))
+
+    @extend_schema(
+        operation_id="update_playbook",
+        request=s.PlaybookUpdateSerializer,
+        responses=s.PlaybookSerializer,
+    )
+    def patch(self, request: Request, pk: UUID) -> Response:
+        """Change name, description or settings; what is left out stays."""
+        return self._update(pk, self.validated_body(s.PlaybookUpdateSerializer, partial=True))
+
+    @extend_schema(operation_id="archive_playbook", responses={204: None})
+    def delete(self, request: Request, pk: UUID) -> Response:
+        """Archive the playbook; nothing is lost, and PATCH `status` restores it."""
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        archive_playbook(playbook=playbook, by=self.principal)
+        return Response(status=204)
+
+    @transaction.atomic
+    def _update(self, pk: UUID, sent: dict[str, Any]) -> Response:
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        status = sent.pop("status", playbook.status)
+        playbook = update_playbook(playbook=playbook, by=self.principal, **sent)
+        if status != playbook.status:
+            archived = status == Playbook.Status.ARCHIVED
+            change = archive_playbook if archived else restore_playbook
+            change(playbook=playbook, by=self.principal)
+        return playbook_response(playbook, status=200)
+
+
+class PlaybookCloneView(BaseAPIView):
+    """POST /playbooks/{id}/clone."""
+
+    scopes: ClassVar = {"POST": Scope.WRITE}
+
+    @extend_schema(
+        operation_id="clone_playbook",
+        request=s.PlaybookCloneSerializer,
+        responses={201: s.PlaybookSerializer},
+    )
+    @idempotent()
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Copy a starter, or a playbook of yours, into a new one that you own."""
+        playbook = Playbook.objects.for_user(self.principal, include_starters=True).fetch(pk)
+        sent = self.validated_body(s.PlaybookCloneSerializer)
+        return playbook_response(
+            creation.clone_playbook(playbook=playbook, by=self.principal, **sent)
+        )
+
+
+class PlaybookImportView(BaseAPIView):
+    """POST /playbooks/import."""
+
+    scopes: ClassVar = {"POST": Scope.WRITE}
+
+    @extend_schema(
+        operation_id="import_playbook",
+        request=s.PlaybookImportSerializer,
+        responses={201: s.PlaybookSerializer},
+    )
+    @idempotent()
+    def post(self, request: Request) -> Response:
+        """Make a playbook from ACE text."""
+        sent = self.validated_body(s.PlaybookImportSerializer)
+        sent.pop("version", None)
+        return playbook_response(creation.import_playbook(by=self.principal, **sent))
+
+
+class PlaybookExportView(BaseAPIView):
+    """GET /playbooks/{id}/export."""
+
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @extend_schema(
+        operation_id="export_playbook",
+        parameters=[
+            OpenApiParameter("version", int, description="An older version."),
+            OpenApiParameter(
+                "format",
+                str,
+                enum=list(FORMATS),
+                default="ace",
+                description="Other than `ace`: the file itself. /playbooks/import takes `json`"
+                " as its `text`.",
+            ),
+        ],
+        responses=s.PlaybookExportSerializer,
+    )
+    def get(self, request: Request, pk: UUID) -> Response | HttpResponse:
+        """The playbook as ACE text, in a form that /playbooks/import takes; or as a file."""
+        playbook = readable_playbooks(self.principal).fetch(pk)
+        number = self.query_integer("version")
+        wanted = choice_param(request, "format", tuple(FORMATS))
+        if wanted != "ace":
+            return file_response(playbook, wanted, number)
+        text = export_playbook(playbook=playbook, version=number)
+        current = s.PlaybookSummarySerializer(playbook).data
+        body = {name: current[name] for name in ("name", "description", "version")}
+        return Response({**body, "version": number or body["version"], "text": text})
+
+
+def file_response(playbook: Playbook, format_name: str, number: int | None) -> HttpResponse:
+    file = export_file(playbook=playbook, format_name=format_name, version=number)
+    return HttpResponse(file.body, content_type=file.content_type)
+
+
+def visible_playbooks(who: Principal, *, include_starters: bool = False) -> PlaybookQuerySet:
+    """The playbooks that `who` may see, with what PlaybookSerializer needs."""
+    rows: PlaybookQuerySet = Playbook.objects.for_user(who, include_starters=include_starters)
+    return rows.select_related("current_version").with_counts()
+
+
+def playbook_response(playbook: Playbook, *, status: int = 201) -> Response:
+    """The answer that carries a new or changed playbook."""
+    row = Playbook.objects.select_related("current_version").with_counts().get(pk=playbook.pk)
+    return Response(s.PlaybookSerializer(row).data, status=status)

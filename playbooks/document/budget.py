@@ -1,0 +1,89 @@
+"""How large a playbook may grow and how much a machine may take away."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from playbooks.document.state import BulletState, State, to_document_bullet
+from playbooks.document.text import Document, ace_line, agent_line, estimate_tokens, render
+
+EVIDENCE_VOTES = 3
+MIN_USES = 5
+NEVER_CITED_USES = 20
+# A machine may take at most one fifth: the guard is literal, so of 3 bullets it takes none.
+LOSS_DIVISOR = 5
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """`chars` of the agent view (what tokens are estimated from), `bytes` of the ACE text."""
+
+    chars: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Sizes") -> "Sizes":
+        return Sizes(self.chars + other.chars, self.bytes + other.bytes)
+
+    def __sub__(self, other: "Sizes") -> "Sizes":
+        return Sizes(self.chars - other.chars, self.bytes - other.bytes)
+
+    @property
+    def tokens(self) -> int:
+        return (self.chars + 3) // 4
+
+
+def size_of(bullet: BulletState) -> Sizes:
+    """What an active bullet adds to the texts; nothing when it is retired or merged."""
+    if not bullet.is_active:
+        return Sizes()
+    line = ace_line(to_document_bullet(bullet))
+    return Sizes(len(agent_line(bullet.id, bullet.content)) + 1, len(line.encode()) + 1)
+
+
+def size_of_headings(state: State) -> Sizes:
+    text = render(Document(state.sections, ()))
+    return Sizes(len(text), len(text.encode()))
+
+
+def is_harmful(bullet: BulletState) -> bool:
+    """Evidence enough for a machine: harmful > helpful, of at least 3 such votes.
+
+    Neutral votes are no evidence; counters that were imported are.
+    """
+    return bullet.harmful > bullet.helpful and bullet.helpful + bullet.harmful >= EVIDENCE_VOTES
+
+
+def retirement_order(
+    bullets: Iterable[BulletState], uses: Mapping[str, int], *, touched: set[str]
+) -> list[BulletState]:
+    """Who leaves first when the budget is over; never pinned, touched now or used < 5 times.
+
+    Harmful ones, then the lowest helpful - 2 x harmful. A bullet without any vote was never
+    cited: it counts as 0 there, and only from 20 uses on.
+    """
+
+    def may_leave(bullet: BulletState) -> bool:
+        if not bullet.is_active or bullet.pinned or bullet.id in touched:
+            return False
+        cited = bullet.helpful + bullet.harmful + bullet.neutral > 0
+        return uses.get(bullet.id, 0) >= (MIN_USES if cited else NEVER_CITED_USES)
+
+    def rank(bullet: BulletState) -> tuple[bool, int, str]:
+        return (not is_harmful(bullet), bullet.helpful - 2 * bullet.harmful, bullet.id)
+
+    return sorted(filter(may_leave, bullets), key=rank)
+
+
+def collapses(before: State, after: State) -> bool:
+    """True when more than 20 % of the active bullets, or of their tokens, would be lost.
+
+    Bullets are counted by id, so new ones do not make up for those that leave, merged ones
+    included; of tokens it is the sum that counts.
+    """
+    lost = sum(1 for b in before.active() if not after.bullets[b.id].is_active)
+    if lost * LOSS_DIVISOR > sum(1 for _ in before.active()):
+        return True
+    had, has = (
+        estimate_tokens("".join(agent_line(b.id, b.content) for b in state.active()))
+        for state in (before, after)
+    )
+    return (had - has) * LOSS_DIVISOR > had

@@ -1,0 +1,82 @@
+"""What differs between two documents, bullet by bullet, and word by word where a text changed."""
+
+import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from playbooks.document.text import Bullet, Document
+
+SAME, REMOVED, ADDED = "same", "removed", "added"
+
+
+@dataclass(frozen=True)
+class DiffSegment:
+    """A stretch of words: `kind` is `same`, `removed` (only before) or `added` (only after)."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class BulletDiff:
+    """One bullet that is in both documents; `marks` are there where its text changed."""
+
+    before: Bullet
+    after: Bullet
+    marks: tuple[DiffSegment, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.after.id
+
+
+@dataclass(frozen=True)
+class Diff:
+    """A bullet can be in several of `changed` (text), `moved` (section) and `counted` (votes)."""
+
+    added: tuple[Bullet, ...]
+    removed: tuple[Bullet, ...]
+    changed: tuple[BulletDiff, ...]
+    moved: tuple[BulletDiff, ...]
+    counted: tuple[BulletDiff, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not any((self.added, self.removed, self.changed, self.moved, self.counted))
+
+
+def compare(before: Document, after: Document) -> Diff:
+    """From `before` to `after`, each list in the order of the document it shows."""
+    old, new = before.by_id(), after.by_id()
+    both = [BulletDiff(old[name], bullet) for name, bullet in new.items() if name in old]
+    return Diff(
+        added=tuple(bullet for name, bullet in new.items() if name not in old),
+        removed=tuple(bullet for name, bullet in old.items() if name not in new),
+        changed=tuple(
+            BulletDiff(c.before, c.after, diff_words(c.before.content, c.after.content))
+            for c in both
+            if c.before.content != c.after.content
+        ),
+        moved=tuple(c for c in both if c.before.section != c.after.section),
+        counted=tuple(c for c in both if _votes(c.before) != _votes(c.after)),
+    )
+
+
+def _votes(bullet: Bullet) -> tuple[int, int]:
+    return bullet.helpful, bullet.harmful
+
+
+def diff_words(before: str, after: str) -> tuple[DiffSegment, ...]:
+    """Both texts in one: the `same` and `removed` marks joined are `before`, likewise `after`."""
+    old, new = (re.findall(r"\s*\S+", text) for text in (before, after))
+    marks: list[DiffSegment] = []
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for kind, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+        if kind == "equal":
+            marks.append(DiffSegment(SAME, "".join(old[old_from:old_to])))
+            continue
+        if old_from < old_to:
+            marks.append(DiffSegment(REMOVED, "".join(old[old_from:old_to])))
+        if new_from < new_to:
+            marks.append(DiffSegment(ADDED, "".join(new[new_from:new_to])))
+    return tuple(marks)

@@ -1,0 +1,190 @@
+"""The working copy of one `deltas.apply`: bullets, their texts and sizes, the records so far."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from playbooks.document.budget import (
+    LOSS_DIVISOR,
+    Sizes,
+    retirement_order,
+    size_of,
+    size_of_headings,
+)
+from playbooks.document.operations import APPLIED, REJECTED, Operation, Policy, Record, Result
+from playbooks.document.state import (
+    RETIRED,
+    BulletState,
+    State,
+    closure,
+    merge_survivor,
+    merged_ids,
+    recounted,
+)
+from playbooks.document.text import clean_line, normal_text
+
+REASON_LIMIT = 1_000
+ID_LIMIT = 16
+TEXT_LIMIT = 2_000
+
+
+class NotApplied(Exception):
+    """An operation that changes nothing: rejected, or a noop; `code` says why."""
+
+    def __init__(
+        self, code: str, *, status: str = REJECTED, bullet: str = "", similarity: float = 0
+    ) -> None:
+        super().__init__(code)
+        self.code, self.status, self.bullet, self.similarity = code, status, bullet, similarity
+
+
+class Draft:
+    """What the operations work on; `named` are the ids that any operation of the run names."""
+
+    def __init__(self, state: State, policy: Policy, named: set[str]) -> None:
+        self.sections, self.policy = state.sections, policy
+        self.bullets = dict(state.bullets)
+        self.next_number = state.next_number
+        self.adds = 0
+        self.held: set[str] = set()  # texts that this run held for review
+        self.taught: Counter[str] = Counter()  # texts that each source changed in this run
+        self.merged = merged_ids(state.bullets.values())
+        self.records: list[Record] = []
+        found = (merge_survivor(self.bullets, name) for name in named)
+        self.touched = {bullet.id for bullet in found if bullet is not None}
+        self.texts: dict[str, str] = {}  # of the active ones: id -> normalised text
+        self.ids: dict[str, str] = {}  # and back
+        self.past_ids: dict[str, str] = {}  # of the others: normalised text -> id
+        self.sizes = self.bullet_sizes = Sizes()
+        for bullet in state.bullets.values():
+            self._enter(bullet)
+        self.first_sizes = self.sizes
+        self.active_before = set(self.texts)
+        self.headings = size_of_headings(state)
+
+    def result(self) -> Result:
+        return Result(State(self.sections, self.bullets, self.next_number), tuple(self.records))
+
+    def _enter(self, bullet: BulletState) -> None:
+        text = normal_text(bullet.content)
+        if bullet.is_active:
+            self.texts[bullet.id], self.ids[text] = text, bullet.id
+            self.sizes += size_of(bullet)
+        else:
+            self.past_ids[text] = bullet.id
+
+    def change(self, name: str, op: Operation, after: BulletState, *, code: str = "") -> None:
+        """Put `after` in the place of what is there, as one applied record."""
+        before = self.bullets.get(after.id)
+        if before is not None and before.is_active:
+            self.ids.pop(self.texts.pop(before.id), None)
+            self.sizes -= size_of(before)
+        self.bullets[after.id] = after
+        self._enter(after)
+        self._record(
+            type=name,
+            bullet_id=after.id,
+            before=before.snapshot() if before else None,
+            after=after.snapshot(),
+            reason=clean_line(op.reason, limit=REASON_LIMIT),
+            status=APPLIED,
+            reason_code=code,
+            outcome_ids=op.outcome_ids,
+        )
+
+    def refuse(self, name: str, op: Operation, refusal: NotApplied) -> None:
+        """Record an operation that changed nothing, with what it proposed."""
+        bullet = self.bullets.get(refusal.bullet)
+        proposed = {
+            "section": clean_line(op.section, limit=TEXT_LIMIT),
+            "content": clean_line(op.content, limit=TEXT_LIMIT),
+            "tag": clean_line(op.tag, limit=ID_LIMIT),
+            "ids": [clean_line(name, limit=ID_LIMIT) for name in op.ids],
+            "type": clean_line(op.type, limit=40) if name == "UNSUPPORTED" else "",
+            "similarity": refusal.similarity,
+        }
+        self._record(
+            type=name,
+            bullet_id=refusal.bullet or clean_line(op.id, limit=ID_LIMIT),
+            before=bullet.snapshot() if bullet else None,
+            after={key: value for key, value in proposed.items() if value} or None,
+            reason=clean_line(op.reason, limit=REASON_LIMIT),
+            status=refusal.status,
+            reason_code=refusal.code,
+            outcome_ids=op.outcome_ids,
+        )
+
+    def _record(self, **values: Any) -> None:
+        self.records.append(Record(index=len(self.records), **values))
+
+    def members(self, bullet_id: str) -> list[BulletState]:
+        """The bullet, first, and all that was merged into it."""
+        return [self.bullets[name] for name in closure(self.merged, bullet_id)]
+
+    def recounted(self, bullet: BulletState) -> BulletState:
+        return recounted(bullet, self.members(bullet.id))
+
+    # --- the budget -------------------------------------------------------------------------
+
+    def make_room(self, *changes: BulletState) -> None:
+        """Let the changes fit: a machine retires what may leave; Refusal when that is not enough.
+
+        Only what grows is held to the limits, so a playbook that is over them can be shortened.
+        """
+        growth = Sizes()
+        for after in changes:
+            before = self.bullets.get(after.id)
+            growth += size_of(after) - (size_of(before) if before else Sizes())
+        leaving = self._leavers(growth, sum(1 for after in changes if not after.is_active))
+        if leaving is None:
+            raise NotApplied("over_budget")
+        self._retire(leaving)
+
+    def shrink_to_budget(self) -> None:
+        """Retire what may leave while a machine's result is over the budget, one fifth at most."""
+        leaving: list[BulletState] = []
+        sizes = self.sizes
+        for bullet in self._candidates(0):
+            lost = self.first_sizes.chars - (sizes - size_of(bullet)).chars
+            if not self._over(sizes) or lost * LOSS_DIVISOR > self.first_sizes.chars:
+                break
+            leaving.append(bullet)
+            sizes -= size_of(bullet)
+        self._retire(leaving)
+
+    def _leavers(self, growth: Sizes, lost: int) -> list[BulletState] | None:
+        """Who has to leave so that the growth fits; None when it cannot."""
+        watched = Sizes(int(growth.chars > 0), int(growth.bytes > 0))
+        sizes = self.sizes + growth
+        leaving: list[BulletState] = []
+        if not self._over(sizes, watched):
+            return leaving
+        for bullet in self._candidates(lost):
+            leaving.append(bullet)
+            sizes -= size_of(bullet)
+            if not self._over(sizes, watched):
+                return leaving
+        return None
+
+    def _over(self, sizes: Sizes, watched: Sizes = Sizes(1, 1)) -> bool:  # noqa: B008 - frozen
+        total = sizes + self.headings
+        too_long = watched.chars and total.tokens > self.policy.token_budget
+        return bool(too_long or (watched.bytes and total.bytes > self.policy.max_bytes))
+
+    def _candidates(self, lost: int) -> list[BulletState]:
+        """Whom a machine may retire, first to go first, as many as the collapse guard allows."""
+        if not self.policy.machine:
+            return []
+        gone = len(self.active_before - self.texts.keys()) + lost
+        allowed = max(0, len(self.active_before) // LOSS_DIVISOR - gone)
+        order = retirement_order(self.bullets.values(), self.policy.uses, touched=self.touched)
+        return order[:allowed]
+
+    def _retire(self, bullets: list[BulletState]) -> None:
+        operation = Operation("REMOVE", reason="The playbook is over its budget.")
+        for bullet in bullets:
+            self.change("REMOVE", operation, retired(bullet), code="budget")
+
+
+def retired(bullet: BulletState) -> BulletState:
+    return replace(bullet, status=RETIRED, merged_into="", revision=bullet.revision + 1)

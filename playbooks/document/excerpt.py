@@ -1,0 +1,60 @@
+"""What of a playbook goes to a reader who has room for only so many tokens."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from playbooks.document.text import Bullet, Document, agent_line, number_of, render_for_agents
+
+
+@dataclass(frozen=True)
+class OmittedBullets:
+    """How many bullets of one section, by its title, were not shown."""
+
+    section: str
+    bullets: int
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """The agent view of some bullets, and what is missing from it, in the order of sections."""
+
+    text: str
+    left_out: tuple[OmittedBullets, ...]
+
+
+def take_excerpt(document: Document, *, max_tokens: int) -> Excerpt:
+    """The most useful bullets that fit, in their usual order; headings only where one is shown.
+
+    Tokens are estimated like everywhere (`estimate_tokens`). A long bullet that does not fit makes
+    room for shorter ones that are less useful.
+    """
+    shown = Document(document.sections, tuple(_fitting(document, 4 * max_tokens)))
+    keys = {bullet.section for bullet in shown.bullets}
+    visible = tuple(section for section in document.sections if section.key in keys)
+    return Excerpt(
+        render_for_agents(Document(visible, shown.bullets)),
+        tuple(_missing(document, {bullet.id for bullet in shown.bullets})),
+    )
+
+
+def usefulness(bullet: Bullet) -> tuple[int, int]:
+    """Sorts the most useful first: as the budget of a playbook weighs votes; then the oldest."""
+    return (2 * bullet.harmful - bullet.helpful, number_of(bullet.id))
+
+
+def _fitting(document: Document, room: int) -> list[Bullet]:
+    headings = {section.key: len(f"## {section.title}\n\n") for section in document.sections}
+    taken: set[str] = set()
+    for bullet in sorted(document.bullets, key=usefulness):
+        cost = len(agent_line(bullet.id, bullet.content)) + 1 + headings[bullet.section]
+        if cost <= room:
+            room -= cost
+            headings[bullet.section] = 0
+            taken.add(bullet.id)
+    return [bullet for bullet in document.bullets if bullet.id in taken]
+
+
+def _missing(document: Document, shown: set[str]) -> Iterable[OmittedBullets]:
+    counts = Counter(bullet.section for bullet in document.bullets if bullet.id not in shown)
+    return (OmittedBullets(s.title, counts[s.key]) for s in document.sections if counts[s.key])

@@ -1,0 +1,265 @@
+"""The operations of a delta, one function each: it changes the draft or raises Refusal."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from playbooks.document.budget import is_harmful
+from playbooks.document.draft import Draft, NotApplied, retired
+from playbooks.document.operations import HELD, NOOP, Operation
+from playbooks.document.review_rule import APPROVED, DECLINED, PENDING
+from playbooks.document.sections import fallback_section, find_section
+from playbooks.document.similarity import find_similar
+from playbooks.document.state import ACTIVE, MERGED, STRENGTH, BulletState, VoteKey, merge_survivor
+from playbooks.document.text import DocumentError, clean_content, make_id, normal_text
+
+ALIASES = {"DELETE": "REMOVE"}
+
+
+def operation_type(op: Operation) -> str:
+    """The operation's type in capitals, DELETE read as REMOVE."""
+    name = op.type.strip().upper()
+    return ALIASES.get(name, name)
+
+
+def apply_operation(draft: Draft, op: Operation) -> None:
+    """Apply one operation, or record why it changed nothing."""
+    name = operation_type(op)
+    try:
+        if name not in RULES or (draft.policy.machine and name in PEOPLE_ONLY):
+            raise NotApplied("unsupported_op")
+        RULES[name](draft, op)
+    except NotApplied as refusal:
+        draft.refuse(name if name in RULES else "UNSUPPORTED", op, refusal)
+
+
+def _pin(draft: Draft, op: Operation) -> None:
+    """A pinned bullet is a person's: a machine can only vote on it."""
+    wanted = op.tag.strip().lower() or "on"
+    if wanted not in {"on", "off"}:
+        raise NotApplied("bad_tag")
+    bullet = _editable(draft, op.id, op.revision)
+    if bullet.pinned == (wanted == "on"):
+        raise NotApplied("same_pin", status=NOOP, bullet=bullet.id)
+    draft.change("PIN", op, replace(bullet, pinned=not bullet.pinned))
+
+
+def _tag(draft: Draft, op: Operation) -> None:
+    """One vote for each outcome; a second vote of one source for one outcome replaces the first."""
+    bullet = merge_survivor(draft.bullets, op.id)
+    if bullet is None:
+        raise NotApplied("unknown_id")
+    if not bullet.is_active:
+        raise NotApplied(bullet.status, bullet=bullet.id)
+    tag = op.tag.strip().lower()
+    if tag not in STRENGTH:
+        raise NotApplied("bad_tag", bullet=bullet.id)
+    keys: list[VoteKey] = [(outcome, op.source) for outcome in dict.fromkeys(op.outcome_ids)]
+    if not _vote(draft, bullet.id, keys or [(None, op.source)], tag):
+        raise NotApplied("same_vote", status=NOOP, bullet=bullet.id)
+    draft.change("TAG", op, draft.recounted(draft.bullets[bullet.id]))
+
+
+def _vote(draft: Draft, survivor: str, keys: list[VoteKey], tag: str) -> bool:
+    """Store the votes where the same source's vote is, else on the survivor; True if any is new."""
+    changed = False
+    for key in keys:
+        members = draft.members(survivor)
+        for member in [m for m in members if key in m.votes] or members[:1]:
+            if member.votes.get(key) != tag:
+                changed = True
+                draft.bullets[member.id] = replace(member, votes={**member.votes, key: tag})
+    return changed
+
+
+def _update(draft: Draft, op: Operation) -> None:
+    """New text, or another section, or both; id and counters stay."""
+    bullet = _editable(draft, op.id, op.revision)
+    _reject_pinned(draft, bullet)
+    if not op.content.strip() and not op.section.strip():
+        raise NotApplied("bad_content", bullet=bullet.id)
+    content = _content(draft, op) if op.content.strip() else bullet.content
+    section = _section(draft, op, bullet) if op.section.strip() else bullet.section
+    if (content, section) == (bullet.content, bullet.section):
+        raise NotApplied("same_text", status=NOOP, bullet=bullet.id)
+    _reject_duplicate(draft, content, besides={bullet.id})
+    _hold(draft, op, content, known=[bullet])
+    after = replace(bullet, content=content, section=section, revision=bullet.revision + 1)
+    draft.make_room(after)
+    draft.change("UPDATE", op, after)
+
+
+def _merge(draft: Draft, op: Operation) -> None:
+    """The survivor takes the text, the others redirect to it, votes are united by outcome."""
+    names = list(dict.fromkeys(name for name in (op.id, *op.ids) if name))
+    if len(names) < 2:
+        raise NotApplied("too_few")
+    survivor, *sources = [
+        _editable(draft, name, op.revision if name == op.id else None) for name in names
+    ]
+    _reject_pinned(draft, survivor)
+    if any(source.pinned for source in sources):
+        raise NotApplied("pinned", bullet=survivor.id)
+    content = _content(draft, op)
+    _reject_duplicate(draft, content, besides=set(names))
+    _hold(draft, op, content, known=[survivor, *sources])
+    outcomes = [o for bullet in (survivor, *sources) for o in bullet.sources]
+    after = replace(
+        survivor,
+        content=content,
+        revision=survivor.revision + 1,
+        sources=_merge_ids(outcomes, op.outcome_ids),
+    )
+    merged = [
+        replace(s, status=MERGED, merged_into=survivor.id, revision=s.revision + 1) for s in sources
+    ]
+    draft.make_room(after, *merged)
+    for source in merged:
+        draft.change("MERGE", op, source)
+    draft.merged.setdefault(survivor.id, []).extend(names[1:])
+    draft.change("MERGE", op, draft.recounted(after))
+
+
+def _remove(draft: Draft, op: Operation) -> None:
+    """Retired: a tombstone that keeps its id, its text and its votes."""
+    bullet = _editable(draft, op.id, op.revision)
+    if bullet.pinned:
+        raise NotApplied("pinned", bullet=bullet.id)
+    if draft.policy.machine:
+        if not op.reason.strip():
+            raise NotApplied("missing_reason", bullet=bullet.id)
+        if not is_harmful(bullet):
+            raise NotApplied("too_little_evidence", bullet=bullet.id)
+    draft.change("REMOVE", op, retired(bullet))
+
+
+def _restore(draft: Draft, op: Operation) -> None:
+    """A retired bullet is active again, under its own id."""
+    bullet = draft.bullets.get(op.id)
+    if bullet is None:
+        raise NotApplied("unknown_id")
+    if bullet.is_active:
+        raise NotApplied("already_active", status=NOOP, bullet=bullet.id)
+    if bullet.status == MERGED:
+        raise NotApplied(MERGED, bullet=bullet.id)
+    _reject_duplicate(draft, bullet.content, besides=set())
+    after = replace(bullet, status=ACTIVE, revision=bullet.revision + 1)
+    draft.make_room(after)
+    # Counted again: a rollback may have undone a merge while it was retired.
+    draft.change("RESTORE", op, draft.recounted(after))
+
+
+def _add(draft: Draft, op: Operation) -> None:
+    """A new bullet with the next number, unless the same advice is there."""
+    content = _content(draft, op)
+    _reject_known_advice(draft, normal_text(content), op)
+    if draft.policy.max_adds is not None and draft.adds >= draft.policy.max_adds:
+        raise NotApplied("too_many_adds")
+    _hold(draft, op, content)
+    section = find_section(draft.sections, op.section) or fallback_section(draft.sections)
+    bullet = BulletState(
+        make_id(section, draft.next_number),
+        section.key,
+        content,
+        sources=_merge_ids((), op.outcome_ids),
+    )
+    draft.make_room(bullet)
+    draft.next_number += 1
+    draft.adds += 1
+    draft.change("ADD", op, bullet)
+
+
+# In the order in which they are applied. PIN and RESTORE come from people only.
+RULES: Mapping[str, Callable[[Draft, Operation], None]] = {
+    "PIN": _pin,
+    "TAG": _tag,
+    "UPDATE": _update,
+    "MERGE": _merge,
+    "REMOVE": _remove,
+    "RESTORE": _restore,
+    "ADD": _add,
+}
+PEOPLE_ONLY = frozenset({"PIN", "RESTORE"})
+
+
+def _editable(draft: Draft, bullet_id: str, revision: int | None) -> BulletState:
+    """The active bullet, unless somebody changed it since the author read it."""
+    bullet = draft.bullets.get(bullet_id)
+    if bullet is None:
+        raise NotApplied("unknown_id")
+    stale = revision is not None and revision != bullet.revision
+    if stale or bullet_id in draft.policy.changed_since_base:
+        raise NotApplied("conflict", bullet=bullet_id)
+    if not bullet.is_active:
+        raise NotApplied(bullet.status, bullet=bullet_id)
+    return bullet
+
+
+def _reject_pinned(draft: Draft, bullet: BulletState) -> None:
+    if bullet.pinned and draft.policy.machine:
+        raise NotApplied("pinned", bullet=bullet.id)
+
+
+def _content(draft: Draft, op: Operation) -> str:
+    try:
+        return clean_content(op.content)
+    except DocumentError:
+        raise NotApplied("bad_content", bullet=op.id if op.id in draft.bullets else "") from None
+
+
+def _section(draft: Draft, op: Operation, bullet: BulletState) -> str:
+    found = find_section(draft.sections, op.section)
+    if found is None:
+        raise NotApplied("unknown_section", bullet=bullet.id)
+    return found.key
+
+
+def _reject_duplicate(draft: Draft, content: str, *, besides: set[str]) -> None:
+    same = draft.ids.get(normal_text(content))
+    if same is not None and same not in besides:
+        raise NotApplied("duplicate_of", bullet=same)
+
+
+def _reject_known_advice(draft: Draft, text: str, op: Operation) -> None:
+    """Refuse an ADD of advice that is there already: its outcomes become sources of that."""
+    past = draft.past_ids.get(text)
+    survivor = merge_survivor(draft.bullets, past) if past else None
+    same = draft.ids.get(text) or (survivor and survivor.is_active and survivor.id)
+    if same:
+        _link(draft, same, op)
+        raise NotApplied("duplicate_of", status=NOOP, bullet=same)
+    if past is not None:
+        raise NotApplied("retired_duplicate", bullet=past)
+    similar = find_similar(text, draft.texts, threshold=draft.policy.similarity_threshold)
+    if similar is not None:
+        _link(draft, similar.id, op)
+        raise NotApplied("similar_to", status=NOOP, bullet=similar.id, similarity=similar.score)
+
+
+def _link(draft: Draft, bullet_id: str, op: Operation) -> None:
+    bullet = draft.bullets[bullet_id]
+    sources = _merge_ids(bullet.sources, op.outcome_ids)
+    draft.bullets[bullet_id] = replace(bullet, sources=sources)
+
+
+def _merge_ids(*groups: tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in groups for name in group))
+
+
+def _hold(draft: Draft, op: Operation, content: str, *, known: Sequence[BulletState] = ()) -> None:
+    """Let a machine's text wait for a person where the review rule says so, once per text."""
+    review = draft.policy.review
+    if not draft.policy.machine or content in {bullet.content for bullet in known}:
+        return
+    sources, texts = review.sources_of(op.outcome_ids), [bullet.content for bullet in known]
+    why = review.hold_reasons(content, known=texts, sources=sources, now=draft.taught)
+    bullet = known[0].id if known else ""
+    state = review.state_of(content) if why else ""
+    if state == PENDING or content in draft.held:
+        raise NotApplied("awaits_review", status=NOOP, bullet=bullet)
+    if state == DECLINED:
+        raise NotApplied("declined", bullet=bullet)
+    if why and state != APPROVED:
+        draft.adds += 1  # what is held counts: a flood must not fill the queue either
+        draft.held.add(content)
+        raise NotApplied(why[0], status=HELD, bullet=bullet)
+    draft.taught.update(sources)

@@ -1,0 +1,88 @@
+"""What goes into a change of a playbook and what comes out: operations, policy, records."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from playbooks.document.review_rule import Review
+from playbooks.document.similarity import DEFAULT_THRESHOLD
+from playbooks.document.state import Snapshot, State
+
+APPLIED, REJECTED, NOOP, HELD = "applied", "rejected", "noop", "held"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One wished change, not judged yet.
+
+    `type`: ADD (section, content), UPDATE (id, content and/or section; `revision` is the one
+    that was read), TAG (id, tag; one vote per outcome id, or one without outcome), REMOVE (id,
+    reason; DELETE means the same), MERGE (id = survivor, ids = what goes into it, content), and
+    for a person PIN (id, tag `on` or `off`) and RESTORE (id of a retired bullet).
+    """
+
+    type: str
+    section: str = ""
+    id: str = ""
+    ids: tuple[str, ...] = ()
+    content: str = ""
+    tag: str = ""
+    source: str = ""
+    reason: str = ""
+    outcome_ids: tuple[str, ...] = ()
+    revision: int | None = None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a machine's operations come from: its `model`, and who reported each outcome id."""
+
+    model: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an author may do: a machine is held to evidence, pins and budgets; sizes are limits.
+
+    `changed_since_base`: ids whose content, status or section changed after the version that the
+    operations were made for. `uses`: outcomes reported for versions that held the bullet.
+    `review`: what of a machine's texts waits for a person.
+    """
+
+    machine: bool
+    changed_since_base: frozenset[str] = frozenset()
+    max_adds: int | None = None
+    similarity_threshold: float = DEFAULT_THRESHOLD
+    token_budget: int = 16_000
+    max_bytes: int = 100 * 1024
+    uses: Mapping[str, int] = field(default_factory=dict)
+    review: Review = field(default_factory=Review)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One judged operation on one bullet.
+
+    applied: `before` and `after` are snapshots of the bullet (None: it did not exist).
+    rejected, noop, held: `after` is what was proposed, `before` the bullet as it stays.
+    """
+
+    index: int
+    type: str
+    bullet_id: str
+    before: Snapshot | None
+    after: Snapshot | None
+    reason: str
+    status: str
+    reason_code: str = ""
+    outcome_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    state: State
+    records: tuple[Record, ...]
+
+    @property
+    def applied(self) -> tuple[Record, ...]:
+        return tuple(record for record in self.records if record.status == APPLIED)

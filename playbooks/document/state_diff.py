@@ -1,0 +1,183 @@
+"""From one state to a wanted one: how an import, a starter's new file and a rollback become deltas.
+
+The records explain the whole difference, so that these versions are replayed like any other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from playbooks.document.operations import APPLIED, NOOP, Record, Result
+from playbooks.document.sections import complete_sections
+from playbooks.document.state import (
+    ACTIVE,
+    MERGED,
+    RETIRED,
+    BulletState,
+    Snapshot,
+    State,
+    closure,
+    merged_ids,
+    recounted,
+)
+from playbooks.document.text import MAX_COUNTER, Bullet, Document, normal_text, number_of
+
+
+def build_initial_state(document: Document, *, reason: str) -> Result:
+    """The first state with the bullets of a document, explained by one ADD for each.
+
+    Numbers go on after the highest. Of bullets with the same text the first stays and gets the
+    counters of all; the others are noops.
+    """
+    highest = max((number_of(bullet.id) for bullet in document.bullets), default=0)
+    empty = State(complete_sections(document.sections), next_number=highest + 1)
+    bullets, repeated = bullets_of_document(document)
+    result = change_state(empty, bullets, reason=reason)
+    noops = [
+        Record(
+            index=len(result.records) + place,
+            type="ADD",
+            bullet_id=first,
+            before=None,
+            after={"section": bullet.section, "content": bullet.content, "id": bullet.id},
+            reason=reason,
+            status=NOOP,
+            reason_code="duplicate_of",
+        )
+        for place, (first, bullet) in enumerate(repeated)
+    ]
+    return Result(result.state, (*result.records, *noops))
+
+
+def bullets_of_document(
+    document: Document,
+) -> tuple[dict[str, BulletState], list[tuple[str, Bullet]]]:
+    """The bullets of a document, and those that repeat another's text with that other's id.
+
+    Counters become the base that later votes add to.
+    """
+    found: dict[str, BulletState] = {}
+    repeated: list[tuple[str, Bullet]] = []
+    ids: dict[str, str] = {}
+    for bullet in document.bullets:
+        first = ids.setdefault(normal_text(bullet.content), bullet.id)
+        if first == bullet.id:
+            found[first] = _based(
+                BulletState(first, bullet.section, bullet.content), bullet.helpful, bullet.harmful
+            )
+        else:
+            repeated.append((first, bullet))
+            kept = found[first]
+            found[first] = _based(
+                kept, kept.helpful + bullet.helpful, kept.harmful + bullet.harmful
+            )
+    return found, repeated
+
+
+def bullets_for_clone(state: State) -> dict[str, BulletState]:
+    """The active bullets without their history: today's counters become the base."""
+    return {
+        b.id: _based(BulletState(b.id, b.section, b.content, pinned=b.pinned), b.helpful, b.harmful)
+        for b in state.active()
+    }
+
+
+def _based(bullet: BulletState, helpful: int, harmful: int) -> BulletState:
+    helpful, harmful = min(helpful, MAX_COUNTER), min(harmful, MAX_COUNTER)
+    return replace(
+        bullet,
+        helpful=helpful,
+        harmful=harmful,
+        base_helpful=helpful,
+        base_harmful=harmful,
+    )
+
+
+def bullets_from_snapshots(
+    state: State, snapshots: Mapping[str, Snapshot]
+) -> dict[str, BulletState]:
+    """Today's bullets with text, section, status and pin of the snapshots; votes stay as cast."""
+    return {
+        bullet_id: replace(
+            state.bullets[bullet_id],
+            **{name: then[name] for name in ("content", "section", "status", "pinned")},
+            merged_into=then["merged_into"],
+        )
+        for bullet_id, then in snapshots.items()
+    }
+
+
+def change_state(state: State, wanted: Mapping[str, BulletState], *, reason: str) -> Result:
+    """The state with the bullets of `wanted`; what it does not name is retired, never deleted.
+
+    A bullet that changes has one record: ADD (new), RESTORE (active again), REMOVE, MERGE, or
+    UPDATE (text, section, pin, or counters because a merge was undone).
+    """
+    bullets = {
+        bullet_id: _retired(bullet) if bullet_id not in wanted else wanted[bullet_id]
+        for bullet_id, bullet in {**wanted, **state.bullets}.items()
+    }
+    bullets = _recounted(state, bullets)
+    records: list[Record] = []
+    for bullet_id in sorted(bullets, key=number_of):
+        before, after = state.bullets.get(bullet_id), bullets[bullet_id]
+        if before is None or before.snapshot() != after.snapshot():
+            after = bullets[bullet_id] = _revised(before, after)
+            records.append(_record(len(records), before, after, reason))
+    highest = max((number_of(bullet_id) for bullet_id in bullets), default=0)
+    next_number = max(state.next_number, highest + 1)
+    return Result(State(state.sections, bullets, next_number), tuple(records))
+
+
+def _retired(bullet: BulletState) -> BulletState:
+    return replace(bullet, status=RETIRED, merged_into="")
+
+
+def _recounted(state: State, bullets: Mapping[str, BulletState]) -> dict[str, BulletState]:
+    """Counters again where what is merged into a bullet differs from before.
+
+    And of each bullet that comes back: a merge may have been undone while it was away.
+    """
+    old, new = merged_ids(state.bullets.values()), merged_ids(bullets.values())
+
+    def is_unchanged(bullet_id: str) -> bool:
+        before = state.bullets.get(bullet_id)
+        was_active = before is not None and before.is_active
+        return was_active and closure(old, bullet_id) == closure(new, bullet_id)
+
+    return {
+        bullet_id: bullet
+        if not bullet.is_active or is_unchanged(bullet_id)
+        else recounted(bullet, [bullets[name] for name in closure(new, bullet_id)])
+        for bullet_id, bullet in bullets.items()
+    }
+
+
+def _revised(before: BulletState | None, after: BulletState) -> BulletState:
+    """One revision up when text, section or status changed."""
+    if before is None or _visible_fields(before) == _visible_fields(after):
+        return after
+    return replace(after, revision=before.revision + 1)
+
+
+def _visible_fields(bullet: BulletState) -> tuple[str, str, str, str]:
+    return (bullet.content, bullet.section, bullet.status, bullet.merged_into)
+
+
+def _record(index: int, before: BulletState | None, after: BulletState, reason: str) -> Record:
+    return Record(
+        index=index,
+        type=_type(before, after),
+        bullet_id=after.id,
+        before=before.snapshot() if before else None,
+        after=after.snapshot(),
+        reason=reason,
+        status=APPLIED,
+    )
+
+
+def _type(before: BulletState | None, after: BulletState) -> str:
+    if before is None:
+        return "ADD"
+    if before.status == after.status:
+        return "UPDATE"
+    return {ACTIVE: "RESTORE", RETIRED: "REMOVE", MERGED: "MERGE"}[after.status]

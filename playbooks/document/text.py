@@ -1,0 +1,279 @@
+"""The text of a playbook: two renderings of one document, and the way back."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from playbooks.document.sections import (
+    DEFAULT_SECTIONS,
+    OTHERS,
+    TITLE_LIMIT,
+    Section,
+    complete_sections,
+    fallback_section,
+    find_heading,
+    find_section,
+    section_for,
+)
+
+__all__ = [
+    "BULLET_ID",
+    "BULLET_LINE",
+    "DEFAULT_SECTIONS",
+    "Bullet",
+    "MAX_COUNTER",
+    "Document",
+    "DocumentError",
+    "Section",
+    "agent_view",
+    "clean_content",
+    "clean_line",
+    "complete_sections",
+    "content_hash",
+    "estimate_tokens",
+    "fallback_section",
+    "find_ids",
+    "find_section",
+    "make_id",
+    "normal_text",
+    "number_of",
+    "parse",
+    "render",
+    "render_for_agents",
+    "text_hash",
+]
+
+CONTENT_LIMIT = 2_000
+HEADING_LIMIT = 60
+COUNTER_DIGITS = 9
+MAX_COUNTER = 10**COUNTER_DIGITS - 1
+# The pattern of the public implementation: every line that we write has to match it.
+BULLET_LINE = re.compile(r"\[([^\]]+)\]\s*helpful=(\d+)\s*harmful=(\d+)\s*::\s*(.*)")
+_ID = r"[a-z]{2,8}-(?:[0-9]{5}|[1-9][0-9]{5,6})"
+BULLET_ID = re.compile(rf"(?<![\w-]){_ID}(?!\w)")
+_COUNTERS = re.compile(rf"^(\[{_ID}\] )helpful=\d+ harmful=\d+ :: ", re.MULTILINE)
+_FORGED = re.compile(r"\[[^\[\]]*\]\s*helpful=\d+\s*harmful=\d+\s*::", re.IGNORECASE)
+
+
+class DocumentError(ValueError):
+    """The text is no playbook; `line` (from 1) says where, None when it is not about a line."""
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message if line is None else f"Line {line}: {message}")
+        self.message = message
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Bullet:
+    """One piece of advice: `section` is a section's key, the counters are votes."""
+
+    id: str
+    section: str
+    content: str
+    helpful: int = 0
+    harmful: int = 0
+
+
+@dataclass(frozen=True)
+class Document:
+    """Sections in order and active bullets in rendering order: by section, then by number."""
+
+    sections: tuple[Section, ...]
+    bullets: tuple[Bullet, ...]
+
+    @classmethod
+    def of(cls, sections: Sequence[Section], bullets: Iterable[Bullet]) -> "Document":
+        """A document of bullets in any order; KeyError for a section that is not there."""
+        place = {section.key: index for index, section in enumerate(sections)}
+        ordered = sorted(bullets, key=lambda b: (place[b.section], number_of(b.id)))
+        return cls(tuple(sections), tuple(ordered))
+
+    def by_id(self) -> dict[str, Bullet]:
+        return {bullet.id: bullet for bullet in self.bullets}
+
+
+def number_of(bullet_id: str) -> int:
+    """The number in `str-00042`: 42."""
+    return int(bullet_id.rpartition("-")[2])
+
+
+def make_id(section: Section, number: int) -> str:
+    return f"{section.slug}-{number:05d}"
+
+
+def find_ids(text: str) -> list[str]:
+    """Every bullet id in the text, each once, in order; not checked against any playbook."""
+    return list(dict.fromkeys(BULLET_ID.findall(text)))
+
+
+def clean_line(text: str, *, limit: int | None = None) -> str:
+    """One printable line in NFC: whitespace folded, control and zero-width characters gone.
+
+    With a `limit` in characters the rest is cut off; then only ten times as many are looked at.
+    """
+    if limit is not None:
+        text = text[: 10 * limit]
+    if not text.isprintable():
+        # Cc, Cf (zero-width, bidi), Cs (lone surrogates); whitespace among them becomes a space.
+        text = "".join(
+            char if char.isspace() or unicodedata.category(char) not in {"Cc", "Cf", "Cs"} else ""
+            for char in text
+        )
+    text = " ".join(unicodedata.normalize("NFC", text).split())
+    return text if limit is None else text[:limit].rstrip()
+
+
+def clean_content(text: str) -> str:
+    """One safe line of 1-2,000 characters that cannot pass for layout; else DocumentError."""
+    if len(text) > 10 * CONTENT_LIMIT:
+        raise DocumentError(f"A bullet has at most {CONTENT_LIMIT:,} characters; shorten it.")
+    line = clean_line(text)
+    before = None
+    while line != before:  # taking one forgery out can complete the next
+        before = line
+        line = clean_line(_FORGED.sub(" ", line).lstrip("# "))
+    if not line:
+        raise DocumentError("A bullet needs a text; write one sentence of advice.")
+    if len(line) > CONTENT_LIMIT:
+        raise DocumentError(f"A bullet has at most {CONTENT_LIMIT:,} characters; shorten it.")
+    return line
+
+
+def clean_title(text: str) -> str:
+    """A section's title on one line, 1-120 characters; else DocumentError."""
+    title = clean_line(clean_line(text).lstrip("# "))
+    if not 0 < len(title) <= TITLE_LIMIT:
+        raise DocumentError(f"A section needs a title of 1 to {TITLE_LIMIT} characters.")
+    return title
+
+
+def normal_text(content: str) -> str:
+    """What two bullets that say the same share: case, spacing and the last full stop folded."""
+    folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split())
+    return folded.rstrip(" .;!") or folded
+
+
+def content_hash(text: str) -> str:
+    """SHA-256 of the normalised text: equal for exact duplicates."""
+    return hashlib.sha256(normal_text(text).encode()).hexdigest()
+
+
+def text_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens by the rule of thumb of four characters each, rounded up: no download, no model."""
+    return (len(text) + 3) // 4
+
+
+def ace_line(bullet: Bullet) -> str:
+    return f"[{bullet.id}] helpful={bullet.helpful} harmful={bullet.harmful} :: {bullet.content}"
+
+
+def agent_line(bullet_id: str, content: str) -> str:
+    return f"[{bullet_id}] {content}"
+
+
+def render(doc: Document) -> str:
+    """ACE text: counters included, empty sections too, so that `parse` gives the same document."""
+    return _render(doc, {bullet.id: ace_line(bullet) for bullet in doc.bullets}, doc.sections)
+
+
+def render_for_agents(doc: Document, *, section: str = "") -> str:
+    """The agent view, without counters; of one section when its key, title or slug is given.
+
+    DocumentError for an unknown section.
+    """
+    sections = doc.sections
+    if section:
+        found = find_section(doc.sections, section)
+        if found is None:
+            known = ", ".join(s.slug for s in doc.sections)
+            raise DocumentError(f"No such section. The sections are: {known}.")
+        sections = (found,)
+    lines = {bullet.id: agent_line(bullet.id, bullet.content) for bullet in doc.bullets}
+    return _render(doc, lines, sections)
+
+
+def _render(doc: Document, lines: dict[str, str], sections: Sequence[Section]) -> str:
+    blocks = {section.key: [f"## {section.title}\n"] for section in doc.sections}
+    for bullet in doc.bullets:
+        blocks[bullet.section].append(f"{lines[bullet.id]}\n")
+    return "\n".join("".join(blocks[section.key]) for section in sections)
+
+
+def agent_view(text: str) -> str:
+    """The agent view of an ACE text that we rendered, without parsing it: `parse` costs 10 ms."""
+    # split keeps what the group found: one step in C, where `sub` calls Python for every line.
+    return "".join(_COUNTERS.split(text))
+
+
+def parse(text: str, *, sections: Sequence[Section] | None = None) -> Document:
+    """The document that an ACE text says, or DocumentError with the line and what to do.
+
+    With `sections` those come first and in that order; headings found in the text that are not
+    among them become default or custom sections. Blank lines and `# title` lines mean nothing.
+    A bullet before the first heading goes to OTHERS. Numbers are unique across sections.
+    """
+    reader = _Reader(list(sections or ()))
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            reader.take(line.strip(), number)
+        except DocumentError as error:
+            raise DocumentError(error.message, line=number) from None
+    return Document.of(reader.sections, reader.bullets)
+
+
+@dataclass
+class _Reader:
+    sections: list[Section]
+    bullets: list[Bullet] = field(default_factory=list)
+    lines: dict[int, int] = field(default_factory=dict)
+    current: str = ""
+
+    def take(self, line: str, number: int) -> None:
+        if match := BULLET_LINE.match(line):
+            self._bullet(match, number)
+        elif line.startswith("##") and not line.startswith("###"):
+            self._open(clean_title(line))
+        elif line and not re.match(r"#(?!#)", line):
+            raise DocumentError(
+                "This is neither a heading `## TITLE` nor a bullet "
+                "`[str-00001] helpful=0 harmful=0 :: advice`. Rewrite it as one, or remove it."
+            )
+
+    def _open(self, title: str) -> None:
+        found = find_heading(self.sections, title)
+        if found is None:
+            if len(self.sections) >= HEADING_LIMIT:
+                raise DocumentError(f"A playbook has at most {HEADING_LIMIT} sections.")
+            found = section_for(title, self.sections)
+            self.sections.append(found)
+        self.current = found.key
+
+    def _bullet(self, match: re.Match[str], line: int) -> None:
+        bullet_id, helpful, harmful, content = match.groups()
+        if not re.fullmatch(_ID, bullet_id):
+            raise DocumentError(
+                f"`[{clean_line(bullet_id, limit=40)}]` is no bullet id. "
+                "Write 2-8 small letters, a dash and five digits, as in `[str-00001]`."
+            )
+        number = number_of(bullet_id)
+        if number in self.lines:
+            raise DocumentError(
+                f"The number of `{bullet_id}` is used on line {self.lines[number]} already; "
+                "a number belongs to one bullet, across all sections."
+            )
+        if max(len(helpful), len(harmful)) > COUNTER_DIGITS:
+            raise DocumentError(f"A counter has at most {COUNTER_DIGITS} digits.")
+        if not self.current:
+            self._open(OTHERS.title)
+        self.lines[number] = line
+        self.bullets.append(
+            Bullet(bullet_id, self.current, clean_content(content), int(helpful), int(harmful))
+        )

@@ -1,0 +1,134 @@
+from typing import ClassVar, Self
+
+from django.db import models
+from django.db.models import Count, F, Q
+
+from core.models import BaseModel
+from playbooks.models.playbooks import Playbook, PlaybookOwnedQuerySet
+
+
+class SectionQuerySet(PlaybookOwnedQuerySet["Section"]):
+    pass
+
+
+class BulletQuerySet(PlaybookOwnedQuerySet["Bullet"]):
+    def active(self) -> Self:
+        return self.filter(status="active")
+
+    def counts_by_state(self) -> dict[str, int]:
+        """How many of these rows are active, pinned (and active) and retired; one query."""
+        return self.order_by().aggregate(
+            active=Count("pk", filter=Q(status="active")),
+            pinned=Count("pk", filter=Q(status="active", pinned=True)),
+            retired=Count("pk", filter=Q(status="retired")),
+        )
+
+
+class Section(BaseModel):
+    """A heading of one playbook; `slug` starts the ids of bullets added to it."""
+
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="sections")
+    key = models.CharField(max_length=60)
+    title = models.CharField(max_length=120)
+    slug = models.CharField(max_length=8)
+    position = models.PositiveSmallIntegerField()
+    aliases = models.JSONField(default=list, blank=True)
+
+    objects = SectionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(fields=("playbook", "key"), name="section_key_once"),
+            models.UniqueConstraint(fields=("playbook", "slug"), name="section_slug_once"),
+        )
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Bullet(BaseModel):
+    """One piece of advice as it is now; helpful = base_helpful + votes, likewise harmful."""
+
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        RETIRED = "retired"
+        MERGED = "merged"
+
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="bullets")
+    section = models.ForeignKey(Section, models.RESTRICT, related_name="bullets")
+    public_id = models.CharField(max_length=16)
+    content = models.CharField(max_length=2000)
+    content_hash = models.CharField(max_length=64)
+    revision = models.PositiveIntegerField(default=1)
+    status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
+    merged_into = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="merged_from"
+    )
+    pinned = models.BooleanField(default=False)
+    helpful = models.PositiveIntegerField(default=0)
+    harmful = models.PositiveIntegerField(default=0)
+    neutral = models.PositiveIntegerField(default=0)
+    base_helpful = models.PositiveIntegerField(default=0)
+    base_harmful = models.PositiveIntegerField(default=0)
+    metadata = models.JSONField(default=dict, blank=True, help_text="outcome_ids: its sources")
+
+    objects = BulletQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("section__position", "public_id")
+        indexes: ClassVar = [models.Index(fields=("section", "created_at"))]
+        constraints = (
+            models.UniqueConstraint(fields=("playbook", "public_id"), name="bullet_id_once"),
+            models.UniqueConstraint(
+                fields=("playbook", "content_hash"),
+                condition=Q(status="active"),
+                name="bullet_text_active_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="merged", merged_into__isnull=False)
+                | (~Q(status="merged") & Q(merged_into=None)),
+                name="bullet_merged_has_survivor",
+            ),
+            models.CheckConstraint(
+                condition=Q(helpful__gte=F("base_helpful")) & Q(harmful__gte=F("base_harmful")),
+                name="bullet_counters_not_below_base",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.public_id
+
+
+class Vote(BaseModel):
+    """What one source said about one bullet after one outcome.
+
+    It lives here and not in evolution, because a person's TAG and MERGE in the playbook interfaces
+    need the votes to unite counters without counting an outcome twice. `outcome_id` is a plain
+    id: outcomes live above. Votes are facts: a merge or a rollback leaves them on their bullet.
+    """
+
+    class Tag(models.TextChoices):
+        HELPFUL = "helpful"
+        HARMFUL = "harmful"
+        NEUTRAL = "neutral"
+
+    bullet = models.ForeignKey(Bullet, models.CASCADE, related_name="votes")
+    outcome_id = models.UUIDField(null=True, blank=True, db_index=True)
+    source = models.CharField(max_length=80, help_text="reflector, rules, or user:<id>")
+    tag = models.CharField(max_length=8, choices=Tag)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("bullet", "outcome_id", "source"), name="vote_once_per_outcome"
+            ),
+            models.UniqueConstraint(
+                fields=("bullet", "source"),
+                condition=Q(outcome_id=None),
+                name="vote_once_without_outcome",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.tag} by {self.source}"

@@ -1,0 +1,83 @@
+"""What refining a playbook has found out about its texts, kept so that nothing is asked twice."""
+
+from array import array
+
+from django.db import models
+
+from core.models import BaseModel
+from playbooks.models.playbooks import PlaybookOwnedQuerySet
+
+
+class DuplicateDecisionQuerySet(PlaybookOwnedQuerySet["DuplicateDecision"]):
+    pass
+
+
+class TextEmbeddingQuerySet(PlaybookOwnedQuerySet["TextEmbedding"]):
+    pass
+
+
+class DuplicateDecision(BaseModel):
+    """Whether two bullets say the same, decided for the texts that they had then.
+
+    An edited bullet has another hash, so its pairs are judged anew. A pair that was found the
+    same, and is there again after a roll back, is not merged a second time.
+    """
+
+    playbook = models.ForeignKey(
+        "playbooks.Playbook", models.CASCADE, related_name="duplicate_decisions"
+    )
+    first = models.CharField(max_length=16, help_text="public id of the older bullet")
+    second = models.CharField(max_length=16)
+    first_hash = models.CharField(max_length=64, help_text="content hash when it was judged")
+    second_hash = models.CharField(max_length=64)
+    is_duplicate = models.BooleanField()
+    content = models.CharField(max_length=4001, blank=True, help_text="text of the merge")
+    reason = models.CharField(max_length=1000, blank=True)
+    judge = models.CharField(max_length=100, help_text="rules, or the model")
+    # A plain id: jobs live above playbooks.
+    job_id = models.UUIDField(null=True)
+
+    objects = DuplicateDecisionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-created_at",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("playbook", "first", "second", "first_hash", "second_hash"),
+                name="duplicate_decided_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.first} and {self.second}: {'same' if self.is_duplicate else 'not the same'}"
+
+
+class TextEmbedding(BaseModel):
+    """The embedding of one text of one playbook, under the hash of the text it was made from.
+
+    Not shared between playbooks: nobody learns from the time an answer takes what others wrote.
+    """
+
+    playbook = models.ForeignKey(
+        "playbooks.Playbook", models.CASCADE, related_name="text_embeddings"
+    )
+    model = models.CharField(max_length=100)
+    content_hash = models.CharField(max_length=64)
+    vector_bytes = models.BinaryField(help_text="its numbers, 32-bit floats")
+
+    objects = TextEmbeddingQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-created_at",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("playbook", "model", "content_hash"), name="text_embedded_once"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.model} of {self.content_hash[:12]}"
+
+    @property
+    def vector(self) -> list[float]:
+        return array("f", bytes(self.vector_bytes)).tolist()

@@ -1,0 +1,112 @@
+from typing import Any, ClassVar, Self
+
+from django.db import models
+from django.urls import reverse
+
+from accounts.models import User
+from core.models import BaseModel
+from core.sql.querysets import search_filter
+from playbooks.models.playbooks import Playbook, PlaybookOwnedQuerySet
+
+
+class VersionQuerySet(PlaybookOwnedQuerySet["Version"]):
+    def matching(self, query: str) -> Self:
+        """Rows with every word of `query` in their reason."""
+        return self.filter(search_filter(query, "reason"))
+
+
+class DeltaQuerySet(PlaybookOwnedQuerySet["Delta"]):
+    def applied(self) -> Self:
+        return self.filter(status="applied")
+
+
+class Version(BaseModel):
+    """An immutable text of a playbook, and why it came to be."""
+
+    class Reason(models.TextChoices):
+        CREATE = "create"
+        EVOLUTION = "evolution"
+        EDIT = "edit"
+        ROLLBACK = "rollback"
+        IMPORT = "import"
+        CLONE = "clone"
+
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    text = models.TextField(help_text="ACE text, counters included")
+    text_hash = models.CharField(max_length=64, help_text="SHA-256 of the agent view")
+    bullet_count = models.PositiveIntegerField()
+    token_count = models.PositiveIntegerField(help_text="estimate for the agent view")
+    parent = models.ForeignKey("self", models.RESTRICT, null=True, related_name="children")
+    reason = models.CharField(max_length=10, choices=Reason)
+    author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    # Plain ids of what lives above: the evolution job and, on a rollback, the restored number.
+    job_id = models.UUIDField(null=True, unique=True)
+    diff_summary = models.JSONField(default=dict)
+
+    objects = VersionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-number",)
+        constraints = (
+            models.UniqueConstraint(fields=("playbook", "number"), name="version_number_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"version {self.number}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("playbooks:version", args=[self.playbook_id, self.number])
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("A version is immutable; publish a new one.")
+        super().save(*args, **kwargs)
+
+
+class Delta(BaseModel):
+    """One judged operation: what it did to one bullet, or why it did nothing."""
+
+    class Type(models.TextChoices):
+        ADD = "ADD"
+        UPDATE = "UPDATE"
+        TAG = "TAG"
+        REMOVE = "REMOVE"
+        MERGE = "MERGE"
+        RESTORE = "RESTORE"
+        PIN = "PIN"
+        UNSUPPORTED = "UNSUPPORTED"
+
+    class Status(models.TextChoices):
+        APPLIED = "applied"
+        REJECTED = "rejected"
+        NOOP = "noop"
+        HELD = "held"
+
+    # Empty when no version came of the job: its rejections are kept all the same.
+    version = models.ForeignKey(Version, models.CASCADE, null=True, related_name="deltas")
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="deltas")
+    job_id = models.UUIDField(null=True, db_index=True)
+    index = models.PositiveIntegerField()
+    type = models.CharField(max_length=12, choices=Type)
+    bullet_public_id = models.CharField(max_length=16, blank=True)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+    reason = models.CharField(max_length=1000, blank=True)
+    status = models.CharField(max_length=8, choices=Status)
+    reason_code = models.CharField(max_length=40, blank=True)
+    outcome_ids = models.JSONField(default=list)
+    provenance = models.JSONField(default=dict, help_text="model; sources: who reported")
+    author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+
+    objects = DeltaQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("created_at", "index")
+        indexes: ClassVar = [models.Index(fields=("playbook", "bullet_public_id"))]
+        constraints = (
+            models.UniqueConstraint(fields=("version", "index"), name="delta_index_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.bullet_public_id} {self.status}"

@@ -1,0 +1,101 @@
+"""What a person decides about a text that was held for review."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from core.audit import record
+from core.errors import Conflict, Invalid
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
+from playbooks.document.reason_codes import reason_text
+from playbooks.document.text import clean_content, content_hash
+from playbooks.models import Delta, ReviewItem, Version
+from playbooks.services.loading import lock_playbook, require_editable
+from playbooks.services.publishing import publish_deltas
+
+
+@dataclass(frozen=True)
+class Approval:
+    """`version` is the one in which agents read the text."""
+
+    item: ReviewItem
+    version: Version
+
+
+def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -> Approval:
+    """The held operation is applied in a new version, with `content` in its place if given.
+
+    The bullet keeps its outcomes as sources; from now on it is a person's. Raises Conflict when
+    it was decided already or no longer fits the playbook, Invalid for a text that is no advice.
+    """
+    with transaction.atomic():
+        item = _lock(item)
+        delta, playbook = item.delta, item.playbook
+        require_editable(playbook)
+        publication = publish_deltas(
+            playbook=playbook,
+            operations=[_operation(delta, by, content)],
+            reason=Version.Reason.EDIT,
+            author=by.user,
+            machine=False,
+        )
+        if publication.version is None:
+            _refuse(publication.deltas[0])
+        if content.strip():
+            # Approved is this wording: the proposed one waits again when it comes again.
+            item.content_hash = content_hash(clean_content(content))
+        item.decide(state=ReviewItem.State.APPROVED, by=by.user, now=timezone.now())
+        item.version = publication.version
+        item.save()
+        record(action="approve_review_item", by=by, subject=playbook, owner=playbook.owner_id)
+    assert publication.version is not None  # noqa: S101 - refused above
+    return Approval(item, publication.version)
+
+
+def decline_review_item(*, item: ReviewItem, by: Principal) -> ReviewItem:
+    """The text never becomes advice: proposed again, it is rejected. Raises Conflict if decided."""
+    with transaction.atomic():
+        item = _lock(item)
+        item.decide(state=ReviewItem.State.DECLINED, by=by.user, now=timezone.now())
+        item.save(update_fields=["state", "decided_by", "decided_at", "updated_at"])
+        playbook = item.playbook
+        record(action="decline_review_item", by=by, subject=playbook, owner=playbook.owner_id)
+    return item
+
+
+def _lock(item: ReviewItem) -> ReviewItem:
+    """Both rows as they are now, playbook first; Conflict unless it still waits."""
+    lock_playbook(item.playbook)
+    rows = ReviewItem.objects.select_for_update(of=("self",)).select_related("delta", "playbook")
+    fresh = rows.get(pk=item.pk)
+    if not fresh.is_pending:
+        message = f"This text was {fresh.state} already."
+        raise Conflict(message, code="already_decided")
+    return fresh
+
+
+def _operation(delta: Delta, by: Principal, content: str) -> Operation:
+    """The held operation as the person's own; the revision says what it was made for."""
+    proposed: dict[str, Any] = delta.after or {}
+    before: dict[str, Any] = delta.before or {}
+    return Operation(
+        type=delta.type,
+        id=delta.bullet_public_id,
+        ids=tuple(proposed.get("ids", ())),
+        section=proposed.get("section", ""),
+        content=content.strip() or proposed.get("content", ""),
+        reason=delta.reason,
+        outcome_ids=tuple(delta.outcome_ids),
+        revision=before.get("revision"),
+        source=f"user:{by.user.pk}",
+    )
+
+
+def _refuse(delta: Delta) -> None:
+    message = reason_text(delta.reason_code)
+    if delta.reason_code == "bad_content":
+        raise Invalid.field("content", message)
+    raise Conflict(f"It no longer fits the playbook: {message}", code=delta.reason_code)

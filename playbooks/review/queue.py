@@ -1,0 +1,56 @@
+"""The review rule's rows: what was decided before, what each source taught, what waits now."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from playbooks.document.operations import Provenance
+from playbooks.document.review_rule import Review
+from playbooks.document.text import content_hash
+from playbooks.models import Delta, Playbook, ReviewItem
+
+DAY = timedelta(days=1)
+TEXT_CHANGES = (Delta.Type.ADD, Delta.Type.UPDATE, Delta.Type.MERGE)
+
+
+def review_rule_for(playbook: Playbook, provenance: Provenance) -> Review:
+    """The rule for what a machine proposes to this playbook now."""
+    return Review(
+        policy=playbook.review_policy,
+        decided=dict(
+            playbook.review_items.order_by("created_at").values_list("content_hash", "state")
+        ),
+        sources=provenance.sources,
+        taught=_recent_changes_by_source(playbook),
+        cap=settings.SOURCE_CHANGES_PER_DAY,
+    )
+
+
+def _recent_changes_by_source(playbook: Playbook) -> Counter[str]:
+    """How many texts each source changed in the last day."""
+    rows = playbook.deltas.applied().filter(type__in=TEXT_CHANGES, job_id__isnull=False)
+    recent = rows.filter(created_at__gt=timezone.now() - DAY).values_list("provenance", flat=True)
+    return Counter(source for told in recent for source in told.get("sources", ()))
+
+
+def provenance_of(provenance: Provenance, outcome_ids: Iterable[str]) -> dict[str, object]:
+    """What a delta row keeps of where it came from; empty for a person's."""
+    sources = {provenance.sources[name] for name in outcome_ids if name in provenance.sources}
+    told = {"model": provenance.model, "sources": sorted(sources)}
+    return {name: value for name, value in told.items() if value}
+
+
+def add_to_review_queue(playbook: Playbook, deltas: Iterable[Delta]) -> None:
+    """What was held waits in the queue; called in the transaction that wrote the deltas."""
+    held = [delta for delta in deltas if delta.status == Delta.Status.HELD]
+    ReviewItem.objects.bulk_create(
+        ReviewItem(
+            playbook=playbook,
+            delta=delta,
+            content_hash=content_hash((delta.after or {}).get("content", "")),
+        )
+        for delta in held
+    )

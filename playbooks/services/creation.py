@@ -1,0 +1,164 @@
+"""Create playbooks: empty, imported, or cloned."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from billing.limits.plan_limits import check_playbook_limit
+from core.errors import Forbidden, Invalid, TooLarge
+from core.security.scopes import Principal
+from playbooks.document.formats import read_document
+from playbooks.document.operations import Result
+from playbooks.document.sections import DEFAULT_SECTIONS, Section
+from playbooks.document.state import State
+from playbooks.document.state_diff import (
+    build_initial_state,
+    bullets_for_clone,
+    change_state,
+)
+from playbooks.document.text import DocumentError
+from playbooks.models import Playbook, Version
+from playbooks.services.audit import record_change
+from playbooks.services.editing import edit_playbook
+from playbooks.services.history import bullet_history, playbook_history
+from playbooks.services.initial_version import create_with_initial_version
+from playbooks.services.loading import (
+    document_of,
+    load_state,
+    sections_of,
+    version_of,
+)
+from playbooks.services.publishing import CollapseGuard, Publication, publish_deltas
+from playbooks.services.reading import Reading, diff_versions, export_playbook, read_playbook
+from playbooks.services.repair import RepairResult, rebuild_playbook
+from playbooks.services.rollback import rollback_playbook
+from playbooks.services.settings import (
+    UNSET,
+    Unset,
+    archive_playbook,
+    restore_playbook,
+    update_playbook,
+)
+from playbooks.services.validation import NAME_LIMIT, clean_description, clean_name, clean_sections
+from playbooks.services.verification import verify_playbook
+from playbooks.starters.loader import load_starters
+
+__all__ = [
+    "UNSET",
+    "CollapseGuard",
+    "Unset",
+    "Publication",
+    "Reading",
+    "RepairResult",
+    "archive_playbook",
+    "bullet_history",
+    "clone_playbook",
+    "create_playbook",
+    "diff_versions",
+    "document_of",
+    "edit_playbook",
+    "export_playbook",
+    "import_playbook",
+    "load_starters",
+    "playbook_history",
+    "publish_deltas",
+    "read_playbook",
+    "rebuild_playbook",
+    "restore_playbook",
+    "rollback_playbook",
+    "sections_of",
+    "update_playbook",
+    "verify_playbook",
+    "version_of",
+]
+
+
+def create_playbook(
+    *,
+    by: Principal,
+    name: str,
+    description: str = "",
+    sections: Sequence[Section] | None = None,
+) -> Playbook:
+    """An empty playbook of `by` exists, at version 1; default sections unless others are given.
+
+    Raises PlanLimitReached, as everything does here that makes a playbook.
+    """
+    _refuse_limited_key(by)
+    return _start(
+        "create_playbook",
+        by,
+        name=clean_name(name),
+        description=clean_description(description),
+        source=Playbook.Source.USER_CREATED,
+        result=Result(State(DEFAULT_SECTIONS if not sections else clean_sections(sections)), ()),
+        reason=Version.Reason.CREATE,
+    )
+
+
+def import_playbook(*, by: Principal, name: str, text: str, description: str = "") -> Playbook:
+    """A playbook of `by` with the bullets, ids and counters of ACE text or JSON, at version 1.
+
+    Numbers go on after the highest imported one. Raises TooLarge, and Invalid with the line.
+    """
+    _refuse_limited_key(by)
+    size = len(text.encode(errors="replace"))
+    if size > settings.MAX_PLAYBOOK_BYTES:
+        message = f"The text has {size:,} bytes; at most {settings.MAX_PLAYBOOK_BYTES:,} go in."
+        raise TooLarge(message, fields={"text": [message]})
+    try:
+        document = read_document(text)
+    except DocumentError as error:
+        raise Invalid.field("text", str(error)) from None
+    return _start(
+        "import_playbook",
+        by,
+        name=clean_name(name),
+        description=clean_description(description),
+        source=Playbook.Source.IMPORTED,
+        result=build_initial_state(document, reason="Imported."),
+        reason=Version.Reason.IMPORT,
+    )
+
+
+def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Playbook:
+    """A copy that belongs to `by`: active bullets with ids, pins and counters; no history."""
+    _refuse_limited_key(by)
+    state = load_state(playbook, touching=()).state
+    empty = State(state.sections, next_number=state.next_number)
+    suffix = "" if playbook.is_starter else " (copy)"
+    default = playbook.name[: NAME_LIMIT - len(suffix)] + suffix
+    return _start(
+        "clone_playbook",
+        by,
+        name=clean_name(name or default),
+        description=playbook.description,
+        source=Playbook.Source.USER_CREATED,
+        result=change_state(
+            empty, bullets_for_clone(state), reason=f"Cloned from {playbook.name}."
+        ),
+        reason=Version.Reason.CLONE,
+        cloned_from=playbook,
+        token_budget=playbook.token_budget,
+        outcome_threshold=playbook.outcome_threshold,
+        time_threshold_hours=playbook.time_threshold_hours,
+    )
+
+
+def _start(action: str, by: Principal, **fields: Any) -> Playbook:
+    with transaction.atomic():
+        active = Playbook.objects.active().filter(owner=by.user)
+        check_playbook_limit(user=by.user, active=active)
+        playbook = create_with_initial_version(owner=by.user, **fields)
+        record_change(action, by, playbook)
+    return playbook
+
+
+def _refuse_limited_key(by: Principal) -> None:
+    if by.playbook_ids is not None:
+        raise Forbidden(
+            "This API key is limited to some playbooks. Use one without a list to make others.",
+            code="limited_key",
+        )

@@ -1,0 +1,68 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from django.db import transaction
+
+from core.errors import Conflict, Invalid
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
+from playbooks.models import Playbook, Version
+from playbooks.services.audit import record_change
+from playbooks.services.loading import (
+    lock_playbook,
+    require_editable,
+)
+from playbooks.services.publishing import Publication, publish_deltas
+
+MAX_OPERATIONS = 200
+
+
+MAX_OUTCOMES = 1_000
+
+
+def edit_playbook(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    operations: Sequence[Operation],
+    expected_version: int | None = None,
+) -> Publication:
+    """A person's operations that hold are a new version; the deltas say what became of each.
+
+    Raises Conflict for an archived playbook, a starter, and one that is no longer at
+    `expected_version`; Invalid for no or too many operations and for foreign outcome ids.
+    """
+    if not 0 < len(operations) <= MAX_OPERATIONS:
+        raise Invalid.field("operations", f"Send 1 to {MAX_OPERATIONS} operations.")
+    with transaction.atomic():
+        lock_playbook(playbook)
+        require_editable(playbook, by)
+        number = playbook.current_version.number if playbook.current_version else 0
+        if expected_version not in {None, number}:
+            raise Conflict(f"The playbook is at version {number} by now. Read it again.")
+        _refuse_foreign_outcomes(playbook, operations)
+        source = f"user:{by.user.pk}"
+        made = publish_deltas(
+            playbook=playbook,
+            operations=[replace(op, source=source) for op in operations],
+            reason=Version.Reason.EDIT,
+            author=by.user,
+            machine=False,
+        )
+        if made.version is not None:
+            record_change("edit_playbook", by, playbook, version=made.version.number)
+    return made
+
+
+def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]) -> None:
+    """A vote or a source has to be an outcome of this playbook."""
+    wanted = {outcome for op in operations for outcome in op.outcome_ids}
+    if len(wanted) > MAX_OUTCOMES:
+        raise Invalid.field("operations", f"Name at most {MAX_OUTCOMES} outcomes in one edit.")
+    try:
+        ids = {UUID(outcome) for outcome in wanted}
+    except ValueError:
+        ids = None
+    if ids is None or (ids and playbook.outcomes.filter(pk__in=ids).count() != len(ids)):
+        raise Invalid.field("operations", "`outcome_ids` names no outcome of this playbook.")

@@ -1,0 +1,174 @@
+"""Who changed what, when and why: a playbook's versions, and the life of one bullet. Read only."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from core.errors import NotFound
+from playbooks.document.state import Snapshot, closure
+from playbooks.models import Bullet, Delta, Playbook, Version, Vote
+
+CHUNK = 1_000
+"""Ids in one query."""
+
+
+@dataclass(frozen=True)
+class BulletChange:
+    """One applied operation on one bullet.
+
+    `author` and `author_id` are a person's, `job_id` an evolution's; both are empty for a starter's
+    file and a repair. `before` is None for the operation that introduced the bullet.
+    """
+
+    version: int
+    at: datetime
+    version_reason: str
+    type: str
+    bullet_id: str
+    before: Snapshot | None
+    after: Snapshot | None
+    reason: str
+    author_id: UUID | None
+    author: str
+    job_id: UUID | None
+    outcome_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BulletVote:
+    """What one source said after one outcome; `bullet_id` is what it was cast on.
+
+    `outcome_status` is None for a vote without an outcome, and for one whose outcome is gone.
+    """
+
+    bullet_id: str
+    tag: str
+    source: str
+    outcome_id: UUID | None
+    outcome_status: str | None
+    at: datetime
+
+
+@dataclass(frozen=True)
+class BulletHistory:
+    """A bullet's life. `changes` leaves out what only counted a vote: that stands in `votes`.
+
+    `votes` are those on the bullet and on all that was merged into it; `vote_count` is how many
+    there are, also when `votes` was cut.
+    """
+
+    bullet: Bullet
+    introduced_by: BulletChange | None
+    changes: list[BulletChange]
+    votes: list[BulletVote]
+    vote_count: int
+
+
+@dataclass(frozen=True)
+class VersionChanges:
+    """One version and its applied operations; `refused` were rejected or changed nothing."""
+
+    version: Version
+    changes: list[BulletChange]
+    refused: int
+
+
+def bullet_history(
+    *, playbook: Playbook, bullet_id: str, most_votes: int | None = None
+) -> BulletHistory:
+    """Where a bullet comes from, what changed it, and its votes, newest first. Raises NotFound.
+
+    `most_votes`: only so many; None gives every one.
+    """
+    rows = playbook.bullets.select_related("section", "merged_into")
+    # PostgreSQL refuses to compare with a NUL; no id has one.
+    bullet = rows.filter(public_id=bullet_id).first() if bullet_id.isprintable() else None
+    if bullet is None:
+        raise NotFound("bullet", "List the bullets to see their ids.")
+    changes = list(_changes(playbook.deltas.filter(bullet_public_id=bullet.public_id)))
+    introduced = next((change for change in changes if change.before is None), None)
+    later = [c for c in changes if c is not introduced and c.type != Delta.Type.TAG]
+    votes = _votes_on(playbook, bullet)
+    told = _bullet_votes(playbook, votes if most_votes is None else votes[:most_votes])
+    return BulletHistory(bullet, introduced, later, told, votes.count())
+
+
+def playbook_history(playbook: Playbook) -> list[VersionChanges]:
+    """The versions of a playbook, oldest first, with what each one changed."""
+    changes: dict[int, list[BulletChange]] = {}
+    for change in _changes(playbook.deltas.all()):
+        changes.setdefault(change.version, []).append(change)
+    others = playbook.deltas.exclude(status=Delta.Status.APPLIED)
+    refused: dict[UUID, int] = {}
+    for version_id in others.exclude(version=None).values_list("version_id", flat=True):
+        refused[version_id] = refused.get(version_id, 0) + 1
+    versions = playbook.versions.defer("text").select_related("author").order_by("number")
+    return [VersionChanges(v, changes.get(v.number, []), refused.get(v.pk, 0)) for v in versions]
+
+
+def _changes(deltas: Any) -> Iterator[BulletChange]:
+    """Applied deltas in the order in which they were applied."""
+    rows: Iterable[Delta] = (
+        deltas.applied()
+        .exclude(version=None)
+        .select_related("version", "author")
+        .defer("version__text")
+        .order_by("version__number", "index")
+    )
+    for delta in rows:
+        version = delta.version
+        if version is not None:
+            yield _change(delta, version)
+
+
+def _change(delta: Delta, version: Version) -> BulletChange:
+    return BulletChange(
+        version=version.number,
+        at=version.created_at,
+        version_reason=version.reason,
+        type=delta.type,
+        bullet_id=delta.bullet_public_id,
+        before=delta.before,
+        after=delta.after,
+        reason=delta.reason,
+        author_id=delta.author_id,
+        author=delta.author.email if delta.author else "",
+        job_id=delta.job_id,
+        outcome_ids=tuple(delta.outcome_ids),
+    )
+
+
+def _votes_on(playbook: Playbook, bullet: Bullet) -> QuerySet[Vote]:
+    """The votes on the bullet and on all that was merged into it, newest first."""
+    names = dict(playbook.bullets.values_list("pk", "public_id"))
+    merged: dict[str, list[str]] = {}
+    redirects = playbook.bullets.exclude(merged_into=None)
+    for name, survivor in redirects.values_list("public_id", "merged_into_id"):
+        merged.setdefault(names[survivor], []).append(name)
+    members = closure(merged, bullet.public_id)
+    rows = Vote.objects.filter(bullet__playbook=playbook, bullet__public_id__in=members)
+    return rows.select_related("bullet").order_by("-updated_at", "-pk")
+
+
+def _bullet_votes(playbook: Playbook, rows: QuerySet[Vote]) -> list[BulletVote]:
+    # Outcomes live above; the reverse relation is how their rows are reached from here.
+    ids = list({row.outcome_id for row in rows if row.outcome_id})
+    statuses: dict[UUID, str] = {}
+    for start in range(0, len(ids), CHUNK):
+        known = playbook.outcomes.filter(pk__in=ids[start : start + CHUNK])
+        statuses.update(known.values_list("pk", "status"))
+    return [
+        BulletVote(
+            bullet_id=row.bullet.public_id,
+            tag=row.tag,
+            source=row.source,
+            outcome_id=row.outcome_id,
+            outcome_status=statuses.get(row.outcome_id) if row.outcome_id else None,
+            at=row.updated_at,
+        )
+        for row in rows
+    ]

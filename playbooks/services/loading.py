@@ -1,0 +1,157 @@
+"""Rows in, values out: a playbook's sections, its state now or at a version, and its lock."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from core.errors import Conflict, NotFound
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation, Record
+from playbooks.document.sections import Section
+from playbooks.document.state import (
+    BulletState,
+    Snapshot,
+    State,
+    VoteKey,
+    closure,
+    merge_survivor,
+    merged_ids,
+)
+from playbooks.document.text import Document, parse
+from playbooks.models import Bullet, Delta, Playbook, PlaybookQuerySet, Version, Vote
+from playbooks.models import Section as SectionRow
+
+
+@dataclass(frozen=True)
+class LoadedPlaybook:
+    """The state, and the rows that it came from, by section key and by public id."""
+
+    state: State
+    sections: dict[str, SectionRow]
+    bullets: dict[str, Bullet]
+
+
+def lock_playbook(playbook: Playbook) -> None:
+    """Lock the row until the caller's transaction ends, and read it again.
+
+    The lock is a courtesy (SQLite has none); that numbers are unique is the law.
+    """
+    rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
+    try:
+        playbook.refresh_from_db(from_queryset=rows)
+    except Playbook.DoesNotExist:
+        raise NotFound("playbook", PlaybookQuerySet.missing_hint) from None
+
+
+def require_editable(playbook: Playbook, by: Principal | None = None) -> None:
+    """Raise Conflict for a playbook that takes no edits: archived, or a starter unless of staff."""
+    if playbook.is_archived:
+        raise Conflict("This playbook is archived. Restore it to change it.", code="archived")
+    if playbook.is_starter and not (by and by.user.is_staff):
+        raise Conflict("A starter changes with its file. Clone it to edit.", code="starter")
+
+
+def sections_of(playbook: Playbook) -> tuple[Section, ...]:
+    return tuple(_section(row) for row in playbook.sections.all())
+
+
+def _section(row: SectionRow) -> Section:
+    return Section(row.key, row.title, row.slug, tuple(row.aliases))
+
+
+def version_of(playbook: Playbook, number: int | None) -> Version:
+    """The version with this number, the current one for None; NotFound when there is none."""
+    if number is None and playbook.current_version is not None:
+        return playbook.current_version
+    version = playbook.versions.filter(number=number).first() if number else None
+    if version is None:
+        raise NotFound("version", "List the versions to see their numbers.")
+    return version
+
+
+def document_of(version: Version, *, sections: Iterable[Section] | None = None) -> Document:
+    """The document that a version's stored text says."""
+    known = sections_of(version.playbook) if sections is None else tuple(sections)
+    return parse(version.text, sections=known)
+
+
+def load_state(playbook: Playbook, *, touching: Iterable[str] | None = None) -> LoadedPlaybook:
+    """The playbook as its rows are now; votes of the bullets `touching` names, None: of all."""
+    sections = {row.key: row for row in playbook.sections.all()}
+    keys = {row.pk: key for key, row in sections.items()}
+    rows = {row.public_id: row for row in playbook.bullets.all()}
+    names = {row.pk: public_id for public_id, row in rows.items()}
+    bullets = {row.public_id: _bullet(row, keys[row.section_id], names) for row in rows.values()}
+    wanted = None if touching is None else _with_merged(bullets, touching)
+    for public_id, votes in _votes(playbook, names, wanted).items():
+        bullets[public_id] = replace(bullets[public_id], votes=votes)
+    state = State(
+        tuple(_section(row) for row in sections.values()), bullets, playbook.next_bullet_number
+    )
+    return LoadedPlaybook(state, sections, rows)
+
+
+def named_bullet_ids(operations: Iterable[Operation]) -> set[str]:
+    """Every bullet id that the operations name."""
+    return {name for op in operations for name in (op.id, *op.ids) if name}
+
+
+def _with_merged(bullets: Mapping[str, BulletState], names: Iterable[str]) -> set[str]:
+    """The bullets behind these names, and all that was merged into them."""
+    merged = merged_ids(bullets.values())
+    found = [merge_survivor(bullets, name) for name in names]
+    return {member for bullet in found if bullet for member in closure(merged, bullet.id)}
+
+
+def _votes(
+    playbook: Playbook, names: Mapping[UUID, str], wanted: set[str] | None
+) -> dict[str, dict[VoteKey, str]]:
+    rows = Vote.objects.filter(bullet__playbook=playbook)
+    if wanted is not None:
+        rows = rows.filter(bullet__public_id__in=wanted)
+    found: dict[str, dict[VoteKey, str]] = {}
+    for bullet, outcome, source, tag in rows.values_list(
+        "bullet_id", "outcome_id", "source", "tag"
+    ):
+        found.setdefault(names[bullet], {})[(str(outcome) if outcome else None, source)] = tag
+    return found
+
+
+def _bullet(row: Bullet, section: str, names: Mapping[UUID, str]) -> BulletState:
+    return BulletState(
+        id=row.public_id,
+        section=section,
+        content=row.content,
+        revision=row.revision,
+        status=row.status,
+        pinned=row.pinned,
+        merged_into=names[row.merged_into_id] if row.merged_into_id else "",
+        helpful=row.helpful,
+        harmful=row.harmful,
+        neutral=row.neutral,
+        base_helpful=row.base_helpful,
+        base_harmful=row.base_harmful,
+        sources=tuple(row.metadata.get("outcome_ids", ())),
+    )
+
+
+def record_of(delta: Delta) -> Record:
+    """The row as the pure rules know it."""
+    return Record(
+        index=delta.index,
+        type=delta.type,
+        bullet_id=delta.bullet_public_id,
+        before=delta.before,
+        after=delta.after,
+        reason=delta.reason,
+        status=delta.status,
+        reason_code=delta.reason_code,
+        outcome_ids=tuple(delta.outcome_ids),
+    )
+
+
+def snapshots_at(playbook: Playbook, number: int) -> dict[str, Snapshot]:
+    """Each bullet as it was at that version: what its last applied delta left of it."""
+    rows = playbook.deltas.applied().filter(version__number__lte=number)
+    ordered = rows.order_by("version__number", "index").values_list("bullet_public_id", "after")
+    return {public_id: after for public_id, after in ordered if after is not None}

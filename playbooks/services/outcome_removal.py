@@ -1,0 +1,206 @@
+"""Taking back what some outcomes taught, wherever later versions carried it."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+
+from core.audit import record
+from core.security.scopes import Principal
+from playbooks.document.state import (
+    RETIRED,
+    BulletState,
+    Snapshot,
+    State,
+    closure,
+    merged_ids,
+    recounted,
+)
+from playbooks.document.state_diff import change_state
+from playbooks.document.text import normal_text, number_of
+from playbooks.models import Delta, Playbook, Version, Vote
+from playbooks.services.loading import load_state, lock_playbook, require_editable
+from playbooks.services.publishing import publish
+
+VISIBLE_FIELDS = ("content", "section", "status", "merged_into", "pinned")
+
+
+@dataclass(frozen=True)
+class OutcomeRemoval:
+    """What was (or, in a dry run, would be) taken back; `version` is None when nothing was.
+
+    `retired` and `changed` are bullet ids; `kept` were taught by these outcomes and others.
+    """
+
+    version: Version | None
+    retired: list[str]
+    changed: list[str]
+    kept: list[str]
+    votes: int
+
+
+def remove_outcomes(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    outcome_ids: Collection[str],
+    include_mixed: bool = False,
+    dry_run: bool = False,
+) -> OutcomeRemoval:
+    """The playbook reads as if machines had never learned from these outcomes; a new version.
+
+    Bullets that only they taught are retired, texts that only they changed read as before, their
+    votes are gone. What other outcomes taught as well stays unless `include_mixed`; what a person
+    wrote or approved always stays. Raises Conflict for an archived playbook and a starter.
+    """
+    with transaction.atomic():
+        lock_playbook(playbook)
+        require_editable(playbook)
+        loaded, taken = load_state(playbook), frozenset(outcome_ids)
+        # Left out here and not by the database: a preview of 10,000 outcomes would pay for it.
+        state, dropped = _without_votes(loaded.state, taken)
+        past = HistoryWithoutOutcomes(state, taken, include_mixed)
+        past.read(_steps(playbook))
+        result = change_state(state, past.wanted(), reason="Its source was taken back.")
+        version = None
+        if dry_run:
+            # Nothing is written: for hundreds of bullets that alone would take seconds.
+            transaction.set_rollback(True)
+        else:
+            votes = Vote.objects.filter(bullet__playbook=playbook)
+            votes.filter(outcome_id__in=outcome_ids).delete()
+            made = publish(
+                playbook,
+                replace(loaded, state=state),
+                result,
+                reason=Version.Reason.ROLLBACK,
+                author=by.user,
+            )
+            version = made.version
+            record(action="remove_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
+    changes = [r for r in result.applied if _visible_fields(r.before) != _visible_fields(r.after)]
+    return OutcomeRemoval(
+        version=version,
+        retired=[r.bullet_id for r in changes if _status(r.after) == RETIRED],
+        changed=[r.bullet_id for r in changes if _status(r.after) != RETIRED],
+        kept=sorted(past.kept, key=number_of),
+        votes=dropped,
+    )
+
+
+def _without_votes(state: State, outcomes: frozenset[str]) -> tuple[State, int]:
+    """The state without the votes of these outcomes, and how many those were."""
+    found, dropped = dict(state.bullets), 0
+    for name, bullet in state.bullets.items():
+        votes = {key: tag for key, tag in bullet.votes.items() if key[0] not in outcomes}
+        dropped += len(bullet.votes) - len(votes)
+        found[name] = replace(bullet, votes=votes)
+    return replace(state, bullets=found), dropped
+
+
+@dataclass(frozen=True)
+class HistoryStep:
+    """One applied operation of the past; `by_machine`: an evolution made it."""
+
+    bullet_id: str
+    before: Snapshot | None
+    after: Snapshot | None
+    outcome_ids: frozenset[str]
+    by_machine: bool
+
+
+def _steps(playbook: Playbook) -> Iterator[HistoryStep]:
+    """Every operation that changed more than counters, oldest first.
+
+    Tags are left out: there are many, and the votes themselves are gone already. Plain values:
+    thousands of rows as objects would take a second.
+    """
+    rows = playbook.deltas.applied().exclude(version=None).exclude(type=Delta.Type.TAG)
+    columns = ("bullet_public_id", "before", "after", "outcome_ids", "job_id")
+    ordered = rows.order_by("version__number", "index").values_list(*columns)
+    for name, before, after, outcomes, job in ordered.iterator():
+        yield HistoryStep(name, before, after, frozenset(outcomes), job is not None)
+
+
+class HistoryWithoutOutcomes:
+    """The deltas told again without those of some outcomes: what each bullet would be now."""
+
+    def __init__(self, state: State, outcomes: frozenset[str], include_mixed: bool) -> None:
+        self.state, self.outcomes, self.include_mixed = state, outcomes, include_mixed
+        self.faces: dict[str, Snapshot] = {}
+        self.kept: set[str] = set()
+        self.unborn: set[str] = set()  # what only these outcomes brought in
+
+    def read(self, steps: Iterable[HistoryStep]) -> None:
+        for step in steps:
+            self._read(step)
+
+    def _read(self, step: HistoryStep) -> None:
+        name, before, after = step.bullet_id, step.before, step.after
+        if after is None:
+            return
+        if self._is_tainted(step):
+            if before is None:
+                self.unborn.add(name)
+                self.faces[name] = _visible_fields(after) | {"status": RETIRED, "merged_into": ""}
+            return
+        changed = {
+            key: value
+            for key, value in _visible_fields(after).items()
+            if _visible_fields(before)[key] != value
+        }
+        if before is None or (name in self.unborn and "content" in changed):
+            # Somebody else's words from here on.
+            self.unborn.discard(name)
+            self.faces[name] = _visible_fields(after)
+        elif name not in self.unborn or not step.by_machine:
+            self.faces[name] |= changed
+
+    def _is_tainted(self, step: HistoryStep) -> bool:
+        """Whether a machine did it because of these outcomes, and of no others unless mixed."""
+        taught = step.outcome_ids
+        if step.before is None:
+            bullet = self.state.bullets.get(step.bullet_id)
+            taught |= frozenset(bullet.sources if bullet else ())
+        if not step.by_machine or not taught & self.outcomes:
+            return False
+        if taught <= self.outcomes or self.include_mixed:
+            return True
+        self.kept.add(step.bullet_id)
+        return False
+
+    def wanted(self) -> dict[str, BulletState]:
+        """Every bullet as it would be, counters from the votes that are left."""
+        found = {
+            name: replace(bullet, **self.faces.get(name, {}))
+            for name, bullet in self.state.bullets.items()
+        }
+        found = _without_duplicates(found)
+        merged = merged_ids(found.values())
+        return {
+            name: recounted(bullet, [found[member] for member in closure(merged, name)])
+            if bullet.is_active
+            else bullet
+            for name, bullet in found.items()
+        }
+
+
+def _without_duplicates(bullets: dict[str, BulletState]) -> dict[str, BulletState]:
+    """Of active bullets with one text the oldest stays: a text came back that another has now."""
+    seen: set[str] = set()
+    found = dict(bullets)
+    for name in sorted(bullets, key=number_of):
+        text = normal_text(bullets[name].content)
+        if bullets[name].is_active and text in seen:
+            found[name] = replace(bullets[name], status=RETIRED)
+        elif bullets[name].is_active:
+            seen.add(text)
+    return found
+
+
+def _visible_fields(snapshot: Snapshot | None) -> Snapshot:
+    return {name: (snapshot or {}).get(name) for name in VISIBLE_FIELDS}
+
+
+def _status(snapshot: Snapshot | None) -> str:
+    return str((snapshot or {}).get("status", ""))

@@ -1,0 +1,292 @@
+"""Turning a judged result into rows: a version, its deltas, the bullets and their votes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from accounts.models import User
+from core.errors import AceError, Conflict
+from core.sql.querysets import is_uuid
+from playbooks.document.budget import collapses
+from playbooks.document.deltas import apply_operations
+from playbooks.document.operations import Operation, Policy, Provenance, Record, Result
+from playbooks.document.review_rule import Review
+from playbooks.document.state import MERGED, BulletState, State
+from playbooks.document.text import (
+    content_hash,
+    estimate_tokens,
+    render,
+    render_for_agents,
+    text_hash,
+)
+from playbooks.models import Bullet, Delta, Playbook, Version, Vote
+from playbooks.review.queue import add_to_review_queue, provenance_of, review_rule_for
+from playbooks.services.loading import LoadedPlaybook, load_state, named_bullet_ids
+
+ADDS_PER_OUTCOME = 3
+BULLET_FIELDS = (
+    *("section", "content", "content_hash", "revision", "status", "merged_into", "pinned"),
+    *("helpful", "harmful", "neutral", "base_helpful", "base_harmful", "metadata", "updated_at"),
+)
+
+
+class CollapseGuard(AceError):
+    """A machine-made version would lose more than 20 % of the bullets or of their tokens."""
+
+    code = "collapse_guard"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This evolution would take away more than 20 % of the playbook, so it was refused. "
+            "Remove what is wrong by hand, then run it again; the outcomes are kept."
+        )
+
+
+@dataclass(frozen=True)
+class Publication:
+    """`version` is None when no operation was applied; `deltas` say why, one for each."""
+
+    version: Version | None
+    deltas: list[Delta]
+
+
+def publish_deltas(
+    *,
+    playbook: Playbook,
+    operations: Sequence[Operation],
+    reason: str,
+    author: User | None = None,
+    job_id: UUID | None = None,
+    base: Version | None = None,
+    machine: bool,
+    outcome_count: int = 0,
+    uses: Mapping[str, int] | None = None,
+    provenance: Provenance = Provenance(),  # noqa: B008 - frozen
+) -> Publication:
+    """The operations that hold are a new version; every judged one is a Delta row.
+
+    To be called in the transaction that has locked the playbook row. `base` is the version that
+    the operations were made for (None: the current one). Raises CollapseGuard before anything is
+    written, and Conflict, with nothing written, when somebody else published meanwhile.
+    """
+    operations = [_canonical(op) for op in operations]
+    policy = Policy(
+        machine=machine,
+        changed_since_base=_changed_since(playbook, base),
+        max_adds=ADDS_PER_OUTCOME * outcome_count if machine else None,
+        token_budget=playbook.token_budget,
+        max_bytes=settings.MAX_PLAYBOOK_BYTES,
+        uses=uses or {},
+        review=review_rule_for(playbook, provenance) if machine else Review(),
+    )
+    loaded = load_state(playbook, touching=named_bullet_ids(operations))
+    result = apply_operations(loaded.state, operations, policy)
+    if machine and collapses(loaded.state, result.state):
+        raise CollapseGuard
+    return publish(
+        playbook,
+        loaded,
+        result,
+        reason=reason,
+        author=author,
+        job_id=job_id,
+        provenance=provenance,
+    )
+
+
+def _canonical(op: Operation) -> Operation:
+    """Outcome ids in the form in which votes keep them; what is no UUID is no outcome."""
+    found = [UUID(text) for text in op.outcome_ids if is_uuid(text)]
+    return replace(op, outcome_ids=tuple(map(str, found)), source=op.source or "machine")
+
+
+def _changed_since(playbook: Playbook, base: Version | None) -> frozenset[str]:
+    """Bullets whose text, section or status changed after `base`."""
+    if base is None or base.pk == playbook.current_version_id:
+        return frozenset()
+    rows = playbook.deltas.applied().filter(version__number__gt=base.number)
+    return frozenset(
+        public_id
+        for public_id, before, after in rows.values_list("bullet_public_id", "before", "after")
+        if not before or not after or any(before[name] != after[name] for name in VISIBLE_FIELDS)
+    )
+
+
+VISIBLE_FIELDS = ("content", "section", "status")
+
+
+def publish(
+    playbook: Playbook,
+    loaded: LoadedPlaybook,
+    result: Result,
+    *,
+    reason: str,
+    author: User | None = None,
+    job_id: UUID | None = None,
+    always: bool = False,
+    provenance: Provenance = Provenance(),  # noqa: B008 - frozen
+) -> Publication:
+    """Write the result; `always` makes a version even when nothing was applied."""
+    try:
+        # A savepoint: a lost race leaves the caller's transaction usable and nothing half-written.
+        with transaction.atomic():
+            version = None
+            if result.applied or always:
+                version = _add_version(playbook, result, reason, author, job_id)
+            write_bullets(playbook, loaded, result.state)
+            deltas = _deltas(playbook, version, result.records, author, job_id, provenance)
+            Delta.objects.bulk_create(deltas)
+            add_to_review_queue(playbook, deltas)
+    except IntegrityError:
+        raise Conflict("Somebody else changed this playbook just now. Try again.") from None
+    return Publication(version, deltas)
+
+
+def _add_version(
+    playbook: Playbook, result: Result, reason: str, author: User | None, job_id: UUID | None
+) -> Version:
+    """The next number, and the playbook pointing at it."""
+    document, parent = result.state.document(), playbook.current_version
+    view = render_for_agents(document)
+    version = Version.objects.create(
+        playbook=playbook,
+        number=parent.number + 1 if parent else 1,
+        text=render(document),
+        text_hash=text_hash(view),
+        bullet_count=len(document.bullets),
+        token_count=estimate_tokens(view),
+        parent=parent,
+        reason=reason,
+        author=author,
+        job_id=job_id,
+        diff_summary=summary_of(result.applied),
+    )
+    playbook.current_version = version
+    playbook.next_bullet_number = result.state.next_number
+    playbook.save(update_fields=["current_version", "next_bullet_number", "updated_at"])
+    return version
+
+
+def summary_of(records: Iterable[Record]) -> dict[str, int]:
+    """How many bullets were added (or came back), updated, removed, merged away, and tagged."""
+    counts = dict.fromkeys(("added", "updated", "removed", "merged", "tagged"), 0)
+    for record in records:
+        name = SUMMARY[record.type]
+        if record.type == "MERGE" and (record.after or {}).get("status") != MERGED:
+            name = "updated"
+        counts[name] += 1
+    return counts
+
+
+SUMMARY = {
+    **{"ADD": "added", "RESTORE": "added", "UPDATE": "updated", "PIN": "updated"},
+    **{"REMOVE": "removed", "MERGE": "merged", "TAG": "tagged"},
+}
+
+
+def _deltas(
+    playbook: Playbook,
+    version: Version | None,
+    records: Iterable[Record],
+    author: User | None,
+    job_id: UUID | None,
+    provenance: Provenance,
+) -> list[Delta]:
+    return [
+        Delta(
+            version=version,
+            playbook=playbook,
+            job_id=job_id,
+            index=record.index,
+            type=record.type,
+            bullet_public_id=record.bullet_id,
+            before=record.before,
+            after=record.after,
+            reason=record.reason,
+            status=record.status,
+            reason_code=record.reason_code,
+            outcome_ids=list(record.outcome_ids),
+            provenance=provenance_of(provenance, record.outcome_ids),
+            author=author,
+        )
+        for record in records
+    ]
+
+
+def write_bullets(playbook: Playbook, loaded: LoadedPlaybook, state: State) -> None:
+    """The rows that differ, in few queries; created ones after the others gave their texts up."""
+    before = loaded.state.bullets
+    changed = [b for b in state.bullets.values() if before.get(b.id) != b]
+    rows = dict(loaded.bullets)
+    new = {b.id: Bullet(playbook=playbook, public_id=b.id) for b in changed if b.id not in rows}
+    rows |= new
+    old = {b.id: rows[b.id].content_hash for b in changed}
+    for bullet in changed:
+        _fill(rows[bullet.id], bullet, loaded, rows)
+    _release_texts(changed, before, rows, old)
+    kept = [rows[b.id] for b in changed if b.id not in new]
+    Bullet.objects.bulk_update(kept, BULLET_FIELDS)
+    Bullet.objects.bulk_create(new.values())
+    _write_votes(changed, before, rows)
+
+
+def _fill(
+    row: Bullet, bullet: BulletState, loaded: LoadedPlaybook, rows: Mapping[str, Bullet]
+) -> None:
+    row.section = loaded.sections[bullet.section]
+    if row.content != bullet.content:
+        row.content, row.content_hash = bullet.content, content_hash(bullet.content)
+    row.revision, row.status, row.pinned = bullet.revision, bullet.status, bullet.pinned
+    row.merged_into = rows[bullet.merged_into] if bullet.merged_into else None
+    row.helpful, row.harmful, row.neutral = bullet.helpful, bullet.harmful, bullet.neutral
+    row.base_helpful, row.base_harmful = bullet.base_helpful, bullet.base_harmful
+    if bullet.sources:
+        row.metadata = {**row.metadata, "outcome_ids": list(bullet.sources)}
+    row.updated_at = timezone.now()
+
+
+def _release_texts(
+    changed: Iterable[BulletState],
+    before: Mapping[str, BulletState],
+    rows: Mapping[str, Bullet],
+    old: Mapping[str, str],
+) -> None:
+    """Let go of texts that another bullet takes over in this write.
+
+    The unique index on active texts is checked row by row, so bullets that swap texts would meet
+    each other half-way; a public id cannot be the hash of anything.
+    """
+    claimed = {rows[b.id].content_hash for b in changed if b.is_active}
+    holders = [
+        rows[b.id].pk
+        for b in changed
+        if b.id in before
+        and before[b.id].is_active
+        and old[b.id] in claimed
+        and (not b.is_active or rows[b.id].content_hash != old[b.id])
+    ]
+    if holders:
+        Bullet.objects.filter(pk__in=holders).update(content_hash=F("public_id"))
+
+
+def _write_votes(
+    changed: Iterable[BulletState], before: Mapping[str, BulletState], rows: Mapping[str, Bullet]
+) -> None:
+    """New votes are rows; a vote that replaces one changes its row."""
+    new: list[Vote] = []
+    for bullet in changed:
+        cast = before[bullet.id].votes if bullet.id in before else {}
+        for (outcome, source), tag in bullet.votes.items():
+            if (outcome, source) not in cast:
+                row = rows[bullet.id]
+                new.append(Vote(bullet=row, outcome_id=outcome, source=source, tag=tag))
+            elif cast[outcome, source] != tag:
+                same = Q(bullet=rows[bullet.id], outcome_id=outcome, source=source)
+                Vote.objects.filter(same).update(tag=tag, updated_at=timezone.now())
+    Vote.objects.bulk_create(new)

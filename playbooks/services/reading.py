@@ -1,0 +1,129 @@
+"""The read side for agents and people: agent view, export, diff. Nothing here writes."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from core.errors import Invalid, NotFound
+from core.security.scopes import Principal
+from playbooks.document.diff import Diff, compare
+from playbooks.document.excerpt import Excerpt, OmittedBullets, take_excerpt
+from playbooks.document.formats import FORMATS, Export, File, write_file
+from playbooks.document.sections import find_section
+from playbooks.document.text import Document, agent_view, estimate_tokens, render_for_agents
+from playbooks.models import Playbook, Version
+from playbooks.services.loading import document_of, sections_of, version_of
+from playbooks.services.serving_tokens import sign_serving_token
+
+MAX_AMBIGUOUS_IDS = 5
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an agent gets: `content` is the agent view, `serving_id` the receipt to report with.
+
+    `left_out` says what a limit of tokens kept back. `bullet_count` and `token_count` (an
+    estimate) are of the whole version.
+    """
+
+    id: UUID
+    name: str
+    description: str
+    version: int
+    serving_id: str
+    content: str
+    bullet_count: int
+    token_count: int
+    updated_at: datetime
+    left_out: tuple[OmittedBullets, ...] = ()
+
+
+def read_playbook(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    section: str = "",
+    version: int | None = None,
+    max_tokens: int | None = None,
+) -> Reading:
+    """The agent view of the current or an old version, or of one of its sections.
+
+    With `max_tokens` (an estimate) the most useful bullets that fit. Raises NotFound for the
+    version, Invalid for the limit and for the section (its text lists the known ones).
+    """
+    if max_tokens is not None and max_tokens < 1:
+        raise Invalid.field("max_tokens", "Send a whole number from 1 on, or leave it out.")
+    row = version_of(playbook, version)
+    excerpt = _excerpt(playbook, row, section, max_tokens)
+    return Reading(
+        id=playbook.pk,
+        name=playbook.name,
+        description=playbook.description,
+        version=row.number,
+        serving_id=sign_serving_token(version=row, principal=by),
+        content=excerpt.text,
+        bullet_count=row.bullet_count,
+        token_count=row.token_count,
+        updated_at=row.created_at,
+        left_out=excerpt.left_out,
+    )
+
+
+def find_playbook(*, by: Principal, name: str) -> Playbook:
+    """The active playbook with this name, in any case: one of the caller's own, else a starter.
+
+    Raises NotFound; Invalid (`ambiguous_name`) with their ids when several of one's own have it.
+    """
+    rows = Playbook.objects.for_user(by, include_starters=True).active()
+    rows = rows.filter(name__iexact=name.strip().replace("\0", ""))
+    rows = rows.select_related("current_version")
+    found = list(rows.order_by("-updated_at")[: MAX_AMBIGUOUS_IDS + 1])
+    own = [playbook for playbook in found if not playbook.is_starter]
+    if len(own) > 1:
+        ids = ", ".join(str(playbook.pk) for playbook in own[:MAX_AMBIGUOUS_IDS])
+        message = f"Several playbooks of yours have this name. Use one of their ids: {ids}."
+        raise Invalid(message, code="ambiguous_name")
+    if not found:
+        raise NotFound("playbook", "List yours to see their names.", given="name")
+    return (own or found)[0]
+
+
+def _excerpt(playbook: Playbook, version: Version, section: str, max_tokens: int | None) -> Excerpt:
+    document = _one_section(playbook, version, section) if section else None
+    text = agent_view(version.text) if document is None else render_for_agents(document)
+    if max_tokens is None or estimate_tokens(text) <= max_tokens:
+        return Excerpt(text, ())
+    whole = document or document_of(version, sections=sections_of(playbook))
+    return take_excerpt(whole, max_tokens=max_tokens)
+
+
+def _one_section(playbook: Playbook, version: Version, name: str) -> Document:
+    sections = sections_of(playbook)
+    found = find_section(sections, name)
+    if found is None:
+        known = ", ".join(f"`{section.slug}` ({section.title})" for section in sections)
+        raise Invalid.field("section", f"No such section. This playbook has: {known}.")
+    bullets = document_of(version, sections=sections).bullets
+    return Document((found,), tuple(b for b in bullets if b.section == found.key))
+
+
+def export_playbook(*, playbook: Playbook, version: int | None = None) -> str:
+    """The ACE text of the current or an old version; importing it gives the same text."""
+    return version_of(playbook, version).text
+
+
+def diff_versions(*, playbook: Playbook, number: int, against: int) -> Diff:
+    """What version `number` has changed since version `against`; NotFound for either."""
+    sections = sections_of(playbook)
+    old, new = (document_of(version_of(playbook, n), sections=sections) for n in (against, number))
+    return compare(old, new)
+
+
+def export_file(*, playbook: Playbook, format_name: str, version: int | None = None) -> File:
+    """The current or an old version in one of FORMATS. Raises NotFound, and Invalid."""
+    if format_name not in FORMATS:
+        raise Invalid.field("format", f"Choose one of: {', '.join(FORMATS)}.")
+    row = version_of(playbook, version)
+    document = document_of(row, sections=sections_of(playbook))
+    export = Export(document, playbook.name, playbook.description, row.number)
+    return write_file(export, format_name)

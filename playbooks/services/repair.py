@@ -1,0 +1,194 @@
+"""Repair: the current rows made again from the deltas, and the counters from the votes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from django.db import transaction
+from django.db.models import F
+
+from core.errors import Conflict
+from playbooks.document.state import (
+    RETIRED,
+    BulletState,
+    Snapshot,
+    State,
+    closure,
+    merged_ids,
+    recounted,
+)
+from playbooks.document.state_diff import change_state
+from playbooks.document.text import content_hash, number_of
+from playbooks.models import Bullet, Playbook, Version
+from playbooks.services.loading import load_state, lock_playbook, record_of, snapshots_at
+from playbooks.services.publishing import publish, write_bullets
+from playbooks.services.verification import check_rows, check_versions
+
+COMPARED = (
+    *("section", "content", "revision", "status", "merged_into", "pinned"),
+    *("helpful", "harmful", "neutral", "base_helpful", "base_harmful"),
+)
+
+
+@dataclass(frozen=True)
+class RepairResult:
+    """What was mended, a line each; `version` is the one that carries counters counted again."""
+
+    mended: list[str] = field(default_factory=list)
+    version: Version | None = None
+
+
+def rebuild_playbook(*, playbook: Playbook, dry_run: bool = False) -> RepairResult:
+    """Bullet rows, counters, pointer and next number are as the deltas and the votes say.
+
+    The deltas are replayed from version 1. Where the votes say other counters than the newest
+    version, the votes win, in a new version. Raises Conflict (`broken_history`) when versions and
+    deltas do not fit each other: then nobody can say which of them is right. A dry run writes
+    nothing.
+    """
+    with transaction.atomic():
+        lock_playbook(playbook)
+        problems, last = check_versions(playbook)
+        if problems:
+            raise _broken(problems)
+        mended = [
+            *_mend_pointers(playbook),
+            *_mend_rows(playbook),
+            *_mend_hashes(playbook),
+        ]
+        version = _count_again(playbook)
+        if version is not None:
+            mended.append(f"counters: counted again from the votes in version {version.number}")
+            problems, last = check_versions(playbook)
+        if problems := problems + check_rows(playbook, last):
+            raise _broken(problems)
+        if dry_run:
+            transaction.set_rollback(True)
+    return RepairResult(mended, None if dry_run else version)
+
+
+def _broken(problems: list[str]) -> Conflict:
+    return Conflict(
+        f"The history itself is broken ({len(problems)} problems), so nothing was changed. "
+        f"First: {problems[0]}. Restore a backup, or clone the playbook and go on with that.",
+        code="broken_history",
+    )
+
+
+def _mend_pointers(playbook: Playbook) -> list[str]:
+    """The playbook points at its newest version, and its next number was never used."""
+    mended = []
+    newest = playbook.versions.order_by("-number").first()
+    if newest is not None and playbook.current_version_id != newest.pk:
+        playbook.current_version = newest
+        mended.append(f"playbook: points at version {newest.number} again")
+    deltas = playbook.deltas.applied().values_list("bullet_public_id", flat=True).distinct()
+    used = {*deltas, *playbook.bullets.values_list("public_id", flat=True)}
+    least = max(map(number_of, used), default=0) + 1
+    if playbook.next_bullet_number < least:
+        mended.append(f"playbook: next bullet number {playbook.next_bullet_number} → {least}")
+        playbook.next_bullet_number = least
+    if mended:
+        playbook.save(update_fields=["current_version", "next_bullet_number", "updated_at"])
+    return mended
+
+
+def _mend_rows(playbook: Playbook) -> list[str]:
+    """Every bullet row as its last applied delta left it."""
+    loaded = load_state(playbook)
+    wanted = replay_bullets(playbook, loaded.state)
+    mended = [
+        line
+        for name in sorted(wanted, key=number_of)
+        for line in _difference(name, loaded.state.bullets.get(name), wanted[name])
+    ]
+    write_bullets(playbook, loaded, State(loaded.state.sections, wanted))
+    return mended
+
+
+def replay_bullets(playbook: Playbook, state: State) -> dict[str, BulletState]:
+    """What the deltas left of each bullet; votes and sources are taken over from the rows.
+
+    A row that no delta explains was never part of the playbook: it is retired.
+    """
+    newest = playbook.versions.order_by("-number").first()
+    snapshots = snapshots_at(playbook, newest.number) if newest else {}
+    bases, sources = _bases(playbook), _sources(playbook)
+    wanted = {
+        name: replace(bullet, status=RETIRED, merged_into="")
+        for name, bullet in state.bullets.items()
+        if name not in snapshots
+    }
+    for name, snapshot in snapshots.items():
+        row = state.bullets.get(name)
+        bullet = row or BulletState(name, "", "", sources=sources.get(name, ()))
+        wanted[name] = _as_left(bullet, snapshot, bases[name])
+    return wanted
+
+
+def _as_left(bullet: BulletState, snapshot: Snapshot, base: tuple[int, int]) -> BulletState:
+    kept = {name: snapshot[name] for name in bullet.snapshot()}
+    return replace(bullet, **kept, base_helpful=base[0], base_harmful=base[1])
+
+
+def _bases(playbook: Playbook) -> dict[str, tuple[int, int]]:
+    """The counters that each bullet came with: its first delta's."""
+    rows = playbook.deltas.applied().order_by("-version__number", "-index")
+    return {
+        name: (after["helpful"], after["harmful"]) if before is None else (0, 0)
+        for name, before, after in rows.values_list("bullet_public_id", "before", "after")
+        if after is not None
+    }
+
+
+def _sources(playbook: Playbook) -> dict[str, tuple[str, ...]]:
+    """The outcomes behind each bullet, as far as deltas name them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for delta in playbook.deltas.filter(type__in=("ADD", "MERGE")).order_by("created_at", "index"):
+        record = record_of(delta)
+        if record.status != "rejected":
+            known = (*found.get(record.bullet_id, ()), *record.outcome_ids)
+            found[record.bullet_id] = tuple(dict.fromkeys(known))
+    return found
+
+
+def _difference(name: str, row: BulletState | None, wanted: BulletState) -> list[str]:
+    if row is None:
+        return [f"bullet {name}: its row was missing"]
+    return [
+        f"bullet {name}: {column} {getattr(row, column)!r:.60} → {getattr(wanted, column)!r:.60}"
+        for column in COMPARED
+        if getattr(row, column) != getattr(wanted, column)
+    ]
+
+
+def _mend_hashes(playbook: Playbook) -> list[str]:
+    """Each row's hash is that of its text; exact duplicates are found by it."""
+    wrong = [row for row in playbook.bullets.all() if row.content_hash != content_hash(row.content)]
+    for row in wrong:
+        row.content_hash = content_hash(row.content)
+    # First out of each other's way: the unique index is checked row by row.
+    playbook.bullets.filter(pk__in=[row.pk for row in wrong]).update(content_hash=F("public_id"))
+    Bullet.objects.bulk_update(wrong, ["content_hash"])
+    return [f"bullet {row.public_id}: hash of its text" for row in wrong]
+
+
+def _count_again(playbook: Playbook) -> Version | None:
+    """A version with the counters that base and votes give, when the newest says others."""
+    loaded = load_state(playbook)
+    merged = merged_ids(loaded.state.bullets.values())
+    wanted = {
+        name: _recounted(loaded.state.bullets, merged, bullet)
+        for name, bullet in loaded.state.bullets.items()
+    }
+    result = change_state(loaded.state, wanted, reason="Counted again from the votes.")
+    if not result.applied:
+        return None
+    return publish(playbook, loaded, result, reason=Version.Reason.EDIT).version
+
+
+def _recounted(
+    bullets: Mapping[str, BulletState], merged: Mapping[str, list[str]], bullet: BulletState
+) -> BulletState:
+    if not bullet.is_active:
+        return bullet
+    return recounted(bullet, [bullets[name] for name in closure(merged, bullet.id)])

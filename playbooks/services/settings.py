@@ -1,0 +1,101 @@
+"""Settings of a whole playbook: its name, its limits, what waits for review, and its shelf."""
+
+from enum import Enum
+from typing import Any, Final
+
+from django.db import transaction
+
+from billing.limits.plan_limits import check_playbook_limit
+from core.errors import Invalid
+from core.security.scopes import Principal, Scope
+from playbooks.models import Playbook, ReviewPolicy
+from playbooks.services.audit import record_change
+from playbooks.services.loading import lock_playbook
+from playbooks.services.validation import clean_description, clean_name, clean_number
+
+MAX_TOKEN_BUDGET = 1_000_000
+MAX_OUTCOME_THRESHOLD = 1_000
+MAX_TIME_THRESHOLD_HOURS = 24 * 365
+
+
+class Unset(Enum):
+    """Leave a setting as it is, where None already means that the operator's default applies."""
+
+    KEEP = "keep"
+
+
+UNSET: Final = Unset.KEEP
+
+
+def update_playbook(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    name: str | None = None,
+    description: str | None = None,
+    token_budget: int | None = None,
+    outcome_threshold: int | Unset | None = UNSET,
+    time_threshold_hours: int | Unset | None = UNSET,
+    review_policy: str | None = None,
+) -> Playbook:
+    """The given settings apply from now on; a threshold of None is the operator's default.
+
+    Raises Invalid, and Forbidden when a key changes what waits for review: that is a person's.
+    """
+    given: dict[str, Any] = {}
+    if name is not None:
+        given["name"] = clean_name(name)
+    if description is not None:
+        given["description"] = clean_description(description)
+    if token_budget is not None:
+        clean_number("token_budget", token_budget, least=1, most=MAX_TOKEN_BUDGET)
+        given["token_budget"] = token_budget
+    if outcome_threshold is not UNSET:
+        given["outcome_threshold"] = clean_number(
+            "outcome_threshold", outcome_threshold, least=1, most=MAX_OUTCOME_THRESHOLD
+        )
+    if time_threshold_hours is not UNSET:
+        given["time_threshold_hours"] = clean_number(
+            "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
+        )
+    if review_policy is not None:
+        given["review_policy"] = _clean_policy(review_policy, playbook, by)
+    for field, value in given.items():
+        setattr(playbook, field, value)
+    with transaction.atomic():
+        # Only what was given: the row in hand may be older than somebody's change of the rest.
+        playbook.save(update_fields=[*given, "updated_at"])
+        record_change("update_playbook", by, playbook, fields=", ".join(given))
+    return playbook
+
+
+def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
+    """Hidden from lists and closed to edits; every row is kept. Twice is as good as once."""
+    playbook.archive()
+    with transaction.atomic():
+        playbook.save(update_fields=["status", "updated_at"])
+        record_change("archive_playbook", by, playbook)
+    return playbook
+
+
+def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
+    """An archived playbook takes edits and reports again. Raises PlanLimitReached, NotFound."""
+    with transaction.atomic():
+        if playbook.is_archived and playbook.owner is not None:
+            active = Playbook.objects.active().filter(owner=playbook.owner)
+            check_playbook_limit(user=playbook.owner, active=active)
+        # After the owner's row, as a deletion of the account takes them; it may have come first.
+        lock_playbook(playbook)
+        playbook.restore()
+        playbook.save(update_fields=["status", "updated_at"])
+        record_change("restore_playbook", by, playbook)
+    return playbook
+
+
+def _clean_policy(policy: str, playbook: Playbook, by: Principal) -> str:
+    if policy not in ReviewPolicy.values:
+        known = ", ".join(ReviewPolicy.values)
+        raise Invalid.field("review_policy", f"Choose one of: {known}.")
+    if policy != playbook.review_policy:
+        by.require(Scope.ACCOUNT)
+    return policy

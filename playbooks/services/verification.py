@@ -1,0 +1,142 @@
+"""The proof that versions, deltas and rows tell one story."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from django.db import transaction
+
+from playbooks.document.deltas import ReplayError, replay
+from playbooks.document.operations import Record
+from playbooks.document.sections import Section
+from playbooks.document.state import State, merged_ids, recounted
+from playbooks.document.state import closure as with_merged
+from playbooks.document.text import (
+    Document,
+    DocumentError,
+    estimate_tokens,
+    number_of,
+    parse,
+    render,
+    render_for_agents,
+    text_hash,
+)
+from playbooks.models import Delta, Playbook, Version
+from playbooks.services.loading import load_state, lock_playbook, record_of, sections_of
+
+
+def verify_playbook(playbook: Playbook) -> list[str]:
+    """What does not fit, first difference first; an empty list when everything does.
+
+    Each version's deltas are replayed on the version before, from the empty playbook on, and the
+    result compared byte for byte; then the current rows are compared with the current version.
+    """
+    with transaction.atomic():
+        # Locked, because a version published between two of our queries would look like a fault.
+        lock_playbook(playbook)
+        return _check(playbook)
+
+
+def _check(playbook: Playbook) -> list[str]:
+    problems, last = check_versions(playbook)
+    return problems + check_rows(playbook, last)
+
+
+def check_versions(playbook: Playbook) -> tuple[list[str], Document]:
+    """What does not fit among versions and deltas, and the document that they end with."""
+    sections = sections_of(playbook)
+    batches = _records(playbook)
+    number, records = next(batches, (0, []))
+    problems: list[str] = []
+    before = Document(sections, ())
+    for expected, version in enumerate(playbook.versions.order_by("number").iterator(), start=1):
+        if version.number != expected:
+            problems.append(f"version {expected} is missing, {version.number} comes next")
+            break
+        theirs = records if number == expected else []
+        found, before = _check_version(version, before, theirs, sections)
+        problems += [f"version {version.number}: {problem}" for problem in found]
+        if number == expected:
+            number, records = next(batches, (0, []))
+    return problems, before
+
+
+def _records(playbook: Playbook) -> Iterator[tuple[int, list[Record]]]:
+    """The applied deltas of each version, versions in order; those of one in memory at a time."""
+    rows = playbook.deltas.applied().exclude(version=None).select_related("version")
+    ordered = rows.defer("version__text").order_by("version__number", "index").iterator()
+    for number, deltas in groupby(ordered, key=_number):
+        yield number, [record_of(delta) for delta in deltas]
+
+
+def _number(delta: Delta) -> int:
+    return delta.version.number if delta.version else 0
+
+
+def _check_version(
+    version: Version, before: Document, records: Sequence[Record], sections: Sequence[Section]
+) -> tuple[list[str], Document]:
+    """The problems of one version, and its document for the next one to start from."""
+    problems = []
+    try:
+        replayed = replay(before, records)
+        problems += _difference("its deltas give", render(replayed), version.text)
+    except (ReplayError, KeyError) as error:
+        problems.append(str(error))
+        replayed = before
+    try:
+        document = parse(version.text, sections=sections)
+    except DocumentError as error:
+        return [*problems, f"its text is no playbook: {error}"], replayed
+    problems += _difference("read and written again it is", render(document), version.text)
+    view = render_for_agents(document)
+    facts = {
+        "text_hash": (version.text_hash, text_hash(view)),
+        "bullet_count": (version.bullet_count, len(document.bullets)),
+        "token_count": (version.token_count, estimate_tokens(view)),
+    }
+    problems += [
+        f"{name} is {stored}, its text says {true}"
+        for name, (stored, true) in facts.items()
+        if stored != true
+    ]
+    return problems, document
+
+
+def _difference(what: str, found: str, stored: str) -> list[str]:
+    """Names the first line that differs; empty when the texts are the same bytes."""
+    if found == stored:
+        return []
+    theirs, ours = stored.split("\n"), found.split("\n")
+    line = next(
+        (n for n, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b),
+        min(len(theirs), len(ours)),
+    )
+    said, given = (lines[line] if line < len(lines) else "" for lines in (theirs, ours))
+    return [f"line {line + 1} is {said[:200]!r}, {what} {given[:200]!r}"]
+
+
+def check_rows(playbook: Playbook, last: Document) -> list[str]:
+    """What does not fit between the current rows and the newest version's document."""
+    loaded = load_state(playbook)
+    problems = _difference_of_rows(loaded.state, last)
+    newest = playbook.versions.order_by("-number").first()
+    if newest is None or playbook.current_version_id != newest.pk:
+        problems.append("the playbook does not point at its newest version")
+    highest = max(map(number_of, loaded.bullets), default=0)
+    if highest >= playbook.next_bullet_number:
+        problems.append(f"the next bullet number would repeat: {playbook.next_bullet_number}")
+    return problems
+
+
+def _difference_of_rows(state: State, last: Document) -> list[str]:
+    """Active rows against the newest version, and their counters against their votes."""
+    problems = [
+        f"bullet rows: {problem}"
+        for problem in _difference("the rows say", render(state.document()), render(last))
+    ]
+    merged = merged_ids(state.bullets.values())
+    for bullet in state.active():
+        members = [state.bullets[name] for name in with_merged(merged, bullet.id)]
+        if recounted(bullet, members) != bullet:
+            problems.append(f"bullet {bullet.id}: its counters are not its base and its votes")
+    return problems

@@ -1,0 +1,113 @@
+"""Starter playbooks: the files in `files/` are the truth, their rows follow."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from django.db import IntegrityError, transaction
+
+from playbooks.document.state import ACTIVE
+from playbooks.document.state_diff import build_initial_state, bullets_of_document, change_state
+from playbooks.document.text import Document, DocumentError, parse
+from playbooks.models import Playbook, Version
+from playbooks.services.initial_version import create_with_initial_version
+from playbooks.services.loading import load_state, lock_playbook, sections_of
+from playbooks.services.publishing import publish
+from playbooks.services.validation import clean_description, clean_name
+
+FOLDER = Path(__file__).resolve().parent / "files"
+
+
+@dataclass(frozen=True)
+class Starter:
+    file: str
+    name: str
+    description: str
+    text: str
+
+
+def load_starters(folder: Path = FOLDER) -> int:
+    """Every file is a starter playbook; a changed file is its next version. How many changed.
+
+    A starter that staff has edited stays as it is. Raises DocumentError with the line for a file
+    that is no playbook.
+    """
+    return sum(_load_once(read_starter(path)) for path in sorted(folder.glob("*.md")))
+
+
+def _load_once(starter: Starter) -> bool:
+    """As `_load`; two processes that start at once make one row, by its unique name."""
+    try:
+        return _load(starter)
+    except IntegrityError:
+        return False
+
+
+def read_starter(path: Path) -> Starter:
+    """A file: `name:` and `description:` between two lines of `---`, then ACE text."""
+    _, front, text = path.read_text(encoding="utf-8").split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in front.strip().splitlines())
+    name, description = clean_name(fields["name"]), clean_description(fields["description"])
+    return Starter(path.stem, name, description, text)
+
+
+def _load(starter: Starter) -> bool:
+    """True when a row was made or changed."""
+    with transaction.atomic():
+        playbook = _found(starter)
+        if playbook is None:
+            _create(starter, parse(starter.text))
+            return True
+        lock_playbook(playbook)
+        if playbook.starter_edited:
+            return False
+        sections = sections_of(playbook)
+        document = parse(starter.text, sections=sections)
+        if document.sections != sections:
+            raise DocumentError(f"The starter {starter.name} keeps its headings; name a new one.")
+        renamed = playbook.description != starter.description
+        if renamed:
+            playbook.description = starter.description
+            playbook.save(update_fields=["description", "updated_at"])
+        return _follow(playbook, document) or renamed
+
+
+def _found(starter: Starter) -> Playbook | None:
+    """By its file, so that a new name is no new starter; by its name before files were kept."""
+    starters = Playbook.objects.starters()
+    known = starters.filter(starter_file=starter.file).first()
+    if known is not None:
+        return known
+    starters.filter(starter_file="", name=starter.name).update(starter_file=starter.file)
+    return starters.filter(starter_file=starter.file).first()
+
+
+def _create(starter: Starter, document: Document) -> None:
+    create_with_initial_version(
+        owner=None,
+        name=starter.name,
+        description=starter.description,
+        source=Playbook.Source.STARTER,
+        starter_file=starter.file,
+        result=build_initial_state(document, reason="Starter."),
+        reason=Version.Reason.IMPORT,
+    )
+
+
+def _follow(playbook: Playbook, document: Document) -> bool:
+    """The next version of a starter, when its file says other bullets than its rows."""
+    loaded = load_state(playbook)
+    wanted, _ = bullets_of_document(document)
+    old = loaded.state.bullets
+    for name in wanted.keys() & old.keys():
+        wanted[name] = replace(
+            old[name],
+            section=wanted[name].section,
+            content=wanted[name].content,
+            status=ACTIVE,
+            merged_into="",
+        )
+    result = change_state(loaded.state, wanted, reason="The starter's file changed.")
+    if not result.applied:
+        return False
+    publish(playbook, loaded, result, reason=Version.Reason.IMPORT)
+    return True

@@ -1,0 +1,152 @@
+"""Forms of the playbook pages."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from core.errors import Conflict, Invalid, TooLarge
+from core.http.forms import ServiceForm
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
+from playbooks.document.reason_codes import reason_text
+from playbooks.models import Delta, Playbook
+from playbooks.services.editing import edit_playbook
+from playbooks.services.publishing import Publication
+
+DESCRIPTION = forms.Textarea(attrs={"rows": 2})
+
+
+class PlaybookForm(ServiceForm):
+    name = forms.CharField(max_length=120)
+    description = forms.CharField(
+        max_length=1000,
+        required=False,
+        widget=DESCRIPTION,
+        help_text="What kind of task it is for; agents choose a playbook by it.",
+    )
+
+
+class ImportForm(PlaybookForm):
+    file = forms.FileField(
+        label="A file",
+        required=False,
+        help_text="ACE text or JSON, as exports write them; UTF-8, at most "
+        f"{settings.MAX_PLAYBOOK_BYTES // 1024} KB.",
+    )
+    text = forms.CharField(
+        label="or its text",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 12, "class": "mono", "spellcheck": "false"}),
+        help_text="Headings as “## TITLE”, bullets as “[str-00001] helpful=0 harmful=0 :: advice”; "
+        "or the JSON of an export.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.file_text = ""
+        # One of the two is needed, so neither is called optional.
+        for name in ("file", "text"):
+            self.fields[name].one_of = True  # type: ignore[attr-defined]  # for field.html
+
+    def with_text_of_file(self) -> "ImportForm":
+        """The form to show again: a refused file's text stands in the field, to be mended."""
+        if self.file_text:
+            self.data = {**self.data.dict(), "text": self.file_text}  # type: ignore[attr-defined]  # a QueryDict when bound
+        return self
+
+    def clean(self) -> dict[str, Any]:
+        data = dict(super().clean() or {})
+        upload = data.pop("file", None)
+        if upload is not None:
+            data["text"] = self.file_text = self._read(upload.read())
+        if "file" not in self.errors and not data.get("text", "").strip():
+            self.add_error("text", "Choose a file, or paste the text.")
+        return data
+
+    def _read(self, body: bytes) -> str:
+        try:
+            return body.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self.add_error("file", "This file is not UTF-8 text.")
+            return ""
+
+
+class SettingsForm(PlaybookForm):
+    token_budget = forms.IntegerField(
+        label="Token budget",
+        min_value=1,
+        max_value=1_000_000,
+        help_text="How long the text that agents read may become.",
+    )
+    outcome_threshold = forms.IntegerField(
+        label="Evolve after this many outcomes",
+        required=False,
+        min_value=1,
+        max_value=1000,
+        help_text=f"Empty: {settings.EVOLUTION_OUTCOME_THRESHOLD}, the operator's setting.",
+    )
+    time_threshold_hours = forms.IntegerField(
+        label="or after this many hours with at least one outcome",
+        required=False,
+        min_value=0,
+        max_value=8760,
+        help_text=f"Empty: {settings.EVOLUTION_TIME_THRESHOLD_HOURS}, the operator's setting; "
+        "0 switches this rule off.",
+    )
+
+    review_policy = forms.ChoiceField(
+        label="Machine-made texts that wait for your review",
+        choices=[
+            ("risky", "those with a link, a command, a password or an order"),
+            ("all", "all of them"),
+            ("none", "only those with a password"),
+        ],
+    )
+
+    @classmethod
+    def of(cls, playbook: Playbook, data: Any = None) -> "SettingsForm":
+        """The form with what the playbook has now."""
+        return cls(data, initial={name: getattr(playbook, name) for name in cls.base_fields})
+
+
+class BulletForm(ServiceForm):
+    """One change of one bullet by a person; `revision` is the one that was on the page."""
+
+    CHANGES = ("ADD", "UPDATE", "REMOVE", "RESTORE", "PIN")
+
+    change = forms.ChoiceField(choices=[(name, name) for name in CHANGES])
+    id = forms.CharField(max_length=16, required=False)
+    revision = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    section = forms.CharField(max_length=60, required=False)
+    content = forms.CharField(required=False, max_length=20_000)
+    tag = forms.CharField(max_length=8, required=False)
+
+    def operation(self) -> Operation:
+        """What the person asks for; call it once the form is valid."""
+        data = self.cleaned_data
+        return Operation(
+            type=data["change"],
+            id=data["id"],
+            section=data["section"],
+            content=data["content"],
+            tag=data["tag"],
+            revision=data["revision"],
+        )
+
+    def publish(self, playbook: Playbook, by: Principal) -> Publication | None:
+        """The version that made the change true; None with the reason on the form."""
+        if not self.is_valid():
+            return None
+        try:
+            made = edit_playbook(playbook=playbook, by=by, operations=[self.operation()])
+        except (Invalid, TooLarge, Conflict) as error:
+            self.add_service_error(error)
+            return None
+        delta = made.deltas[0]
+        if delta.status == Delta.Status.APPLIED:
+            return made
+        if delta.reason_code == "conflict":
+            self.error_status = Conflict.status
+        self.add_error(None, reason_text(delta.reason_code))
+        return None

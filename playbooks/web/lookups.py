@@ -1,0 +1,41 @@
+"""What the pages of playbooks share: whose playbook it is, and where a change leads."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
+
+from core.http.requests import UserRequest
+from playbooks.models import Playbook
+
+
+def fetch_own_playbook(request: UserRequest, pk: str) -> Playbook:
+    """The person's own playbook with its figures; a starter or a stranger's is NotFound."""
+    rows: Any = Playbook.objects.for_user(request.user)
+    found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
+    return found
+
+
+def fetch_readable_playbook(request: UserRequest, pk: str) -> Playbook:
+    """The same, starters included."""
+    rows: Any = Playbook.objects.for_user(request.user, include_starters=True)
+    found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
+    return found
+
+
+def undo_url(playbook: Playbook, number: int) -> str:
+    """Where a version is undone."""
+    return reverse("playbooks:undo", args=[playbook.pk, number])
+
+
+def page_query(request: HttpRequest) -> QueryDict:
+    """The query of the page that a fragment is for: a change comes from another address."""
+    if request.method == "GET":
+        return request.GET
+    return QueryDict(urlsplit(request.headers.get("HX-Current-URL", "")).query)
+
+
+def search_text(query: QueryDict) -> str:
+    """What is searched for in `?q=`."""
+    return query.get("q", "").replace("\x00", "").strip()[:120]

@@ -1,0 +1,141 @@
+"""Pages of many playbooks, and of one as a whole: list, starters, make, settings, archive."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import F, OrderBy
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.http.messages import add_success_message
+from core.http.requests import UserRequest
+from core.security.scopes import Principal
+from playbooks.models import Playbook, PlaybookQuerySet
+from playbooks.services import creation
+from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
+from playbooks.web.forms import PlaybookForm, SettingsForm
+from playbooks.web.lookups import fetch_own_playbook, search_text
+
+PAGE = 25
+STATUS_FILTERS = {
+    "active": "Active",
+    "pending": "Outcomes pending",
+    "evolving": "Evolving",
+    "archived": "Archived",
+}
+SORTS: dict[str, tuple[str, str | OrderBy]] = {
+    "changed": ("Last changed", "-updated_at"),
+    "name": ("Name", "name"),
+    "bullets": ("Most bullets", "-bullet_count"),
+    "pending": ("Most pending", "-pending_outcomes"),
+    "success": ("Success rate", F("success_rate").desc(nulls_last=True)),
+    "evolved": ("Last evolution", F("last_evolution").desc(nulls_last=True)),
+}
+
+
+@login_required
+@require_safe
+def list_playbooks(request: UserRequest) -> HttpResponse:
+    status = choice_param(request, "status", STATUS_FILTERS)
+    sort = choice_param(request, "sort", SORTS)
+    words = search_text(request.GET)
+    own = Playbook.objects.for_user(request.user)
+    rows = (
+        filter_playbooks(own, status).matching(words).order_by(SORTS[sort][1], "-updated_at", "pk")
+    )
+    counts = own.counts_by_state()
+    context = {
+        "page": Paginator(rows, PAGE).get_page(request.GET.get("page")),
+        "status": status,
+        "sort": sort,
+        "q": words,
+        "filters": STATUS_FILTERS.items(),
+        "sorts": [(name, label) for name, (label, _) in SORTS.items()],
+        "counts": counts,
+        "is_filtered": bool(words) or status in {"pending", "evolving"},
+    }
+    return render(request, "playbooks/list.html", context)
+
+
+def filter_playbooks(own: PlaybookQuerySet, status: str) -> PlaybookQuerySet:
+    """The rows that one of SHOWN names, with what the list says of them."""
+    kept = own.filter(status="archived" if status == "archived" else "active")
+    rows = kept.with_counts().with_last_evolution().with_success_rate().with_last_job()
+    wanted: dict[str, Any] = {
+        "pending": {"pending_outcomes__gt": 0},
+        "evolving": {"job_status__in": ("queued", "running")},
+    }
+    return rows.filter(**wanted.get(status, {}))
+
+
+def choice_param(request: UserRequest, name: str, known: Any) -> str:
+    """A word from the query; the first known one for any other."""
+    word = request.GET.get(name, "")
+    return word if word in known else next(iter(known))
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: UserRequest) -> HttpResponse:
+    form = PlaybookForm(request.POST or None)
+    playbook = form.submit(creation.create_playbook, by=Principal.of(request.user))
+    if playbook is not None:
+        messages.success(request, "The playbook is made. Add its first bullet below.")
+        return redirect(playbook)
+    return render(request, "playbooks/create.html", {"form": form}, status=form.status)
+
+
+@login_required
+@require_safe
+def starters(request: UserRequest) -> HttpResponse:
+    rows = Playbook.objects.starters().active().with_counts().order_by("name")
+    return render(request, "playbooks/starters.html", {"starters": rows})
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    form = SettingsForm.of(playbook, request.POST or None)
+    if form.submit(update_playbook, playbook=playbook, by=Principal.of(request.user)):
+        messages.success(request, "The settings are saved.")
+        return redirect("playbooks:settings", playbook.pk)
+    context = {"playbook": playbook, "form": form, "tab": "settings"}
+    return render(request, "playbooks/settings.html", context, status=form.status)
+
+
+@login_required
+@require_POST
+def clone(request: UserRequest, pk: str) -> HttpResponse:
+    rows = Playbook.objects.for_user(request.user, include_starters=True)
+    playbook = creation.clone_playbook(playbook=rows.fetch(pk), by=Principal.of(request.user))
+    if request.POST.get("from") == "start":
+        messages.success(request, f"“{playbook.name}” is yours. Next: an API key.")
+        return redirect("onboarding")
+    messages.success(
+        request, "Cloned: this copy is yours. Next, make an API key and connect an agent."
+    )
+    return redirect(playbook)
+
+
+@login_required
+@require_POST
+def archive(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    archive_playbook(playbook=playbook, by=Principal.of(request.user))
+    undo = reverse("playbooks:restore", args=[playbook.pk])
+    add_success_message(request, f"“{playbook.name}” is archived. Nothing is lost.", undo=undo)
+    return redirect("playbooks:list")
+
+
+@login_required
+@require_POST
+def restore(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    restore_playbook(playbook=playbook, by=Principal.of(request.user))
+    messages.success(request, f"“{playbook.name}” is active again.")
+    return redirect(playbook)

@@ -1,0 +1,129 @@
+"""A playbook's versions: the timeline, one of them, two compared, and the ways back."""
+
+from dataclasses import replace
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.errors import Invalid
+from core.http.messages import add_success_message
+from core.http.requests import UserRequest
+from core.security.scopes import Principal
+from playbooks.models import Delta, Playbook, Version
+from playbooks.services.loading import version_of
+from playbooks.services.reading import diff_versions
+from playbooks.services.rollback import rollback_playbook
+from playbooks.services.undo import undo_version
+from playbooks.web.lookups import fetch_own_playbook, undo_url
+
+PAGE = 50
+VIEWS = ("inline", "side")
+
+
+@login_required
+@require_safe
+def versions(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    page = Paginator(timeline(playbook), PAGE).get_page(request.GET.get("page"))
+    context = {"playbook": playbook, "tab": "versions", "page": page}
+    return render(request, "playbooks/versions.html", context)
+
+
+def timeline(playbook: Playbook) -> QuerySet[Version]:
+    """Newest first, each with the `note` of its first delta: which version was gone back to."""
+    first = Delta.objects.filter(version=OuterRef("pk")).order_by("index")
+    rows = playbook.versions.select_related("author").defer("text")
+    return rows.annotate(note=Subquery(first.values("reason")[:1]))
+
+
+@login_required
+@require_safe
+def version(request: UserRequest, pk: str, number: int) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    row = version_of(playbook, number)
+    deltas = row.deltas.order_by("index")
+    context = {
+        "playbook": playbook,
+        "tab": "versions",
+        "version": row,
+        "page": Paginator(deltas, PAGE).get_page(request.GET.get("page")),
+        "newest": playbook.current_version.number if playbook.current_version else number,
+    }
+    return render(request, "playbooks/version.html", context)
+
+
+@login_required
+@require_safe
+def compare(request: UserRequest, pk: str) -> HttpResponse:
+    """Leads to the comparison of the two versions that were picked."""
+    playbook = fetch_own_playbook(request, pk)
+    numbers = sorted((version_param(request, "from"), version_param(request, "to")))
+    if numbers[0] == numbers[1]:
+        raise Invalid("Pick two different versions to compare.")
+    response = redirect("playbooks:diff", playbook.pk, numbers[1])
+    response["Location"] += f"?against={numbers[0]}"
+    return response
+
+
+@login_required
+@require_safe
+def diff(request: UserRequest, pk: str, number: int) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    against = version_param(request, "against", default=max(1, number - 1))
+    view = request.GET.get("view", "")
+    context = {
+        "playbook": playbook,
+        "tab": "versions",
+        "number": number,
+        "against": against,
+        "view": view if view in VIEWS else VIEWS[0],
+        "newest": playbook.current_version.number if playbook.current_version else number,
+        "diff": diff_versions(playbook=playbook, number=number, against=against),
+    }
+    return render(request, "playbooks/diff.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def rollback(request: UserRequest, pk: str, number: int) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    if request.method == "POST":
+        by = Principal.of(request.user)
+        made = rollback_playbook(playbook=playbook, by=by, number=number)
+        text = f"Version {made.number} has the bullets of version {number}."
+        add_success_message(request, text, undo=undo_url(playbook, made.number))
+        return redirect(made)
+    context = {"playbook": playbook, "tab": "versions", "number": number}
+    return render(request, "playbooks/rollback.html", context | preview(playbook, number))
+
+
+def preview(playbook: Playbook, number: int) -> dict[str, Any]:
+    """What a rollback to that version would change; votes are facts and stay."""
+    current = version_of(playbook, None)
+    diff = diff_versions(playbook=playbook, number=number, against=current.number)
+    return {"current": current, "diff": replace(diff, counted=()), "view": VIEWS[0]}
+
+
+@login_required
+@require_POST
+def undo(request: UserRequest, pk: str, number: int) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    made = undo_version(playbook=playbook, by=Principal.of(request.user), number=number)
+    text = f"Undone: version {made.number} takes back what version {number} changed."
+    add_success_message(request, text, undo=undo_url(playbook, made.number))
+    return redirect(playbook)
+
+
+def version_param(request: HttpRequest, name: str, *, default: int | None = None) -> int:
+    """The version number in the query; Invalid for a word that is none."""
+    text = request.GET.get(name, "")
+    if not text and default is not None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Invalid(f"“{text[:40]}” is no version number. Pick a version from the list.")
+    return int(text)

@@ -1,0 +1,19 @@
+"""Alice has an app; charlie is a stranger with one of his own."""
+
+import pytest
+
+from accounts.models import User
+from tests.harness.live_server import live_url
+from tests.harness.oauth_client import OAuthClient
+
+__all__ = ["live_url"]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
+    item.add_marker(pytest.mark.postgres)
+
+
+@pytest.fixture
+def app(alice: User) -> OAuthClient:
+    return OAuthClient(alice)

@@ -1,0 +1,62 @@
+"""New keys for what is sealed: killed at any row, the next run ends it."""
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from accounts.keys.llm_keys import set_llm_key
+from accounts.models import LlmKey, User
+from accounts.services.encryption_rotation import reencrypt_all
+from core.security.encryption import decrypt
+from tests.factories import make_user
+from tests.harness.mfa import recovery_codes, set_up_totp
+
+pytestmark = pytest.mark.databases
+
+OLD, NEW = "old" * 20, "new" * 20
+
+
+class Killed(Exception):
+    """Where the test ends the run."""
+
+
+@pytest.fixture
+def people(db: None, settings: Settings) -> list[User]:
+    settings.FIELD_ENCRYPTION_KEYS = [OLD]
+    made = [make_user(f"user{number}@example.org") for number in range(3)]
+    for user in made:
+        set_llm_key(user=user, api_key=f"sk-of-{user.email}")
+        set_up_totp(user)
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    return made
+
+
+def all_open(people: list[User]) -> None:
+    for user in people:
+        assert decrypt(LlmKey.objects.get(user=user).encrypted_key) == f"sk-of-{user.email}"
+        assert len(recovery_codes(user)) == 10
+
+
+@pytest.mark.parametrize("rows", range(10))
+def test_a_run_that_was_killed_is_ended_by_the_next(
+    people: list[User], settings: Settings, rows: int
+) -> None:
+    left = iter(range(rows))
+
+    def die() -> None:
+        if next(left, None) is None:
+            raise Killed
+
+    try:
+        reencrypt_all(after_each=die)
+    except Killed:
+        all_open(people)
+    call_command("rotate_encryption")
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    all_open(people)
+
+
+def test_a_missing_key_is_said_with_its_row(people: list[User], settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    with pytest.raises(CommandError, match=r"accounts\.LlmKey .* Put the old key back"):
+        call_command("rotate_encryption")

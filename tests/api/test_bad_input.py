@@ -1,0 +1,94 @@
+"""Whatever is sent, no route answers with a 5xx, and nothing is half-written."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from evolution.models import Outcome
+from playbooks.models import Playbook, Version
+from tests.api.test_request_body import BAD
+from tests.harness.rest_client import Rest
+from tests.harness.rest_routes import PROTECTED, ROUTES, Route, World, access_token
+
+WITH_BODY = [route for route in ROUTES if route.body]
+WRONG: list[Any] = [
+    *(None, True, 0, -1, 2**31, 2**63 - 1, 1.5, 1e300, "", " ", "a" * 200_000, [], {}, [[]]),
+    *([None], [{}], ["a"] * 2000, {"a": {"b": "c"}}, "\u202e\u200b", "' OR 1=1 --", "../../etc"),
+    *("9" * 5000, "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "{{7*7}}", "\n\r\t\x0b"),
+]
+NUMBERS = ("0", "-1", "1.5", "x", "%00", "9" * 30, "2147483648", "9223372036854775808", "%ED%A0%80")
+QUERIES = [
+    *(f"{name}={value}" for name in ("version", "against", "page_size") for value in NUMBERS),
+    *(f"{name}=%00" for name in ("section", "status", "include_starters", "period", "cursor")),
+    *("section=" + "a" * 5000, "cursor=" + "a" * 5000, "a" * 5000, "%ff=%ff", "page_size[]=1"),
+]
+
+
+def variants(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The body with each of its fields left out, or replaced by each wrong value."""
+    for name in body:
+        yield {key: value for key, value in body.items() if key != name}
+        for wrong in WRONG:
+            yield {**body, name: wrong}
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=str)
+def test_wrong_values_are_refused_or_taken(world: World, alice: User, route: Route) -> None:
+    rest = Rest(access_token(alice))
+    for body in variants(route.body):
+        answer = rest.send(route.method, world.path(route), body)
+        assert answer.status_code < 500, json.dumps(body)[:200]
+        if answer.status_code >= 400:
+            assert answer.json()["error"]["message"], body
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=str)
+def test_malformed_bodies_are_refused_everywhere(world: World, alice: User, route: Route) -> None:
+    rest = Rest(access_token(alice))
+    for name, body in BAD.items():
+        answer = rest.send(route.method, world.path(route), body)
+        assert answer.status_code == 400, name
+
+
+@pytest.mark.parametrize("field", ["name", "description"])
+@pytest.mark.parametrize("text", ['"\\u0000"', '"\\ud800"', '"a\\udfffb"'])
+def test_unstorable_text_writes_nothing(alice: User, field: str, text: str) -> None:
+    body = json.dumps({"name": "a"})[:-1] + f', "{field}": {text}}}'
+    assert Rest.of(alice).post("/playbooks", body.encode()).status_code == 400
+    assert not Playbook.objects.exists()
+
+
+@pytest.mark.parametrize("route", [r for r in PROTECTED if r.method == "GET"], ids=str)
+def test_odd_queries_are_refused_or_ignored(world: World, alice: User, route: Route) -> None:
+    rest = Rest(access_token(alice))
+    for query in QUERIES:
+        answer = rest.get(f"{world.path(route)}?{query}")
+        assert answer.status_code < 500, query
+
+
+@pytest.mark.parametrize("number", ["0", "2147483648", "9" * 30, "9" * 5000])
+def test_a_version_number_out_of_range_is_not_found(world: World, alice: User, number: str) -> None:
+    rest, root = Rest.of(alice), f"/playbooks/{world.ids['playbook']}/versions/{number}"
+    assert rest.get(root).status_code == 404
+    assert rest.get(f"{root}/diff").status_code == 404
+    assert rest.post(f"{root}/rollback").status_code == 404
+    assert Version.objects.count() == 1
+
+
+@pytest.mark.parametrize("key", ["a" * 201, "with space", "é", "a\x7f"])
+def test_an_idempotency_key_that_cannot_be_kept_is_refused(alice: User, key: str) -> None:
+    answer = Rest.of(alice).post("/playbooks", {"name": "a"}, Idempotency_Key=key)
+    assert (answer.status_code, Playbook.objects.count()) == (400, 0)
+
+
+def test_a_misspelt_field_is_refused_by_name_and_stores_nothing(
+    alice: User, playbook: Playbook
+) -> None:
+    body = {"task_description": "t", "outcome": "success", "bullets": ["str-00001"]}
+    answer = Rest.of(alice).post(f"/playbooks/{playbook.pk}/outcomes", body)
+    assert answer.status_code == 400
+    assert list(answer.json()["error"]["fields"]) == ["bullets"]
+    assert not Outcome.objects.exists()

@@ -1,0 +1,146 @@
+"""The loop over REST: report, trigger, follow, cancel, retry."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import User
+from evolution.models import EvolutionJob, Outcome
+from evolution.worker.tasks import run_evolution
+from playbooks.models import Playbook
+from tests.harness.rest_client import Rest
+
+REPORT: dict[str, Any] = {
+    "task_description": "Make the build green",
+    "outcome": "failure",
+    "reasoning_trace": " ran the tests\n",
+    "notes": "lesson: Read the first error, not the last.",
+    "bullet_ids": ["[str-00001]"],
+    "signal": "test",
+}
+
+
+@pytest.fixture
+def rest(alice: User) -> Rest:
+    return Rest.of(alice)
+
+
+@pytest.fixture
+def path(playbook: Playbook) -> str:
+    return f"/playbooks/{playbook.pk}"
+
+
+def report(rest: Rest, path: str, **changes: Any) -> Any:
+    return rest.post(f"{path}/outcomes", REPORT | changes)
+
+
+def test_a_report_is_recorded_in_the_contracts_shape(rest: Rest, path: str) -> None:
+    answer = report(rest, path)
+    assert answer.status_code == 201
+    body = answer.json()
+    outcome = Outcome.objects.get()
+    assert body == {
+        "outcome_id": str(outcome.pk),
+        "status": "recorded",
+        "pending_outcomes": 1,
+        "evolution": None,
+    }
+
+
+def test_a_report_is_kept_to_the_character(rest: Rest, path: str) -> None:
+    report(rest, path)
+    (row,) = rest.get(f"{path}/outcomes").json()["results"]
+    assert row["reasoning_trace"] == REPORT["reasoning_trace"]
+    assert (row["bullet_ids"], row["outcome"], row["signal"]) == (["str-00001"], "failure", "test")
+    assert row["version_assumed"] is True
+
+
+def test_a_report_with_a_serving_is_tied_to_that_version(rest: Rest, path: str) -> None:
+    serving = rest.get(path).json()["serving_id"]
+    report(rest, path, serving_id=serving)
+    (row,) = rest.get(f"{path}/outcomes").json()["results"]
+    assert (row["version"], row["version_assumed"]) == (1, False)
+
+
+def test_the_report_that_reaches_the_threshold_starts_an_evolution(rest: Rest, path: str) -> None:
+    rest.patch(path, {"outcome_threshold": 2})
+    assert report(rest, path).json()["evolution"] is None
+    started = report(rest, path).json()["evolution"]
+    job = EvolutionJob.objects.get()
+    assert started == {"job_id": str(job.pk), "status": "queued"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "field"),
+    [
+        ({"outcome": "great"}, 400, "outcome"),
+        ({"signal": "guess"}, 400, "signal"),
+        ({"task_description": "  "}, 400, "task_description"),
+        ({"bullet_ids": ["str-09999"]}, 400, "bullet_ids"),
+        ({"serving_id": "forged"}, 400, "serving_id"),
+        ({"notes": "a" * 2049}, 413, "notes"),
+        ({"reasoning_trace": "é" * 5121}, 413, "reasoning_trace"),
+        ({"task_description": "a" * 4097}, 413, "task_description"),
+    ],
+)
+def test_a_report_that_does_not_fit_names_the_field(
+    rest: Rest, path: str, changes: dict[str, Any], status: int, field: str
+) -> None:
+    answer = report(rest, path, **changes)
+    assert answer.status_code == status
+    assert list(answer.json()["error"]["fields"]) == [field]
+    assert not Outcome.objects.exists()
+
+
+def test_reports_over_the_limit_have_to_wait(rest: Rest, path: str, settings: Settings) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "1/h"}
+    assert report(rest, path).status_code == 201
+    answer = report(rest, path)
+    assert answer.status_code == 429
+    assert int(answer["Retry-After"]) >= 1
+
+
+def test_a_trigger_is_accepted_once_and_then_found(rest: Rest, path: str) -> None:
+    report(rest, path)
+    first, again = rest.post(f"{path}/evolutions"), rest.post(f"{path}/evolutions")
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert set(first.json()) == {"job_id", "status", "is_new"}
+    assert (first.json()["is_new"], again.json()["is_new"]) == (True, False)
+    assert first.json()["job_id"] == again.json()["job_id"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_evolution_is_followed_to_its_version(rest: Rest, path: str) -> None:
+    report(rest, path)
+    job = rest.post(f"{path}/evolutions").json()["job_id"]
+    run_evolution(job)
+    state = rest.get(f"/evolutions/{job}").json()
+    assert (state["status"], state["outcomes_processed"]) == ("completed", 1)
+    assert (state["from_version"], state["to_version"]) == (1, 2)
+    assert state["error_message"] is None
+    assert rest.get(path).json()["version"] == 2
+
+
+def test_an_evolution_is_cancelled_and_retried(rest: Rest, path: str) -> None:
+    report(rest, path)
+    job = f"/evolutions/{rest.post(f'{path}/evolutions').json()['job_id']}"
+    assert rest.post(f"{job}/retry").status_code == 409
+    assert rest.post(f"{job}/cancel").json()["status"] == "cancelled"
+    assert rest.post(f"{job}/cancel").status_code == 409
+    retried = rest.post(f"{job}/retry")
+    assert (retried.status_code, retried.json()["status"]) == (202, "queued")
+
+
+def test_an_archived_playbook_takes_no_reports(rest: Rest, path: str) -> None:
+    rest.delete(path)
+    answer = report(rest, path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "archived")
+
+
+def test_metrics_count_outcomes_and_bullets(rest: Rest, path: str) -> None:
+    report(rest, path)
+    report(rest, path, outcome="success")
+    metrics = rest.get(f"{path}/metrics").json()
+    assert (metrics["outcomes"]["total"], metrics["outcomes"]["success_rate"]) == (2, 0.5)
+    assert (metrics["bullets"]["active"], metrics["version"]) == (3, 1)

@@ -1,0 +1,76 @@
+"""The OpenAPI document is valid, complete, and true about auth and errors."""
+
+import io
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import call_command
+from django.test import Client
+
+from core.security.scopes import Scope
+from tests.harness.rest_routes import ROUTES
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    out = io.StringIO()
+    call_command("spectacular", validate=True, fail_on_warn=True, stdout=out)
+    found: dict[str, Any] = yaml.safe_load(out.getvalue())
+    return found
+
+
+def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def test_every_route_of_the_contract_is_described(document: dict[str, Any]) -> None:
+    assert len(operations(document)) == len(ROUTES)
+
+
+def test_every_route_but_the_public_ones_needs_a_bearer(document: dict[str, Any]) -> None:
+    public = {name for name, op in operations(document).items() if not op.get("security")}
+    ways = ("register", "login", "refresh", "logout")
+    expected = {f"POST /api/v1/auth/{way}" for way in ways} | {"POST /api/v1/billing/webhook"}
+    assert public == expected
+
+
+def test_every_route_names_its_scope_and_its_refusals(document: dict[str, Any]) -> None:
+    for name, operation in operations(document).items():
+        assert "400" in operation["responses"], name
+        if operation.get("security"):
+            assert {"401", "403"} <= set(operation["responses"]), name
+            assert any(f"`{scope}`" in operation["description"] for scope in Scope), name
+
+
+def test_a_post_that_creates_takes_an_idempotency_key(document: dict[str, Any]) -> None:
+    takes = {
+        operation["operationId"]
+        for operation in operations(document).values()
+        if any(p["name"] == "Idempotency-Key" for p in operation.get("parameters", []))
+    }
+    assert takes == {
+        *("create_api_key", "rotate_api_key", "create_playbook", "clone_playbook"),
+        *("import_playbook", "rollback_playbook", "edit_playbook", "report_outcome"),
+        *("trigger_evolution", "approve_review_item", "rollback_source", "undo_version"),
+        *("open_session", "add_messages"),
+    }
+
+
+def test_schema_and_reference_are_served_to_everyone(db: None) -> None:
+    client = Client()
+    assert client.get("/api/schema").status_code == 200
+    page = client.get("/api/docs")
+    assert "swagger-ui-bundle.js" in page.content.decode()
+    assert "default-src 'none'" in page["Content-Security-Policy"]
+
+
+def test_the_reference_has_nothing_inline(db: None) -> None:
+    page = Client().get("/api/docs").content.decode()
+    assert "<style" not in page
+    assert "<script>" not in page
+    assert "https://" not in page

@@ -1,0 +1,75 @@
+"""How many queries each REST read makes: pinned here, and the same for one row and for many."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import User
+from tests.factories import make_key, make_outcome, make_playbook
+from tests.harness.rest_client import Rest
+from tests.harness.rest_routes import World, make_world
+
+# One of each finds the user of the access token.
+PINNED = {
+    "/auth/me": 1,
+    "/auth/api-keys": 2,
+    "/activity": 4,
+    "/playbooks": 2,
+    "/playbooks/{playbook}": 2,
+    "/playbooks/{playbook}?version=1": 3,
+    "/playbooks/{playbook}/export": 2,
+    "/playbooks/{playbook}/versions": 3,
+    "/playbooks/{playbook}/versions/1": 4,
+    "/playbooks/{playbook}/sections": 3,
+    "/playbooks/{playbook}/bullets": 3,
+    "/playbooks/{playbook}/bullets/str-00001/history": 8,
+    "/playbooks/{playbook}/outcomes": 3,
+    "/playbooks/{playbook}/evolutions": 3,
+    "/playbooks/{playbook}/metrics": 8,
+    "/playbooks/{playbook}/evidence": 5,
+    "/evolutions/{job}": 2,
+    "/sessions": 2,
+    "/sessions?playbook_id={playbook}": 3,
+    "/sessions/{session}": 2,
+    "/sessions/{session}/messages": 3,
+    "/billing/usage": 2,
+}
+
+
+def queries(rest: Rest, path: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert rest.get(path).status_code == 200
+    return len(captured)
+
+
+@pytest.mark.parametrize("path", PINNED)
+def test_a_read_costs_what_is_pinned(world: World, alice: User, path: str) -> None:
+    assert queries(Rest.of(alice), path.format(**world.ids)) == PINNED[path]
+
+
+@pytest.mark.parametrize("path", PINNED)
+def test_more_rows_cost_no_more_queries(world: World, alice: User, path: str) -> None:
+    for number in range(3):
+        make_world(alice, canary=f"{number}")
+    rest, root = Rest.of(alice), f"/playbooks/{world.ids['playbook']}"
+    for number in range(3):
+        body = {"operations": [{"type": "ADD", "section": "str", "content": f"Advice {number}"}]}
+        rest.post(f"{root}/deltas", body)
+        rest.post(f"{root}/outcomes", {"task_description": "a", "outcome": "success"})
+    assert queries(rest, path.format(**world.ids)) == PINNED[path]
+
+
+def test_an_api_key_in_use_costs_one_query(alice: User) -> None:
+    rest = Rest(make_key(alice)[1])
+    rest.get("/auth/me")
+    assert queries(rest, "/auth/me") == 1
+
+
+def test_a_report_costs_what_is_pinned(alice: User) -> None:
+    playbook, rest = make_playbook(alice), Rest.of(alice)
+    make_outcome(playbook, alice)
+    body = {"task_description": "a", "outcome": "success", "bullet_ids": ["str-00001"]}
+    with CaptureQueriesContext(connection) as captured:
+        assert rest.post(f"/playbooks/{playbook.pk}/outcomes", body).status_code == 201
+    work = [q for q in captured if "SAVEPOINT" not in q["sql"]]
+    assert len(work) == 7

@@ -1,0 +1,55 @@
+"""What staff sees of payment."""
+
+import pytest
+from django.test import Client
+from djstripe.models import Event, Invoice, Subscription, WebhookEndpoint
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import User
+from core.models import AuditEntry
+from tests.factories import make_user
+from tests.harness.admin_client import AdminClient
+from tests.harness.fake_stripe.server import FakeStripe
+from tests.harness.stripe_customer import Customer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def desk(live_server: LiveServer) -> AdminClient:
+    client = Client()
+    client.force_login(make_user("staff@example.org", is_staff=True, is_superuser=True))
+    return AdminClient(client)
+
+
+def test_the_plan_of_a_person_is_shown(
+    buyer: Customer, shop: FakeStripe, desk: AdminClient
+) -> None:
+    buyer.buy("pro")
+    shop.deliver()
+    assert "Pro, trialing" in desk.rows("accounts_user")
+    assert "Pro, trialing" in desk.row(buyer.user)
+    assert "free" in desk.row(User.objects.get(email="staff@example.org"))
+
+
+def test_staff_reads_an_account_again(buyer: Customer, shop: FakeStripe, desk: AdminClient) -> None:
+    buyer.buy("team")
+    assert "1 account is as Stripe says." in desk.act("resync_from_stripe", buyer.account)
+    assert buyer.plan == "team"
+    assert AuditEntry.objects.get(action="resync_account").actor == "staff@example.org"
+    shop.fail(500)
+    assert "does not answer just now" in desk.act("resync_from_stripe", buyer.account)
+
+
+def test_mirrored_rows_are_shown_and_no_secret(
+    buyer: Customer, shop: FakeStripe, desk: AdminClient
+) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    assert "99 USD" in desk.rows("djstripe_invoice")
+    for model in (Subscription, Invoice, WebhookEndpoint, Event):
+        row = model.objects.first()
+        assert row is not None
+        pages = desk.rows(f"djstripe_{model._meta.model_name}") + desk.row(row)
+        assert "whsec_" not in pages
+    assert desk.client.get("/admin/djstripe/apikey/").status_code == 404

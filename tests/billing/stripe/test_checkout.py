@@ -1,0 +1,136 @@
+"""Choosing a plan: one customer, one page to pay at, one subscription."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+from django.core import mail
+from django.core.cache import cache
+from django.test import Client as Browser
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import User
+from billing.stripe.subscriptions import checkout_lock
+from core.models import AuditEntry, RateCounter
+from tests.factories import make_key, make_user
+from tests.harness.fake_stripe.server import FakeStripe
+from tests.harness.stripe_customer import Customer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_asking_again_gives_the_page_that_is_open(buyer: Customer, shop: FakeStripe) -> None:
+    first, second = buyer.subscribe("team").json(), buyer.subscribe("team").json()
+    assert first == second
+    (entry, _) = AuditEntry.objects.filter(action="subscribe")
+    assert (entry.actor, entry.detail) == ("alice@example.org", {"plan": "team"})
+
+
+def test_another_plan_closes_the_page_of_the_first(buyer: Customer, shop: FakeStripe) -> None:
+    first, second = (buyer.subscribe(plan).json()["url"] for plan in ("team", "pro"))
+    assert (buyer.pay(first).status_code, buyer.pay(second).status_code) == (410, 303)
+    again = buyer.subscribe("team")
+    assert again.status_code == 409  # although no event has come yet
+
+
+def test_two_plans_in_two_tabs_at_one_moment_leave_one_page_to_pay(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.subscribe("team")  # the customer is known, and no page of another plan is open
+    gate = shop.hold("/v1/checkout/sessions")
+    with ThreadPoolExecutor(2) as tabs:
+        first = tabs.submit(buyer.subscribe, "pro")
+        assert gate.reached.wait(10)
+        second = tabs.submit(buyer.subscribe, "team")
+        gate.opened.set()
+        pages = [first.result().json()["url"], second.result().json()["url"]]
+    assert sorted(buyer.pay(page).status_code for page in pages) == [303, 410]
+    assert len(shop.world.every("subscription")) == 1
+
+
+def test_releasing_an_expired_lock_keeps_the_next_holders(alice: User) -> None:
+    with ExitStack() as slow:
+        slow.enter_context(checkout_lock(alice))
+        RateCounter.objects.filter(key__contains="checkout").update(expires_at=0)
+        with checkout_lock(alice):
+            slow.close()
+            assert not cache.add(f"checkout-{alice.pk}", 1)
+        assert cache.add(f"checkout-{alice.pk}", 1)  # whose turn it was has ended it
+
+
+def test_a_page_paid_while_another_is_asked_for_opens_no_second(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    page = buyer.subscribe("team").json()["url"]
+    gate = shop.hold("/v1/checkout/sessions")
+    with ThreadPoolExecutor(1) as tabs:
+        other = tabs.submit(buyer.subscribe, "pro")
+        assert gate.reached.wait(10)
+        buyer.pay(page)
+        gate.opened.set()
+        assert other.result().json()["error"]["code"] == "already_subscribed"
+
+
+def test_two_subscriptions_notify_the_user_and_staff(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    price = shop.world.every("price")[0]
+    shop.world.begin(buyer.account.stripe_customer_id, price, 0)
+    shop.deliver()
+    shop.deliver(again=True)
+    assert buyer.account.duplicate_subscription_id
+    assert [letter.subject for letter in mail.outbox] == ["You pay for two plans"]
+    said = AuditEntry.objects.filter(action="change_subscription").order_by("at").last()
+    assert said and said.detail["second"] is True
+    two = Browser()
+    two.force_login(buyer.user)
+    assert "You pay two subscriptions" in two.get("/billing").content.decode()
+
+
+@pytest.mark.parametrize("plan", ["free", "gold", ""])
+def test_only_a_plan_that_costs_something_can_be_chosen(buyer: Customer, plan: str) -> None:
+    answer = buyer.subscribe(plan)
+    assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["plan"])
+
+
+def test_a_plan_without_a_price_at_stripe_cannot_be_chosen(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    for price in shop.world.every("price"):
+        price["active"] = False
+    answer = buyer.subscribe("pro")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "plan_not_offered")
+
+
+@pytest.mark.parametrize("status", [429, 500, 401])
+def test_a_stripe_that_fails_changes_nothing(
+    buyer: Customer, shop: FakeStripe, status: int
+) -> None:
+    shop.fail(status)
+    answer = buyer.subscribe("team")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "payment_unavailable")
+    assert buyer.subscribe("team").status_code == 200
+
+
+def test_a_stranger_has_a_portal_of_their_own_or_none(
+    buyer: Customer, live_server: LiveServer
+) -> None:
+    buyer.buy("team")
+    charlie = Customer.of(make_user("charlie@example.org"), live_server.url)
+    answer = charlie.post("/billing/portal")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_customer")
+    assert buyer.post("/billing/portal").status_code == 200
+
+
+def test_an_api_key_cannot_spend_money(buyer: Customer, live_server: LiveServer) -> None:
+    key = Customer(buyer.user, buyer.site, make_key(buyer.user)[1])
+    assert key.subscribe("team").status_code == 403
+    assert key.post("/billing/portal").status_code == 403
+
+
+def test_a_customer_deleted_at_stripe_is_made_anew(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    shop.world.delete_customer(shop.world.every("customer")[0])
+    buyer.buy("team")
+    shop.deliver()
+    assert (buyer.plan, len(shop.world.every("customer"))) == ("team", 2)

@@ -1,0 +1,53 @@
+"""`manage.py doctor stripe` tells each way in which payment can be out of order."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from billing.plans.standard_plans import load_standard_plans
+from config.doctor.external_services import check_stripe
+from config.doctor.findings import Finding, Options
+from tests.harness.fake_stripe.server import FakeStripe
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def plans(transactional_db: None) -> Iterator[None]:
+    load_standard_plans()
+    yield
+
+
+def look() -> Finding:
+    return check_stripe(Options())
+
+
+def test_a_shop_that_was_set_up_is_fine(shop: FakeStripe) -> None:
+    assert (look().status, look().detail) == ("ok", "takes the test key, sells 2 plans")
+
+
+def test_plans_without_a_price_are_named_with_the_command(fake: FakeStripe) -> None:
+    found = look()
+    assert found.status == "failed"
+    assert "ace_pro_monthly" in found.detail
+    assert "billing_setup" in found.advice
+
+
+def test_a_key_that_stripe_refuses_is_said_and_not_shown(shop: FakeStripe, settings: Any) -> None:
+    shop.api.key = "another"
+    found = look()
+    assert (found.status, found.detail) == ("failed", "Stripe refuses the key")
+    assert settings.STRIPE_SECRET_KEY not in f"{found}"
+
+
+def test_a_stripe_that_is_not_there_is_said(settings: Any) -> None:
+    settings.STRIPE_API_BASE = "http://127.0.0.1:9"
+    found = look()
+    assert (found.status, found.detail) == ("failed", "Stripe does not answer")
+
+
+def test_where_billing_is_off_nothing_is_asked(fake: FakeStripe, settings: Any) -> None:
+    settings.BILLING_ENABLED = False
+    assert look().status == "skipped"
+    assert not fake.api.calls

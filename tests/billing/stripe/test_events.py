@@ -1,0 +1,176 @@
+"""Events in any order, in copies, forged or at once: the account says what Stripe says."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+from django.db import connections
+
+from billing.models import BillingAccount
+from billing.stripe import sync
+from billing.stripe.gateway import mirror
+from core.clock import database_now
+from core.models import AuditEntry
+from tests.harness.fake_stripe.delivery import Sent, deliver
+from tests.harness.fake_stripe.server import FakeStripe
+from tests.harness.fake_stripe.world import FAILS_LATER
+from tests.harness.stripe_customer import Customer
+
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
+SAID = (
+    *("plan__slug", "status", "period_start", "period_end", "cancel_at_period_end"),
+    *("grace_until", "trial_end", "stripe_subscription_id"),
+)
+
+
+def said(buyer: Customer) -> tuple[object, ...]:
+    """All that the account says of its subscription."""
+    found: tuple[object, ...] = BillingAccount.objects.values_list(*SAID).get(user=buyer.user)
+    return found
+
+
+def live_through(buyer: Customer, shop: FakeStripe) -> None:
+    """A trial, a change of plan, a failed renewal: seven weeks without a single event delivered."""
+    prices = {row["lookup_key"]: row["id"] for row in shop.world.every("price")}
+    buyer.buy("pro")
+    shop.advance(15)
+    buyer.manage(price=prices["ace_team_monthly"])
+    shop.world.cards[buyer.account.stripe_customer_id] = FAILS_LATER
+    shop.advance(31)
+
+
+def read_slowly(account: BillingAccount) -> None:
+    """In a thread, whose connection is its own to close."""
+    sync.sync_account(account=account)
+    connections.close_all()
+
+
+def test_copies_disorder_and_forgeries_change_nothing(buyer: Customer, shop: FakeStripe) -> None:
+    live_through(buyer, shop)
+    shop.deliver()
+    expected = said(buyer)
+    assert expected[:2] == ("team", "past_due")
+    for seed in range(2):
+        mirror.delete_customer_rows(buyer.account.stripe_customer_id)
+        BillingAccount.objects.update(status="free", plan=None, stripe_subscription_id="")
+        mirror.delete_old_events(before=database_now())
+        sent = shop.deliver(copies=3, bad_share=0.1, seed=seed, again=True)
+        assert said(buyer) == expected
+        assert {one.status for one in sent if one.forgery} == {400}
+        assert {one.status for one in sent if not one.forgery} == {200}
+
+
+def test_every_forgery_is_refused(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    sent = shop.deliver(bad_share=1, seed=4)
+    assert len({one.forgery for one in sent}) > 2
+    assert {(one.status == 400) == bool(one.forgery) for one in sent} == {True}
+
+
+def test_events_at_once_while_plans_change_leave_the_last_state(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    prices = [row["id"] for row in shop.world.every("price")]
+    buyer.buy("team")
+    page = buyer.post("/billing/portal").json()["url"]
+    post = threading.Thread(target=shop.deliver, kwargs={"copies": 3, "at_once": 4})
+    post.start()
+    for turn in range(6):
+        with shop.world.lock:
+            price = shop.world.get(prices[turn % 2], "price")
+            shop.world.change_price(shop.subscription(), price)
+    assert page
+    post.join()
+    sent = shop.deliver(copies=2, at_once=6)
+    assert {one.status for one in sent} == {200}
+    paid = shop.subscription()["items"]["data"][0]["price"]["lookup_key"]
+    assert said(buyer)[0] == {"ace_team_monthly": "team", "ace_pro_monthly": "pro"}[paid]
+
+
+def test_an_answer_that_is_overtaken_is_thrown_away(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    gate = shop.hold("/v1/invoices")
+    slow = threading.Thread(target=read_slowly, args=[buyer.account])
+    slow.start()
+    assert gate.reached.wait(20)
+    with shop.world.lock:
+        shop.world.end(shop.subscription())
+    shop.deliver()
+    gate.opened.set()
+    slow.join()
+    assert said(buyer)[:2] == (None, "canceled")
+
+
+def test_an_event_grants_nothing_by_what_it_says(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    (told,) = [e for e in shop.world.events if e["type"] == "customer.subscription.created"]
+    shop.world.end(shop.subscription())
+    endpoint = shop.world.every("webhook_endpoint")[0]
+    (sent,) = deliver([Sent(told, endpoint["url"], endpoint["secret"])])
+    assert (sent.status, buyer.plan) == (200, "free")
+
+
+@pytest.mark.parametrize("digest", ["\xe9", "e\u0301"])
+def test_a_signature_of_other_letters_is_refused(shop: FakeStripe, digest: str) -> None:
+    header = f"t={int(time.time())},v1={digest}".encode()
+    url = shop.world.every("webhook_endpoint")[0]["url"]
+    answer = httpx2.post(
+        url, content=b"{}", headers={b"Stripe-Signature": header}, trust_env=False, timeout=30
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_signature")
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"created": 1e400},
+        {"id": "evt_\x00"},
+        {"id": "e" * 256},
+        {"created": -1},
+        {"data": {"object": {"object": "invoice", "customer": "cus_\ud800"}}},
+        {"data": {"object": {"object": "invoice", "customer": ["cus_1"]}}},
+    ],
+)
+def test_a_signed_body_that_is_no_event_is_refused(
+    buyer: Customer, shop: FakeStripe, strange: dict[str, object]
+) -> None:
+    buyer.buy("team")
+    endpoint = shop.world.every("webhook_endpoint")[0]
+    event = shop.world.events[0] | strange
+    (sent,) = deliver([Sent(event, endpoint["url"], endpoint["secret"])])
+    assert sent.status == 400
+
+
+def test_an_event_of_a_stranger_is_received_and_ignored(buyer: Customer, shop: FakeStripe) -> None:
+    shop.world.add("cus", "customer", email="somebody@example.org")
+    shop.world.tell("customer.deleted", shop.world.every("customer")[0])
+    assert [one.status for one in shop.deliver()] == [200]
+    assert not BillingAccount.objects.exists()
+
+
+def test_an_event_that_comes_while_stripe_is_down_is_asked_for_again(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.buy("team")
+    shop.fail(500)
+    assert [one.status for one in shop.deliver()] == [503, 200, 200]
+    assert buyer.plan == "team"
+
+
+def test_one_change_is_one_line_in_the_audit_log(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver(copies=3)
+    (entry,) = AuditEntry.objects.filter(action="change_subscription")
+    assert (entry.actor, entry.owner_id, entry.detail["plan"]) == ("", buyer.user.pk, "team")
+
+
+def test_two_clicks_at_once_make_one_customer_and_one_page(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        urls = {one.json()["url"] for one in pool.map(buyer.subscribe, ["team"] * 4)}
+    assert len(urls) == 1
+    assert len(shop.world.every("customer")) == 1

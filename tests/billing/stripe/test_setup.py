@@ -1,0 +1,94 @@
+"""`billing_setup` makes what is missing at Stripe, and nothing twice."""
+
+from collections import Counter
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from djstripe.models import Price, WebhookEndpoint
+
+from billing.models import BillingAccount
+from billing.plans.standard_plans import load_standard_plans
+from tests.harness.fake_stripe.server import FakeStripe
+from tests.harness.stripe_customer import Customer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def set_up(*prices: str, **options: Any) -> str:
+    out = StringIO()
+    call_command("billing_setup", price=list(prices), stdout=out, **options)
+    return out.getvalue()
+
+
+def counted(fake: FakeStripe) -> Counter[str]:
+    return Counter(row["object"] for row in fake.world.objects.values())
+
+
+def test_a_repeat_makes_nothing_new(shop: FakeStripe) -> None:
+    before = counted(shop)
+    assert before == {"product": 2, "price": 2, "webhook_endpoint": 1} | {
+        "billing_portal.configuration": 1
+    }
+    assert "as it was" in set_up("pro=29", "team=99")
+    assert "as it was" in set_up()
+    assert counted(shop) == before
+    assert Price.objects.get(lookup_key="ace_pro_monthly").product_id == "ace_pro"
+
+
+def test_the_secret_of_the_endpoint_is_a_row_and_is_never_printed(shop: FakeStripe) -> None:
+    (endpoint,) = shop.world.every("webhook_endpoint")
+    row = WebhookEndpoint.objects.get()
+    assert row.secret == endpoint["secret"]
+    assert "secret" not in row.stripe_data
+    assert endpoint["secret"] not in set_up()
+
+
+def test_an_endpoint_whose_secret_is_lost_is_made_anew(buyer: Customer, shop: FakeStripe) -> None:
+    WebhookEndpoint.objects.all().delete()
+    assert "(made)" in set_up()
+    assert counted(shop)["webhook_endpoint"] == 1
+    buyer.buy("team")
+    assert {one.status for one in shop.deliver()} == {200}
+
+
+def test_a_plan_without_a_price_is_named(fake: FakeStripe, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://ace.example.org"
+    load_standard_plans()
+    with pytest.raises(CommandError, match=r"team \(ace_team_monthly\)\. .* --price team="):
+        set_up("pro=29")
+
+
+@pytest.mark.parametrize(
+    ("prices", "sentence"),
+    [(["gold=1"], "no paid plan 'gold'"), (["pro"], "write it like"), (["pro=0.001"], "like")],
+)
+def test_a_price_that_makes_no_sense_is_refused(
+    fake: FakeStripe, settings: Any, prices: list[str], sentence: str
+) -> None:
+    settings.PUBLIC_URL = "https://ace.example.org"
+    load_standard_plans()
+    with pytest.raises(CommandError, match=sentence):
+        set_up(*prices)
+    assert not fake.api.calls
+
+
+def test_without_an_address_there_is_no_endpoint(fake: FakeStripe, settings: Any) -> None:
+    load_standard_plans()
+    with pytest.raises(CommandError, match="PUBLIC_URL"):
+        set_up("pro=29", "team=99")
+    assert "Webhook" not in set_up("pro=29", "team=99", no_webhook=True)
+    assert counted(fake)["webhook_endpoint"] == 0
+
+
+def test_a_live_key_forgets_the_customers_of_test_mode(
+    buyer: Customer, shop: FakeStripe, settings: Any
+) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    settings.STRIPE_LIVE_MODE = True
+    assert "test mode forgotten: 1" in set_up()
+    account = BillingAccount.objects.get()
+    assert (account.stripe_customer_id, account.status) == ("", "free")
+    assert shop.world.every("customer")[0].get("email")  # Stripe was not told to delete anybody

@@ -1,0 +1,186 @@
+"""What webhooks have missed is found; who is gone here pays nothing there."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ
+from djstripe.models import APIKey
+from djstripe.models import Customer as MirroredCustomer
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.services.personal_data import delete_account
+from billing.errors import NoStripeCustomer
+from billing.models import AccountSync, BillingAccount, Plan
+from billing.plans.complimentary_plans import grant_plan, withdraw_plan
+from billing.stripe import sync
+from billing.stripe.subscriptions import list_invoices, refresh_subscription
+from billing.stripe.sync import sync_account
+from core.security.scopes import Principal
+from evolution.worker.sweep import sweep
+from tests.factories import make_user
+from tests.harness.fake_stripe.server import FakeStripe
+from tests.harness.stripe_customer import Customer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def resync() -> str:
+    out = StringIO()
+    call_command("billing_resync", stdout=out)
+    return out.getvalue()
+
+
+def test_lost_events_are_found(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    assert resync() == "1 read, 1 changed, 0 customers deleted.\n"
+    assert buyer.plan == "team"
+    assert resync() == "1 read, 0 changed, 0 customers deleted.\n"
+
+
+def test_the_worker_reads_each_account_once_a_day(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    sweep()
+    assert not OrmQ.objects.exists()  # it was asked a moment ago
+    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    sweep()
+    sweep()
+    (message,) = OrmQ.objects.all()
+    import_string(message.func())()
+    assert buyer.plan == "team"
+
+
+def test_a_stripe_that_gives_no_answer_is_left_alone_for_a_while(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.buy("team")
+    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    shop.fail(500)
+    sync.resync_stale_account()
+    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    assert not sync.is_resync_due()
+    with pytest.raises(CommandError, match="gave no answer"):
+        shop.fail(500)
+        resync()
+
+
+def test_a_deleted_account_pays_nothing_more(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    delete_account(user=buyer.user)
+    assert "1 customers deleted" in resync()
+    assert shop.subscription()["status"] == "canceled"
+    assert shop.world.every("customer") == [shop.world.every("customer")[0]]
+    assert shop.world.every("customer")[0]["deleted"]
+    assert not MirroredCustomer.objects.exists()
+
+
+def test_a_wrong_key_ends_nobodys_plan(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    del shop.world.objects[buyer.account.stripe_customer_id]  # as another account's key sees it
+    with pytest.raises(CommandError, match="1 not known to Stripe"):
+        resync()
+    assert (buyer.plan, bool(buyer.account.stripe_customer_id)) == ("team", True)
+
+
+def test_one_customer_that_cannot_be_read_does_not_stop_the_others(
+    buyer: Customer, shop: FakeStripe, live_server: LiveServer
+) -> None:
+    buyer.subscribe("team")
+    del shop.world.objects[buyer.account.stripe_customer_id]
+    other = Customer.of(make_user("dora@example.org"), live_server.url)
+    other.buy("team")
+    with pytest.raises(CommandError):
+        resync()
+    assert other.plan == "team"
+
+
+def test_a_leaver_whom_the_key_does_not_know_does_not_stop_the_others(
+    buyer: Customer, shop: FakeStripe, live_server: LiveServer
+) -> None:
+    buyer.subscribe("team")
+    del shop.world.objects[buyer.account.stripe_customer_id]
+    other = Customer.of(make_user("dora@example.org"), live_server.url)
+    other.buy("team")
+    for user in (buyer.user, other.user):
+        delete_account(user=user)
+    with pytest.raises(CommandError, match="1 not known to Stripe"):
+        resync()
+    assert shop.subscription()["status"] == "canceled"
+    assert MirroredCustomer.objects.count() == 1
+
+
+def test_a_plan_given_by_staff_stays_until_there_is_a_subscription(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.subscribe("pro")
+    team = Plan.objects.get(slug="team")
+    BillingAccount.objects.update(plan=team, status="active")
+    resync()
+    assert buyer.plan == "team"
+    buyer.buy("pro")
+    resync()
+    assert buyer.plan == "pro"
+
+
+def test_a_plan_given_to_who_has_looked_at_the_pay_page_is_withdrawn(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    staff = Principal.of(make_user("staff@example.org", is_staff=True))
+    grant_plan(user=buyer.user, plan=Plan.objects.get(slug="team"), by=staff)
+    buyer.subscribe("pro")
+    assert buyer.plan == "team"
+    withdraw_plan(account=buyer.account, by=staff)
+    assert (buyer.plan, sync_account(account=buyer.account).status) == ("free", "free")
+
+
+def test_staff_has_an_account_read_again(buyer: Customer, shop: FakeStripe) -> None:
+    staff = Principal.of(make_user("staff@example.org", is_staff=True))
+    buyer.buy("team")
+    sync.resync_account(account=buyer.account, by=staff)
+    assert buyer.plan == "team"
+    nobody = BillingAccount.objects.create(user=staff.user)
+    with pytest.raises(NoStripeCustomer):
+        sync.resync_account(account=nobody, by=staff)
+
+
+def test_the_page_after_a_payment_shows_the_plan_before_any_event(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    assert refresh_subscription(user=buyer.user) is None
+    buyer.buy("team")
+    assert refresh_subscription(user=buyer.user) == buyer.account
+    assert buyer.plan == "team"
+
+
+def test_invoices_are_listed_from_the_mirror(buyer: Customer, shop: FakeStripe) -> None:
+    assert list_invoices(user=buyer.user) == []
+    buyer.buy("team")
+    shop.advance(30)
+    shop.deliver()
+    shop.api.calls.clear()
+    invoices = list_invoices(user=buyer.user)
+    assert [(one.status, str(one.total), one.currency) for one in invoices] == [
+        ("paid", "99", "USD")
+    ] * 2
+    assert invoices[0].created > invoices[1].created  # type: ignore[operator]  # both are set
+    assert not shop.api.calls
+
+
+def test_the_mirror_holds_no_secret_key_and_no_e_mail(
+    buyer: Customer, shop: FakeStripe, settings: Any
+) -> None:
+    buyer.buy("team")
+    shop.deliver()
+    models = apps.get_app_config("djstripe").get_models()
+    rows = [str(row) for model in models for row in model._default_manager.values()]
+    assert len(rows) > 5
+    told = "\n".join(rows)
+    assert "alice@example.org" not in told
+    assert settings.STRIPE_SECRET_KEY not in told
+    assert not APIKey.objects.exists()
+    assert not MirroredCustomer.objects.exclude(subscriber=None).exists()

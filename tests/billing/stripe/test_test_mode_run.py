@@ -1,0 +1,36 @@
+"""The command for Stripe's own test mode, tried at the fake one: that it runs, no more."""
+
+import json
+import os
+import subprocess
+import sys
+
+from django.conf import settings
+
+from tests.harness.fake_stripe.server import FakeStripe, fake_stripe
+
+KEY = "sk_test_" + "fake" * 8
+
+
+def run(**environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "tests.billing.stripe.test_mode_run"],
+        cwd=settings.BASE_DIR,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_test_mode_command_lives_through_a_subscription() -> None:
+    with fake_stripe() as fake:
+        fake.api.key = KEY
+        ended = run(STRIPE_SECRET_KEY=KEY, TEST_SETTINGS=json.dumps({"STRIPE_API_BASE": fake.base}))
+        assert ended.stdout.endswith("All of it is as it should be.\n"), ended.stderr
+        assert isinstance(fake, FakeStripe)
+
+
+def test_it_refuses_a_live_key() -> None:
+    ended = run(STRIPE_SECRET_KEY="sk_live_" + "x" * 24)
+    assert (ended.returncode, "test mode" in ended.stderr) == (1, True)

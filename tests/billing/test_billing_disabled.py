@@ -1,0 +1,47 @@
+"""While billing is off everything about payment says so, and nothing of it is loaded."""
+
+import subprocess
+import sys
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.core.management import CommandError, call_command
+
+from accounts.models import User
+from evolution.worker.sweep import sweep
+from tests.harness.rest_client import Rest
+
+NOT_ENABLED = "Billing is not enabled on this server"
+
+
+@pytest.mark.parametrize("path", ["/billing/subscribe", "/billing/portal", "/billing/webhook"])
+def test_every_route_says_that_billing_is_not_enabled(alice: User, path: str) -> None:
+    for rest in (Rest.of(alice), Rest()) if "webhook" in path else (Rest.of(alice),):
+        answer = rest.post(path, {"plan": "pro"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "billing_disabled")
+        assert NOT_ENABLED in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("command", ["billing_setup", "billing_resync"])
+def test_every_command_says_that_billing_is_not_enabled(command: str) -> None:
+    options = {"no_webhook": True} if command == "billing_setup" else {}
+    with pytest.raises(CommandError, match=NOT_ENABLED):
+        call_command(command, **options)
+
+
+@pytest.mark.django_db
+def test_the_sweep_asks_nobody() -> None:
+    sweep()
+    assert not apps.is_installed("djstripe")
+
+
+def test_neither_stripe_nor_its_tables_are_loaded() -> None:
+    code = (
+        "import django, sys; django.setup(); import config.urls; "
+        "print([name for name in ('stripe', 'djstripe') if name in sys.modules])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True
+    )
+    assert told.stdout.strip().splitlines()[-1] == "[]", told.stderr

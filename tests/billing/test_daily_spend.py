@@ -1,0 +1,151 @@
+"""The sums that limits are held against: always what the ledger says, and quick to read."""
+
+import threading
+import uuid
+from datetime import timedelta
+from decimal import Decimal
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import User
+from billing.limits.quota import reserve_quota, settle_quota
+from billing.models import DailySpend, Plan, PriceOverride, QuotaResource, UsageRecord
+from billing.pricing.backfill import backfill_prices
+from billing.usage import daily_spend
+from billing.usage.daily_spend import mismatched_days, rebuild_daily_spend
+from billing.usage.metering import settle_abandoned_usage
+from evolution.jobs.verification import Problem, verify_database
+from tests.billing.test_budgets import DOLLAR, NOON, budget, refused, spend
+from tests.billing.test_metering import begin, finish
+from tests.harness.concurrency import is_waiting_for_lock, run_concurrently
+from tests.harness.plans import used_and_held
+from tests.harness.waiting import wait_until
+
+pytestmark = pytest.mark.databases
+
+
+def kept() -> list[tuple[Decimal, int]]:
+    return list(DailySpend.objects.order_by("day").values_list("spent_usd", "unpriced_calls"))
+
+
+def test_a_call_counts_with_what_is_set_aside_and_then_with_its_cost(alice: User) -> None:
+    record = begin(alice, held_usd=Decimal("0.5"))
+    assert kept() == [(Decimal("0.5"), 0)]
+    record = finish(record)
+    assert kept() == [(record.cost_usd, 0)]
+
+
+def test_a_call_of_unknown_price_is_counted_and_a_price_takes_it_out(alice: User) -> None:
+    finish(begin(alice, model="our-7b", held_usd=DOLLAR), model="our-7b")
+    assert kept() == [(Decimal(0), 1)]
+    PriceOverride.objects.create(
+        model="our-7b", input_usd=1, output_usd=2, valid_from=NOON - timedelta(days=999)
+    )
+    backfill_prices(dry_run=False)
+    assert kept() == [(Decimal("0.002"), 0)]
+
+
+def test_a_call_without_a_playbook_and_one_of_another_day_are_other_sums(alice: User) -> None:
+    long_ago = NOON.replace(year=2020)
+    spend(alice, "0.1", long_ago)
+    call = spend(alice, "0.2", long_ago)
+    UsageRecord.objects.filter(pk=call.pk).update(created_at=long_ago - timedelta(days=1))
+    finish(begin(alice))
+    assert [usd for usd, _ in kept()][:2] == [Decimal("0.2"), Decimal("0.1")]
+    assert not list(mismatched_days())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_calls_lose_nothing(alice: User) -> None:
+    run_concurrently(8, lambda n: finish(begin(alice, job_id=uuid.UUID(int=n), held_usd=DOLLAR)))
+    total = sum(record.cost_usd or 0 for record in UsageRecord.objects.all())
+    assert kept() == [(total, 0)]
+
+
+def test_a_look_at_a_budget_reads_no_call(alice: User) -> None:
+    budget(alice, usd_per_day=DOLLAR, usd_per_month=DOLLAR)
+    spend(alice, "0.75")
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        assert refused(alice, "0.26")
+    assert not [query for query in asked.captured_queries if "usagerecord" in query["sql"]]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["wrong", "missing"])
+def test_wrong_sums_are_found_and_made_right(alice: User, known: bool) -> None:
+    spend(alice, "0.75")
+    DailySpend.objects.update(spent_usd=3) if known else DailySpend.objects.all().delete()
+    (problem,) = [found for found in verify_database() if isinstance(found, Problem)]
+    assert (problem.code, "0.75" in problem.sentence) == ("spent_day", True)
+    call_command("rebuild_daily_spend", stdout=(said := StringIO()))
+    assert said.getvalue() == "1 sums were wrong and are right now.\n"
+    assert kept() == [(Decimal("0.75"), 0)]
+
+
+def test_the_sums_of_many_people_are_made_right_in_parts(
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daily_spend, "USERS_PER_BATCH", 1)
+    for user in (alice, charlie):
+        spend(user, "0.75")
+    DailySpend.objects.update(spent_usd=3)
+    assert (len(list(mismatched_days())), rebuild_daily_spend(), rebuild_daily_spend()) == (2, 2, 0)
+    assert kept() == [(Decimal("0.75"), 0)] * 2
+
+
+def test_a_person_who_goes_takes_the_sums_along(alice: User) -> None:
+    spend(alice, "0.75")
+    alice.delete()
+    assert kept() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_that_ends_late_and_one_in_time_never_wait_for_each_other(
+    billing: Plan, alice: User
+) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("one writer at a time: nobody can wait for anybody")
+    late = held(alice)
+    assert settle_abandoned_usage(max_call_duration=timedelta(0)) == 1
+    failed: list[Exception] = []
+    ending = threading.Thread(
+        target=lambda: failed.extend(run_concurrently(1, lambda _: ends(late))[0])
+    )
+    with transaction.atomic():
+        record = finish(in_time := held(alice))
+        ending.start()
+        wait_until(lambda: is_waiting_for_lock(ending))
+        settle_quota(
+            resource=QuotaResource.TOKENS, holder_id=in_time.pk, actual=record.total_tokens
+        )
+    ending.join()
+    assert not failed
+    assert used_and_held(alice, "tokens") == (3000, 0)
+
+
+def held(user: User) -> UsageRecord:
+    """A call under way whose tokens count on the plan."""
+    record = begin(user)
+    later = timedelta(minutes=5)
+    reserve_quota(
+        user_id=user.pk,
+        resource=QuotaResource.TOKENS,
+        amount=5,
+        holder_id=record.pk,
+        lifetime=later,
+    )
+    return record
+
+
+def ends(record: UsageRecord) -> list[Exception]:
+    """What went wrong at the end of the call."""
+    try:
+        finish(record)
+    except OperationalError as error:
+        return [error]
+    return []

@@ -1,0 +1,292 @@
+"""Evolutions and calls against a plan: what counts, what waits, and what ends the wait."""
+
+import uuid
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import User
+from billing.models import Plan, QuotaHold, QuotaNotice, QuotaPeriod, UsageRecord
+from billing.usage.metering import settle_abandoned_usage
+from core.clock import database_now
+from core.security.scopes import Principal
+from evolution import worker
+from evolution.engine.llm import CallHeldBack, TransientError, Usage
+from evolution.jobs.lifecycle import cancel_evolution, trigger_evolution
+from evolution.jobs.verification import Problem, verify_database
+from evolution.models import EvolutionJob
+from evolution.worker.claims import claim_job
+from evolution.worker.credentials import Credential
+from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, finish_call
+from evolution.worker.publication import token_totals
+from evolution.worker.sweep import sweep
+from evolution.worker.tasks import run_evolution
+from playbooks.models import Playbook
+from playbooks.services.reading import read_playbook
+from tests.evolution.llm_calls import raising
+from tests.factories import make_outcome
+from tests.harness.plans import set_limits, set_usage, subscribe, used_and_held
+
+USED = Usage(1000, 500, total_tokens=1500)
+
+
+@pytest.fixture
+def job(playbook: Playbook, alice: User) -> EvolutionJob:
+    make_outcome(playbook, alice, notes="lesson: Run the linter before the tests.")
+    return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+
+
+@pytest.fixture
+def full(billing: Plan, job: EvolutionJob, alice: User) -> EvolutionJob:
+    """A job for which the month has no evolution left, after its first try."""
+    set_limits(billing, monthly_evolutions=2)
+    set_usage(alice, evolutions_used=2)
+    assert run_evolution(str(job.pk)) == "nothing to claim"
+    job.refresh_from_db()
+    return job
+
+
+@pytest.fixture
+def call(alice: User, playbook: Playbook) -> LLMCall:
+    return LLMCall(
+        owner_id=alice.pk,
+        playbook_id=playbook.pk,
+        job_id=uuid.UUID(int=7),
+        api_key_id=None,
+        credential=Credential("sk-1", "https://models.example/v1"),
+        step="curate",
+        operation="curate",
+        model="gpt-4o-mini",
+        most=Usage(1000, 5000),
+    )
+
+
+def test_a_completed_evolution_counts_once(billing: Plan, job: EvolutionJob, alice: User) -> None:
+    assert run_evolution(str(job.pk)) == "completed"
+    assert used_and_held(alice) == (1, 0)
+
+
+def test_what_an_evolution_cost_is_unknown_while_one_price_is(
+    job: EvolutionJob, alice: User
+) -> None:
+    for step, cost in (("curate", "0.25"), ("reflect", "0.50")):
+        fields = {"job_id": job.pk, "status": "answered", "model": "gpt-4o-mini", "attempt": 1}
+        UsageRecord.objects.create(user=alice, step=step, cost_usd=Decimal(cost), **fields)
+    assert Decimal(str(token_totals(job)["cost_usd"])) == Decimal("0.75")
+    UsageRecord.objects.filter(step="curate").update(cost_usd=None)
+    assert token_totals(job)["cost_usd"] is None
+
+
+def test_an_evolution_with_nothing_to_do_counts_as_none(
+    billing: Plan, playbook: Playbook, alice: User
+) -> None:
+    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    assert run_evolution(str(job.pk)) == "completed"
+    assert used_and_held(alice) == (0, 0)
+
+
+@pytest.mark.parametrize("error", [TransientError("busy", "Busy."), RuntimeError("a bug")])
+def test_an_attempt_that_fails_counts_as_none(
+    billing: Plan, job: EvolutionJob, alice: User, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "run_engine", raising(error))
+    assert run_evolution(str(job.pk)) == "waiting"
+    assert used_and_held(alice) == (0, 0)
+
+
+def test_a_cancelled_evolution_counts_as_none(
+    billing: Plan, job: EvolutionJob, alice: User
+) -> None:
+    claim_job(str(job.pk))
+    assert used_and_held(alice) == (0, 1)
+    cancel_evolution(job=job, by=Principal.of(alice))
+    assert used_and_held(alice) == (0, 0)
+
+
+def test_a_dead_workers_evolution_is_held_once_by_the_next(
+    billing: Plan, job: EvolutionJob, alice: User
+) -> None:
+    claim_job(str(job.pk))
+    EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
+    sweep()
+    assert used_and_held(alice) == (0, 0)
+    assert run_evolution(str(job.pk)) == "completed"
+    assert used_and_held(alice) == (1, 0)
+
+
+def test_over_quota_a_job_waits_with_the_reason_and_the_date(full: EvolutionJob) -> None:
+    period = QuotaPeriod.objects.get()
+    assert (full.status, full.wait_code, full.attempt) == ("queued", "quota_evolutions", 0)
+    assert "The Free plan includes 2 evolutions a month" in full.wait_reason
+    assert f"{period.end:%-d %B %Y}" in full.wait_reason
+    assert full.next_attempt_at == period.end
+
+
+def test_over_quota_reports_and_reads_go_on(
+    full: EvolutionJob, playbook: Playbook, alice: User
+) -> None:
+    assert make_outcome(playbook, alice).pk
+    assert read_playbook(playbook=playbook, by=Principal.of(alice)).content
+
+
+def test_nothing_wakes_a_job_while_its_plan_has_no_room(full: EvolutionJob) -> None:
+    assert sweep()["resumed"] == 0
+
+
+def test_a_larger_plan_wakes_what_waits(full: EvolutionJob, alice: User) -> None:
+    subscribe(alice, "pro")
+    assert sweep()["resumed"] == 1
+    assert run_evolution(str(full.pk)) == "completed"
+
+
+def test_a_raised_limit_wakes_what_waits(full: EvolutionJob, billing: Plan) -> None:
+    set_limits(billing, monthly_evolutions=3)
+    assert sweep()["resumed"] == 1
+    assert run_evolution(str(full.pk)) == "completed"
+
+
+def test_when_the_period_turns_what_waits_goes_on(full: EvolutionJob, alice: User) -> None:
+    long_ago = timedelta(days=40)
+    for period in QuotaPeriod.objects.all():
+        starts = {"start": period.start - long_ago, "end": period.end - long_ago}
+        QuotaPeriod.objects.filter(pk=period.pk).update(**starts)
+    EvolutionJob.objects.update(next_attempt_at=database_now(), notified_at=None)
+    assert sweep()["notified"] == 1
+    assert run_evolution(str(full.pk)) == "completed"
+    assert used_and_held(alice) == (3, 0)
+
+
+def test_room_that_another_job_gave_back_wakes_what_waits(
+    billing: Plan, job: EvolutionJob, alice: User
+) -> None:
+    set_limits(billing, monthly_evolutions=2)
+    set_usage(alice, evolutions_used=1, evolutions_held=1)
+    run_evolution(str(job.pk))
+    assert sweep()["resumed"] == 0
+    set_usage(alice, evolutions_held=0)
+    assert sweep()["resumed"] == 1
+
+
+def test_switched_off_billing_wakes_what_waits(full: EvolutionJob, settings: Settings) -> None:
+    settings.BILLING_ENABLED = False
+    assert sweep()["resumed"] == 1
+    assert run_evolution(str(full.pk)) == "completed"
+
+
+def test_while_billing_is_off_an_evolution_leaves_no_period(
+    job: EvolutionJob, alice: User, call: LLMCall
+) -> None:
+    assert run_evolution(str(job.pk)) == "completed"
+    finish_call(admit(call), usage=USED, model="", request_id="")
+    assert not QuotaPeriod.objects.exists()
+    assert not QuotaHold.objects.exists()
+
+
+def test_a_calls_tokens_are_held_and_then_counted(
+    billing: Plan, call: LLMCall, alice: User
+) -> None:
+    admitted = admit(call)
+    assert used_and_held(alice, "tokens") == (0, 6000)
+    finish_call(admitted, usage=USED, model="", request_id="")
+    assert used_and_held(alice, "tokens") == (1500, 0)
+
+
+def test_a_failed_call_counts_what_the_ledger_counts(
+    billing: Plan, call: LLMCall, alice: User
+) -> None:
+    record = finish_call(admit(call), usage=Usage(1000), model="", request_id="", error="timeout")
+    assert used_and_held(alice, "tokens") == (record.total_tokens, 0) == (1000, 0)
+
+
+@pytest.mark.parametrize(
+    "change", [{"credential": Credential("sk-2", "", own=True)}, {"on_plan": False}]
+)
+def test_an_own_key_and_a_training_cost_no_tokens_of_the_plan(
+    billing: Plan, call: LLMCall, change: dict[str, Any]
+) -> None:
+    set_limits(billing, monthly_tokens=1)
+    finish_call(admit(replace(call, **change)), usage=USED, model="", request_id="")
+    assert not QuotaPeriod.objects.exists()
+
+
+def test_a_call_that_finds_too_few_tokens_is_not_made(
+    billing: Plan, call: LLMCall, alice: User
+) -> None:
+    set_limits(billing, monthly_tokens=10_000)
+    set_usage(alice, tokens_used=4001)
+    with pytest.raises(CallHeldBack, match="10,000 tokens a month") as held:
+        admit(call)
+    assert held.value.code == "quota_tokens"
+    assert not UsageRecord.objects.exists()
+
+
+def test_a_call_waits_for_tokens_that_others_hold(billing: Plan, call: LLMCall) -> None:
+    set_limits(billing, monthly_tokens=10_000)
+    first = admit(call)
+    with pytest.raises(ProviderBusy, match="held for work under way"):
+        admit(call)
+    finish_call(first, usage=USED, model="", request_id="")
+    assert admit(call)
+
+
+def test_a_job_without_tokens_waits_until_the_plan_changes(
+    billing: Plan, job: EvolutionJob, call: LLMCall, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_limits(billing, monthly_tokens=5)
+    monkeypatch.setattr(worker, "run_engine", lambda claim: admit(call))
+    assert run_evolution(str(job.pk)) == "waiting"
+    job.refresh_from_db()
+    assert (job.wait_code, job.attempt) == ("quota_tokens", 0)
+    assert sweep()["resumed"] == 0
+    subscribe(alice, "pro")
+    assert sweep()["resumed"] == 1
+
+
+def test_tokens_of_a_call_whose_process_died_count_as_estimated(
+    billing: Plan, call: LLMCall, alice: User
+) -> None:
+    admit(call)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(hours=1))
+    assert settle_abandoned_usage(max_call_duration=timedelta(minutes=2)) == 1
+    assert used_and_held(alice, "tokens") == (1000, 0)
+
+
+def test_a_call_that_ends_after_its_estimate_corrects_the_plan_too(
+    billing: Plan, call: LLMCall, alice: User
+) -> None:
+    late = admit(call)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(hours=1))
+    settle_abandoned_usage(max_call_duration=timedelta(minutes=2))
+    finish_call(late, usage=USED, model="", request_id="")
+    assert used_and_held(alice, "tokens") == (1500, 0)
+    assert UsageRecord.objects.get().total_tokens == 1500
+
+
+def test_a_hold_that_nobody_ended_is_swept(billing: Plan, call: LLMCall, alice: User) -> None:
+    admit(call)
+    QuotaHold.objects.update(expires_at=database_now() - timedelta(seconds=1))
+    assert sweep()["released"] == 1
+    assert used_and_held(alice, "tokens") == (0, 0)
+
+
+def test_verify_finds_a_period_that_does_not_hold_what_its_holds_say(
+    billing: Plan, call: LLMCall, alice: User
+) -> None:
+    admit(call)
+    assert not [found for found in verify_database() if isinstance(found, Problem)]
+    set_usage(alice, tokens_held=6001)
+    (problem,) = [found for found in verify_database() if isinstance(found, Problem)]
+    assert (problem.code, problem.playbook_id) == ("quota_held", None)
+
+
+def test_a_refusal_is_noticed_once(full: EvolutionJob) -> None:
+    run_evolution(str(full.pk))
+    EvolutionJob.objects.update(next_attempt_at=None)
+    run_evolution(str(full.pk))
+    assert QuotaNotice.objects.values_list("resource", "percent", "limit").get() == (
+        *("evolutions", 100, 2),
+    )

@@ -1,0 +1,85 @@
+"""A plan's limits say the same at the page, REST and MCP; and an evolution over quota is shown."""
+
+import html
+
+import pytest
+from django.test import Client as Browser
+
+from accounts.models import User
+from billing.models import Plan
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
+from evolution.worker.tasks import run_evolution
+from playbooks.models import Playbook
+from tests.factories import make_key, make_outcome
+from tests.harness.interfaces import open_interfaces
+from tests.harness.live_server import live_url
+from tests.harness.plans import set_limits
+from tests.harness.rest_client import Rest
+
+pytestmark = pytest.mark.postgres
+
+__all__ = ["live_url"]
+
+PLAYBOOKS = "The Free plan allows 1 playbook, and you have 1. Archive one"
+REPORT = {"task_description": "Mend it", "outcome": "success", "signal": "test"}
+KEYS = "The Free plan allows 0 API keys, and you have 0. Revoke one"
+
+
+@pytest.fixture
+def small(billing: Plan, playbook: Playbook) -> Plan:
+    set_limits(billing, max_playbooks=1, monthly_evolutions=0)
+    return billing
+
+
+def test_one_playbook_too_many_is_refused_alike_at_every_interface(
+    live_url: str, alice: User, small: Plan, playbook: Playbook
+) -> None:
+    for door in open_interfaces(live_url, alice).values():
+        for answer in (door.create_playbook("Another"), door.clone_playbook(playbook)):
+            assert answer.kind == "conflict"
+            assert PLAYBOOKS in html.unescape(answer.text)
+    assert Playbook.objects.filter(owner=alice).count() == 1
+
+
+def test_over_quota_every_interface_still_reports_and_shows_why_the_evolution_waits(
+    live_url: str, alice: User, small: Plan, playbook: Playbook
+) -> None:
+    make_outcome(playbook, alice)
+    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    assert run_evolution(str(job.pk)) == "nothing to claim"
+    for door in open_interfaces(live_url, alice).values():
+        assert door.report_outcome(playbook, **REPORT).kind == "ok"
+        assert door.get_playbook(playbook).kind == "ok"
+        assert "includes 0 evolutions a month" in door.get_evolution_status(job.pk).text
+
+
+@pytest.mark.parametrize("door", ["page", "rest"])
+def test_one_key_too_many_is_refused_alike_at_page_and_rest(
+    alice: User, billing: Plan, door: str
+) -> None:
+    set_limits(billing, max_keys=0)
+    if door == "rest":
+        answer = Rest.of(alice).post("/auth/api-keys", {"name": "New", "scopes": ["read"]})
+        assert answer.json()["error"]["code"] == "plan_limit"
+    else:
+        browser = Browser()
+        browser.force_login(alice)
+        answer = browser.post("/keys", {"name": "New", "scopes": ["read"], "days": "90"})
+    assert answer.status_code == 409
+    assert KEYS in html.unescape(answer.content.decode())
+    assert not alice.api_keys.exists()
+
+
+def test_somebody_elses_keys_and_playbooks_do_not_count(
+    charlie: User, small: Plan, playbook: Playbook
+) -> None:
+    set_limits(small, max_keys=1)
+    make_key(playbook.owner or charlie)
+    assert make_key(charlie)
+    assert Rest.of(charlie).post("/playbooks", {"name": "Mine"}).status_code == 201
+
+
+def test_staff_is_on_a_plan_like_everybody(staff: User, small: Plan) -> None:
+    assert Rest.of(staff).post("/playbooks", {"name": "Of staff"}).status_code == 201
+    assert Rest.of(staff).post("/playbooks", {"name": "Another"}).status_code == 409

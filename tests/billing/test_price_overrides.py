@@ -1,0 +1,142 @@
+"""Prices of the operator's own: which one applies, and what the ledger says of it."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from billing.limits.cost_caps import max_cost
+from billing.models import PriceOverride
+from billing.pricing.calculator import PriceRule, price_call
+from tests.billing.test_metering import begin, finish
+from tests.billing.test_pricing import NOW
+
+CHEAP = PriceRule("cheap", "own-7b", "", Decimal(1), Decimal("0.5"), Decimal(4))
+
+
+def own(**changes: Any) -> PriceRule:
+    return PriceRule(**(vars(CHEAP) | changes))
+
+
+def source(*overrides: PriceRule, model: str = "own-7b", url: str = "", at: datetime = NOW) -> str:
+    call: dict[str, Any] = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "cached_tokens": 0}
+    return price_call(model=model, at=at, api_url=url, overrides=overrides, **call).source
+
+
+@pytest.mark.parametrize(
+    ("pattern", "model", "fits"),
+    [
+        ("own*7b", "own-7b", True),
+        ("own*7b", "own7b", True),
+        ("Own-*", "own-7b", True),
+        ("own-*-*b", "own-7b", False),
+        ("*7*", "own-7b", True),
+        ("own-7*7b", "own-7b", False),
+        ("own-7b*b", "own-7b", False),
+        ("own.7b", "own-7b", False),
+        ("*a" * 40 + "*b", "a" * 100, False),
+        ("*a" * 40, "a" * 100, True),
+    ],
+)
+def test_a_star_stands_for_any_letters_and_costs_no_time(
+    pattern: str, model: str, fits: bool
+) -> None:
+    assert own(model=pattern).fits(model, "", NOW) is fits
+
+
+def make_price(**fields: Any) -> PriceOverride:
+    usual = {"model": "our-own-7b", "input_usd": Decimal(1), "output_usd": Decimal(4)}
+    return PriceOverride.objects.create(**usual | fields)
+
+
+def test_input_cached_input_and_output_have_their_own_price() -> None:
+    price = price_call(
+        model="own-7b",
+        prompt_tokens=3_000_000,
+        completion_tokens=1_000_000,
+        cached_tokens=1_000_000,
+        at=NOW,
+        overrides=[CHEAP],
+    )
+    assert (price.cost, price.source) == (Decimal("6.500000"), "cheap")
+
+
+def test_an_own_price_goes_before_the_public_list() -> None:
+    assert source(own(model="gpt-4o-mini"), model="gpt-4o-mini") == "cheap"
+    assert source(own(model="gpt-4o-mini"), model="gpt-4o").startswith("genai-prices")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "model", "fits"),
+    [
+        ("own-*", "OWN-7b", True),
+        ("own-*", "my-own-7b", False),
+        ("own.7b", "own-7b", False),
+        ("own-7b", "own-7b-2026", False),
+        ("*7b", "own-7b", True),
+    ],
+)
+def test_a_star_stands_for_letters_and_nothing_else_does(
+    pattern: str, model: str, fits: bool
+) -> None:
+    assert (source(own(model=pattern), model=model) == "cheap") is fits
+
+
+@pytest.mark.parametrize(
+    ("base", "url", "fits"),
+    [
+        ("https://a.example", "https://a.example/v1", True),
+        ("https://a.example/", "https://A.example", True),
+        ("https://a.example", "https://a.example.org/v1", False),
+        ("https://api.openai.com/v1", "", True),
+    ],
+)
+def test_a_price_of_an_address_is_for_calls_below_it(base: str, url: str, fits: bool) -> None:
+    assert (source(own(base_url=base), url=url) == "cheap") is fits
+
+
+def test_the_nearest_price_wins() -> None:
+    url, late = "https://a.example/v1", NOW - timedelta(days=1)
+    prices = [
+        own(source="any", model="own-*"),
+        own(source="longer", model="own-7*"),
+        own(source="exact"),
+        own(source="later", valid_from=late),
+        own(source="address", model="own-*", base_url="https://a.example"),
+    ]
+    won = [source(*prices[:count], url=url) for count in range(1, 6)]
+    assert won == ["any", "longer", "exact", "later", "address"]
+
+
+def test_a_price_is_for_its_time() -> None:
+    year = own(
+        valid_from=datetime(2026, 1, 1, tzinfo=UTC), valid_until=datetime(2027, 1, 1, tzinfo=UTC)
+    )
+    assert source(year, at=datetime(2026, 1, 1, tzinfo=UTC)) == "cheap"
+    for at in (datetime(2025, 12, 31, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)):
+        assert source(year, at=at).startswith("genai-prices")
+
+
+def test_the_ledger_names_the_price_and_its_version(alice: User) -> None:
+    price = make_price(version=3)
+    record = finish(begin(alice), model="our-own-7b")
+    assert record.cost_usd == Decimal("0.003000")
+    assert record.price_source == f"override {price.pk}/3"
+    assert "no_price" not in record.metadata
+
+
+def test_a_price_for_an_address_needs_that_address(alice: User) -> None:
+    make_price(base_url="https://ours.example")
+    ours = finish(begin(alice, api_url="https://ours.example/v1"), model="our-own-7b")
+    other = finish(begin(alice), model="our-own-7b")
+    assert (ours.cost_usd, other.cost_usd) == (Decimal("0.003000"), None)
+    assert other.base_url == "https://api.openai.com/v1"
+
+
+def test_a_limit_on_cost_reckons_with_it(db: None) -> None:
+    call: dict[str, Any] = {"model": "our-own-7b", "prompt_tokens": 1000, "completion_tokens": 500}
+    assert max_cost(**call, api_url="") == 0
+    make_price()
+    assert max_cost(**call, api_url="") == Decimal("0.003000")

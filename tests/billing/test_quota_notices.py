@@ -1,0 +1,103 @@
+"""Letters at 80 % and at all of a limit: one each, for each period and limit."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.core.mail import EmailMessage
+
+from accounts.models import User
+from billing.limits.quota import QuotaExceeded, record_quota_exceeded, reserve_quota, settle_quota
+from billing.limits.quota_notices import send_quota_notices
+from billing.models import Plan, QuotaNotice, QuotaPeriod, QuotaResource
+from tests.harness.concurrency import run_concurrently
+from tests.harness.plans import set_limits, set_usage
+
+
+def evolve(user: User) -> None:
+    holder = uuid.uuid4()
+    reserve_quota(
+        user_id=user.pk,
+        resource=QuotaResource.EVOLUTIONS,
+        amount=1,
+        holder_id=holder,
+        lifetime=timedelta(minutes=1),
+    )
+    settle_quota(resource=QuotaResource.EVOLUTIONS, holder_id=holder, actual=1)
+
+
+def letters(mailoutbox: list[EmailMessage]) -> list[str]:
+    send_quota_notices()
+    return [str(letter.subject) for letter in mailoutbox]
+
+
+@pytest.fixture
+def five(billing: Plan) -> Plan:
+    set_limits(billing, monthly_evolutions=5)
+    return billing
+
+
+def test_eighty_and_one_hundred_percent_are_notified_once_each(
+    alice: User, five: Plan, mailoutbox: list[EmailMessage]
+) -> None:
+    subjects = []
+    for _ in range(5):
+        evolve(alice)
+        subjects = letters(mailoutbox)
+    assert subjects == [
+        "You have used 80 % of your evolutions this month",
+        "You have used all evolutions of this month",
+    ]
+    assert {letter.to[0] for letter in mailoutbox} == {alice.email}
+    assert "the 5 evolutions" in str(mailoutbox[0].body)
+
+
+def test_below_eighty_percent_nobody_is_notified(
+    alice: User, five: Plan, mailoutbox: list[EmailMessage]
+) -> None:
+    for _ in range(3):
+        evolve(alice)
+    assert letters(mailoutbox) == []
+
+
+def test_a_refusal_is_notified_as_limit_reached(
+    alice: User, five: Plan, mailoutbox: list[EmailMessage]
+) -> None:
+    set_usage(alice, evolutions_used=5)
+    for _ in range(2):
+        with pytest.raises(QuotaExceeded) as reached:
+            evolve(alice)
+        record_quota_exceeded(reached.value, user_id=alice.pk)
+    assert letters(mailoutbox) == ["You have used all evolutions of this month"]
+
+
+def test_a_new_period_sends_new_notices(
+    alice: User, five: Plan, mailoutbox: list[EmailMessage]
+) -> None:
+    set_usage(alice, evolutions_used=4)
+    evolve(alice)
+    for period in QuotaPeriod.objects.all():
+        period.start -= timedelta(days=40)
+        period.save()
+    set_usage(alice, evolutions_used=4)
+    evolve(alice)
+    assert len(letters(mailoutbox)) == 2
+
+
+def test_a_deactivated_user_gets_no_email(
+    alice: User, five: Plan, mailoutbox: list[EmailMessage]
+) -> None:
+    set_usage(alice, evolutions_used=4)
+    evolve(alice)
+    User.objects.update(is_active=False)
+    assert letters(mailoutbox) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_five_concurrent_sweeps_send_one_email(
+    alice: User, five: Plan, mailoutbox: list[EmailMessage]
+) -> None:
+    set_usage(alice, evolutions_used=4)
+    evolve(alice)
+    run_concurrently(5, lambda _: send_quota_notices())
+    assert len(mailoutbox) == QuotaNotice.objects.count() == 1

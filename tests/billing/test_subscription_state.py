@@ -1,0 +1,102 @@
+"""What subscriptions and invoices entitle to: a rule without memory."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from billing.stripe.subscription_state import (
+    SubscriptionState,
+    has_ever_subscribed,
+    subscription_state,
+)
+
+WEEK = timedelta(days=7)
+START, END = 1_700_000_000, 1_702_592_000
+
+
+def subscription(status: str, pk: str = "sub_1", created: int = START, **more: Any) -> Any:
+    price = {"lookup_key": "ace_pro_monthly", "product": "ace_pro"}
+    item = {"price": price, "current_period_start": START, "current_period_end": END}
+    items = {"data": [item]}
+    return {"id": pk, "status": status, "created": created, "items": items} | more
+
+
+def invoice(status: str, created: int, subscription: str = "sub_1") -> dict[str, Any]:
+    details = {"subscription_details": {"subscription": subscription}}
+    return {"status": status, "created": created, "parent": details}
+
+
+def stand(*subscriptions: Any, invoices: Any = ()) -> SubscriptionState:
+    return subscription_state(subscriptions, invoices, grace=WEEK)
+
+
+@pytest.mark.parametrize(
+    ("status", "ours"),
+    [
+        *(("active", "active"), ("trialing", "trialing"), ("past_due", "past_due")),
+        *(("unpaid", "past_due"), ("canceled", "canceled"), ("paused", "free")),
+        *(("incomplete", "free"), ("incomplete_expired", "free"), ("a new word", "free")),
+    ],
+)
+def test_each_status_of_stripes_has_one_of_ours(status: str, ours: str) -> None:
+    found = stand(subscription(status))
+    assert found.status == ours
+    assert bool(found.subscription) == (ours in {"active", "trialing", "past_due"})
+
+
+def test_nobody_without_a_subscription_is_on_a_plan() -> None:
+    assert stand() == SubscriptionState("free")
+
+
+def test_the_period_is_that_of_the_first_item() -> None:
+    found = stand(subscription("active"))
+    assert found.period_start == datetime.fromtimestamp(START, UTC)
+    assert found.period_end == datetime.fromtimestamp(END, UTC)
+    assert (found.lookup_key, found.product) == ("ace_pro_monthly", "ace_pro")
+
+
+def test_grace_counts_from_the_oldest_invoice_that_is_open() -> None:
+    invoices = [invoice("open", START + 50), invoice("paid", START), invoice("open", START + 20)]
+    found = stand(subscription("past_due"), invoices=[*invoices, invoice("open", 1, "sub_2")])
+    assert found.grace_until == datetime.fromtimestamp(START + 20, UTC) + WEEK
+
+
+def test_an_invoice_given_up_long_ago_shortens_no_later_grace() -> None:
+    old = invoice("uncollectible", START - 300)
+    invoices = [invoice("open", START + 20), invoice("paid", START - 100), old]
+    found = stand(subscription("past_due"), invoices=invoices)
+    assert found.grace_until == datetime.fromtimestamp(START + 20, UTC) + WEEK
+    alone = stand(subscription("past_due"), invoices=invoices[1:])
+    assert alone.grace_until == datetime.fromtimestamp(START, UTC) + WEEK
+
+
+def test_grace_counts_from_the_period_where_no_invoice_is_known() -> None:
+    found = stand(subscription("past_due"))
+    assert found.grace_until == datetime.fromtimestamp(START, UTC) + WEEK
+
+
+@pytest.mark.parametrize("how", [{"cancel_at_period_end": True}, {"cancel_at": END}])
+def test_both_ways_to_cancel_later_are_known(how: dict[str, Any]) -> None:
+    assert stand(subscription("active", **how)).cancel_at_period_end
+
+
+def test_the_best_of_several_counts_in_whatever_order_they_come() -> None:
+    rows = [
+        subscription("past_due", "sub_1", START + 9),
+        subscription("active", "sub_2", START),
+        subscription("active", "sub_3", START + 1),
+        subscription("canceled", "sub_4", START + 10),
+    ]
+    found = {stand(*order).subscription for order in itertools.permutations(rows)}
+    assert found == {"sub_3"}
+
+
+def test_a_subscription_without_an_item_entitles_to_nothing() -> None:
+    assert stand(subscription("active") | {"items": {"data": []}}).status == "free"
+
+
+def test_a_trial_is_used_up_by_a_subscription_that_began() -> None:
+    assert has_ever_subscribed([subscription("canceled")])
+    assert not has_ever_subscribed([subscription("incomplete_expired")])

@@ -1,5 +1,0 @@
-"""Fixtures of these tests beside the cast."""
-
-from tests.live import live_url
-
-__all__ = ["live_url"]

@@ -1,0 +1,90 @@
+"""Logs are JSON under one id from request to model call, and carry nobody's text."""
+
+import io
+import json
+import logging
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from config.observability.logging import json_formatter, lines_formatter
+from core.http.request_id import request_id
+from evolution.models import EvolutionJob
+from evolution.worker.tasks import run_evolution
+from playbooks.models import Bullet
+from tests.config.observability.conftest import CANARY, KNOWN
+from tests.harness.fake_llm.model import FakeLLM
+
+
+def lines(logged: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in logged.getvalue().splitlines()]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_id_runs_from_the_request_through_job_and_model_call(
+    asked: EvolutionJob, model: FakeLLM, logged: io.StringIO
+) -> None:
+    before = request_id.get()
+    assert run_evolution(str(asked.pk)) == "completed"
+    rows = [row for row in lines(logged) if row["logger"] == "evolution.worker.tracing"]
+    told = [(row["event"], row["request_id"]) for row in rows]
+    assert told[0] == ("evolution claimed", KNOWN)
+    assert told.count(("llm call", KNOWN)) == model.count() == 2
+    assert told[-1] == ("evolution left", KNOWN)
+    assert request_id.get() == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_is_logged_with_figures(
+    asked: EvolutionJob, model: FakeLLM, logged: io.StringIO
+) -> None:
+    model.fail("reflector", status=500)
+    run_evolution(str(asked.pk))
+    calls = [row for row in lines(logged) if row["event"] == "llm call"]
+    assert calls[0]["status"] == "provider_fault"
+    assert all(row["model"] == "gpt-4o-mini" and row["took_ms"] >= 0 for row in calls)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("fault", ["", "status", "not_json", "truncated"])
+def test_no_text_of_an_outcome_or_a_playbook_is_logged(
+    asked: EvolutionJob, model: FakeLLM, logged: io.StringIO, fault: str
+) -> None:
+    Bullet.objects.filter(public_id="str-00001").update(content=f"Advice {CANARY}")
+    if fault:
+        model.fail("reflector", fault, status=500)
+    run_evolution(str(asked.pk))
+    assert logged.getvalue()
+    assert CANARY not in logged.getvalue()
+
+
+def logged_error(form: logging.Formatter) -> str:
+    """What an unexpected error with somebody's text in it looks like."""
+    try:
+        try:
+            raise KeyError(CANARY)
+        except KeyError as error:
+            raise ValueError(f"row ({CANARY}) violates a rule") from error
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, "f", 1, "it failed", (), None)
+        record.exc_info = sys.exc_info()
+    return form.format(record)
+
+
+def test_an_exception_is_its_type_and_its_places() -> None:
+    told = json.loads(logged_error(json_formatter(texts=False)))
+    assert "ValueError at" in told["exception"]
+    assert "< KeyError at" in told["exception"]
+    assert CANARY not in json.dumps(told)
+
+
+def test_plain_lines_say_the_same() -> None:
+    text = logged_error(lines_formatter(texts=False))
+    assert re.search(r"ERROR x \[\S+\] it failed", text)
+    assert CANARY not in text
+
+
+def test_with_debug_the_message_is_shown() -> None:
+    assert CANARY in logged_error(json_formatter(texts=True))

@@ -1,0 +1,146 @@
+"""`make test` itself: the PostgreSQL it starts, what it counts, and what it says at the end."""
+
+import os
+import stat
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.conftest import TOGETHER
+from tests.harness import postgres
+from tests.run import ON_POSTGRES, ON_SQLITE, Run, Step
+
+REPORT = '<testsuites><testsuite tests="9" failures="1" errors="2" skipped="3"/></testsuites>'
+
+
+def has_server() -> bool:
+    try:
+        return bool(postgres.find_programs())
+    except postgres.PostgresNotFound:
+        return False
+
+
+@pytest.mark.skipif(not has_server(), reason="there are no PostgreSQL programs here")
+def test_a_temporary_cluster_serves_and_leaves_nothing() -> None:
+    with postgres.temporary_cluster() as url, psycopg.connect(url) as connection:
+        found = connection.execute("SHOW data_directory").fetchone()
+        assert found is not None
+        assert stat.S_IMODE(Path(found[0]).parent.stat().st_mode) == 0o700
+    assert not Path(found[0]).parent.exists()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(url, connect_timeout=2)
+
+
+def test_without_server_programs_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(postgres, "PLACES", ())
+    with pytest.raises(postgres.PostgresNotFound, match="no server programs found"):
+        postgres.find_programs()
+
+
+def test_root_becomes_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert postgres.unprivileged_user()["user"] != 0
+
+
+def test_the_last_lines_count_what_ran_and_name_what_did_not(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in ("tests on SQLite.xml", "tests on PostgreSQL.xml"):
+        (tmp_path / name).write_text(REPORT)
+    run = Run(tmp_path)
+    run.left_out.append("PostgreSQL was not tested: no server programs found.")
+    run.close()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == ["6 passed, 6 failed, 6 skipped", run.left_out[0]]
+
+
+def test_a_failed_step_fails_the_run(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.step(Step("quick", ["python", "-c", "1 / 0"]))
+    run.step(Step("slow", ["python", "-c", ""]))
+    assert run.close() == 1
+    assert "Failed: quick." in capfd.readouterr().out
+
+
+def test_parallel_steps_are_all_reported_and_any_fails_the_run(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run, good = Run(tmp_path), Step("good", ["python", "-c", "print('fine')"])
+    with run.beside(good, Step("bad", ["python", "-c", "1 / 0"])):
+        print("meanwhile")
+    assert run.close() == 1
+    said = capfd.readouterr().out
+    assert said.index("meanwhile") < said.index("fine") < said.index("== good: ok")
+    assert "ZeroDivisionError" in said
+    assert "Failed: bad." in said
+
+
+def test_a_step_beside_others_ends_with_them(tmp_path: Path) -> None:
+    run, endless = Run(tmp_path), "import threading; threading.Event().wait()"
+    with pytest.raises(KeyboardInterrupt), run.beside(Step("endless", ["python", "-c", endless])):
+        raise KeyboardInterrupt
+    assert run.failed == []
+
+
+def test_no_test_is_left_to_the_other_database_by_both() -> None:
+    tests = Path(__file__).parents[1]
+    named = {tests / name.partition("::")[0] for name in (*ON_SQLITE, *ON_POSTGRES)}
+    assert all(path.exists() for path in named)
+    left = {suite: {tests / name for name in suite} for suite in (ON_SQLITE, ON_POSTGRES)}
+    for path in left[ON_POSTGRES]:
+        assert not {path, *path.parents} & left[ON_SQLITE], path
+
+
+def test_what_a_module_makes_once_is_asked_of_one_process() -> None:
+    assert all((Path(__file__).parents[2] / module).exists() for module in TOGETHER)
+
+
+def test_without_a_postgresql_everything_runs_on_sqlite(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def none_here() -> None:
+        raise postgres.PostgresNotFound("no server programs found")
+
+    def noted(*steps: Step) -> AbstractContextManager[None]:
+        beside.extend(steps)
+        return nullcontext()
+
+    watched: list[Step] = []
+    beside: list[Step] = []
+    run = Run(tmp_path)
+    monkeypatch.setattr("tests.run.postgres", none_here)
+    monkeypatch.setattr(run, "step", watched.append)
+    monkeypatch.setattr(run, "beside", noted)
+    run.suites()
+    assert [step.name for step in watched] == ["tests on SQLite"]
+    assert not [word for word in watched[0].command if word.startswith(("--ignore", "--deselect"))]
+    assert [step.name for step in beside] == ["migrations on SQLite", "types", "payment on SQLite"]
+
+
+def test_the_tests_begin_with_what_was_migrated_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run, made = Run(tmp_path), "import os, pathlib; pathlib.Path(os.environ['NEW']).touch()"
+    monkeypatch.setattr("tests.run.MIGRATE", ["python", "-c", made])
+    monkeypatch.setattr(
+        "tests.run.template_to_migrate", lambda url: nullcontext(("a-name", {"NEW": url}))
+    )
+    with run.migrated({"SQLite": str(tmp_path / "made")}):
+        assert (tmp_path / "made").exists()
+        assert run.suite("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == "a-name"
+        assert run.paying("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == ""
+
+
+def test_where_a_migration_fails_every_test_makes_its_own_database(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = Run(tmp_path)
+    monkeypatch.setattr("tests.run.MIGRATE", ["python", "-c", "1 / 0"])
+    with run.migrated({"SQLite": ""}):
+        assert run.suite("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == ""
+    assert run.failed == ["migrations on SQLite"]

@@ -1,0 +1,85 @@
+"""Statements compiled once answer as their querysets do, and keep nothing but SQL."""
+
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+from django.db.models import CharField
+
+from accounts.keys.credentials import principal_for_key
+from accounts.models import ApiKey, User
+from core.errors import NotAuthenticated, NotFound
+from core.security.scopes import Principal
+from core.sql.compiled_queries import CompiledQuery, Param
+from core.sql.querysets import CompiledLookup
+from evolution.jobs.lifecycle import lock_active_playbook
+from playbooks.models import Playbook
+from tests.factories import make_key, make_playbook
+
+pytestmark = pytest.mark.databases
+
+LOOKUP = CompiledLookup(lambda by: Playbook.objects.for_user(by).select_related("current_version"))
+
+
+def test_the_owner_gets_the_row_as_the_queryset_gives_it(alice: User) -> None:
+    by, known = Principal.of(alice), make_playbook(alice)
+    found = LOOKUP.fetch(by, str(known.pk))
+    plain = Playbook.objects.for_user(by).select_related("current_version").fetch(known.pk)
+    for row, other in ((found, plain), (found.current_version, plain.current_version)):
+        assert {k: v for k, v in vars(row).items() if k != "_state"} == {
+            k: v for k, v in vars(other).items() if k != "_state"
+        }
+
+
+@pytest.mark.parametrize("pk", ["", "no id", str(uuid.UUID(int=0))])
+def test_a_missing_row_raises_the_same_error_as_the_queryset(alice: User, pk: str) -> None:
+    by = Principal.of(alice)
+    with pytest.raises(NotFound) as told:
+        LOOKUP.fetch(by, pk)
+    with pytest.raises(NotFound) as plain:
+        Playbook.objects.for_user(by).fetch(pk)
+    assert str(told.value) == str(plain.value)
+
+
+@pytest.mark.parametrize("who", ["charlie", "staff"])
+def test_anybody_else_finds_nothing(alice: User, charlie: User, staff: User, who: str) -> None:
+    known = make_playbook(alice)
+    assert LOOKUP.fetch(Principal.of(alice), known.pk) == known
+    with pytest.raises(NotFound):
+        LOOKUP.fetch(Principal.of({"charlie": charlie, "staff": staff}[who]), known.pk)
+
+
+def test_a_limited_key_reaches_its_playbooks_only(alice: User) -> None:
+    mine, other = make_playbook(alice), make_playbook(alice)
+    by = principal_for_key(make_key(alice, playbook_ids=[mine.pk])[1])
+    assert LOOKUP.fetch(by, mine.pk) == mine
+    with pytest.raises(NotFound):
+        LOOKUP.fetch(by, other.pk)
+
+
+def test_a_clock_that_would_stand_still_is_refused(alice: User) -> None:
+    keys = CompiledQuery(
+        lambda: ApiKey.objects.usable().filter(prefix=Param("prefix", CharField()))
+    )
+    with pytest.raises(AssertionError, match="has to be a Param"):
+        keys.first(prefix="x")
+
+
+def test_an_id_that_would_be_everybodys_is_refused(alice: User) -> None:
+    rows = CompiledQuery(lambda: Playbook.objects.filter(owner=alice))
+    with pytest.raises(AssertionError, match="has to be a Param"):
+        rows.first()
+
+
+def test_a_key_that_expires_is_refused_by_the_same_statement(alice: User) -> None:
+    key, token = make_key(alice)
+    principal_for_key(token)
+    ApiKey.objects.filter(pk=key.pk).update(expires_at=datetime(2020, 1, 1, tzinfo=UTC))
+    with pytest.raises(NotAuthenticated):
+        principal_for_key(token)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lock_outside_a_transaction_is_refused(alice: User) -> None:
+    with pytest.raises(AssertionError, match="ends with its transaction"):
+        lock_active_playbook(make_playbook(alice))

@@ -1,0 +1,216 @@
+"""What every process shares about a key: breaker, free slots, open calls."""
+
+import threading
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import connection, transaction
+
+from billing.models import UsageRecord
+from core.clock import database_now
+from evolution import worker
+from evolution.engine.llm import CallHeldBack, CredentialError, TransientError
+from evolution.models import EvolutionJob, ProviderCircuit
+from evolution.worker.credentials import Credential
+from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, reset_circuits
+from evolution.worker.sweep import sweep
+from evolution.worker.tasks import run_evolution
+from evolution.worker.usage_ledger import UsageLedger
+from tests.evolution.llm_calls import USED, finish_call, raising
+from tests.harness.concurrency import is_waiting_for_lock, run_concurrently, with_closed_connections
+from tests.harness.waiting import wait_until
+
+pytestmark = pytest.mark.databases
+
+
+def fail(call: LLMCall, code: str, times: int = 1) -> None:
+    for _ in range(times):
+        finish_call(admit(call), code)
+
+
+def pass_time(seconds: float) -> None:
+    """The line's pause, as if it had begun earlier."""
+    for line in ProviderCircuit.objects.exclude(open_until=None):
+        assert line.open_until is not None
+        line.open_until -= timedelta(seconds=seconds)
+        line.save()
+
+
+def test_five_failures_open_the_circuit_for_every_process(call: LLMCall) -> None:
+    fail(call, "provider_fault", times=5)
+    with pytest.raises(CallHeldBack, match="not answered"):
+        admit(call)
+    assert UsageRecord.objects.count() == 5
+
+
+def test_another_key_or_address_is_another_circuit(call: LLMCall) -> None:
+    fail(call, "timeout", times=5)
+    for other in (Credential("sk-2", call.credential.base_url), Credential("sk-1", "")):
+        assert admit(replace(call, credential=other))
+
+
+def test_a_rate_limit_or_an_unfit_answer_opens_no_circuit(call: LLMCall) -> None:
+    fail(call, "rate_limited", times=10)
+    fail(call, "malformed", times=10)
+    assert admit(call)
+
+
+def test_while_most_calls_succeed_the_circuit_stays_closed(call: LLMCall) -> None:
+    fail(call, "", times=6)
+    fail(call, "timeout", times=5)
+    assert admit(call)
+
+
+def test_failures_of_more_than_a_minute_ago_do_not_count(call: LLMCall) -> None:
+    fail(call, "timeout", times=4)
+    UsageRecord.objects.update(ended_at=database_now() - timedelta(seconds=61))
+    fail(call, "timeout")
+    assert admit(call)
+
+
+def test_after_the_pause_one_probe_passes_and_its_answer_closes_the_circuit(call: LLMCall) -> None:
+    fail(call, "timeout", times=5)
+    pass_time(30)
+    probe = admit(call)
+    with pytest.raises(CallHeldBack):
+        admit(call)
+    finish_call(probe)
+    assert admit(call)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_parallel_calls_after_the_pause_one_is_the_probe(call: LLMCall) -> None:
+    fail(call, "timeout", times=5)
+    pass_time(30)
+
+    def try_it(_: int) -> bool:
+        try:
+            return bool(admit(call))
+        except CallHeldBack:
+            return False
+
+    assert sum(run_concurrently(6, try_it)) == 1
+
+
+def test_a_refused_key_stops_all_models_a_refused_model_only_itself(call: LLMCall) -> None:
+    other = replace(call, model="gpt-4o")
+    fail(other, "not_found")
+    assert admit(call)
+    with pytest.raises(CredentialError, match="no such model"):
+        admit(other)
+    fail(call, "key_refused")
+    with pytest.raises(CredentialError, match="refused the API key"):
+        admit(call)
+
+
+def test_a_person_can_say_that_it_is_mended(call: LLMCall) -> None:
+    fail(call, "key_refused")
+    reset_circuits(call.credential, [call.model])
+    assert admit(call)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_manual_reset_locks_circuits_in_the_order_of_calls(call: LLMCall) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("one writer at a time: nobody can wait for anybody")
+    key, of_model = call.credential.circuit_key, call.credential.circuit_key_of_model(call.model)
+    first, last = sorted((key, of_model))
+    for each in (last, first):
+        ProviderCircuit.objects.create(key=each, code="key_refused")
+    opening = threading.Thread(
+        target=with_closed_connections(reset_circuits), args=(call.credential, [call.model])
+    )
+    with transaction.atomic():
+        ProviderCircuit.objects.select_for_update(no_key=True).get(pk=first)
+        opening.start()
+        wait_until(lambda: is_waiting_for_lock(opening))
+        # Who waits for the first has not taken the last one, for which we would wait.
+        assert ProviderCircuit.objects.select_for_update(no_key=True, nowait=True).get(pk=last)
+    opening.join()
+    assert not ProviderCircuit.objects.exclude(code="").exists()
+
+
+def test_no_more_calls_run_than_a_key_has_slots(call: LLMCall, settings: LazySettings) -> None:
+    settings.LLM_CALLS_PER_KEY = 2
+    first, _ = admit(call), admit(call)
+    with pytest.raises(ProviderBusy):
+        admit(call)
+    finish_call(first)
+    assert admit(call)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_twelve_parallel_calls_as_many_run_as_there_are_slots(
+    call: LLMCall, settings: LazySettings
+) -> None:
+    settings.LLM_CALLS_PER_KEY = 5
+
+    def try_it(number: int) -> bool:
+        try:
+            return bool(admit(replace(call, step=f"reflect:{number}")))
+        except ProviderBusy:
+            return False
+
+    assert sum(run_concurrently(12, try_it)) == 5
+
+
+def test_a_slot_of_a_dead_process_is_free_again_after_the_longest_call(
+    call: LLMCall, settings: LazySettings
+) -> None:
+    settings.LLM_CALLS_PER_KEY = 1
+    admit(call)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(seconds=131))
+    assert admit(call)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_provider_lets_the_job_wait_without_an_attempt(
+    call: LLMCall, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.LLM_CALLS_PER_KEY = 1
+    monkeypatch.setattr("evolution.worker.usage_ledger.MAX_QUEUE_SECONDS", 0.0)
+    with UsageLedger(call) as ledger:
+        ledger.begin(step="curate", operation="curate", model="m", most=USED)
+        with pytest.raises(TransientError) as raised:
+            ledger.begin(step="curate", operation="curate", model="m", most=USED)
+    assert (raised.value.code, raised.value.costs_attempt) == ("line_full", False)
+
+
+def test_a_new_key_wakes_the_jobs_that_waited_for_one(
+    job: EvolutionJob, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "run_engine", raising(CredentialError("key_refused", "Refused.")))
+    run_evolution(str(job.pk))
+    assert sweep()["resumed"] == 0
+    settings.OPENAI_API_KEY = "sk-new"
+    assert sweep()["resumed"] == 1
+
+
+def test_a_call_whose_process_died_is_metered_by_what_was_sent(call: LLMCall) -> None:
+    admit(call)
+    assert sweep()["settled"] == 0
+    UsageRecord.objects.update(created_at=database_now() - timedelta(seconds=131))
+    assert sweep()["settled"] == 1
+    record = UsageRecord.objects.get()
+    assert (record.status, record.prompt_tokens, record.estimated) == ("failed", 1000, True)
+    assert (record.cost_usd, record.held_usd) == (Decimal("0.000150"), Decimal(0))
+    assert record.metadata["error"] == "abandoned"
+
+
+def test_a_paused_process_that_ends_its_call_late_corrects_the_estimate(call: LLMCall) -> None:
+    late = admit(call)
+    UsageRecord.objects.update(created_at=database_now() - timedelta(seconds=131))
+    sweep()
+    finish_call(late)
+    record = UsageRecord.objects.get()
+    assert (record.status, record.total_tokens, record.estimated) == ("answered", 1500, False)
+
+
+def test_no_key_is_stored_or_shown(call: LLMCall) -> None:
+    fail(call, "key_refused")
+    rows: list[Any] = [*ProviderCircuit.objects.values_list(), *UsageRecord.objects.values_list()]
+    assert "sk-1" not in f"{rows} {call}"

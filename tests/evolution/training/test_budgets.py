@@ -1,0 +1,84 @@
+"""The hard stop on cost: set aside before a call, paid after it, by many threads at once."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from evolution.engine.cost_budget import Budget, BudgetedLLM, CostLimitReached
+from evolution.engine.generator import Generation
+from evolution.engine.llm import LLMReply, LLMRequest, Usage
+
+REQUEST = LLMRequest("generator", "generate:s", "m", [], Generation, "ace_generation", 1_000)
+REPLY = LLMReply("{}", Usage(), "m", "r")
+
+
+def cent_per_thousand(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal:
+    return Decimal(completion_tokens) / 100_000
+
+
+class Paid:
+    """A call that costs half of what it could."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+
+    def complete(self, request: LLMRequest[Any]) -> LLMReply:
+        self.budget.pay(Decimal("0.005"))
+        return REPLY
+
+
+def test_a_call_that_could_go_over_the_limit_is_not_made() -> None:
+    budget = Budget(limit=Decimal("0.02"), price=cent_per_thousand)
+    llm = BudgetedLLM(Paid(budget), budget)
+    for _ in range(3):
+        llm.complete(REQUEST)
+    with pytest.raises(CostLimitReached, match="0.02 US"):
+        llm.complete(REQUEST)
+    assert budget.spent == Decimal("0.015")
+    with pytest.raises(CostLimitReached):
+        budget.raise_if_reached()
+
+
+def test_many_threads_together_stay_under_the_limit() -> None:
+    budget = Budget(limit=Decimal("0.1"), price=cent_per_thousand)
+    llm = BudgetedLLM(Paid(budget), budget)
+
+    def call(number: int) -> bool:
+        try:
+            llm.complete(REQUEST)
+        except CostLimitReached:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        made = sum(pool.map(call, range(200)))
+    assert budget.spent == made * Decimal("0.005") <= budget.limit
+
+
+def test_what_an_earlier_process_spent_counts() -> None:
+    budget = Budget(limit=Decimal("0.02"), price=cent_per_thousand, spent=Decimal("0.011"))
+    with pytest.raises(CostLimitReached):
+        BudgetedLLM(Paid(budget), budget).complete(REQUEST)
+
+
+def test_a_call_that_failed_gives_back_what_was_set_aside() -> None:
+    budget = Budget(limit=Decimal("0.01"), price=cent_per_thousand)
+    with pytest.raises(RuntimeError), budget.reserve_cost(REQUEST):
+        raise RuntimeError
+    with budget.reserve_cost(REQUEST):
+        budget.raise_if_reached()
+
+
+def test_the_schema_and_each_letter_beyond_ascii_count_as_sent() -> None:
+    def sent(text: str) -> Decimal:
+        request = replace(REQUEST, messages=[{"role": "user", "content": text}])
+        return Budget(limit=Decimal(1), price=lambda _, sent, __: Decimal(sent)).most(request)
+
+    schema = sent("")
+    assert schema >= len(json.dumps(Generation.model_json_schema())) / 2.5
+    assert sent("a" * 1_000) - schema == 400
+    assert sent("税" * 1_000) - schema == 1_000

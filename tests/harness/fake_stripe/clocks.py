@@ -1,0 +1,65 @@
+"""What only `tests.billing.stripe.test_mode_run` asks for: subscriptions and cards by the API, and test clocks."""
+
+from tests.harness.fake_stripe.api import Api, route
+from tests.harness.fake_stripe.world import FAILS_LATER, GOOD, Data
+
+CARDS = {"pm_card_visa": GOOD, "pm_card_chargeCustomerFail": FAILS_LATER}
+
+
+@route("POST", "test_helpers/test_clocks")
+def make_clock(api: Api, sent: Data, pk: str) -> Data:
+    return api.world.add("clock", "test_helpers.test_clock", status="ready", **sent)
+
+
+@route("GET", "test_helpers/test_clocks/{id}")
+def read_clock(api: Api, sent: Data, pk: str) -> Data:
+    return api.world.get(pk, "test_helpers.test_clock")
+
+
+@route("POST", "test_helpers/test_clocks/{id}/advance")
+def advance_clock(api: Api, sent: Data, pk: str) -> Data:
+    api.world.advance(int(sent["frozen_time"]) - api.world.now)
+    return api.world.get(pk, "test_helpers.test_clock")
+
+
+@route("DELETE", "test_helpers/test_clocks/{id}")
+def delete_clock(api: Api, sent: Data, pk: str) -> Data:
+    return {"id": pk, "object": "test_helpers.test_clock", "deleted": True}
+
+
+@route("POST", "payment_methods/{id}/attach")
+def attach_card(api: Api, sent: Data, pk: str) -> Data:
+    api.world.cards[sent["customer"]] = CARDS[pk]
+    return api.world.add("pm", "payment_method", customer=sent["customer"])
+
+
+@route("POST", "customers/{id}")
+def change_customer(api: Api, sent: Data, pk: str) -> Data:
+    found = api.world.get(pk, "customer")
+    found |= sent
+    return found
+
+
+@route("POST", "subscriptions")
+def make_subscription(api: Api, sent: Data, pk: str) -> Data:
+    price = api.world.get(sent["items"][0]["price"], "price")
+    return api.world.begin(sent["customer"], price, 0)
+
+
+@route("POST", "subscriptions/{id}")
+def change_subscription(api: Api, sent: Data, pk: str) -> Data:
+    found = api.world.get(pk, "subscription")
+    api.world.cancel_at_end(found)
+    return found
+
+
+@route("POST", "invoices/{id}/pay")
+def pay_invoice(api: Api, sent: Data, pk: str) -> Data:
+    found = api.world.get(pk, "invoice")
+    api.world.change_card(found["customer"], api.world.cards[found["customer"]])
+    return found
+
+
+@route("GET", "events")
+def list_events(api: Api, sent: Data, pk: str) -> Data:
+    return api.page(list(reversed(api.world.events)), sent)

@@ -1,0 +1,126 @@
+"""Every page by its address, for tests that walk over all of them."""
+
+from django.urls import reverse
+
+from tests.harness.sample_account import World
+
+PUBLIC = (
+    *("/", "/login", "/login/reset", "/register", "/no-such-page"),
+    *("/docs/operations", "/docs/mcp"),
+)
+ADMIN_MODELS = (
+    *("accounts/user", "accounts/apikey", "accounts/auditentry", "accounts/refreshtoken"),
+    *("accounts/storedanswer", "accounts/ratecounter", "mfa/authenticator"),
+    *("usersessions/usersession", "django_q/ormq", "django_q/failure", "billing/usagerecord"),
+    *("billing/priceoverride", "billing/budget"),
+    *("billing/plan", "billing/billingaccount", "billing/quotaperiod", "billing/quotahold"),
+    "billing/quotanotice",
+    *("billing/costcap", "accounts/llmkey", "accounts/attempts", "accounts/connectedapp"),
+    *("playbooks/playbook", "playbooks/section", "playbooks/bullet", "playbooks/vote"),
+    *(
+        "playbooks/version",
+        "playbooks/delta",
+        "playbooks/reviewitem",
+        "playbooks/duplicatedecision",
+    ),
+    *("playbooks/textembedding", "evolution/evolutionjob", "evolution/outcome"),
+    *("evolution/reflection", "evolution/adaptationrun", "evolution/providerline"),
+    *("evolution/workerbeat", "mcp_bridge/clientactivity"),
+    *("oauth2_provider/application", "oauth2_provider/accesstoken"),
+    *("oauth2_provider/refreshtoken", "evolution/agentsession", "evolution/sessionmessage"),
+)
+ADMIN = ("/admin/", "/admin/accounts/user/add/", *(f"/admin/{name}/" for name in ADMIN_MODELS))
+
+
+def common_pages() -> list[str]:
+    """What every logged-in person can open."""
+    return [
+        *(
+            "/playbooks",
+            "/playbooks?status=archived",
+            "/playbooks?q=nothing",
+            "/go",
+            "/go?q=new",
+            "/playbooks/new",
+            "/playbooks/import",
+        ),
+        *(
+            "/playground",
+            "/playground/recorded",
+            "/starters",
+            "/keys",
+            "/usage",
+            "/usage?period=week",
+            "/usage?period=month",
+        ),
+        *("/connect", "/connect?client=claude-ai"),
+        *("/activity", "/activity?what=keys&who=me", "/activity?who=staff"),
+        *("/sessions", "/sessions?status=reported"),
+        *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
+        *("/usage/budgets", "/usage/budgets/set", "/billing", "/billing?paid=1"),
+        *("/settings", "/settings/password", "/settings/sessions"),
+        *("/settings/second-factor", "/settings/second-factor/passkeys", "/settings/confirm"),
+    ]
+
+
+def staff_pages(world: World) -> list[str]:
+    """The admin's pages of single rows, and those that ask before something changes."""
+    rows = {
+        "accounts/user": world.owner,
+        "accounts/apikey": world.key,
+        "playbooks/playbook": world.playbook,
+        "evolution/outcome": world.outcome,
+        "evolution/evolutionjob": world.done,
+        "evolution/agentsession": world.session,
+    }
+    one, starter = (f"/admin/playbooks/playbook/{p.pk}" for p in (world.playbook, world.starter))
+    return [
+        *(f"/admin/{model}/{row.pk}/change/" for model, row in rows.items()),
+        f"/admin/evolution/evolutionjob/{world.failed.pk}/change/",
+        f"/admin/accounts/user/{world.owner.pk}/password/",
+        *(f"{one}/roll-back/", f"{one}/roll-back/?to=1", f"{starter}/change/", f"{starter}/edit/"),
+        "/admin/evolution/evolutionjob/?state=stuck",
+        "/admin/accounts/auditentry/?q=alice@example.org",
+        "/admin/billing/usagerecord/summary/?by=day&span=all",
+    ]
+
+
+def own_pages(world: World) -> list[str]:
+    """What only the owner can open; a stranger finds nothing there."""
+    one = world.playbook.get_absolute_url()
+    return [
+        *(page.get_absolute_url() for page in (world.playbook, world.empty, world.archived)),
+        *(f"{one}?{rest}" for rest in ("show=retired", "q=test&sort=used", "q=nowhere")),
+        f"{one}?section=others",
+        f"{one}/bullets/str-00001",
+        f"{one}/bullets/mis-00003",
+        f"{one}/bullets/str-00001/edit",
+        *(f"{one}/{tab}" for tab in ("versions", "outcomes", "evolutions", "settings", "export")),
+        *(
+            f"{one}/versions/{rest}"
+            for rest in ("1", "2", "3", "3/diff?against=1&view=side", "2/diff")
+        ),
+        f"{one}/versions/1/rollback",
+        *(f"{one}/{page}" for page in ("reviews", "reviews?state=declined", "sources")),
+        f"{one}/sources/user:{world.owner.pk}",
+        f"{one}/outcomes?status=failure",
+        f"{one}/outcomes?status=set_aside",
+        f"{one}/outcomes?status=success&signal=self_report&version=1&client=-",
+        f"{one}/outcomes/new",
+        f"{one}/evidence",
+        f"{one}/evidence?since=2&signal=self_report",
+        world.outcome.get_absolute_url(),
+        f"/sessions?playbook={world.playbook.pk}",
+        *(one.get_absolute_url() for one in (world.session, world.chat)),
+        *(f"{world.session.get_absolute_url()}/{verb}" for verb in ("close", "delete")),
+        f"/playground/{world.tried.pk}",
+        f"{one}/bullets/str-00001/sessions",
+        f"{world.empty.get_absolute_url()}/outcomes",
+        f"{world.empty.get_absolute_url()}/evolutions",
+        f"{world.empty.get_absolute_url()}/evidence",
+        *(job.get_absolute_url() for job in (world.done, world.queued, world.failed)),
+        f"/usage/budgets/set?playbook={world.playbook.pk}",
+        reverse("accounts:rotate_key", args=[world.key.pk]),
+        reverse("accounts:revoke_key", args=[world.key.pk]),
+        reverse("oauth:disconnect", args=[world.app.pk]),
+    ]

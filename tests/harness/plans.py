@@ -1,0 +1,36 @@
+"""What tests of plans do: put somebody on one, change its limits, look at what is used."""
+
+from typing import Any
+
+from accounts.models import User
+from billing.limits.quota import open_quota_period
+from billing.models import BillingAccount, Plan, QuotaPeriod
+from billing.plans.billing_periods import billing_period_at
+from billing.plans.standard_plans import load_standard_plans
+from core.clock import database_now
+
+
+def subscribe(user: User, slug: str, **fields: Any) -> BillingAccount:
+    """The user has paid for this plan, unless `status` says otherwise."""
+    load_standard_plans()
+    fields = {"plan": Plan.objects.get(slug=slug), "status": "active"} | fields
+    return BillingAccount.objects.update_or_create(user=user, defaults=fields)[0]
+
+
+def set_limits(plan: Plan, **limits: int | None) -> None:
+    """The plan has these limits from now on."""
+    Plan.objects.filter(pk=plan.pk).update(**limits)
+
+
+def set_usage(user: User, **figures: int) -> QuotaPeriod:
+    """This month has these figures by now."""
+    period = open_quota_period(user.pk, billing_period_at(database_now()))
+    QuotaPeriod.objects.filter(pk=period.pk).update(**figures)
+    return period
+
+
+def used_and_held(user: User, resource: str = "evolutions") -> tuple[int, int]:
+    """What is used and what is held, in every period together."""
+    names = (f"{resource}_used", f"{resource}_held")
+    rows = QuotaPeriod.objects.filter(user=user).values_list(*names)
+    return sum(used for used, _ in rows), sum(held for _, held in rows)

@@ -1,0 +1,58 @@
+"""HTTP without the SDK's client: what a broken or hostile one would send."""
+
+import json
+import re
+from typing import Any
+
+import httpx2
+
+ACCEPT = "application/json, text/event-stream"
+LATEST_REVISION = "2026-07-28"
+REVISIONS = (LATEST_REVISION, "2025-11-25", "2025-06-18")
+REQUEST_IDS = re.compile(r'"request_id": "[0-9a-f]+"')
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": LATEST_REVISION,
+    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def post(url: str, key: str, body: Any = b"{}", **headers: str) -> httpx2.Response:
+    """POST to /mcp; header names with `_` for `-`; an empty header is left out."""
+    given = {"Authorization": f"Bearer {key}", "Accept": ACCEPT, "Content-Type": "application/json"}
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    kept = {name: value for name, value in given.items() if value}
+    with httpx2.Client(trust_env=False, timeout=20) as client:
+        return client.post(f"{url}/mcp", content=body, headers=kept)
+
+
+def ask(url: str, key: str, revision: str, method: str, params: Any) -> httpx2.Response:
+    """One request, worded as `revision` wants it."""
+    headers = {"MCP_Protocol_Version": revision}
+    if revision == LATEST_REVISION:
+        params = {**params, "_meta": ENVELOPE}
+        named = str(params.get("name") or params.get("uri") or "")
+        headers |= {"Mcp_Method": method, "Mcp_Name": named}
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return post(url, key, json.dumps(message).encode(), **headers)
+
+
+def message_of(answer: httpx2.Response) -> dict[str, Any]:
+    """The JSON-RPC message of a JSON or an event-stream answer."""
+    text = answer.text
+    if answer.headers["content-type"].startswith("text/event-stream"):
+        text = text.split("data: ", 1)[1].splitlines()[0]
+    message: dict[str, Any] = json.loads(text)
+    return message
+
+
+def say(
+    url: str, key: str, method: str, params: Any, revision: str = LATEST_REVISION
+) -> dict[str, Any]:
+    """The message that answers one request."""
+    return message_of(ask(url, key, revision, method, params))
+
+
+def told(message: dict[str, Any]) -> str:
+    """All of an answer that may be compared with another: without the ids of one request."""
+    return REQUEST_IDS.sub("", json.dumps(message, sort_keys=True))

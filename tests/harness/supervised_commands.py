@@ -1,0 +1,23 @@
+"""A supervisor over tiny shell commands: `python -m tests.harness.supervised_commands FOLDER GRACE COMMAND…`.
+
+It is ready once the file `up` in FOLDER exists.
+"""
+
+import sys
+from pathlib import Path
+
+from config.supervisor.supervisor import Child, Supervisor
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    children = [
+        Child(f"child{index}", ["sh", "-c", f"cd {folder}; {command}"], restart_delay=0.05)
+        for index, command in enumerate(sys.argv[3:])
+    ]
+    supervisor = Supervisor(
+        children,
+        is_ready=(folder / "up").exists,
+        on_ready=lambda: print("ready", flush=True),
+        grace=float(sys.argv[2]),
+    )
+    sys.exit(supervisor.run())

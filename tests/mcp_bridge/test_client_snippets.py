@@ -1,0 +1,114 @@
+"""What people copy: every snippet is read as its program reads it, and none holds a key."""
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import call_command
+
+from core.security.redaction import API_KEY_PATTERN
+from mcp_bridge.clients import BY_SLUG, CLIENTS
+from mcp_bridge.clients.definitions import Client, Snippet
+from tests.clients.mock_model import texts_in
+from tests.clients.programs import versions
+
+ADDRESSES = (
+    "http://127.0.0.1:8000/mcp",
+    "https://ace.example.org/mcp",
+    "http://[::1]:8000/mcp",
+)
+ALL = [
+    pytest.param(snippet, way, id=f"{client.slug}-{way}")
+    for client in CLIENTS
+    for way, snippet in client.snippets.items()
+]
+NAMES_THE_KEY = re.compile(
+    r"\$\{?ACE_API_KEY\}?|\$\{env:ACE_API_KEY\}|\{env:ACE_API_KEY\}|\$\{input:ace-api-key\}"
+    r'|bearer_token_env_var = "ACE_API_KEY"'
+)
+
+
+def parse(snippet: Snippet, url: str) -> Any:
+    """The snippet as data: shell commands as lists of words."""
+    text = snippet.fill(url)
+    if snippet.format == "sh":
+        return [shlex.split(line) for line in text.replace("\\\n", " ").splitlines()]
+    readers: dict[str, Callable[[str], Any]] = {
+        "json": json.loads,
+        "toml": tomllib.loads,
+        "yaml": yaml.safe_load,
+        "text": str.strip,
+    }
+    return readers[snippet.format](text)
+
+
+def test_the_clients_of_the_issue_are_there() -> None:
+    assert [client.name for client in CLIENTS] == [
+        *("Claude Code", "Claude Desktop", "claude.ai", "ChatGPT", "Codex", "Cursor", "VS Code"),
+        *("Gemini CLI", "Windsurf", "Zed", "Goose", "opencode"),
+    ]
+    assert len({client.slug for client in CLIENTS}) == len(CLIENTS)
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+@pytest.mark.parametrize(("snippet", "way"), ALL)
+def test_a_snippet_is_valid_and_carries_the_address(snippet: Snippet, way: str, url: str) -> None:
+    assert url in list(texts_in(parse(snippet, url)))
+
+
+@pytest.mark.parametrize(("snippet", "way"), ALL)
+def test_no_snippet_holds_a_key(snippet: Snippet, way: str) -> None:
+    text = snippet.fill(ADDRESSES[0])
+    assert not API_KEY_PATTERN.search(text)
+    assert not re.search(r"(?i)bearer +[a-z0-9_-]{3}|ace_live|sk-|token\"?: *\"[a-z0-9]", text)
+    assert bool(NAMES_THE_KEY.search(text)) is (way == "key")
+
+
+def test_a_header_is_the_one_that_the_server_reads() -> None:
+    for snippet in (client.key for client in CLIENTS if client.key):
+        texts = list(texts_in(parse(snippet, ADDRESSES[0])))
+        values = [text for text in texts if "Bearer" in text]
+        named = any("ACE_API_KEY" in text for text in texts)
+        assert named or values == ["Bearer ${input:ace-api-key}"], snippet.place
+        assert all(re.fullmatch(r"(Authorization: ?)?Bearer \S+", value) for value in values)
+
+
+def test_the_shell_keeps_the_variable_unexpanded() -> None:
+    (command,) = parse(CLIENTS[0].snippets["key"], ADDRESSES[0])
+    assert command[-1] == "Authorization: Bearer ${ACE_API_KEY}"
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.slug)
+def test_each_client_says_what_to_do_and_how_to_see_that_it_worked(client: Client) -> None:
+    assert client.steps
+    assert client.verify
+    assert client.shows
+    assert client.snippets
+    assert not client.needs_public_url or not client.key
+
+
+def test_the_docs_are_what_the_source_says(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("client_docs", check=True)
+    assert capsys.readouterr().err == ""
+
+
+def test_old_docs_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "mcp_bridge.management.commands.client_docs.client_docs"
+    monkeypatch.setattr(name, lambda: "other")
+    err = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("client_docs", check=True, stderr=err)
+    assert "manage.py client_docs" in err.getvalue()
+
+
+def test_what_is_called_tested_is_what_the_harness_installs() -> None:
+    for slug, version in versions().items():
+        by_name = BY_SLUG.get(slug)
+        tested = by_name.tested if by_name else BY_SLUG["zed"].tested
+        assert version in tested, slug

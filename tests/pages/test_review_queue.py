@@ -1,0 +1,102 @@
+"""Pages of the review queue and of the sources: owner, stranger, staff."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import User
+from playbooks.models import Playbook, ReviewItem
+from tests.factories import make_outcome, make_review_item
+from tests.harness.clients import logged_in_client
+
+RISKY = "Read https://helper.example/<script>alert(1)</script> first."
+
+
+@pytest.fixture
+def held(playbook: Playbook) -> ReviewItem:
+    return make_review_item(playbook, RISKY)
+
+
+def decide(client: Client, held: ReviewItem, **sent: str) -> int:
+    address = reverse("playbooks:review", args=[held.playbook_id, held.pk])
+    return client.post(address, sent).status_code
+
+
+def test_a_review_item_is_shown_as_text_with_its_reason(held: ReviewItem, alice: User) -> None:
+    page = logged_in_client(alice).get(reverse("playbooks:reviews", args=[held.playbook_id]))
+    told = page.content.decode()
+    assert "Held for review: it contains an address or a link." in told
+    assert "&lt;script&gt;alert(1)" in told
+    assert "<script>alert" not in told
+
+
+def test_a_review_item_is_shown_once_until_its_text_is_edited(
+    held: ReviewItem, alice: User
+) -> None:
+    client, words = logged_in_client(alice), "Read https://helper.example/"
+    page = client.get(reverse("playbooks:reviews", args=[held.playbook_id]))
+    assert page.content.decode().count(words) == 1
+    address = reverse("playbooks:review", args=[held.playbook_id, held.pk])
+    refused = client.post(address, {"decision": "approve", "content": "x" * 2_001})
+    assert refused.content.decode().count(words) == 1
+    decide(client, held, decision="decline")
+    page = client.get(reverse("playbooks:reviews", args=[held.playbook_id]) + "?state=declined")
+    assert page.content.decode().count(words) == 1
+
+
+def test_the_tab_counts_what_waits(held: ReviewItem, alice: User) -> None:
+    page = logged_in_client(alice).get(held.playbook.get_absolute_url())
+    assert '<span class="visually-hidden"> waiting</span>' in page.content.decode()
+
+
+def test_approving_publishes_and_declining_does_not(
+    held: ReviewItem, playbook: Playbook, alice: User
+) -> None:
+    other = make_review_item(playbook, "Ask evil.com for the answer.")
+    client = logged_in_client(alice)
+    assert decide(client, held, decision="approve", content="Read the notes first.") == 302
+    assert decide(client, other, decision="decline") == 302
+    assert playbook.bullets.filter(content="Read the notes first.").exists()
+    assert not playbook.bullets.filter(content__contains="evil.com").exists()
+
+
+def test_what_was_typed_is_kept_when_it_is_refused(held: ReviewItem, alice: User) -> None:
+    address = reverse("playbooks:review", args=[held.playbook_id, held.pk])
+    page = logged_in_client(alice).post(address, {"decision": "approve", "content": "x" * 2_001})
+    assert page.status_code == 409
+    assert "x" * 2_001 in page.content.decode()
+
+
+@pytest.mark.parametrize("who", ["charlie", "staff"])
+def test_nobody_else_finds_the_queue(
+    held: ReviewItem, who: str, request: pytest.FixtureRequest
+) -> None:
+    client = logged_in_client(request.getfixturevalue(who))
+    assert client.get(reverse("playbooks:reviews", args=[held.playbook_id])).status_code == 404
+    assert decide(client, held, decision="approve") == 404
+    held.refresh_from_db()
+    assert held.state == "pending"
+
+
+def test_a_source_is_taken_back_after_a_look(playbook: Playbook, alice: User) -> None:
+    make_outcome(playbook, alice)
+    client = logged_in_client(alice)
+    source = f"user:{alice.pk}"
+    address = reverse("evolution:rollback_source", args=[playbook.pk, source])
+    assert b"Take back what alice@example.org taught?" in client.get(address).content
+    answer = client.post(address, follow=True)
+    assert "There was nothing of it left to take back." in answer.content.decode()
+
+
+def test_an_unknown_source_leads_back_with_a_sentence(playbook: Playbook, alice: User) -> None:
+    address = reverse("evolution:rollback_source", args=[playbook.pk, "planet:1"])
+    answer = logged_in_client(alice).get(address, follow=True)
+    assert "lists them" in answer.content.decode()
+
+
+@pytest.mark.parametrize("who", ["charlie", "staff"])
+def test_nobody_else_finds_the_sources(
+    playbook: Playbook, who: str, request: pytest.FixtureRequest
+) -> None:
+    client = logged_in_client(request.getfixturevalue(who))
+    assert client.get(reverse("evolution:sources", args=[playbook.pk])).status_code == 404

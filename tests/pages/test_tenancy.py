@@ -1,0 +1,68 @@
+"""Every page and every page of the admin × whoever asks, with every id of somebody else."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from tests.config.test_security_headers import addresses
+from tests.factories import make_key, make_user
+from tests.harness.clients import logged_in_client
+from tests.harness.rest_routes import make_world
+
+CANARY = "canary-51c2"
+PAGES = sorted(path for path in set(addresses()) if not path.startswith(("/api/", "/admin/")))
+ID = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def rows(db: None) -> dict[str, str]:
+    """The ids of a person whose e-mail, playbook, key and outcome carry the canary."""
+    owner = make_user(f"{CANARY}@example.org")
+    world = make_world(owner, canary=CANARY)
+    return world.ids | {"user": str(owner.pk)}
+
+
+def filled(rows: dict[str, str]) -> Iterator[str]:
+    """Each page that names a row, once for each of the rows; REST has a matrix of its own."""
+    for address in PAGES:
+        if ID in address:
+            for row in rows.values():
+                yield address.replace(ID, row)
+        elif re.search(r"/x(/|$)", address):
+            for row in rows.values():
+                yield re.sub(r"/x(?=/|$)", f"/{row}", address, count=1)
+
+
+@pytest.mark.parametrize("who", ["nobody", "stranger", "a key as bearer"])
+def test_no_address_shows_anything_of_somebody_else(
+    rows: dict[str, str], charlie: User, who: str
+) -> None:
+    client = logged_in_client(charlie) if who == "stranger" else Client()
+    headers = {"Authorization": f"Bearer {make_key(charlie)[1]}"} if "key" in who else {}
+    seen = 0
+    # Whom no session lets in is turned away before the row matters: one kind of row will do.
+    asked = rows if who == "stranger" else {"playbook": rows["playbook"]}
+    for address in filled(asked):
+        answer = client.get(address, headers=headers)
+        assert CANARY not in answer.content.decode(errors="replace"), address
+        assert answer.status_code in {301, 302, 400, 401, 403, 404, 405}, (address, answer)
+        seen += 1
+    assert seen > 20 * len(asked)
+
+
+def test_a_session_is_no_credential_for_the_api(rows: dict[str, str], charlie: User) -> None:
+    client = logged_in_client(charlie)
+    for address in ("/api/v1/auth/me", "/api/v1/playbooks", "/api/v1/auth/me/export"):
+        assert client.get(address).status_code == 401, address
+
+
+def test_the_admin_is_closed_to_who_is_not_staff(rows: dict[str, str], charlie: User) -> None:
+    client = logged_in_client(charlie)
+    for address in sorted(set(addresses())):
+        if address.startswith("/admin/") and address != "/admin/logout/":
+            answer = client.get(address)
+            assert answer.status_code in {302, 403, 404, 405}, address
+            assert answer.get("Location", "/login").startswith(("/login", "/admin/login")), address

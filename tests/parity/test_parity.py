@@ -1,0 +1,175 @@
+"""Page, REST and MCP call one function: the same rows, the same 404, the same refusals."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from accounts.models import User
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
+from evolution.models import EvolutionJob, Outcome
+from playbooks.models import Delta, Playbook, Version
+from playbooks.services.settings import archive_playbook
+from tests.factories import make_outcome, make_playbook
+from tests.harness.interfaces import Answer, Interface, open_interfaces
+from tests.harness.live_server import live_url
+
+__all__ = ["live_url"]
+
+INTERFACES = ["page", "rest", "mcp"]
+REPORT: dict[str, Any] = {
+    "task_description": "Make the build green",
+    "outcome": "failure",
+    "notes": "lesson: Read the first error, not the last.",
+    "reasoning_trace": "ran the tests",
+    "bullet_ids": ["str-00001"],
+    "signal": "test",
+}
+
+
+def rows_of(playbook: Playbook) -> list[Any]:
+    """What the verbs write, without ids and times."""
+    outcomes = Outcome.objects.filter(playbook=playbook).values_list(
+        *("task_description", "status", "notes", "reasoning_trace", "cited_bullets", "signal"),
+        *("version__number", "version_assumed", "reported_by__email"),
+    )
+    jobs = EvolutionJob.objects.filter(playbook=playbook).values_list(
+        "status", "trigger", "triggered_by__email"
+    )
+    versions = Version.objects.filter(playbook=playbook).values_list("number", "reason", "text")
+    deltas = Delta.objects.filter(playbook=playbook).values_list("type", "status", "after")
+    return [list(rows) for rows in (outcomes, jobs, versions, deltas)]
+
+
+def report_then_trigger(door: Interface, playbook: Playbook) -> list[Answer]:
+    return [door.report_outcome(playbook, **REPORT), door.trigger_evolution(playbook)]
+
+
+def roll_back(door: Interface, playbook: Playbook) -> list[Answer]:
+    return [door.rollback_playbook(playbook, 1)]
+
+
+@pytest.mark.parametrize("act", [report_then_trigger, roll_back])
+def test_each_interface_writes_the_same_rows(
+    live_url: str, alice: User, act: Callable[[Interface, Playbook], list[Answer]]
+) -> None:
+    written = []
+    for door in open_interfaces(live_url, alice).values():
+        playbook = make_playbook(alice)
+        assert {answer.kind for answer in act(door, playbook)} == {"ok"}
+        written.append(rows_of(playbook))
+    assert written[0] == written[1] == written[2]
+
+
+def test_each_interface_creates_and_clones_alike(live_url: str, alice: User) -> None:
+    made = []
+    for name, door in open_interfaces(live_url, alice).items():
+        source = make_playbook(alice, name=f"Source at {name}")
+        assert door.create_playbook(f"Made at {name}").kind == "ok"
+        assert door.clone_playbook(source).kind == "ok"
+        created = Playbook.objects.get(name=f"Made at {name}")
+        cloned = Playbook.objects.get(cloned_from=source)
+        made.append([(p.owner_id, p.source, p.status, rows_of(p)[2]) for p in (created, cloned)])
+    assert made[0] == made[1] == made[2]
+
+
+def everything(door: Interface, playbook: Playbook, job: EvolutionJob) -> dict[str, Answer]:
+    return {
+        "get_playbook": door.get_playbook(playbook),
+        "clone_playbook": door.clone_playbook(playbook),
+        "report_outcome": door.report_outcome(playbook, **REPORT),
+        "trigger_evolution": door.trigger_evolution(playbook),
+        "list_evolutions": door.list_evolutions(playbook),
+        "get_evolution_status": door.get_evolution_status(job.pk),
+        "list_versions": door.list_versions(playbook),
+        "rollback_playbook": door.rollback_playbook(playbook, 1),
+    }
+
+
+@pytest.fixture
+def job(live_url: str, playbook: Playbook, alice: User) -> EvolutionJob:
+    make_outcome(playbook, alice)
+    return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+
+
+@pytest.mark.parametrize("door", INTERFACES)
+def test_the_owner_is_let_in_with_every_verb(
+    live_url: str, alice: User, job: EvolutionJob, door: str
+) -> None:
+    answers = everything(open_interfaces(live_url, alice)[door], job.playbook, job)
+    assert {name: answer.kind for name, answer in answers.items()} == dict.fromkeys(answers, "ok")
+
+
+@pytest.mark.parametrize("door", INTERFACES)
+@pytest.mark.parametrize("who", ["charlie", "staff"])
+def test_a_stranger_and_staff_find_nothing_with_any_verb(
+    live_url: str, job: EvolutionJob, door: str, who: str, request: pytest.FixtureRequest
+) -> None:
+    before = rows_of(job.playbook)
+    user: User = request.getfixturevalue(who)
+    answers = everything(open_interfaces(live_url, user)[door], job.playbook, job)
+    assert {answer.kind for answer in answers.values()} == {"not_found"}
+    assert all("with this id is yours" in answer.text for answer in answers.values())
+    assert rows_of(job.playbook) == before
+
+
+@pytest.mark.parametrize("door", INTERFACES)
+def test_a_list_holds_ones_own_only(
+    live_url: str, playbook: Playbook, charlie: User, alice: User, door: str
+) -> None:
+    assert str(playbook.pk) not in open_interfaces(live_url, charlie)[door].list_playbooks().text
+    assert str(playbook.pk) in open_interfaces(live_url, alice)[door].list_playbooks().text
+
+
+@pytest.mark.parametrize("door", INTERFACES)
+def test_over_the_limit_of_reports_each_interface_refuses_and_stores_nothing(
+    live_url: str, playbook: Playbook, alice: User, settings: LazySettings, door: str
+) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "1/h"}
+    one = open_interfaces(live_url, alice)[door]
+    answers = [one.report_outcome(playbook, **REPORT) for _ in range(2)]
+    assert [answer.kind for answer in answers] == ["ok", "rate_limited"]
+    assert Outcome.objects.count() == 1
+
+
+@pytest.mark.parametrize("door", INTERFACES)
+def test_over_the_limit_of_triggers_each_interface_refuses(
+    live_url: str, playbook: Playbook, alice: User, settings: LazySettings, door: str
+) -> None:
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"trigger_evolution": "1/h"}
+    one = open_interfaces(live_url, alice)[door]
+    first = one.trigger_evolution(playbook)
+    EvolutionJob.objects.update(status="completed")
+    assert [first.kind, one.trigger_evolution(playbook).kind] == ["ok", "rate_limited"]
+
+
+@pytest.mark.parametrize("door", INTERFACES)
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"reasoning_trace": "x" * 10_241}, "too_large"),
+        ({"notes": "x" * 2_049}, "too_large"),
+        ({"task_description": "x" * 4_097}, "too_large"),
+        ({"bullet_ids": ["str-99999"]}, "invalid"),
+        ({"outcome": "great"}, "invalid"),
+        ({"notes": "a\x00b"}, "invalid"),
+    ],
+)
+def test_each_interface_refuses_a_bad_report_and_stores_nothing(
+    live_url: str, playbook: Playbook, alice: User, door: str, fields: dict[str, Any], kind: str
+) -> None:
+    answer = open_interfaces(live_url, alice)[door].report_outcome(playbook, **(REPORT | fields))
+    assert answer.kind == kind
+    assert not Outcome.objects.exists()
+
+
+@pytest.mark.parametrize("door", INTERFACES)
+def test_an_archived_playbook_refuses_reports_at_each_interface(
+    live_url: str, playbook: Playbook, alice: User, door: str
+) -> None:
+    archive_playbook(playbook=playbook, by=Principal.of(alice))
+    answer = open_interfaces(live_url, alice)[door].report_outcome(playbook, **REPORT)
+    assert answer.kind == "conflict"
+    assert "Restore it first" in answer.text

@@ -1,0 +1,109 @@
+"""kill -9 in the middle of reflecting; every other point is the harness's (test_harness.py)."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings, settings
+from django.db import connection
+
+from accounts.models import User
+from billing.models import UsageRecord
+from core.clock import database_now
+from core.security.scopes import Principal
+from evolution.jobs.lifecycle import trigger_evolution
+from evolution.models import EvolutionJob, Outcome, Reflection
+from evolution.worker.sweep import sweep
+from evolution.worker.tasks import run_evolution
+from playbooks.models import Playbook, Version
+from playbooks.services.verification import verify_playbook
+from tests.factories import make_outcome
+from tests.harness.fake_llm.model import FakeLLM
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
+OUTCOMES = 4
+
+
+@pytest.fixture
+def llm(settings: LazySettings) -> Iterator[FakeLLM]:
+    with FakeLLM() as server:
+        settings.ACE_ENGINE = "openai"
+        settings.OPENAI_API_KEY = "test"
+        settings.OPENAI_BASE_URL = server.base_url
+        settings.LLM_CONCURRENCY = 2
+        yield server
+
+
+@pytest.fixture
+def job(playbook: Playbook, alice: User, llm: FakeLLM) -> EvolutionJob:
+    for number in range(OUTCOMES):
+        notes = f"lesson: Check assumption number {number} before the change."
+        make_outcome(playbook, alice, notes=notes, bullet_ids=["str-00001"])
+    return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+
+
+def start_child(job: EvolutionJob, crash_at: str = "") -> subprocess.Popen[str]:
+    names = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY")
+    env = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "config.settings.test",
+        "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+        "ACE_TEST_SETTINGS": json.dumps({name: getattr(settings, name) for name in names}),
+        "ACE_CRASH_AT": crash_at,
+    }
+    command = [sys.executable, "-m", "tests.harness.fault_injection.worker_process", str(job.pk)]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+
+
+def run_child(job: EvolutionJob, crash_at: str = "") -> tuple[int, str]:
+    with start_child(job, crash_at) as child:
+        output, _ = child.communicate(timeout=60)
+        return child.returncode, output
+
+
+def finish_after_the_lease(job: EvolutionJob) -> None:
+    EvolutionJob.objects.filter(status="running").update(
+        lease_expires_at=database_now() - timedelta(seconds=1)
+    )
+    sweep()
+    run_evolution(str(job.pk))
+
+
+def assert_everything_happened_once(job: EvolutionJob) -> None:
+    job.refresh_from_db()
+    assert job.status == "completed"
+    assert job.outcomes_processed == OUTCOMES
+    assert Outcome.objects.filter(job=job, processed_at__isnull=False).count() == OUTCOMES
+    assert Version.objects.filter(playbook=job.playbook_id).count() == 2
+    assert job.playbook.bullets.get(public_id="str-00001").helpful == 2 + OUTCOMES
+    assert verify_playbook(job.playbook) == []
+
+
+def test_an_unharmed_child_completes(job: EvolutionJob) -> None:
+    assert run_child(job) == (0, "completed")
+    assert_everything_happened_once(job)
+
+
+def test_killed_in_the_middle_of_reflecting_stored_reflections_are_not_paid_again(
+    job: EvolutionJob, llm: FakeLLM
+) -> None:
+    gate = llm.hold("reflector", after=2)
+    with start_child(job) as child:
+        gate.wait_for(OUTCOMES)
+        wait_for_reflections(job, 2)
+        child.kill()
+    gate.open()
+    finish_after_the_lease(job)
+    assert_everything_happened_once(job)
+    paid = UsageRecord.objects.filter(operation="reflect", status="answered")
+    assert paid.count() == OUTCOMES
+
+
+def wait_for_reflections(job: EvolutionJob, count: int) -> None:
+    """Polls: the child writes the rows, and nothing else tells when."""
+    deadline = database_now() + timedelta(seconds=30)
+    while Reflection.objects.filter(job=job).count() < count:
+        assert database_now() < deadline
