@@ -71,8 +71,8 @@ def _calls(operation: str) -> list[Point]:
         "reserved, before the request": (f"{ledger}:admit", "after"),
         "at the request": (wire, "before"),
         "after the response": (wire, "after"),
-        "before it is settled": (f"{ledger}:dismiss", "before"),
-        "settled": (f"{ledger}:dismiss", "after"),
+        "before it is settled": (f"{ledger}:finish_call", "before"),
+        "settled": (f"{ledger}:finish_call", "after"),
     }
     return [
         Point(f"{operation}: {name}", "work", target, when, said)
@@ -91,7 +91,7 @@ POINTS: list[Point] = [
     *_points("report", True, {
         "after insert": ("evolution.outcomes.reporting:trigger_if_due", "before"),
         "job made, before commit": ("evolution.outcomes.reporting:trigger_if_due", "after"),
-        "notified": ("evolution.jobs.message_queue.triggers:notify_worker", "after"),
+        "notified": ("evolution.jobs.triggers:notify_worker", "after"),
     }),
     *_points("work", False, {
         "before the claim": (f"{WORKER}.tasks:claim_job", "before"),
@@ -113,7 +113,7 @@ POINTS: list[Point] = [
         "claim written": (f"{CLAIMS}:_take", "after"),
         "in a reflection's checkpoint": ("evolution.models.jobs:Reflection.save", "after"),
         "publish locked": (f"{PUBLISH}:publish_deltas", "before"),
-        "after the version row": ("playbooks.models.playbooks:Version.save", "after"),
+        "after the version row": ("playbooks.models.versions:Version.save", "after"),
         "deltas written": (f"{PUBLISH}:publish_deltas", "after"),
         "outcomes settled": (f"{PUBLISH}:settle_outcomes", "after"),
         "before commit of publish": (f"{PUBLISH}:trigger_if_due", "after"),
@@ -132,18 +132,18 @@ POINTS: list[Point] = [
         "job put back": (f"{WORKER}.sweep:rescue_job", "after"),
         "notified": (f"{WORKER}.sweep:notify_worker", "after"),
     }),
-    *_points("sweep", False, {"after a rescue": (f"{WORKER}.waking:_resume_locked", "after")}),
+    *_points("sweep", False, {"after a rescue": (f"{WORKER}.resume:_resume_locked", "after")}),
     *_points("cancel", True, {
         "fence raised": ("evolution.models.jobs:EvolutionJob.cancel", "after"),
         "outcomes released": ("evolution.models.jobs:EvolutionJob.release_outcomes", "after"),
     }),
-    *_points("cancel", False, {"after commit": ("evolution.jobs.message_queue.lifecycle:cancel_evolution", "after")}),
+    *_points("cancel", False, {"after commit": ("evolution.jobs.lifecycle:cancel_evolution", "after")}),
     *_points("redrive", True, {
         "queued again": ("evolution.models.jobs:EvolutionJob.requeue", "after"),
-        "notified": ("evolution.outcomes.reporting:notify_worker", "after"),
+        "notified": ("evolution.jobs.lifecycle:notify_worker", "after"),
     }),
     *_points("rollback", True, {
-        "after the version row": ("playbooks.models.playbooks:Version.save", "after"),
+        "after the version row": ("playbooks.models.versions:Version.save", "after"),
     }),
     Point("rollback: after the pointer", "rollback", SAVED, "after", _pointer, True),
     *_points("purge", False, {
@@ -151,7 +151,7 @@ POINTS: list[Point] = [
         "rows gone": ("evolution.outcomes.retention:delete_expired_rows", "after"),
     }),
     *_points("rollback", False, {
-        "after commit": ("playbooks.services.creation:rollback_playbook", "after"),
+        "after commit": ("tests.harness.fault_injection.victims:rollback_playbook", "after"),
     }),
 ]  # fmt: skip
 # Neighbours are alike: each half has points of every family.
