@@ -23,13 +23,13 @@ ACTOR_FILTERS = {"": "Anybody", "me": "Me", "key": "A key of mine", "staff": "St
 class ActivityEntry:
     """One entry. `by` is `me`, `key` (then `key` begins as it does), `staff` or `platform`.
 
-    Which of the staff it was is for staff to know. `about` is the name that a playbook or a key
+    Which of the staff it was is for staff to know. `subject_name` is what a playbook or key
     has now; empty where there is none.
     """
 
     at: datetime
     action: str
-    said: str
+    summary: str
     by: str
     key: str
     subject: str
@@ -126,7 +126,7 @@ def past_tense(verb: str) -> str:
 
 
 def describe_detail(entry: AuditEntry, *, without: str = "") -> str:
-    """The entry's figures in one line, without the one called `but`."""
+    """The entry's figures in one line, without the one called `without`."""
     named = entry.detail.items()
     kept = {name: value for name, value in named if value not in {"", None} and name != without}
     return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in kept.items())

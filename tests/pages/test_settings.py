@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from accounts.keys.jwt_tokens import issue_tokens, user_for_access_token
 from accounts.models import LlmKey, User
-from accounts.web.urls import pages
+from accounts.web.urls import urlpatterns
 from core.errors import NotAuthenticated
 from core.http.safe_http import FetchedResponse
 from core.models import AuditEntry
@@ -275,7 +275,7 @@ def test_a_new_second_factor_ends_the_sessions_without_it(
 
 
 def test_every_page_of_an_account_is_for_who_is_logged_in(client: Client, db: None) -> None:
-    for pattern in pages:
+    for pattern in urlpatterns:
         path = str(pattern.pattern)
         if path.startswith("settings") and "<" not in path:
             answer = client.get(f"/{path}")
