@@ -59,7 +59,7 @@ class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
 
     def without_notification(self, now: datetime, silence: timedelta) -> Self:
         """Due, and rung so long ago that the queue's message must be lost (or never was)."""
-        silent = self.due(now).filter(Q(notified_at=None) | Q(rung_at__lt=now - silence))
+        silent = self.due(now).filter(Q(notified_at=None) | Q(notified_at__lt=now - silence))
         return silent.filter(training=None)
 
     def lease_expired(self, now: datetime) -> Self:
@@ -69,7 +69,7 @@ class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
     def abandoned_trainings(self, now: datetime, silence: timedelta) -> Self:
         """Jobs of trainings whose process is gone: neither renewed nor claimed when due."""
         dead = Q(status="running", lease_expires_at__lt=now)
-        left = Q(status="queued", rung_at__lt=now - silence) & (
+        left = Q(status="queued", notified_at__lt=now - silence) & (
             Q(next_attempt_at=None) | Q(next_attempt_at__lt=now - silence)
         )
         return self.exclude(training=None).filter(dead | left)

@@ -37,7 +37,7 @@ class Credential:
 
 
 def _digest(*parts: str) -> str:
-    return salted_hmac("evolution.line", "\n".join(parts), algorithm="sha256").hexdigest()
+    return salted_hmac("evolution.circuit", "\n".join(parts), algorithm="sha256").hexdigest()
 
 
 def credential_for(owner_id: UUID) -> Credential:

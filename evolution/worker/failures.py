@@ -102,7 +102,7 @@ def requeue_claimed(
             reason=reason,
             costs_attempt=costs_attempt,
             code=code,
-            line=credential_for(claim.owner_id).line if code in FIXABLE_CODES else line,
+            line=credential_for(claim.owner_id).circuit_key if code in FIXABLE_CODES else line,
             usd=usd,
         )
     return "waiting"

@@ -115,7 +115,7 @@ class UsageLedger:
         if self.payer.job_id is None:
             return None
         jobs = EvolutionJob.objects.filter(pk=self.payer.job_id)
-        return jobs.values_list("triggered_key_id", flat=True).first()
+        return jobs.values_list("triggered_by_key_id", flat=True).first()
 
     @cached_property
     def _reporters(self) -> dict[str, UUID]:

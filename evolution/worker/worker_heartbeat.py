@@ -26,9 +26,9 @@ def last_heartbeat(worker: str) -> datetime | None:
 
 def live_group_count() -> int:
     """How many groups ran something within the last minute."""
-    return WorkerHeartbeat.objects.filter(beat_at__gt=database_now() - timedelta(minutes=1)).count()
+    return WorkerHeartbeat.objects.filter(last_seen_at__gt=database_now() - timedelta(minutes=1)).count()
 
 
 def delete_old_heartbeats() -> None:
     """Drop groups that have been silent for a day: they were stopped."""
-    WorkerHeartbeat.objects.filter(beat_at__lt=database_now() - timedelta(days=1)).delete()
+    WorkerHeartbeat.objects.filter(last_seen_at__lt=database_now() - timedelta(days=1)).delete()

@@ -14,11 +14,11 @@ from billing.models import Plan, QuotaHold, QuotaNotice, QuotaPeriod, UsageRecor
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
 from core.security.scopes import Principal
-from evolution import worker
 from evolution.engine.llm import CallHeldBack, TransientError, Usage
 from evolution.jobs.lifecycle import cancel_evolution, trigger_evolution
 from evolution.jobs.verification import Problem, verify_database
 from evolution.models import EvolutionJob
+from evolution.worker import tasks
 from evolution.worker.claims import claim_job
 from evolution.worker.credentials import Credential
 from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, finish_call
@@ -93,7 +93,7 @@ def test_an_evolution_with_nothing_to_do_counts_as_none(
 def test_an_attempt_that_fails_counts_as_none(
     billing: Plan, job: EvolutionJob, alice: User, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "run_engine", raising(error))
+    monkeypatch.setattr(tasks, "run_engine", raising(error))
     assert run_evolution(str(job.pk)) == "waiting"
     assert used_and_held(alice) == (0, 0)
 
@@ -237,7 +237,7 @@ def test_a_job_without_tokens_waits_until_the_plan_changes(
     billing: Plan, job: EvolutionJob, call: LLMCall, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_limits(billing, monthly_tokens=5)
-    monkeypatch.setattr(worker, "run_engine", lambda claim: admit(call))
+    monkeypatch.setattr(tasks, "run_engine", lambda claim: admit(call))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.wait_code, job.attempt) == ("quota_tokens", 0)

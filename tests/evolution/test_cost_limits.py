@@ -13,9 +13,9 @@ from billing.limits.budgets import set_budget
 from billing.models import CostCap, UsageRecord
 from core.clock import database_now
 from core.security.scopes import Principal
-from evolution import worker
 from evolution.engine.llm import CallHeldBack, Usage
 from evolution.models import EvolutionJob
+from evolution.worker import tasks
 from evolution.worker.llm_admission import LLMCall, admit
 from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
@@ -81,7 +81,7 @@ def test_a_job_over_its_limit_waits_with_the_reason_and_the_time(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = CallHeldBack("cost_cap", "Today's limit on cost of this playbook.", retry_after=7200)
-    monkeypatch.setattr(worker, "run_engine", raising(error))
+    monkeypatch.setattr(tasks, "run_engine", raising(error))
     run_evolution(str(job.pk))
     job.refresh_from_db()
     assert (job.status, job.attempt, job.wait_reason) == ("queued", 0, error.message)
@@ -95,7 +95,7 @@ def test_once_the_limit_has_room_again_the_sweep_wakes_the_job(
 ) -> None:
     settings.COST_CAP_DAY_USD = Decimal("0.05")
     error = CallHeldBack("cost_cap", "Today's limit.", retry_after=7200)
-    monkeypatch.setattr(worker, "run_engine", raising(error))
+    monkeypatch.setattr(tasks, "run_engine", raising(error))
     run_evolution(str(job.pk))
     assert sweep()["resumed"] == 0
     settings.COST_CAP_DAY_USD = Decimal("5")
@@ -114,7 +114,7 @@ def test_a_job_is_woken_for_no_less_room_than_its_call_needs(
         CallHeldBack, match="budget of this playbook .* less than the next call can cost"
     ) as raised:
         admit(large)
-    monkeypatch.setattr(worker, "run_engine", raising(raised.value))
+    monkeypatch.setattr(tasks, "run_engine", raising(raised.value))
     run_evolution(str(job.pk))
     assert sweep()["resumed"] == 0
     set_budget(**budget, usd_per_day=Decimal("0.65"))
@@ -128,7 +128,7 @@ def test_a_budget_of_a_cent_wakes_its_job_when_it_is_raised_by_a_cent(
     set_budget(**budget, usd_per_day=Decimal("0.01"))
     with pytest.raises(CallHeldBack, match="is less than the next call can cost") as raised:
         admit(replace(call, playbook_id=job.playbook_id, most=Usage(1000, 20_000)))
-    monkeypatch.setattr(worker, "run_engine", raising(raised.value))
+    monkeypatch.setattr(tasks, "run_engine", raising(raised.value))
     run_evolution(str(job.pk))
     assert sweep()["resumed"] == 0
     set_budget(**budget, usd_per_day=Decimal("0.02"))
@@ -146,7 +146,7 @@ def test_a_job_over_its_owners_budget_waits_and_goes_on_when_it_is_raised(
     with pytest.raises(CallHeldBack, match="This month's budget of this playbook") as raised:
         for _ in range(20):
             finish_call(admit(mine))
-    monkeypatch.setattr(worker, "run_engine", raising(raised.value))
+    monkeypatch.setattr(tasks, "run_engine", raising(raised.value))
     run_evolution(str(job.pk))
     job.refresh_from_db()
     assert (job.status, job.wait_reason) == ("queued", raised.value.message)

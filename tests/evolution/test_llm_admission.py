@@ -12,9 +12,9 @@ from django.db import connection, transaction
 
 from billing.models import UsageRecord
 from core.clock import database_now
-from evolution import worker
 from evolution.engine.llm import CallHeldBack, CredentialError, TransientError
 from evolution.models import EvolutionJob, ProviderCircuit
+from evolution.worker import tasks
 from evolution.worker.credentials import Credential
 from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, reset_circuits
 from evolution.worker.sweep import sweep
@@ -183,7 +183,7 @@ def test_a_full_provider_lets_the_job_wait_without_an_attempt(
 def test_a_new_key_wakes_the_jobs_that_waited_for_one(
     job: EvolutionJob, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "run_engine", raising(CredentialError("key_refused", "Refused.")))
+    monkeypatch.setattr(tasks, "run_engine", raising(CredentialError("key_refused", "Refused.")))
     run_evolution(str(job.pk))
     assert sweep()["resumed"] == 0
     settings.OPENAI_API_KEY = "sk-new"

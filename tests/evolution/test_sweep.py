@@ -9,10 +9,10 @@ from pytest_django import Settings
 
 from accounts.models import User
 from core.clock import database_now
-from evolution import worker
 from evolution.engine.llm import AnswerError
 from evolution.jobs import message_queue
 from evolution.models import EvolutionJob, Outcome
+from evolution.worker import tasks
 from evolution.worker.claims import claim_job
 from evolution.worker.failures import requeue_claimed
 from evolution.worker.sweep import sweep
@@ -31,7 +31,7 @@ def gone(*_: object, **__: object) -> None:
 def test_a_database_that_was_slow_costs_neither_an_attempt_nor_a_rescue(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "run_engine", raising(OperationalError("lock timeout")))
+    monkeypatch.setattr(tasks, "run_engine", raising(OperationalError("lock timeout")))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.status, job.attempt, job.rescues) == ("queued", 0, 0)
@@ -48,9 +48,9 @@ def test_a_worker_that_lives_says_so_once_the_database_is_back(
             raise error
         return requeue_claimed(*args, **kwargs)
 
-    monkeypatch.setattr(worker, "RECONNECT_SECONDS", 0)
-    monkeypatch.setattr(worker, "requeue_claimed", refused)
-    monkeypatch.setattr(worker, "run_engine", raising(OperationalError("gone")))
+    monkeypatch.setattr(tasks, "RECONNECT_SECONDS", 0)
+    monkeypatch.setattr(tasks, "requeue_claimed", refused)
+    monkeypatch.setattr(tasks, "run_engine", raising(OperationalError("gone")))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.status, job.wait_code, job.rescues) == ("queued", "database", 0)
@@ -60,8 +60,8 @@ def test_without_a_database_the_job_stays_for_the_sweep(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     settings.JOB_LEASE_SECONDS = 0
-    monkeypatch.setattr(worker, "run_engine", raising(OperationalError("gone")))
-    monkeypatch.setattr(worker, "requeue_claimed", gone)
+    monkeypatch.setattr(tasks, "run_engine", raising(OperationalError("gone")))
+    monkeypatch.setattr(tasks, "requeue_claimed", gone)
     assert run_evolution(str(job.pk)) == "no database"
     EvolutionJob.objects.update(lease_expires_at=database_now() - timedelta(seconds=1))
     assert sweep()["rescued"] == 1
@@ -116,7 +116,7 @@ def test_a_playbook_whose_evolution_just_failed_is_not_started_again_by_the_swee
 ) -> None:
     for _ in range(6):
         make_outcome(job.playbook, alice)
-    monkeypatch.setattr(worker, "run_engine", raising(AnswerError("malformed", "No JSON.")))
+    monkeypatch.setattr(tasks, "run_engine", raising(AnswerError("malformed", "No JSON.")))
     run_evolution(str(job.pk))
     assert not any(sweep().values())
 

@@ -29,7 +29,7 @@ def test_an_owners_key_is_used_even_where_the_rules_think_for_others(
         assert {call.headers["authorization"] for call in llm.requests} == {"Bearer sk-of-alice"}
     record = UsageRecord.objects.first()
     assert record is not None
-    assert record.credential == credential_for(alice.pk).line
+    assert record.credential == credential_for(alice.pk).circuit_key
 
 
 @pytest.mark.django_db(transaction=True)

@@ -9,10 +9,10 @@ from accounts.models import User
 from core.clock import database_now
 from core.errors import Conflict
 from core.security.scopes import Principal
-from evolution import worker
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.jobs.lifecycle import cancel_evolution, trigger_evolution
 from evolution.models import EvolutionJob, Outcome
+from evolution.worker import tasks
 from evolution.worker.claims import FenceLost, claim_job
 from evolution.worker.engine_run import run_engine
 from evolution.worker.failures import backoff
@@ -81,7 +81,7 @@ def test_a_transient_fault_puts_the_job_back_with_a_later_time(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = TransientError("overloaded", "The provider is overloaded.", retry_after=300)
-    monkeypatch.setattr(worker, "run_engine", raising(error))
+    monkeypatch.setattr(tasks, "run_engine", raising(error))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.status, job.wait_reason) == ("queued", "The provider is overloaded.")
@@ -92,7 +92,7 @@ def test_a_transient_fault_puts_the_job_back_with_a_later_time(
 def test_the_fifth_error_of_ours_fails_the_job_and_frees_its_outcomes(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "run_engine", raising(RuntimeError("a bug")))
+    monkeypatch.setattr(tasks, "run_engine", raising(RuntimeError("a bug")))
     for _ in range(5):
         EvolutionJob.objects.update(next_attempt_at=None)
         run_evolution(str(job.pk))
@@ -105,7 +105,7 @@ def test_with_a_refused_key_the_job_waits_long_says_why_and_loses_no_attempt(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = CredentialError("key_refused", "The provider refused the API key.")
-    monkeypatch.setattr(worker, "run_engine", raising(error))
+    monkeypatch.setattr(tasks, "run_engine", raising(error))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert (job.status, job.attempt, job.wait_reason) == ("queued", 0, error.message)
@@ -116,7 +116,7 @@ def test_with_a_refused_key_the_job_waits_long_says_why_and_loses_no_attempt(
 def test_an_unusable_answer_fails_the_job_with_a_reason_to_act_on(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "run_engine", raising(AnswerError("malformed", "No JSON.")))
+    monkeypatch.setattr(tasks, "run_engine", raising(AnswerError("malformed", "No JSON.")))
     run_evolution(str(job.pk))
     job.refresh_from_db()
     assert (job.status, job.error_message) == ("failed", "No JSON.")
@@ -128,7 +128,7 @@ def test_a_publication_that_lost_a_race_is_tried_again(
     def lose(*_: object) -> None:
         raise Conflict("Somebody else changed this playbook just now.")
 
-    monkeypatch.setattr(worker, "publish", lose)
+    monkeypatch.setattr(tasks, "publish", lose)
     assert run_evolution(str(job.pk)) == "waiting"
     monkeypatch.undo()
     EvolutionJob.objects.update(next_attempt_at=None)
@@ -182,7 +182,7 @@ def test_the_evolution_of_an_archived_playbook_is_cancelled(job: EvolutionJob, a
 def test_after_a_failure_reports_start_nothing_until_the_pause_is_over(
     job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "run_engine", raising(AnswerError("malformed", "No.")))
+    monkeypatch.setattr(tasks, "run_engine", raising(AnswerError("malformed", "No.")))
     run_evolution(str(job.pk))
     for _ in range(8):
         make_outcome(job.playbook, alice)
@@ -195,7 +195,7 @@ def test_after_a_failure_reports_start_nothing_until_the_pause_is_over(
 def test_a_person_need_not_wait_for_the_pause(
     job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "run_engine", raising(AnswerError("malformed", "No.")))
+    monkeypatch.setattr(tasks, "run_engine", raising(AnswerError("malformed", "No.")))
     run_evolution(str(job.pk))
     assert trigger_evolution(playbook=job.playbook, by=Principal.of(alice)).is_new
 
@@ -204,7 +204,7 @@ def test_waits_without_an_attempt_grow_too(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = TransientError("rate_limited", "Too many requests.", costs_attempt=False)
-    monkeypatch.setattr(worker, "run_engine", raising(error))
+    monkeypatch.setattr(tasks, "run_engine", raising(error))
     for _ in range(5):
         EvolutionJob.objects.update(next_attempt_at=None)
         run_evolution(str(job.pk))

@@ -10,7 +10,6 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from core.clock import database_now
-from evolution import worker
 from evolution.engine.curator import Curation
 from evolution.engine.reflector import Reflection as Answer
 from evolution.models import EvolutionJob, Outcome, Reflection
@@ -21,6 +20,8 @@ from evolution.worker import (
     llm_admission,
     outcome_settlement,
     publication,
+    sweep,
+    tasks,
     usage_ledger,
 )
 from evolution.worker.checkpoints import StoredCheckpoints
@@ -103,10 +104,10 @@ def _only_stored(stored: Any) -> Any:
 
 
 def no_sweeper() -> None:
-    """Jobs are told to the queue after the commit, and nobody looks for lost ones."""
-    _patch(worker, "sweep", lambda: {})
-    for module in ("evolution.jobs.triggers", "evolution.outcomes.reporting"):
-        _patch(importlib.import_module(module), "ring", lambda *_, **__: None)
+    """Workers are notified of no job, and nobody looks for lost ones."""
+    _patch(sweep, "sweep", lambda: {})
+    for module in ("evolution.jobs.triggers", "evolution.jobs.lifecycle"):
+        _patch(importlib.import_module(module), "notify_worker", lambda *_, **__: None)
 
 
 def split_publish() -> None:
@@ -128,7 +129,7 @@ def split_publish() -> None:
             job.save()
 
     inner = publication.publish
-    _patch(worker, "publish", publish_in_two)
+    _patch(tasks, "publish", publish_in_two)
 
 
 def no_transaction() -> None:
@@ -221,7 +222,7 @@ def votes_without_identity() -> None:
             bullet.save()
         inner(claim, evolved)
 
-    _patch(worker, "publish", publish)
+    _patch(tasks, "publish", publish)
 
 
 def meter_afterwards() -> None:

@@ -16,7 +16,7 @@ from core.errors import AceError
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.jobs.verification import Problem, verify_database
 from evolution.models import EvolutionJob, Outcome
-from evolution.worker.sweep import sweep
+from evolution.worker import sweep
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook, Vote
 from tests.harness.fault_injection.world import CITED, owner
@@ -41,7 +41,7 @@ def drain() -> bool:
     """Run until no job is active and no outcome waits; False when that does not happen."""
     until = time.monotonic() + DRAIN_SECONDS
     while time.monotonic() < until:
-        sweep()
+        sweep.sweep()
         now = database_now()
         active = EvolutionJob.objects.active()
         for job in active.filter(status="queued"):

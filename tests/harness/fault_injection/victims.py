@@ -13,14 +13,12 @@ from django.db import connection
 
 from core.clock import database_now
 from core.errors import AceError
-from evolution import worker
 from evolution.engine.llm import AnswerError, TransientError
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import retention
-from evolution.worker import tasks
+from evolution.worker import sweep, tasks
 from evolution.worker.claims import claim_job
-from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
 from playbooks.services.rollback import rollback_playbook
@@ -101,7 +99,7 @@ class Victim:
 
         job = self._due_job()
         if job is not None:
-            vars(worker)["think"] = think
+            vars(tasks)["run_engine"] = think
             self._run(job)
 
     def _sweep(self) -> None:
@@ -111,7 +109,7 @@ class Victim:
         past = database_now()
         EvolutionJob.objects.filter(pk=job.pk).update(lease_expires_at=past)
         self._arm()
-        sweep()
+        sweep.sweep()
 
     def _cancel(self) -> None:
         job = self._due_job()

@@ -39,8 +39,8 @@ def main(job_id: str) -> None:
     django.setup()
     if point := os.environ.get("ACE_CRASH_AT"):
         arm(point)
-    worker = importlib.import_module("evolution.worker")
-    sys.stdout.write(worker.run_evolution(job_id))
+    tasks = importlib.import_module("evolution.worker.tasks")
+    sys.stdout.write(tasks.run_evolution(job_id))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from core.security.scopes import Principal
 from evolution.jobs.lifecycle import retry_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import reporting
-from evolution.worker.sweep import sweep
+from evolution.worker import sweep
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
 from tests.factories import make_playbook, make_user
@@ -168,7 +168,7 @@ def note_takeovers() -> None:
         for pk, at in EvolutionJob.objects.lease_expired(now).values_list("pk", "lease_expires_at")
         if at is not None
     }
-    sweep()
+    sweep.sweep()
     still = set(EvolutionJob.objects.lease_expired(now).values_list("pk", flat=True))
     for pk, seconds in late.items():
         if pk not in still:
