@@ -1,16 +1,19 @@
 """What evolves: a playbook, its sections and bullets, its versions and the deltas between them."""
 
-from typing import Any, ClassVar, Self, Union
+from collections.abc import Collection
+from typing import Any, ClassVar, Self
+from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, F, FloatField, OuterRef, Q, Subquery
-from django.db.models.functions import Cast, Coalesce, NullIf
+from django.db.models import Count, F, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from accounts.models import User
 from core.models import BaseModel
 from core.security.scopes import Principal
 from core.sql.querysets import M, OwnedQuerySet, search_filter
+from playbooks.models.outcome_data import outcome_data
 
 
 class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
@@ -18,7 +21,7 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
     playbook_path = "id"
     missing_hint = "List yours to see their ids; a starter must be cloned first."
 
-    def for_user(self, who: Union["User", Principal], *, include_starters: bool = False) -> Self:
+    def for_user(self, who: User | Principal, *, include_starters: bool = False) -> Self:
         """The user's playbooks; with `include_starters` also those that everyone may read."""
         principal = Principal.of(who)
         owned = self._owned(principal)
@@ -37,43 +40,31 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         return self.filter(search_filter(query, "name", "description"))
 
     def with_counts(self) -> Self:
-        """Each row with bullet_count, outcome_count, pending_outcomes and pending_reviews.
-
-        Counted are the few that wait; of all that was ever reported the app above keeps a tally.
-        """
+        """Each row with bullet_count, outcome_count, pending_outcomes and pending_reviews."""
+        waiting = self._related("review_items").filter(state="pending").order_by()
+        counted = waiting.values("playbook").annotate(number=Count("pk")).values("number")
         return self.annotate(
             bullet_count=Coalesce(F("current_version__bullet_count"), 0),
-            outcome_count=Coalesce(F("outcome_counts__reported"), 0),
-            pending_outcomes=self._count(
-                "outcomes", processed_at=None, set_aside_reason="", job=None
-            ),
-            pending_reviews=self._count("review_items", state="pending"),
+            **outcome_data().counts,
+            pending_reviews=Coalesce(Subquery(counted), 0),
         )
 
     def with_last_evolution(self) -> Self:
         """Each row with last_evolution: when one last made a version, or None."""
-        versions: Any = self.model._meta.get_field("versions").related_model
-        made = versions.objects.filter(playbook=OuterRef("pk"), reason="evolution")
-        return self.annotate(
-            last_evolution=Subquery(made.order_by("-number").values("created_at")[:1])
-        )
+        made = self._related("versions").filter(reason="evolution").order_by("-number")
+        return self.annotate(last_evolution=Subquery(made.values("created_at")[:1]))
 
-    def with_success_rate(self) -> Self:
-        """Each row with success_rate: of what agents reported, 0-1, or None without outcomes.
+    def with_activity(self) -> Self:
+        """Each row with last_evolution, success_rate, job_status and job_id, or None."""
+        return self.with_last_evolution().annotate(**outcome_data().activity)
 
-        A training's own attempts at its samples are left out.
-        """
-        won = Cast(F("outcome_counts__succeeded"), FloatField())
-        return self.annotate(success_rate=won / NullIf(F("outcome_counts__reported"), 0))
-
-    def with_last_job(self) -> Self:
-        """Each row with job_status and job_id: of its newest evolution, or None."""
-        jobs: Any = self.model._meta.get_field("jobs").related_model
-        newest = jobs.objects.filter(playbook=OuterRef("pk")).order_by("-created_at")
-        return self.annotate(
-            job_status=Subquery(newest.values("status")[:1]),
-            job_id=Subquery(newest.values("pk")[:1]),
-        )
+    def names_for(
+        self, user: User, *, ids: Collection[UUID | str] | None = None, active: bool = False
+    ) -> dict[UUID, str]:
+        """Names of the user's playbooks by id, sorted by name; only `ids`, only active ones."""
+        rows = self.for_user(user).order_by("name")
+        rows = rows if ids is None else rows.filter(pk__in=ids)
+        return dict((rows.active() if active else rows).values_list("pk", "name"))
 
     def counts_by_state(self) -> dict[str, int]:
         """How many of these rows are active and archived; one query."""
@@ -82,12 +73,10 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
             archived=Count("pk", filter=Q(status="archived")),
         )
 
-    def _count(self, relation: str, **conditions: Any) -> Coalesce:
-        """How many rows of a reverse relation, whose model may live above this app."""
+    def _related(self, relation: str) -> Any:
+        """The rows of a reverse relation within this app that belong to the outer playbook."""
         related: Any = self.model._meta.get_field(relation).related_model
-        rows = related.objects.filter(playbook=OuterRef("pk"), **conditions).order_by()
-        counted = rows.values("playbook").annotate(number=Count("pk")).values("number")
-        return Coalesce(Subquery(counted), 0)
+        return related.objects.filter(playbook=OuterRef("pk"))
 
 
 class ReviewPolicy(models.TextChoices):

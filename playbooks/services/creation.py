@@ -13,66 +13,13 @@ from playbooks.document.formats import read_document
 from playbooks.document.operations import Result
 from playbooks.document.sections import DEFAULT_SECTIONS, Section
 from playbooks.document.state import State
-from playbooks.document.state_diff import (
-    build_initial_state,
-    bullets_for_clone,
-    change_state,
-)
+from playbooks.document.state_diff import build_initial_state, bullets_for_clone, change_state
 from playbooks.document.text import DocumentError
 from playbooks.models import Playbook, Version
 from playbooks.services.audit import record_change
-from playbooks.services.editing import edit_playbook
-from playbooks.services.history import bullet_history, playbook_history
 from playbooks.services.initial_version import create_with_initial_version
-from playbooks.services.loading import (
-    document_of,
-    load_state,
-    sections_of,
-    version_of,
-)
-from playbooks.services.publishing import CollapseGuard, Publication, publish_deltas
-from playbooks.services.reading import Reading, diff_versions, export_playbook, read_playbook
-from playbooks.services.repair import RepairResult, rebuild_playbook
-from playbooks.services.rollback import rollback_playbook
-from playbooks.services.settings import (
-    UNSET,
-    Unset,
-    archive_playbook,
-    restore_playbook,
-    update_playbook,
-)
+from playbooks.services.loading import load_state
 from playbooks.services.validation import NAME_LIMIT, clean_description, clean_name, clean_sections
-from playbooks.services.verification import verify_playbook
-from playbooks.starters.loader import load_starters
-
-__all__ = [
-    "UNSET",
-    "CollapseGuard",
-    "Unset",
-    "Publication",
-    "Reading",
-    "RepairResult",
-    "archive_playbook",
-    "bullet_history",
-    "clone_playbook",
-    "create_playbook",
-    "diff_versions",
-    "document_of",
-    "edit_playbook",
-    "export_playbook",
-    "import_playbook",
-    "load_starters",
-    "playbook_history",
-    "publish_deltas",
-    "read_playbook",
-    "rebuild_playbook",
-    "restore_playbook",
-    "rollback_playbook",
-    "sections_of",
-    "update_playbook",
-    "verify_playbook",
-    "version_of",
-]
 
 
 def create_playbook(

@@ -1,3 +1,5 @@
+"""A person's edits of bullets: a list of operations that becomes one version."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -8,16 +10,12 @@ from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, Version
+from playbooks.models.outcome_data import outcome_data
 from playbooks.services.audit import record_change
-from playbooks.services.loading import (
-    lock_playbook,
-    require_editable,
-)
+from playbooks.services.loading import lock_playbook, require_editable
 from playbooks.services.publishing import Publication, publish_deltas
 
 MAX_OPERATIONS = 200
-
-
 MAX_OUTCOMES = 1_000
 
 
@@ -64,5 +62,5 @@ def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]
         ids = {UUID(outcome) for outcome in wanted}
     except ValueError:
         ids = None
-    if ids is None or (ids and playbook.outcomes.filter(pk__in=ids).count() != len(ids)):
+    if ids is None or (ids and len(outcome_data().values(playbook.pk, ids, "status")) != len(ids)):
         raise Invalid.field("operations", "`outcome_ids` names no outcome of this playbook.")

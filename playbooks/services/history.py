@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from core.errors import NotFound
 from playbooks.document.state import Snapshot, closure
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
+from playbooks.models.outcome_data import outcome_data
 
 CHUNK = 1_000
 """Ids in one query."""
@@ -93,8 +94,8 @@ def bullet_history(
     introduced = next((change for change in changes if change.before is None), None)
     later = [c for c in changes if c is not introduced and c.type != Delta.Type.TAG]
     votes = _votes_on(playbook, bullet)
-    told = _bullet_votes(playbook, votes if most_votes is None else votes[:most_votes])
-    return BulletHistory(bullet, introduced, later, told, votes.count())
+    listed = _bullet_votes(playbook, votes if most_votes is None else votes[:most_votes])
+    return BulletHistory(bullet, introduced, later, listed, votes.count())
 
 
 def playbook_history(playbook: Playbook) -> list[VersionChanges]:
@@ -155,12 +156,11 @@ def _votes_on(playbook: Playbook, bullet: Bullet) -> QuerySet[Vote]:
 
 
 def _bullet_votes(playbook: Playbook, rows: QuerySet[Vote]) -> list[BulletVote]:
-    # Outcomes live above; the reverse relation is how their rows are reached from here.
     ids = list({row.outcome_id for row in rows if row.outcome_id})
     statuses: dict[UUID, str] = {}
     for start in range(0, len(ids), CHUNK):
-        known = playbook.outcomes.filter(pk__in=ids[start : start + CHUNK])
-        statuses.update(known.values_list("pk", "status"))
+        chunk = ids[start : start + CHUNK]
+        statuses |= outcome_data().values(playbook.pk, chunk, "status")
     return [
         BulletVote(
             bullet_id=row.bullet.public_id,

@@ -111,6 +111,7 @@ def test_load_starters_command_names_the_bad_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, FILE + "junk\n")
-    monkeypatch.setattr(creation, "load_starters", lambda: load_starters(tmp_path))
+    command = "playbooks.management.commands.load_starters.load_starters"
+    monkeypatch.setattr(command, lambda: load_starters(tmp_path))
     with pytest.raises(CommandError, match="Line 4: "):
         call_command("load_starters")

@@ -106,7 +106,7 @@ class PlaybookDetailView(BaseAPIView):
         return Response({**body, **read})
 
     @extend_schema(
-        operation_id="put_playbook",
+        operation_id="replace_playbook",
         request=s.PlaybookUpdateSerializer,
         responses=s.PlaybookSerializer,
     )

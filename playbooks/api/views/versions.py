@@ -33,7 +33,7 @@ class VersionListView(BasePlaybookView):
 class VersionDetailView(BasePlaybookView):
     """GET /playbooks/{id}/versions/{number}."""
 
-    @extend_schema(operation_id="read_version", responses=s.VersionDetailSerializer)
+    @extend_schema(operation_id="get_version", responses=s.VersionDetailSerializer)
     def get(self, request: Request, pk: UUID, number: int) -> Response:
         """One version with its text, and the operations that made it."""
         version = version_of(self.playbook(pk), number)

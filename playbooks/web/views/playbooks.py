@@ -47,7 +47,6 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
     rows = (
         filter_playbooks(own, status).matching(words).order_by(SORTS[sort][1], "-updated_at", "pk")
     )
-    counts = own.counts_by_state()
     context = {
         "page": Paginator(rows, PAGE).get_page(request.GET.get("page")),
         "status": status,
@@ -55,16 +54,16 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
         "q": words,
         "filters": STATUS_FILTERS.items(),
         "sorts": [(name, label) for name, (label, _) in SORTS.items()],
-        "counts": counts,
+        "counts": own.counts_by_state(),
         "is_filtered": bool(words) or status in {"pending", "evolving"},
     }
     return render(request, "playbooks/list.html", context)
 
 
 def filter_playbooks(own: PlaybookQuerySet, status: str) -> PlaybookQuerySet:
-    """The rows that one of SHOWN names, with what the list says of them."""
+    """The rows that a filter of the list names, with what the list says of them."""
     kept = own.filter(status="archived" if status == "archived" else "active")
-    rows = kept.with_counts().with_last_evolution().with_success_rate().with_last_job()
+    rows = kept.with_counts().with_activity()
     wanted: dict[str, Any] = {
         "pending": {"pending_outcomes__gt": 0},
         "evolving": {"job_status__in": ("queued", "running")},
