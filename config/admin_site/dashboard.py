@@ -122,7 +122,7 @@ def spend_tile(now: datetime) -> Tile:
 def provider_tile(now: datetime) -> Tile:
     """Lines on which no call passes: a provider is down, or refuses a key or a model."""
     count = ProviderCircuit.objects.filter(open_until__gt=now).count()
-    href = changelist_url("evolution_providerline", state="closed")
+    href = changelist_url("evolution_providercircuit", state="closed")
     note = "jobs wait for them" if count else ""
     return Tile("Providers held back", str(count), href, note, ALERT if count else OK)
 
