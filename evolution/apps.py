@@ -10,8 +10,8 @@ class EvolutionConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from evolution.outcomes.playbook_data import register  # noqa: PLC0415 - needs the models
+        from evolution.outcomes.playbook_hooks import set_hooks  # noqa: PLC0415 - needs the models
 
-        register()
+        set_hooks()
         if WORKER_ID_VARIABLE in os.environ:
             prepare_worker()

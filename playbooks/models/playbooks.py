@@ -13,7 +13,7 @@ from accounts.models import User
 from core.models import BaseModel
 from core.security.scopes import Principal
 from core.sql.querysets import M, OwnedQuerySet, search_filter
-from playbooks.models.outcome_data import outcome_data
+from playbooks.hooks import hooks
 
 
 class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
@@ -45,7 +45,7 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         counted = waiting.values("playbook").annotate(number=Count("pk")).values("number")
         return self.annotate(
             bullet_count=Coalesce(F("current_version__bullet_count"), 0),
-            **outcome_data().counts,
+            **hooks.outcome_counts,
             pending_reviews=Coalesce(Subquery(counted), 0),
         )
 
@@ -56,7 +56,7 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
 
     def with_activity(self) -> Self:
         """Each row with last_evolution, success_rate, job_status and job_id, or None."""
-        return self.with_last_evolution().annotate(**outcome_data().activity)
+        return self.with_last_evolution().annotate(**hooks.evolution_state)
 
     def names_for(
         self, user: User, *, ids: Collection[UUID | str] | None = None, active: bool = False

@@ -9,8 +9,8 @@ from django.db import transaction
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
 from playbooks.document.operations import Operation
+from playbooks.hooks import hooks
 from playbooks.models import Playbook, Version
-from playbooks.models.outcome_data import outcome_data
 from playbooks.services.audit import record_change
 from playbooks.services.loading import lock_playbook, require_editable
 from playbooks.services.publishing import Publication, publish_deltas
@@ -62,5 +62,6 @@ def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]
         ids = {UUID(outcome) for outcome in wanted}
     except ValueError:
         ids = None
-    if ids is None or (ids and len(outcome_data().values(playbook.pk, ids, "status")) != len(ids)):
+    known = hooks.outcome_values(playbook.pk, ids=ids, field="status") if ids else {}
+    if ids is None or len(known) != len(ids):
         raise Invalid.field("operations", "`outcome_ids` names no outcome of this playbook.")

@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 
 from core.errors import NotFound
 from playbooks.document.state import Snapshot, closure
+from playbooks.hooks import hooks
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
-from playbooks.models.outcome_data import outcome_data
 
 CHUNK = 1_000
 """Ids in one query."""
@@ -160,7 +160,7 @@ def _bullet_votes(playbook: Playbook, rows: QuerySet[Vote]) -> list[BulletVote]:
     statuses: dict[UUID, str] = {}
     for start in range(0, len(ids), CHUNK):
         chunk = ids[start : start + CHUNK]
-        statuses |= outcome_data().values(playbook.pk, chunk, "status")
+        statuses |= hooks.outcome_values(playbook.pk, ids=chunk, field="status")
     return [
         BulletVote(
             bullet_id=row.bullet.public_id,

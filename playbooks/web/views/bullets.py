@@ -16,8 +16,8 @@ from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from playbooks.document.diff import diff_words
 from playbooks.document.formats import FORMATS
+from playbooks.hooks import hooks
 from playbooks.models import Bullet, Delta, Playbook
-from playbooks.models.outcome_data import outcome_data
 from playbooks.services.history import BulletChange, BulletHistory, bullet_history
 from playbooks.web.bullet_list import bullet_list_context
 from playbooks.web.forms import BulletForm
@@ -185,5 +185,8 @@ def page_of_votes(playbook: Playbook, history: BulletHistory, number: int) -> li
     """The votes of one page, each with the task of its outcome."""
     votes = history.votes[VOTES * (number - 1) :]
     ids = [vote.outcome_id for vote in votes if vote.outcome_id]
-    tasks: dict[Any, str] = outcome_data().values(playbook.pk, ids, "task_description")
-    return [{"vote": vote, "task": tasks.get(vote.outcome_id, "")} for vote in votes]
+    tasks = hooks.outcome_values(playbook.pk, ids=ids, field="task_description")
+    return [
+        {"vote": vote, "task": tasks.get(vote.outcome_id, "") if vote.outcome_id else ""}
+        for vote in votes
+    ]

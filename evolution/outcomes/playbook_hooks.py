@@ -1,0 +1,34 @@
+"""What pages and APIs of playbooks show of outcomes and jobs, as `playbooks` asks for it."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db.models import Count, F, FloatField, OuterRef, Subquery
+from django.db.models.functions import Cast, Coalesce, NullIf
+
+from evolution.models import EvolutionJob, Outcome
+from playbooks.hooks import hooks
+
+
+def outcome_values(playbook_id: UUID, *, ids: Collection[UUID], field: str) -> dict[UUID, str]:
+    rows = Outcome.objects.filter(playbook=playbook_id, pk__in=ids)
+    return dict(rows.values_list("pk", field))
+
+
+def set_hooks() -> None:
+    pending = Outcome.objects.pending().filter(playbook=OuterRef("pk")).order_by()
+    counted = pending.values("playbook").annotate(number=Count("pk")).values("number")
+    newest_job = EvolutionJob.objects.filter(playbook=OuterRef("pk")).order_by("-created_at")
+    succeeded = Cast(F("outcome_counts__succeeded"), FloatField())
+    # Only what is pending is counted row by row; of all that was ever reported there is a tally,
+    # which leaves out a training's own attempts at its samples.
+    hooks.outcome_counts = {
+        "outcome_count": Coalesce(F("outcome_counts__reported"), 0),
+        "pending_outcomes": Coalesce(Subquery(counted), 0),
+    }
+    hooks.evolution_state = {
+        "success_rate": succeeded / NullIf(F("outcome_counts__reported"), 0),
+        "job_status": Subquery(newest_job.values("status")[:1]),
+        "job_id": Subquery(newest_job.values("pk")[:1]),
+    }
+    hooks.outcome_values = outcome_values

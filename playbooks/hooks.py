@@ -1,0 +1,24 @@
+"""What playbooks shows of outcomes and jobs; evolution, whose tables they are, sets it in ready().
+
+Nothing has a default, as in accounts/hooks.py.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+
+class OutcomeValues(Protocol):
+    def __call__(self, playbook_id: UUID, *, ids: Collection[UUID], field: str) -> dict[UUID, str]:
+        """One field of each of these outcomes that the playbook has, by id."""
+
+
+class Hooks:
+    """The mappings hold expressions on a row of Playbook."""
+
+    outcome_counts: Mapping[str, Any]  # outcome_count, pending_outcomes
+    evolution_state: Mapping[str, Any]  # success_rate (0-1 or NULL); the newest job_status, job_id
+    outcome_values: OutcomeValues
+
+
+hooks = Hooks()
