@@ -1,6 +1,13 @@
 from django.apps import AppConfig
 
+from accounts.hooks import hooks
+
 
 class BillingConfig(AppConfig):
     name = "billing"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from billing.limits.plan_limits import check_key_limit  # noqa: PLC0415 - needs the models
+
+        hooks.check_api_key_limit = check_key_limit

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db.models import F, QuerySet
 
+from accounts.hooks import hooks
 from accounts.models import User
 from core.models import AuditEntry
 from core.sql.querysets import is_uuid
@@ -62,10 +63,9 @@ def activity_entries(entries: list[AuditEntry], user: User) -> list[ActivityEntr
     """The entries in words, with the names that playbooks and keys have now; two queries."""
     ids = {entry.subject_id for entry in entries} | {_playbook_id(entry) for entry in entries}
     known = {str(pk) for pk in ids if is_uuid(pk)}
+    keys = dict(user.api_keys.filter(pk__in=known).values_list("pk", "name"))
     names = {
-        str(pk): name
-        for rows in (user.playbooks, user.api_keys)
-        for pk, name in rows.filter(pk__in=known).values_list("pk", "name")
+        str(pk): name for pk, name in (hooks.playbook_names(user, ids=known) | keys).items()
     }
     return [_activity_entry(entry, user, names) for entry in entries]
 

@@ -7,8 +7,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
+from accounts.hooks import hooks
 from accounts.keys import key_format
 from accounts.models import ApiKey, User
 from core.audit import record
@@ -36,7 +36,7 @@ def create_api_key(
     Without `expires_at` it lives for settings.API_KEY_LIFETIME. `token` is for bootstrap only: a
     key that the operator chose, without an end of its own. `form_id` names the form that asks: sent
     a second time it makes no second key. Raises Invalid, Conflict, FormAlreadySubmitted, and what
-    settings.API_KEY_LIMIT_CHECK raises when the user may have no more keys.
+    `hooks.check_api_key_limit` raises when the user may have no more keys.
     """
     if expires_at is None and token is None:
         expires_at = timezone.now() + settings.API_KEY_LIFETIME
@@ -53,8 +53,7 @@ def create_api_key(
     with transaction.atomic():
         if form_id:
             _consume_form(user, form_id)
-        # By name: what allows keys, a plan say, lives above accounts.
-        import_string(settings.API_KEY_LIMIT_CHECK)(user=user)
+        hooks.check_api_key_limit(user=user)
         _insert_key(key)
         record(action="create_api_key", by=user, subject=key, prefix=key.prefix)
     return key, minted.token
@@ -189,7 +188,7 @@ def _own_playbooks(user: User, ids: Iterable[UUID | str]) -> list[str]:
         wanted = list(dict.fromkeys(UUID(str(given)) for given in ids))
     except ValueError:
         raise Invalid.field("playbook_ids", "Send playbook ids (UUIDs).") from None
-    found = set(user.playbooks.filter(pk__in=wanted).values_list("pk", flat=True))
+    found = hooks.playbook_names(user, ids=wanted)
     missing = [given for given in wanted if given not in found]
     if missing:
         raise Invalid.field("playbook_ids", f"No playbook with id {missing[0]} is yours.")

@@ -7,6 +7,7 @@ from uuid import uuid4
 from django import forms
 from django.utils import timezone
 
+from accounts.hooks import hooks
 from accounts.models import User
 from core.http.forms import ServiceForm
 from core.security.scopes import Scope
@@ -83,8 +84,8 @@ class ApiKeyForm(ServiceForm):
         super().__init__(*args, **kwargs)
         field = self.fields["playbook_ids"]
         assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101 - narrows the type
-        own = user.playbooks.filter(status="active").order_by("name")
-        field.choices = [(str(pk), name) for pk, name in own.values_list("pk", "name")]
+        own = hooks.playbook_names(user, active=True)
+        field.choices = [(str(pk), name) for pk, name in own.items()]
         if not field.choices:
             del self.fields["playbook_ids"]
 

@@ -31,7 +31,7 @@ def check_playbook_limit(*, user: User, active: QuerySet[Any]) -> None:
 def check_key_limit(*, user: User) -> None:
     """Raise PlanLimitReached when the user's plan allows no more API keys than they have in use.
 
-    Accounts, which know no plans, call this by settings.API_KEY_LIMIT_CHECK.
+    Accounts, which know no plans, call this as `hooks.check_api_key_limit`.
     """
     plan = plan_of(user)
     if plan is not None and plan.max_keys is not None:

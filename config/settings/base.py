@@ -142,8 +142,6 @@ MFA_FORMS = {
 # --- keys ----------------------------------------------------------------------------------------
 # Of a new API key unless its maker says.
 API_KEY_LIFETIME = timedelta(days=90)
-# Called with `user` in the transaction that makes one of their API keys; raises to refuse it.
-API_KEY_LIMIT_CHECK = "billing.limits.plan_limits.check_key_limit"
 
 # --- apps that people let in (accounts/oauth) ----------------------------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
