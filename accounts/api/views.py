@@ -175,7 +175,7 @@ class ApiKeyDetailView(BaseAPIView):
         "DELETE": Scope.ACCOUNT,
     }
 
-    @extend_schema(operation_id="read_api_key", responses=s.ApiKeySerializer)
+    @extend_schema(operation_id="get_api_key", responses=s.ApiKeySerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """One key, without its secret."""
         return Response(s.ApiKeySerializer(self.key(pk)).data)

@@ -43,7 +43,7 @@ class ConnectedAppDetailView(BaseAPIView):
 
     scopes: ClassVar = {"GET": Scope.ACCOUNT, "DELETE": Scope.ACCOUNT}
 
-    @extend_schema(operation_id="read_connected_app", responses=ConnectedAppSerializer)
+    @extend_schema(operation_id="get_connected_app", responses=ConnectedAppSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """One connected app."""
         return Response(ConnectedAppSerializer(self.app(pk)).data)

@@ -36,7 +36,7 @@ class UsageView(BaseAPIView):
     scopes: ClassVar = {"GET": Scope.READ}
 
     @extend_schema(
-        operation_id="read_usage", parameters=[UsageQuerySerializer], responses=UsageSerializer
+        operation_id="get_usage", parameters=[UsageQuerySerializer], responses=UsageSerializer
     )
     def get(self, request: Request) -> Response:
         """What your playbooks used and cost, by day, week or month, and by what you choose."""
@@ -63,7 +63,7 @@ class SubscriptionView(BaseAPIView):
 
     scopes: ClassVar = {"GET": Scope.ACCOUNT}
 
-    @extend_schema(operation_id="read_subscription", responses=SubscriptionSerializer)
+    @extend_schema(operation_id="get_subscription", responses=SubscriptionSerializer)
     def get(self, request: Request) -> Response:
         """Your plan, its period and what of it is used; `billing_disabled` while billing is off."""
         return Response(SubscriptionSerializer(summarize_plan(user=self.principal.user)).data)
@@ -169,7 +169,7 @@ class StripeWebhookView(BaseAPIView):
     authentication_classes = ()
 
     @extend_schema(
-        operation_id="receive_billing_event",
+        operation_id="receive_stripe_webhook",
         parameters=[
             OpenApiParameter("Stripe-Signature", str, OpenApiParameter.HEADER, required=True)
         ],

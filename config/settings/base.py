@@ -227,6 +227,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "QuotaResource": "billing.models.QuotaResource",
         "QuotaState": ["open", "near", "reached"],
         "BudgetState": ["ok", "warning", "reached"],
+        "ActivityActor": "accounts.activity.api.ACTOR_CHOICES",
+        "EvidenceVerdict": ["better", "worse", "unclear"],
     },
 }
 

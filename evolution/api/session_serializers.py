@@ -50,7 +50,7 @@ class SessionSerializer(serializers.Serializer[Any]):
     )
 
 
-class EditSerializer(serializers.Serializer[Any]):
+class SessionEditSerializer(serializers.Serializer[Any]):
     bullet_id = Text(source="bullet_public_id")
     type = serializers.ChoiceField(choices=Delta.Type.choices)
     status = serializers.ChoiceField(choices=Delta.Status.choices)
@@ -69,14 +69,14 @@ class SessionProvenanceSerializer(serializers.Serializer[Any]):
     )
     reflection = serializers.DictField(help_text="The Reflector's answer on its outcome.")
     curation = Text(help_text="The Curator's reasons, on all outcomes of the evolution.")
-    edits = EditSerializer(many=True, help_text="Based on its outcome, among others.")
+    edits = SessionEditSerializer(many=True, help_text="Based on its outcome, among others.")
     version = serializers.IntegerField(
         source="version.number", default=None, allow_null=True, help_text="That came of it."
     )
 
 
 class SessionDetailSerializer(SessionSerializer):
-    provenance = SessionProvenanceSerializer()
+    chain = SessionProvenanceSerializer(source="provenance")
 
 
 class ToolCallSerializer(serializers.Serializer[Any]):
@@ -99,7 +99,7 @@ class SessionMessageCreateSerializer(serializers.Serializer[Any]):
     tokens = serializers.IntegerField(default=0, min_value=0, max_value=2_147_483_647)
 
 
-class SessionMessageListCreateSerializer(serializers.Serializer[Any]):
+class SessionMessagesCreateSerializer(serializers.Serializer[Any]):
     messages = SessionMessageCreateSerializer(many=True, help_text="1 to 100, in their order.")
 
 

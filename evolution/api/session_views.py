@@ -58,7 +58,7 @@ class SessionDetailView(BaseAPIView):
 
     scopes: ClassVar = {"GET": Scope.READ, "DELETE": Scope.WRITE}
 
-    @extend_schema(operation_id="read_session", responses=s.SessionDetailSerializer)
+    @extend_schema(operation_id="get_session", responses=s.SessionDetailSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """One session, and what followed from it: outcome, evolution, edits, version."""
         row: Any = sessions(self).fetch(pk)
@@ -88,7 +88,7 @@ class SessionMessageListView(BaseAPIView):
 
     @extend_schema(
         operation_id="add_messages",
-        request=s.SessionMessageListCreateSerializer,
+        request=s.SessionMessagesCreateSerializer,
         responses={201: s.StoredMessageListSerializer},
     )
     @idempotent()
@@ -97,7 +97,7 @@ class SessionMessageListView(BaseAPIView):
         session = sessions(self).fetch(pk)
         new = [
             message_in(sent)
-            for sent in self.validated_body(s.SessionMessageListCreateSerializer)["messages"]
+            for sent in self.validated_body(s.SessionMessagesCreateSerializer)["messages"]
         ]
         rows = services.add_messages(session=session, messages=new)
         return Response(s.StoredMessageListSerializer({"results": rows}).data, status=201)

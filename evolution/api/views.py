@@ -52,7 +52,7 @@ class PlaybookMetricsView(BaseAPIView):
 
     scopes: ClassVar = {"GET": Scope.READ}
 
-    @extend_schema(operation_id="read_metrics", responses=s.PlaybookMetricsSerializer)
+    @extend_schema(operation_id="get_metrics", responses=s.PlaybookMetricsSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """Outcomes by status, success rate (0 to 1), votes, evolutions."""
         playbook = (
@@ -67,7 +67,7 @@ class EvidenceView(BaseAPIView):
     scopes: ClassVar = {"GET": Scope.READ}
 
     @extend_schema(
-        operation_id="read_evidence",
+        operation_id="get_evidence",
         parameters=[
             OpenApiParameter("since", int, description="The first version counted as after."),
             OpenApiParameter("signal", str, enum=Outcome.Signal.values),
@@ -115,7 +115,7 @@ class EvolutionDetailView(BaseAPIView):
 
     scopes: ClassVar = {"GET": Scope.READ}
 
-    @extend_schema(operation_id="read_evolution", responses=s.EvolutionSerializer)
+    @extend_schema(operation_id="get_evolution", responses=s.EvolutionSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """Where one evolution stands."""
         return Response(s.EvolutionSerializer(jobs(self).fetch(pk)).data)

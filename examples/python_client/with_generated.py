@@ -13,7 +13,7 @@ from uuid import UUID
 
 from ace_client import AuthenticatedClient, Client
 from ace_client.api.auth import create_api_key, log_in
-from ace_client.api.evolutions import read_evolution
+from ace_client.api.evolutions import get_evolution
 from ace_client.api.playbooks import (
     clone_playbook,
     diff_versions,
@@ -24,13 +24,13 @@ from ace_client.api.playbooks import (
     trigger_evolution,
 )
 from ace_client.models import (
-    ApiKeyIn,
-    ErrorShape,
+    ApiKeyCreate,
+    Error,
+    Evolution,
     EvolutionStatus,
-    JobShape,
     KeyScope,
-    LogInIn,
-    OutcomeIn,
+    Login,
+    OutcomeCreate,
     OutcomeSignal,
     OutcomeStatus,
     PlaybookClone,
@@ -43,9 +43,9 @@ URL = os.environ.get("ACE_URL", "http://127.0.0.1:8000")
 ACTIVE = {EvolutionStatus.QUEUED, EvolutionStatus.RUNNING}
 
 
-def good(answer: T | ErrorShape | None) -> T:
+def good(answer: T | Error | None) -> T:
     """The answer, unless it is a refusal: that is said, and ends the program."""
-    if isinstance(answer, ErrorShape):
+    if isinstance(answer, Error):
         sys.exit(f"refused: {answer.error.message}")
     if answer is None:
         sys.exit("an answer that the OpenAPI document does not name")
@@ -55,19 +55,19 @@ def good(answer: T | ErrorShape | None) -> T:
 def made_key() -> str:
     """Log in, and make a key for the rest of the program."""
     with Client(base_url=URL) as public:
-        login = LogInIn(email=os.environ["ACE_EMAIL"], password=os.environ["ACE_PASSWORD"])
+        login = Login(email=os.environ["ACE_EMAIL"], password=os.environ["ACE_PASSWORD"])
         tokens = good(log_in.sync(client=public, body=login))
     with AuthenticatedClient(base_url=URL, token=tokens.access) as person:
-        wanted = ApiKeyIn(name="generated client", scopes=list(KeyScope))
+        wanted = ApiKeyCreate(name="generated client", scopes=list(KeyScope))
         made: str = good(create_api_key.sync(client=person, body=wanted)).key
         return made
 
 
-def ended(job: JobShape, client: AuthenticatedClient) -> JobShape:
+def ended(job: Evolution, client: AuthenticatedClient) -> Evolution:
     """The evolution once it is neither queued nor running."""
     while job.status in ACTIVE:
         Event().wait(0.5)
-        job = good(read_evolution.sync(job.job_id, client=client))
+        job = good(get_evolution.sync(job.job_id, client=client))
     return job
 
 
@@ -88,7 +88,7 @@ def main() -> None:
         mine = good(clone_playbook.sync(starter.id, client=ace, body=PlaybookClone(name="Mine"))).id
         advice = good(get_playbook.sync(mine, client=ace))
         for number in range(2):
-            outcome = OutcomeIn(
+            outcome = OutcomeCreate(
                 task_description="Fix the flaky test",
                 outcome=OutcomeStatus.FAILURE,
                 notes="Lesson: freeze the clock in every test that compares dates.",
@@ -99,7 +99,7 @@ def main() -> None:
             told = good(report_outcome.sync(mine, client=ace, body=outcome, idempotency_key=key))
             print(f"{told.pending_outcomes} waiting")
         started = good(trigger_evolution.sync(mine, client=ace))
-        job = ended(good(read_evolution.sync(started.job_id, client=ace)), ace)
+        job = ended(good(get_evolution.sync(started.job_id, client=ace)), ace)
         print(f"evolution {job.status}: version {job.from_version} to {job.to_version}")
         versions = list(all_versions(ace, mine))
         print(*(f"version {row.version}: {row.reason}" for row in versions), sep="\n")

@@ -1,6 +1,8 @@
 """The OpenAPI document is valid, complete, and true about auth and errors."""
 
 import io
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,19 @@ from django.test import Client
 
 from core.security.scopes import Scope
 from tests.harness.rest_routes import ROUTES
+
+COMPONENTS = Path(__file__).with_name("openapi_components.txt")
+VERBS = {
+    *("add", "approve", "archive", "cancel", "clone", "close", "create", "decline", "delete"),
+    *("diff", "disconnect", "edit", "export", "get", "import", "list", "log", "open", "receive"),
+    *("refresh", "register", "replace", "report", "retry", "revoke", "rollback", "rotate", "set"),
+    *("subscribe", "trigger", "undo", "update"),
+}
+DIALECT = {
+    *("about", "answer", "chain", "doing", "door", "figure", "given", "hall", "held", "letter"),
+    *("line", "mark", "moment", "place", "played", "reach", "rung", "said", "seat"),
+    *("shape", "shelf", "shown", "standing", "tell", "text", "told", "turn", "waking", "whom"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +45,24 @@ def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_every_route_of_the_contract_is_described(document: dict[str, Any]) -> None:
     assert len(operations(document)) == len(ROUTES)
+
+
+def test_components_are_those_that_were_reviewed(document: dict[str, Any]) -> None:
+    assert sorted(document["components"]["schemas"]) == COMPONENTS.read_text().split()
+
+
+def test_operation_ids_begin_with_a_verb(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for operation in operations(document).values()]
+    assert {name.split("_")[0] for name in ids} == VERBS
+
+
+def test_no_public_name_has_a_word_of_our_own(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for operation in operations(document).values()]
+    names = [*document["components"]["schemas"], *ids]
+    words = {name: set(re.findall(r"[A-Z]?[a-z]+", name)) for name in names}
+    dialect = DIALECT | {f"{word}s" for word in DIALECT}
+    found = {name: {word.lower() for word in words[name]} & dialect for name in names}
+    assert {name: hits for name, hits in found.items() if hits} == {}
 
 
 def test_every_route_but_the_public_ones_needs_a_bearer(document: dict[str, Any]) -> None:
