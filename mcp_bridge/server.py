@@ -18,8 +18,8 @@ from mcp_bridge.prompts.definitions import get_prompt, list_prompts
 from mcp_bridge.protocol.auth import ServerContext
 from mcp_bridge.protocol.db_threads import threads
 from mcp_bridge.resources import list_resources, list_templates, read_resource
+from mcp_bridge.tools.definitions import TOOLS
 from mcp_bridge.tools.handlers import call_tool, list_tools
-from mcp_bridge.tools.registry import TOOLS
 from mcp_bridge.transport.client_activity_middleware import ClientActivityMiddleware
 from mcp_bridge.transport.request_guard import JsonRpcBodyGuard, RequestGuard
 from mcp_bridge.transport.request_metrics import RequestTimer

@@ -14,7 +14,7 @@ from mcp_bridge.client_activity import record_stdio_call
 from mcp_bridge.protocol.auth import RequestContext, principal_getter
 from mcp_bridge.protocol.db_threads import threads
 from mcp_bridge.protocol.dispatch import describe_failure, reject_cursor, run_for_caller
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 
 
 async def list_tools(

@@ -8,7 +8,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.types.methods import SPEC_CLIENT_METHODS
 from prometheus_client import Histogram
 
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 MCP_SECONDS = Histogram(

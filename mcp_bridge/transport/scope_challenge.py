@@ -12,7 +12,7 @@ from mcp_bridge.prompts.definitions import PROMPTS
 from mcp_bridge.protocol.auth import PRINCIPAL_KEY, www_authenticate
 from mcp_bridge.protocol.errors import REQUEST_ID_KEY
 from mcp_bridge.resources import SCOPE as RESOURCES
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 from mcp_bridge.transport.request_guard import MESSAGE
 
 

@@ -16,7 +16,7 @@ from rs_bpe.bpe import openai
 from core.security.scopes import KEY_SCOPES, Scope
 from mcp_bridge.prompts.definitions import PROMPTS
 from mcp_bridge.server import INSTRUCTIONS
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 

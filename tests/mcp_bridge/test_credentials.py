@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts.keys.api_keys import revoke_api_key
 from accounts.keys.jwt_tokens import issue_tokens
 from accounts.models import ApiKey, User
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
 from tests.harness.live_server import live_mcp

@@ -9,7 +9,7 @@ from accounts.models import User
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
 from playbooks.services.rollback import rollback_playbook
 from tests.factories import make_key, make_outcome, make_playbook

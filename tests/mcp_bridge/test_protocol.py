@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from accounts.models import User
 from evolution.models import Outcome
 from mcp_bridge.server import INSTRUCTIONS
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key
 from tests.harness.live_server import Agent, live_mcp

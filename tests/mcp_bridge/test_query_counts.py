@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.keys.credentials import principal_for_key
 from accounts.models import User
 from core.security.scopes import Principal
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key, make_outcome
 

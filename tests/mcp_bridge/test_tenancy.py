@@ -14,7 +14,7 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from mcp_bridge.prompts.definitions import PROMPTS
 from mcp_bridge.resources import TEMPLATES
-from mcp_bridge.tools.registry import TOOLS
+from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook, Version
 from tests.factories import make_key, make_outcome, make_playbook
 from tests.harness.mcp_requests import Target, all_requests
