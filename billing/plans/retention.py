@@ -43,4 +43,4 @@ def _recently_lapsed(now: datetime) -> QuerySet[BillingAccount]:
     """Accounts that left a plan a short while ago: they may well come back."""
     lately = now - LAPSED_PLAN_GRACE
     grace_over = Q(status="past_due", grace_until__gt=lately, grace_until__lte=now)
-    return BillingAccount.objects.filter(grace_over | Q(plan_left_at__gt=lately))
+    return BillingAccount.objects.filter(grace_over | Q(previous_plan_ended_at__gt=lately))

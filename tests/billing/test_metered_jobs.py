@@ -132,7 +132,7 @@ def test_what_a_killed_worker_held_is_given_back_or_counted(
     "point",
     [
         pytest.param("evolution.worker.usage_ledger:admit:end", id="reserved-before-the-request"),
-        pytest.param("evolution.jobs.finish:settle:end", id="settled-before-the-commit"),
+        pytest.param("evolution.jobs.finish:settle_quota:end", id="settled-before-the-commit"),
     ],
 )
 def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(

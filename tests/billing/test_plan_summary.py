@@ -28,7 +28,7 @@ def test_the_free_plan_says_what_is_used_held_and_left(alice: User, billing: Pla
     assert (body["plan"]["slug"], body["status"]) == ("free", "free")
     assert body["period_end"] == period.end.isoformat().replace("+00:00", "Z")
     evolutions, tokens = body["quotas"]
-    assert (evolutions["used"], evolutions["held"], evolutions["set_limits"]) == (10, 1, 50)
+    assert (evolutions["used"], evolutions["held"], evolutions["limit"]) == (10, 1, 50)
     assert (evolutions["percent"], evolutions["state"]) == (20, "open")
     assert (tokens["resource"], tokens["used"]) == ("tokens", 5)
 

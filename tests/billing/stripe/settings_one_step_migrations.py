@@ -1,5 +1,5 @@
 """Settings of a real server with dj-stripe's tables made in one step; for the short form."""
 
-from tests.settings_live import *  # noqa: F403 - a settings module is its names
+from tests.harness.live_settings import *  # noqa: F403 - a settings module is its names
 
 MIGRATION_MODULES = {"djstripe": "tests.billing.stripe.migrations"}

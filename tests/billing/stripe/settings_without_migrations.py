@@ -1,6 +1,6 @@
 """Settings of a real server whose tables are made without migrations, in a second."""
 
-from tests.settings_live import *  # noqa: F403 - a settings module is its names
+from tests.harness.live_settings import *  # noqa: F403 - a settings module is its names
 
 
 class NoMigrations(dict[str, None]):

@@ -14,7 +14,7 @@ KEY = "sk_test_" + "fake" * 8
 
 def run(**environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "tests.billing.stripe.test_mode_run"],
+        [sys.executable, "-m", "tests.billing.stripe.stripe_test_mode"],
         cwd=settings.BASE_DIR,
         env=os.environ | environment,
         capture_output=True,
