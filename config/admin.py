@@ -1,6 +1,6 @@
-"""What the apps that we build on bring into the admin: shown without secrets, or not at all.
+"""The admin of users, and of third-party models: those without secrets, or not at all.
 
-The last admin module that Django loads, so that it finds what it takes away.
+The last admin module that Django loads, so that what it unregisters is registered.
 """
 
 from typing import Any
@@ -13,11 +13,14 @@ from django_q.models import Failure, OrmQ, Schedule, Success
 
 from accounts.models import User
 from accounts.services import user_administration
+from config.admin_site.users import UserAdmin
 from core.admin import ReadOnlyAdmin, row_action
 
 # Not used by us: an address is a field of the user, and the sweep needs no schedule.
 for unused in (EmailAddress, Schedule, Success, Failure, OrmQ, Authenticator, UserSession):
     admin.site.unregister(unused)
+
+admin.site.register(User, UserAdmin)
 
 
 @admin.register(Authenticator)

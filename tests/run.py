@@ -101,7 +101,7 @@ class Run:
     """The steps of one `make test`, what they counted, and what was left out."""
 
     def __init__(self, reports: Path, *, whole: bool = False) -> None:
-        self.reports, self.principalle = reports, whole
+        self.reports, self.whole = reports, whole
         self.began = time.monotonic()
         self.failed: list[str] = []
         self.left_out: list[str] = []
@@ -141,7 +141,7 @@ class Run:
 
     def suite(self, database: str, url: str, which: str = "") -> Step:
         """The tests on one database: all, or those whose markers are `which`."""
-        marked = [which, "" if self.principalle else "not nightly"]
+        marked = [which, "" if self.whole else "not nightly"]
         marked += ["not browser"] if url or not find_browser() else []
         pytest = ["-n", WORKERS, "-m", " and ".join(filter(None, marked))]
         # Without Playwright's plugin its tests cannot even be collected.
@@ -151,7 +151,7 @@ class Run:
 
     def paying(self, database: str, url: str) -> Step:
         """The tests that need billing on, where dj-stripe's tables are there."""
-        marked = ["databases"] if url and not self.principalle else []
+        marked = ["databases"] if url and not self.whole else []
         marked += ["not browser"] if url or not find_browser() else []
         pytest = ["-n", "0", "--no-migrations", "tests/billing/stripe", "-m", " and ".join(marked)]
         on = {"TEST_BILLING_ENABLED": "true", "TEST_DATABASE_URL": url}
@@ -190,7 +190,7 @@ class Run:
         """Run the suite on each database that can be had, types and payment beside it."""
         if not find_browser():
             self.left_out.append("Pages were not tested in a browser: no Chromium found.")
-        on_sqlite, on_postgres = ("", "") if self.principalle else (ON_SQLITE, ON_POSTGRES)
+        on_sqlite, on_postgres = ("", "") if self.whole else (ON_SQLITE, ON_POSTGRES)
         try:
             with postgres() as url, self.migrated({"SQLite": "", "PostgreSQL": url}):
                 with self.beside(TYPES):

@@ -129,7 +129,7 @@ def provider_tile(now: datetime) -> Tile:
 
 def worker_tile(now: datetime) -> Tile:
     last = WorkerHeartbeat.objects.aggregate(last=Max("last_seen_at"))["last"]
-    href = changelist_url("evolution_workerbeat")
+    href = changelist_url("evolution_workerheartbeat")
     if last is None:
         return Tile("Worker", "never seen", href, "start `manage.py run_worker`", ALERT)
     age = max(timedelta(0), now - last)

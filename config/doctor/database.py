@@ -23,7 +23,7 @@ from evolution.jobs.message_queue import oldest_message_age
 from evolution.models import EvolutionJob
 
 OLDEST_POSTGRES, OLDEST_SQLITE = 140_000, (3, 35)
-OUR_APPS = {"accounts", "billing", "playbooks", "evolution", "mcp_bridge"}
+OUR_APPS = {"core", "accounts", "billing", "playbooks", "evolution", "mcp_bridge"}
 LATE_MESSAGE = timedelta(minutes=5)
 TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
 

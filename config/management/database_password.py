@@ -1,6 +1,6 @@
-"""`python -m config.management.database_password FOLDER`: a password for a database that is yet to start.
+"""Create the database password of docker-compose.yml before PostgreSQL starts.
 
-docker-compose.yml runs it first. PostgreSQL reads `postgres_password`, libpq reads `pgpass`.
+`python -m config.management.database_password FOLDER`: PostgreSQL reads `postgres_password`, libpq reads `pgpass`.
 """
 
 import sys

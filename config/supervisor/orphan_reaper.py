@@ -1,8 +1,8 @@
-"""Outlives the supervisor by moments: ends its children when it died without doing so.
+"""Ends the children of a supervisor that died without doing so.
 
-Runs as a process of its own (`python config/supervisor/orphan_reaper.py`) in its own session. Standard input is a
-pipe from the supervisor: a line `+GROUP` adds a process group, `-GROUP` takes it off again. The
-end of the pipe is the supervisor's end, however that came: kill -9 closes pipes as well.
+Runs as a separate process in its own session. Standard input is a pipe from the supervisor: a line
+`+GROUP` adds a process group, `-GROUP` removes it. When the pipe closes the supervisor is gone,
+for whatever reason: kill -9 closes pipes as well.
 """
 
 import os

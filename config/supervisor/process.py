@@ -34,7 +34,7 @@ def exec_supervisor(plan: SupervisorConfig) -> NoReturn:
     os.chdir(Path(__file__).parents[2])
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    again = [sys.executable, "-m", "config.supervisor.supervisor.process", json.dumps(asdict(plan))]
+    again = [sys.executable, "-m", "config.supervisor.process", json.dumps(asdict(plan))]
     os.execv(sys.executable, again)  # noqa: S606 - our own file, no shell
 
 

@@ -1,9 +1,8 @@
 """Keeps a few child processes running, each in its own session, and ends all of them together.
 
-A child that dies is started again, later each time. One that keeps dying before all were ready
-ends everything: a person is watching, and what it printed is the reason. Later nobody may be: it is
-tried for ever. If the supervisor itself is killed, config/supervisor/orphan_reaper.py ends the children. Nothing
-here knows Django.
+A child that dies is restarted, later each time. One that keeps dying before all were ready ends
+everything: a person is watching, and its output names the reason. Once ready, restarts never stop.
+If the supervisor itself is killed, orphan_reaper.py ends the children. No Django here.
 """
 
 import os
@@ -68,7 +67,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Return 0 after a signal, 1 when the start failed; no child is left either way."""
-        with self._listening() as wake, self._start_orphan_reaper() as self.tell:
+        with self._listening() as wake, self._start_orphan_reaper() as self.report:
             try:
                 while self._reap_children():
                     self._start()
@@ -84,7 +83,7 @@ class Supervisor:
                 child.process = subprocess.Popen(  # noqa: S603 - our own command lines
                     child.command, stdin=subprocess.DEVNULL, start_new_session=True
                 )
-                self.tell(f"+{child.process.pid}")
+                self.report(f"+{child.process.pid}")
 
     def _reap_children(self) -> bool:
         """Note who died, and end what is left of their groups; say whether to go on."""
@@ -93,7 +92,7 @@ class Supervisor:
                 continue
             pid, code = child.process.pid, child.process.returncode
             orphan_reaper.send(pid, signal.SIGKILL)
-            self.tell(f"-{pid}")
+            self.report(f"-{pid}")
             pause = child.record_death(time.monotonic())
             if len(child.deaths) >= MAX_DEATHS and not self.announced:
                 log(f"{child.name} ended {MAX_DEATHS} times in a minute (code {code}): stopping.")
@@ -132,7 +131,7 @@ class Supervisor:
         orphan_reaper.kill_descendants(process.pid for process in running)
         for process in running:
             process.wait()
-            self.tell(f"-{process.pid}")
+            self.report(f"-{process.pid}")
 
     @staticmethod
     def _any_left(running: Sequence[subprocess.Popen[bytes]]) -> bool:
@@ -163,7 +162,7 @@ class Supervisor:
 
     @contextmanager
     def _start_orphan_reaper(self) -> Iterator[Callable[[str], None]]:
-        """Start the lifeline; yields what tells it about a group."""
+        """Start the orphan reaper; yields the function that reports groups to it."""
         command = [sys.executable, "-I", str(Path(orphan_reaper.__file__))]
         with subprocess.Popen(  # noqa: S603 - our own file
             command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True
@@ -172,8 +171,8 @@ class Supervisor:
             if pipe is None:
                 raise RuntimeError("Popen was asked for a pipe")
 
-            def tell(line: str) -> None:
+            def report(line: str) -> None:
                 with suppress(BrokenPipeError):  # it was killed: nobody watches, all else works
                     pipe.write(f"{line}\n".encode())
 
-            yield tell
+            yield report

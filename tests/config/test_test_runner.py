@@ -1,12 +1,14 @@
 """`make test` itself: the PostgreSQL it starts, what it counts, and what it says at the end."""
 
 import os
+import re
 import stat
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import psycopg
 import pytest
+from _pytest.mark.expression import Expression
 
 from tests.conftest import TOGETHER
 from tests.harness import postgres
@@ -56,7 +58,8 @@ def test_the_last_lines_count_what_ran_and_name_what_did_not(
     run.left_out.append("PostgreSQL was not tested: no server programs found.")
     run.close()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-2:] == ["6 passed, 6 failed, 6 skipped", run.left_out[0]]
+    assert lines[-3:-1] == ["6 passed, 6 failed, 6 skipped", run.left_out[0]]
+    assert re.fullmatch(r"[0-9.]+ min wall, [0-9.]+ min CPU", lines[-1])
 
 
 def test_a_failed_step_fails_the_run(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -87,13 +90,14 @@ def test_a_step_beside_others_ends_with_them(tmp_path: Path) -> None:
     assert run.failed == []
 
 
-def test_no_test_is_left_to_the_other_database_by_both() -> None:
-    tests = Path(__file__).parents[1]
-    named = {tests / name.partition("::")[0] for name in (*ON_SQLITE, *ON_POSTGRES)}
-    assert all(path.exists() for path in named)
-    left = {suite: {tests / name for name in suite} for suite in (ON_SQLITE, ON_POSTGRES)}
-    for path in left[ON_POSTGRES]:
-        assert not {path, *path.parents} & left[ON_SQLITE], path
+@pytest.mark.parametrize("markers", [(), ("databases",), ("postgres",), ("databases", "postgres")])
+def test_every_test_runs_on_at_least_one_database(markers: tuple[str, ...]) -> None:
+    def selects(expression: str) -> bool:
+        return Expression.compile(expression).evaluate(lambda name, **_: name in markers)
+
+    assert selects(ON_SQLITE) or selects(ON_POSTGRES)
+    if "databases" in markers:
+        assert selects(ON_SQLITE) and selects(ON_POSTGRES)
 
 
 def test_what_a_module_makes_once_is_asked_of_one_process() -> None:

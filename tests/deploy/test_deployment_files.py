@@ -122,7 +122,7 @@ def test_the_image_runs_as_nobody_in_particular_and_checks_hashes() -> None:
     text = (ROOT / "Dockerfile").read_text()
     assert "--require-hashes" in text
     assert re.search(r"^USER 10001:10001$", text, re.MULTILINE)
-    assert re.search(r"^HEALTHCHECK .*config\.health", text, re.MULTILINE)
+    assert re.search(r"^HEALTHCHECK .*config\.observability\.healthcheck", text, re.MULTILINE)
 
 
 def test_the_image_holds_every_app_and_no_test() -> None:

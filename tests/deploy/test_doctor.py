@@ -135,14 +135,14 @@ def test_packages_that_are_not_the_pinned_ones_are_a_warning(tmp_path: Path, set
 def test_keys_that_do_not_open_what_is_stored_are_found(alice: User, settings: Any) -> None:
     LlmKey.objects.create(user=alice, encrypted_key=encrypt(KEY), last_four="8472")
     settings.FIELD_ENCRYPTION_KEYS = ["another-key-" * 4]
-    assert examine("sealed")["sealed"]["status"] == "failed"
+    assert examine("encryption")["encryption"]["status"] == "failed"
 
 
 def test_counters_whose_redis_is_gone_are_found(refused: int, settings: Any) -> None:
     settings.REDIS_URL = f"redis://127.0.0.1:{refused}/0"
     backend = "django.core.cache.backends.redis.RedisCache"
     settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": settings.REDIS_URL}}
-    assert examine("counters")["counters"]["status"] == "failed"
+    assert examine("cache")["cache"]["status"] == "failed"
 
 
 def test_a_worker_that_went_silent_is_found() -> None:

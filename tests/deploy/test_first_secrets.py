@@ -12,7 +12,7 @@ from config.management.database_password import write_password
 
 
 def secret_key(folder: Path) -> "subprocess.CompletedProcess[str]":
-    code = "from config import settings as s; print(s.SECRET_KEY, s.JWT_SECRET_KEY)"
+    code = "from config.settings import base as s; print(s.SECRET_KEY, s.JWT_SECRET_KEY)"
     url = "postgres://ace@localhost/ace"
     return subprocess.run(
         [sys.executable, "-c", code],

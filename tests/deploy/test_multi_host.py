@@ -1,4 +1,4 @@
-"""The short form of tests/harness/multi_host.py: two servers, and a proxy that sends each request on."""
+"""Two servers behind a proxy that alternates between them: the short form of harness/multi_host."""
 
 from collections import Counter
 from collections.abc import Iterator

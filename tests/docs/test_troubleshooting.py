@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.blocks import ROOT
 
-APPS = ("accounts", "billing", "config", "evolution", "mcp_bridge", "playbooks")
+APPS = ("accounts", "billing", "config", "core", "evolution", "mcp_bridge", "playbooks")
 QUOTED = re.findall(
     r"^\| `([^`]+)` \|", (ROOT / "docs" / "TROUBLESHOOTING.md").read_text(), re.MULTILINE
 )

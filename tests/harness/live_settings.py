@@ -7,6 +7,6 @@ lease.
 import json
 import os
 
-from config.settings import *  # noqa: F403 - a settings module is its names
+from config.settings.base import *  # noqa: F403 - a settings module is its names
 
 vars().update(json.loads(os.environ.get("TEST_SETTINGS", "{}")))

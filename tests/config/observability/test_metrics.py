@@ -112,9 +112,9 @@ def test_the_number_of_queries_does_not_grow(
 COUNT = """
 import os, django
 django.setup()
-from config.observability.metrics import exposition, note_request
-note_request("GET", "pages", 200, 0.01)
-print(exposition().decode() if os.environ.get("TELL") else "")
+from config.observability.metrics import render_metrics, observe_request
+observe_request("GET", "pages", 200, 0.01)
+print(render_metrics().decode() if os.environ.get("TELL") else "")
 """
 
 
@@ -127,7 +127,11 @@ def test_any_process_reports_what_others_counted(tmp_path: Path) -> None:
         "METRICS_TOKEN": TOKEN,
     }
     environment.pop("DATABASE_URL", None)
-    command = [sys.executable, "-c", COUNT.replace("exposition()", "exposition(rows=False)")]
+    command = [
+        sys.executable,
+        "-c",
+        COUNT.replace("render_metrics()", "render_metrics(rows=False)"),
+    ]
     for tell in ("", "", "1"):
         told = subprocess.run(
             command,
