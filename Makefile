@@ -51,7 +51,7 @@ billing-migrations: dev ## Billing off, on, off, on with dj-stripe's own migrati
 	@exec $(BIN)/python -m tests.billing.stripe.billing_toggle
 
 stripe-test-mode: dev ## A subscription's life at Stripe itself; needs STRIPE_SECRET_KEY=sk_test_….
-	@exec $(BIN)/python -m tests.billing.stripe.test_mode_run
+	@exec $(BIN)/python -m tests.billing.stripe.stripe_test_mode
 
 lint: dev ## The quick checks of `make test`.
 	@exec $(BIN)/python -m tests.run lint
