@@ -36,7 +36,7 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
             {"fields": ("token_budget", "outcome_threshold", "time_threshold_hours")},
         ),
         (
-            "Where it comes from",
+            "Origin",
             {"fields": ("source", "cloned_from", "starter_file", "starter_edited")},
         ),
     )
@@ -66,7 +66,7 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
     def evolved(self, playbook: Any) -> Any:
         return playbook.last_evolution
 
-    @admin.display(description="its rows")
+    @admin.display(description="related")
     def see(self, playbook: Playbook) -> str:
         lists = (
             ("versions", "playbooks_version"),
@@ -75,7 +75,7 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
             ("review queue", "playbooks_reviewitem"),
             ("outcomes", "evolution_outcome"),
             ("evolutions", "evolution_evolutionjob"),
-            ("calls of models", "billing_usagerecord"),
+            ("model calls", "billing_usagerecord"),
             ("audit log", "core_auditentry"),
         )
         found = ((changelist_url(model, q=playbook.pk), text) for text, model in lists)

@@ -29,14 +29,14 @@ class ReviewItemAdmin(ReadOnlyAdmin):
         return reason_text(item.delta.reason_code) or item.delta.reason_code
 
     approve = row_action(
-        "Approve: agents read it",
+        "Approve",
         lambda item, by: approve_review_item(item=item, by=by),
         one="text approved",
         many="texts approved",
     )
 
     decline = row_action(
-        "Decline: it never becomes advice",
+        "Decline",
         lambda item, by: decline_review_item(item=item, by=by),
         one="text declined",
         many="texts declined",

@@ -93,7 +93,7 @@ class StarterPagesMixin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
         except AceError as error:
             messages.warning(request, error.message)
         else:
-            messages.success(request, f"{playbook} reads as its file again, and follows it.")
+            messages.success(request, f"{playbook} reads like its file again and follows it.")
         return redirect("admin:playbooks_playbook_change", playbook.pk)
 
     def _starter(self, request: HttpRequest, pk: UUID) -> Playbook:

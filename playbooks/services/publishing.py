@@ -144,7 +144,7 @@ def publish(
             Delta.objects.bulk_create(deltas)
             add_to_review_queue(playbook, deltas)
     except IntegrityError:
-        raise Conflict("Somebody else changed this playbook just now. Try again.") from None
+        raise Conflict("This playbook was changed at the same time. Try again.") from None
     return Publication(version, deltas)
 
 

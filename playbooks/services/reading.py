@@ -81,7 +81,7 @@ def find_playbook(*, by: Principal, name: str) -> Playbook:
     own = [playbook for playbook in found if not playbook.is_starter]
     if len(own) > 1:
         ids = ", ".join(str(playbook.pk) for playbook in own[:MAX_AMBIGUOUS_IDS])
-        message = f"Several playbooks of yours have this name. Use one of their ids: {ids}."
+        message = f"You have several playbooks with this name. Use one of their IDs: {ids}."
         raise Invalid(message, code="ambiguous_name")
     if not found:
         raise NotFound("playbook", "List yours to see their names.", given="name")

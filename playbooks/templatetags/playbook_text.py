@@ -77,7 +77,7 @@ def diff_text(diff: Diff) -> str:
     counts = {label: len(getattr(diff, name)) for name, label in names.items()}
     counts["voted on"] = len(diff.counted)
     parts = [f"{count:,} {label}" for label, count in counts.items() if count]
-    return f"{', '.join(parts)}." if parts else "Nothing differs."
+    return f"{', '.join(parts)}." if parts else "No differences."
 
 
 @register.filter

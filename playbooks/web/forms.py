@@ -23,19 +23,19 @@ class PlaybookForm(ServiceForm):
         max_length=1000,
         required=False,
         widget=DESCRIPTION,
-        help_text="What kind of task it is for; agents choose a playbook by it.",
+        help_text="What it is for. Agents use this to choose a playbook.",
     )
 
 
 class ImportForm(PlaybookForm):
     file = forms.FileField(
-        label="A file",
+        label="File",
         required=False,
-        help_text="ACE text or JSON, as exports write them; UTF-8, at most "
+        help_text="ACE text or JSON, as exported. UTF-8, up to "
         f"{settings.MAX_PLAYBOOK_BYTES // 1024} KB.",
     )
     text = forms.CharField(
-        label="or its text",
+        label="Or paste the text",
         required=False,
         widget=forms.Textarea(attrs={"rows": 12, "class": "mono", "spellcheck": "false"}),
         help_text="Headings as “## TITLE”, bullets as “[str-00001] helpful=0 harmful=0 :: advice”; "
@@ -77,30 +77,30 @@ class SettingsForm(PlaybookForm):
         label="Token budget",
         min_value=1,
         max_value=1_000_000,
-        help_text="How long the text that agents read may become.",
+        help_text="Maximum length of the text that agents read, in tokens.",
     )
     outcome_threshold = forms.IntegerField(
         label="Evolve after this many outcomes",
         required=False,
         min_value=1,
         max_value=1000,
-        help_text=f"Empty: {settings.EVOLUTION_OUTCOME_THRESHOLD}, the operator's setting.",
+        help_text=f"Leave empty for the default ({settings.EVOLUTION_OUTCOME_THRESHOLD}).",
     )
     time_threshold_hours = forms.IntegerField(
-        label="or after this many hours with at least one outcome",
+        label="Or after this many hours with at least one outcome",
         required=False,
         min_value=0,
         max_value=8760,
-        help_text=f"Empty: {settings.EVOLUTION_TIME_THRESHOLD_HOURS}, the operator's setting; "
-        "0 switches this rule off.",
+        help_text=f"Leave empty for the default ({settings.EVOLUTION_TIME_THRESHOLD_HOURS}). "
+        "0 turns this rule off.",
     )
 
     review_policy = forms.ChoiceField(
-        label="Machine-made texts that wait for your review",
+        label="Suggestions that need your review",
         choices=[
-            ("risky", "those with a link, a command, a password or an order"),
-            ("all", "all of them"),
-            ("none", "only those with a password"),
+            ("risky", "Those containing links, commands, secrets or instructions"),
+            ("all", "All suggestions"),
+            ("none", "Only those containing secrets"),
         ],
     )
 

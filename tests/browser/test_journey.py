@@ -34,7 +34,7 @@ def register(page: Page, base: str) -> None:
 
 def clone_starter(page: Page) -> None:
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Playbooks").click()
-    page.get_by_role("link", name="See the starters").click()
+    page.get_by_role("link", name="Browse starters").click()
     page.get_by_role("button", name="Clone Coding agent").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Coding agent")
 
@@ -46,7 +46,7 @@ def change_bullets(page: Page) -> None:
     expect(page.locator("#str-00001")).to_contain_text("Say what you will do, then do it.")
     page.get_by_text("Add a bullet").first.click()
     page.get_by_label("New bullet").first.fill("Leave no dead code behind.")
-    page.get_by_role("button", name="Add it").first.click()
+    page.get_by_role("button", name="Add bullet").first.click()
     expect(page.get_by_text("Leave no dead code behind.")).to_be_visible()
 
 

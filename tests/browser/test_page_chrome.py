@@ -43,7 +43,7 @@ def test_the_palette_finds_and_goes_and_gives_the_focus_back(
     )
     watch.look_each("palette")
     page.keyboard.type("nothing like it")
-    expect(page.get_by_text("Nothing is called")).to_be_visible()
+    expect(page.get_by_text("No results for")).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog(page, "Go to")).to_be_hidden()
     expect(link).to_be_focused()

@@ -56,7 +56,7 @@ def test_a_bullet_is_changed_in_place_and_the_toast_takes_it_back(
     watch.look_each("toast")
     undo.click()
     expect(page.locator("#str-00001")).to_contain_text(FIRST)
-    expect(page.locator(".toast")).to_contain_text("Undone: version 3 takes back")
+    expect(page.locator(".toast")).to_contain_text("Version 2 undone")
 
 
 def test_add_move_pin_retire_and_restore_each_make_a_version_in_place(
@@ -66,7 +66,7 @@ def test_add_move_pin_retire_and_restore_each_make_a_version_in_place(
     watch.open(playbook.get_absolute_url(), axe=False)
     page.get_by_text("Add a bullet").first.click()
     page.get_by_label("New bullet").first.fill("Leave no dead code behind.")
-    page.get_by_role("button", name="Add it").first.click()
+    page.get_by_role("button", name="Add bullet").first.click()
     expect(page.locator("#str-00004")).to_contain_text("Leave no dead code behind.")
     open_editor(page, "str-00004")
     page.get_by_label("Section", exact=True).select_option(label="OTHERS")
@@ -85,7 +85,7 @@ def test_add_move_pin_retire_and_restore_each_make_a_version_in_place(
     expect(page.locator("#str-00004")).to_have_count(0)
     page.get_by_role("link", name="Retired 1").click()
     page.get_by_role("button", name="Restore str-00004").click()
-    expect(page.get_by_role("heading", name="Nothing is retired")).to_be_visible()
+    expect(page.get_by_role("heading", name="No retired bullets")).to_be_visible()
     assert playbook.versions.count() == 7
 
 
@@ -99,17 +99,17 @@ def test_a_refused_edit_keeps_what_was_typed_and_can_be_sent_again(
     watch.expected = 409
     page.get_by_label("Text of str-00001").fill("Mine.")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Now str-00001 says: “Theirs.”")
+    expect(page.get_by_role("alert")).to_contain_text("Current text of str-00001: “Theirs.”")
     expect(page.get_by_label("Text of str-00001")).to_have_value("Mine.")
     watch.look_each("conflict")
-    page.get_by_role("button", name="Send it again").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.locator("#str-00001 .content")).to_have_text("Mine.")
     watch.expected = 422
     page.get_by_text("Add a bullet").first.click()
     page.get_by_label("New bullet").first.fill("Mine.")
-    page.get_by_role("button", name="Add it").first.click()
-    expect(page.get_by_role("alert")).to_contain_text("The same advice is there already.")
-    expect(page.get_by_label("What you wrote")).to_have_value("Mine.")
+    page.get_by_role("button", name="Add bullet").first.click()
+    expect(page.get_by_role("alert")).to_contain_text("This advice already exists.")
+    expect(page.get_by_label("Your text")).to_have_value("Mine.")
 
 
 def test_search_and_sort_stand_in_the_address(watch: BrowserPage, playbook: Playbook) -> None:
@@ -156,7 +156,7 @@ def test_two_versions_are_picked_compared_rolled_back_and_undone(
     page = watch.page
     watch.open(f"{playbook.get_absolute_url()}/versions")
     page.get_by_label("Compare from version 1").check()
-    page.get_by_role("button", name="Compare them").click()
+    page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("From version 1 to version 3")
     page.get_by_role("link", name="Side by side").click()
     expect(page.locator(".diff.side del")).to_have_text("Read the failing test before the code.")

@@ -17,7 +17,7 @@ def test_a_bullet_leads_to_its_session_and_back(
     session = close_taught_session(playbook, alice)
     log_in(alice)
     watch.go(f"{playbook.get_absolute_url()}/bullets/str-00001")
-    expect(page.get_by_role("heading", name="Sessions behind it")).to_be_visible()
+    expect(page.get_by_role("heading", name="Source sessions")).to_be_visible()
     watch.look_each("bullet-with-sessions")
     page.get_by_role("link", name="message 3").click()
     expect(page).to_have_url(f"{watch.base}{session.get_absolute_url()}?page=1#m2")

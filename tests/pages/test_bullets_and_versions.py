@@ -86,7 +86,7 @@ def test_a_version_is_undone_with_a_way_back(owner: Client, alice: User) -> None
     change(playbook, alice, "Mine.")
     response = owner.post(f"{playbook.get_absolute_url()}/versions/2/undo", follow=True)
     html = response.content.decode()
-    assert "Undone: version 3 takes back what version 2 changed." in html
+    assert "Version 2 undone: created version 3." in html
     assert "/versions/3/undo" in html
 
 
@@ -114,7 +114,7 @@ def test_two_picked_versions_lead_to_their_difference(owner: Client, alice: User
     assert response["Location"] == f"{one}/versions/2/diff?against=1"
     same = owner.get(f"{one}/compare?from=2&to=2")
     assert same.status_code == 400
-    assert "Pick two different versions" in same.content.decode()
+    assert "Select two different versions" in same.content.decode()
 
 
 @pytest.mark.parametrize(("against", "status"), [("abc", 400), ("-1", 400), ("99", 404)])

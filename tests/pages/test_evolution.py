@@ -80,7 +80,7 @@ def test_a_final_state_asks_no_more(owner: Client, world: World) -> None:
 def test_the_page_says_what_changed_and_what_was_refused(owner: Client, world: World) -> None:
     page = owner.get(world.done.get_absolute_url()).content.decode()
     assert "Run the linter before the tests." in page
-    assert "The same advice is there already." in page
+    assert "This advice already exists." in page
 
 
 def test_a_job_is_cancelled_and_tried_again(owner: Client, world: World) -> None:

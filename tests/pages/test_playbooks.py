@@ -82,7 +82,7 @@ def test_a_duplicate_is_refused_with_the_reason(owner: Client, playbook: Playboo
     sent = {"change": "ADD", "section": "others", "content": text}
     response = owner.post(f"{playbook.get_absolute_url()}/edit", sent)
     assert response.status_code == 422
-    assert "The same advice is there already." in response.content.decode()
+    assert "This advice already exists." in response.content.decode()
 
 
 def test_settings_are_saved(owner: Client, playbook: Playbook) -> None:

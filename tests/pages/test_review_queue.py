@@ -25,7 +25,7 @@ def decide(client: Client, held: ReviewItem, **sent: str) -> int:
 def test_a_review_item_is_shown_as_text_with_its_reason(held: ReviewItem, alice: User) -> None:
     page = logged_in_client(alice).get(reverse("playbooks:reviews", args=[held.playbook_id]))
     told = page.content.decode()
-    assert "Held for review: it contains an address or a link." in told
+    assert "Held for review: it contains a link or an address." in told
     assert "&lt;script&gt;alert(1)" in told
     assert "<script>alert" not in told
 
@@ -46,7 +46,7 @@ def test_a_review_item_is_shown_once_until_its_text_is_edited(
 
 def test_the_tab_counts_what_waits(held: ReviewItem, alice: User) -> None:
     page = logged_in_client(alice).get(held.playbook.get_absolute_url())
-    assert '<span class="visually-hidden"> waiting</span>' in page.content.decode()
+    assert '<span class="visually-hidden"> to review</span>' in page.content.decode()
 
 
 def test_approving_publishes_and_declining_does_not(

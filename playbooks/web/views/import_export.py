@@ -21,7 +21,7 @@ def import_text(request: UserRequest) -> HttpResponse:
     form = ImportForm(request.POST or None, request.FILES or None)
     playbook = form.submit(creation.import_playbook, by=Principal.of(request.user))
     if playbook is not None:
-        messages.success(request, "The playbook is imported.")
+        messages.success(request, "Playbook imported.")
         return redirect(playbook)
     context = {"form": form.with_text_of_file()}
     return render(request, "playbooks/import.html", context, status=form.status)

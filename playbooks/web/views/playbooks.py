@@ -83,7 +83,7 @@ def create(request: UserRequest) -> HttpResponse:
     form = PlaybookForm(request.POST or None)
     playbook = form.submit(creation.create_playbook, by=Principal.of(request.user))
     if playbook is not None:
-        messages.success(request, "The playbook is made. Add its first bullet below.")
+        messages.success(request, "Playbook created. Add its first bullet below.")
         return redirect(playbook)
     return render(request, "playbooks/create.html", {"form": form}, status=form.status)
 
@@ -101,7 +101,7 @@ def settings(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     form = SettingsForm.of(playbook, request.POST or None)
     if form.submit(update_playbook, playbook=playbook, by=Principal.of(request.user)):
-        messages.success(request, "The settings are saved.")
+        messages.success(request, "Settings saved.")
         return redirect("playbooks:settings", playbook.pk)
     context = {"playbook": playbook, "form": form, "tab": "settings"}
     return render(request, "playbooks/settings.html", context, status=form.status)
@@ -113,10 +113,10 @@ def clone(request: UserRequest, pk: str) -> HttpResponse:
     rows = Playbook.objects.for_user(request.user, include_starters=True)
     playbook = creation.clone_playbook(playbook=rows.fetch(pk), by=Principal.of(request.user))
     if request.POST.get("from") == "start":
-        messages.success(request, f"“{playbook.name}” is yours. Next: an API key.")
+        messages.success(request, f"“{playbook.name}” is yours. Next, create an API key.")
         return redirect("onboarding")
     messages.success(
-        request, "Cloned: this copy is yours. Next, make an API key and connect an agent."
+        request, "Playbook cloned. Next, create an API key and connect an agent."
     )
     return redirect(playbook)
 
@@ -127,7 +127,7 @@ def archive(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     archive_playbook(playbook=playbook, by=Principal.of(request.user))
     undo = reverse("playbooks:restore", args=[playbook.pk])
-    add_success_message(request, f"“{playbook.name}” is archived. Nothing is lost.", undo=undo)
+    add_success_message(request, f"“{playbook.name}” archived. Nothing is deleted.", undo=undo)
     return redirect("playbooks:list")
 
 
@@ -136,5 +136,5 @@ def archive(request: UserRequest, pk: str) -> HttpResponse:
 def restore(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     restore_playbook(playbook=playbook, by=Principal.of(request.user))
-    messages.success(request, f"“{playbook.name}” is active again.")
+    messages.success(request, f"“{playbook.name}” restored.")
     return redirect(playbook)

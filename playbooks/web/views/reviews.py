@@ -35,10 +35,10 @@ def review(request: UserRequest, pk: str, review: str) -> HttpResponse:
         if request.POST.get("decision") == "approve":
             content = request.POST.get("content", "")
             made = approve_review_item(item=one, by=by, content=content).version
-            messages.success(request, f"Approved: agents read it from version {made.number} on.")
+            messages.success(request, f"Approved. Agents see it from version {made.number}.")
         else:
             decline_review_item(item=one, by=by)
-            messages.success(request, "Declined: it will not be proposed again.")
+            messages.success(request, "Declined. It won’t be suggested again.")
     except (Conflict, Invalid) as error:
         messages.error(request, str(error))
         return render_queue(

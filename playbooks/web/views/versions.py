@@ -64,7 +64,7 @@ def compare(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     numbers = sorted((version_param(request, "from"), version_param(request, "to")))
     if numbers[0] == numbers[1]:
-        raise Invalid("Pick two different versions to compare.")
+        raise Invalid("Select two different versions to compare.")
     response = redirect("playbooks:diff", playbook.pk, numbers[1])
     response["Location"] += f"?against={numbers[0]}"
     return response
@@ -95,7 +95,7 @@ def rollback(request: UserRequest, pk: str, number: int) -> HttpResponse:
     if request.method == "POST":
         by = Principal.of(request.user)
         made = rollback_playbook(playbook=playbook, by=by, number=number)
-        text = f"Version {made.number} has the bullets of version {number}."
+        text = f"Rolled back to version {number}: created version {made.number}."
         add_success_message(request, text, undo=undo_url(playbook, made.number))
         return redirect(made)
     context = {"playbook": playbook, "tab": "versions", "number": number}
@@ -114,7 +114,7 @@ def preview(playbook: Playbook, number: int) -> dict[str, Any]:
 def undo(request: UserRequest, pk: str, number: int) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     made = undo_version(playbook=playbook, by=Principal.of(request.user), number=number)
-    text = f"Undone: version {made.number} takes back what version {number} changed."
+    text = f"Version {number} undone: created version {made.number}."
     add_success_message(request, text, undo=undo_url(playbook, made.number))
     return redirect(playbook)
 
@@ -125,5 +125,5 @@ def version_param(request: HttpRequest, name: str, *, default: int | None = None
     if not text and default is not None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Invalid(f"“{text[:40]}” is no version number. Pick a version from the list.")
+        raise Invalid(f"“{text[:40]}” is not a version number. Select a version from the list.")
     return int(text)
