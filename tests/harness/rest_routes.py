@@ -50,7 +50,7 @@ PLAYBOOK, KEY, JOB = "/playbooks/{playbook}", "/auth/api-keys/{key}", "/evolutio
 SESSION = "/sessions/{session}"
 VERSION = f"{PLAYBOOK}/versions/1"
 HISTORY = f"{PLAYBOOK}/bullets/str-00001/history"
-REVIEW = f"{PLAYBOOK}/reviews/{{held}}"
+REVIEW = f"{PLAYBOOK}/reviews/{{review}}"
 CREDENTIALS = {"email": "dora@example.org", "password": PASSWORD}
 ADD = {"type": "ADD", "section": "str", "content": "Say what the failing test expects."}
 ROUTES = [
@@ -147,10 +147,10 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     who = Principal.of(owner)
     job = trigger_evolution(playbook=playbook, by=who).job
     key, token = make_key(owner, name=f"key {canary}")
-    held = make_review_item(playbook, f"Read https://{canary}.example/a first.")
+    review = make_review_item(playbook, f"Read https://{canary}.example/a first.")
     ids = {"playbook": str(playbook.pk), "job": str(job.pk), "key": str(key.pk)}
     ids["app"] = str(make_app(owner, name=f"app {canary}").pk)
-    ids |= {"review": str(held.pk), "owner": str(owner.pk)}
+    ids |= {"review": str(review.pk), "owner": str(owner.pk)}
     said = (("user", f"Do it {canary}"), ("assistant", canary))
     ids["session"] = str(make_session(owner, playbook, *said, title=canary).pk)
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)
