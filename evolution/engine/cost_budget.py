@@ -47,7 +47,7 @@ class Budget:
 
     @contextmanager
     def reserve_cost(self, request: LLMRequest[Any]) -> Iterator[None]:
-        """Keep the most that this call can cost for it; CostLimitReached when there is not enough."""
+        """Reserve the most that this call can cost; raises CostLimitReached if that is not left."""
         most = self.most(request)
         with self._lock:
             if self.spent + self._set_aside + most > self.limit:

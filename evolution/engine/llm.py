@@ -107,8 +107,8 @@ class Ledger(Protocol):
     def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Any:
         """Write that a call is about to be made; the entry is passed to `finish`.
 
-        `most`: the tokens sent, and the longest answer allowed. Raises CallHeldBack or CredentialError
-        when the call had better not be made: then nothing is written.
+        `most`: the tokens sent, and the longest answer allowed. Raises CallHeldBack or
+        CredentialError when the call must not be made: then nothing is written.
         """
         ...
 

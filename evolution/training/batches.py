@@ -32,7 +32,7 @@ def job_id_of(training: Training, key: str) -> UUID:
 def prepare_job(training: Training, key: str, outcomes: Sequence[OutcomeInput]) -> EvolutionJob:
     """The batch's job: completed, or queued with its outcomes bound and nobody working on it.
 
-    Raises Overtaken, and Conflict (`busy`) while another evolution of the playbook is active.
+    Raises RunTakenOver, and Conflict (`busy`) while another evolution of the playbook is active.
     """
     job_id = job_id_of(training, key)
     with transaction.atomic():

@@ -48,7 +48,10 @@ class StoredPlaybook:
         return edition_of(self._version(pk=self._training.from_version_id))
 
     def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
-        """As `Learner.learn`; raises TrainingStopped, CostLimitReached, CredentialError, Overtaken."""
+        """Learn as `Learner.learn` does.
+
+        Raises TrainingStopped, CostLimitReached, CredentialError and RunTakenOver.
+        """
         job = self._finished(key, outcomes)
         edition = edition_of(self._version(pk=job.to_version_id or job.from_version_id))
         if job.status != EvolutionJob.Status.COMPLETED:
@@ -113,9 +116,9 @@ class StoredPlaybook:
             raise TrainingStopped("The training was stopped while its evolution waited.")
 
     def keep(self, edition: PlaybookSnapshot) -> PlaybookSnapshot:
-        """The edition is current: by a rollback when later batches have changed the text.
+        """Make the edition current, by a rollback when later batches have changed the text.
 
-        A version that a person made meanwhile stays: then nothing is rolled back. Raises Overtaken.
+        After a version that a person made meanwhile nothing is rolled back. Raises RunTakenOver.
         """
         with transaction.atomic():
             # Playbook before run, as everywhere.

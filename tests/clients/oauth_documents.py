@@ -1,7 +1,7 @@
 """The platform, with an answer of its own for the documents of Claude Code and Codex.
 
-They are written after what the clients send; the real ones are on the internet. That the platform
-really fetches, and from where it does not, is in tests/accounts/oauth/test_client_metadata_documents.py.
+They are written after what the clients send; the real ones are on the internet. What the platform
+fetches and refuses is tested in tests/accounts/oauth/test_client_metadata_documents.py.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""OnlineResult chat completions of any OpenAI-compatible endpoint: one physical call, metered.
+"""Streamed chat completions of any OpenAI-compatible endpoint: one physical call, metered.
 
 Importing this module imports the SDK; see `endpoint`.
 """

@@ -17,6 +17,7 @@ from evolution.engine.providers.imperatives import (
     FIRM,
     HINDSIGHT,
     NEXT_TIME,
+    WORDS,
     is_advice,
     reworded,
 )
@@ -46,25 +47,8 @@ class Lesson:
     content: str
 
 
-_BY_WORDS = (
-    *("lesson", "lessons", "lesson learned", "lesson learnt", "lessons learned"),
-    *("learned", "learnt", "learning", "learnings", "what i learned", "what we learned"),
-    *("takeaway", "takeaways", "insight", "insights", "tip", "rule"),
-    *("note to self", "important", "recommendation", "next time", "hint", "pro tip"),
-    *("keep in mind", "good to know", "worth knowing", "one thing to watch out for"),
-)
-_MARKERS = {
-    **dict.fromkeys(_BY_WORDS, ""),
-    **dict.fromkeys(("strategy", "best practice", "remember", "always", "do"), STRATEGIES),
-    **dict.fromkeys(
-        ("avoid", "never", "mistake", "pitfall", "gotcha", "caution", "beware"), MISTAKES
-    ),
-    **dict.fromkeys(("beware", "warning", "don't", "don’t", "do not"), MISTAKES),
-    **dict.fromkeys(("formula", "calculation"), FORMULAS),
-    **dict.fromkeys(("code", "snippet", "template"), CODE),
-    **dict.fromkeys(("heuristic", "rule of thumb"), HEURISTICS),
-    **dict.fromkeys(("clue", "indicator"), CLUES),
-}
+_SECTIONS = {section.key: section.title for section in DEFAULT_SECTIONS} | {"any": ""}
+_MARKERS = {word: _SECTIONS[name] for name, group in WORDS["markers"].items() for word in group}
 _WORDS = "|".join(sorted(_MARKERS, key=len, reverse=True))
 _LEAD = r"[\s*•\-–]{0,9}(?:\d{1,2}[.)]\s{0,3})?\*{0,2}(?:(?:key|main|biggest|general|my|our)\s)?"
 _MARKER = re.compile(

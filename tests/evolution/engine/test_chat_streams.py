@@ -48,7 +48,7 @@ def line(fake: FakeLLM) -> Line:
 
 def test_an_answer_comes_in_pieces_with_what_it_cost(line: Line) -> None:
     reply = line.ask()
-    assert line.summary == ["It is ", "0.6 ", "[str-00001]."]
+    assert line.said == ["It is ", "0.6 ", "[str-00001]."]
     assert (reply.text, reply.finish_reason) == ("It is 0.6 [str-00001].", "stop")
     assert (reply.request_id, reply.usage.estimated) == ("req-fake", False)
     assert line.ledger.tokens == line.fake.served_tokens > 0
@@ -88,7 +88,7 @@ def test_a_fault_ends_a_stream_as_the_table_says(
     with pytest.raises(LLMError) as raised:
         line.ask()
     assert raised.value.code == code
-    assert (fake.count("chat"), len(line.summary)) == (calls, pieces)
+    assert (fake.count("chat"), len(line.said)) == (calls, pieces)
     assert [entry.error for entry in line.ledger.entries] == [code] * calls
     assert all(entry.usage for entry in line.ledger.entries)
 
@@ -131,12 +131,12 @@ def test_a_cut_wire_ends_the_call_at_once_and_is_metered(
     asking.join(10)
     assert [error.code for error in raised] == ["cancelled"]
     entry = line.ledger.entries[0]
-    assert (line.summary, entry.error) == (said, "cancelled")
+    assert (line.said, entry.error) == (said, "cancelled")
     assert entry.usage and entry.usage.estimated and entry.usage.prompt_tokens > 0
 
 
 def wait_for_pieces(line: Line, count: int) -> None:
-    wait_until(lambda: line.fake.count("chat") == 1 and len(line.summary) == count)
+    wait_until(lambda: line.fake.count("chat") == 1 and len(line.said) == count)
 
 
 def test_a_cut_wire_is_not_tried_again(line: Line) -> None:
@@ -144,7 +144,7 @@ def test_a_cut_wire_is_not_tried_again(line: Line) -> None:
     with pytest.raises(LLMError) as raised:
         line.ask()
     assert raised.value.code == "cancelled"
-    assert line.summary == []
+    assert line.said == []
 
 
 def test_missing_usage_is_estimated(line: Line) -> None:
@@ -172,7 +172,7 @@ def test_a_server_that_cannot_count_or_knows_only_the_old_cap_is_asked_more_simp
 def test_a_server_that_does_not_stream_is_heard_all_the_same(line: Line) -> None:
     line.fake.fail("chat", "whole")
     assert line.ask().text == "It is 0.6 [str-00001]."
-    assert line.summary == ["It is 0.6 [str-00001]."]
+    assert line.said == ["It is 0.6 [str-00001]."]
 
 
 def test_invisible_characters_are_not_said(fake: FakeLLM) -> None:

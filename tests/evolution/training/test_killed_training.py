@@ -73,8 +73,8 @@ def unbroken(alice: User, world: dict[str, Path], llm: LearningLLM) -> Unbroken:
     "crash_at",
     [
         pytest.param("evolution.training.learner:prepare_job", marks=pytest.mark.nightly),
-        "evolution.training.learner:ready_job:end",
-        pytest.param("evolution.training.batches:think:end", marks=pytest.mark.nightly),
+        "evolution.training.learner:prepare_job:end",
+        pytest.param("evolution.training.batches:run_engine:end", marks=pytest.mark.nightly),
         "evolution.training.batches:publish:end",
         "evolution.training.runs:complete_training",
     ],

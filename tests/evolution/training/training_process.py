@@ -1,4 +1,4 @@
-"""A training in a process of its own, which can be killed: `python -m tests.evolution.training.training_process`."""
+"""A training in a process of its own, which a test can kill."""
 
 import json
 import os

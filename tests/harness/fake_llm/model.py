@@ -8,7 +8,8 @@
         gate = llm.hold("reflector"); gate.wait_for(3); gate.open()
         assert llm.count("reflector") == 1 and llm.served_tokens == metered
 
-By hand: `python -m tests.harness.fake_llm.model --port 9000 [--latency 0.5] [--fail reflector:500:2]`.
+By hand: `python -m tests.harness.fake_llm.model --port 9000`, with `[--latency 0.5]` and
+`[--fail reflector:500:2]`.
 """
 
 import argparse
