@@ -6,7 +6,6 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from billing.pricing.calculator import PriceRule
 from core.models import BaseModel
 
 
@@ -61,17 +60,3 @@ class PriceOverride(BaseModel):
             raise ValidationError(
                 {"model": "Name a model: a price for every one would hide unknown ones."}
             )
-
-    @property
-    def rule(self) -> PriceRule:
-        """The row as pricing takes it."""
-        return PriceRule(
-            source=f"override {self.pk}/{self.version}",
-            model=self.model,
-            base_url=self.base_url,
-            input_usd=self.input_usd,
-            cached_usd=self.input_usd if self.cached_usd is None else self.cached_usd,
-            output_usd=self.output_usd,
-            valid_from=self.valid_from,
-            valid_until=self.valid_until,
-        )

@@ -22,7 +22,20 @@ def resolve_base_url(api_url: str) -> str:
 def price_rules(at: datetime | None = None) -> list[PriceRule]:
     """The operator's prices, all of them or those of one moment."""
     rows = PriceOverride.objects.order_by() if at is None else OVERRIDES_IN_FORCE.all(at=at)
-    return [row.rule for row in rows]
+    return [_price_rule(row) for row in rows]
+
+
+def _price_rule(row: PriceOverride) -> PriceRule:
+    return PriceRule(
+        source=f"override {row.pk}/{row.version}",
+        model=row.model,
+        base_url=row.base_url,
+        input_usd=row.input_usd,
+        cached_usd=row.input_usd if row.cached_usd is None else row.cached_usd,
+        output_usd=row.output_usd,
+        valid_from=row.valid_from,
+        valid_until=row.valid_until,
+    )
 
 
 def _overrides_in_force() -> QuerySet[PriceOverride]:
