@@ -1,4 +1,4 @@
-"""The admin of users, and of third-party models: those without secrets, or not at all.
+"""The admin of users and third-party models: shown without secrets, or not at all.
 
 The last admin module that Django loads, so that what it unregisters is registered.
 """
@@ -16,7 +16,7 @@ from accounts.services import user_administration
 from config.admin_site.users import UserAdmin
 from core.admin import ReadOnlyAdmin, row_action
 
-# Not used by us: an address is a field of the user, and the sweep needs no schedule.
+# Unused (an e-mail address is a field of the user, the sweep needs no schedule) or replaced below.
 for unused in (EmailAddress, Schedule, Success, Failure, OrmQ, Authenticator, UserSession):
     admin.site.unregister(unused)
 
@@ -25,7 +25,7 @@ admin.site.register(User, UserAdmin)
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(ReadOnlyAdmin):
-    """That there is a second factor, and when it was used; never its secret."""
+    """Second factors by type and last use; never their secret."""
 
     list_display = ("type", "user", "created_at", "last_used_at")
     list_filter = ("type",)
@@ -35,17 +35,17 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     actions = ("remove",)
 
     remove = row_action(
-        "Remove all factors of these people (lost device)",
+        "Remove all second factors of these users (lost device)",
         lambda user, by: user_administration.remove_second_factors(user=user, by=by),
-        one="person has no second factor any more",
-        many="people have no second factor any more",
+        one="user has no second factor now",
+        many="users have no second factor now",
         rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
     )
 
 
 @admin.register(UserSession)
 class UserSessionAdmin(ReadOnlyAdmin):
-    """Where people are logged in; without the key that a browser could use."""
+    """Browser sessions, without the key that would open them."""
 
     list_display = ("user", "ip", "program", "created_at", "last_seen_at")
     list_select_related = ("user",)
@@ -58,17 +58,17 @@ class UserSessionAdmin(ReadOnlyAdmin):
         return str(session.user_agent)[:80]
 
     end = row_action(
-        "Log these people out everywhere",
+        "Log these users out everywhere",
         lambda user, by: user_administration.end_all_sessions(user=user, by=by),
-        one="person is logged out",
-        many="people are logged out",
+        one="user is logged out",
+        many="users are logged out",
         rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
     )
 
 
 @admin.register(OrmQ)
 class QueuedMessageAdmin(ReadOnlyAdmin):
-    """Messages that only wake a worker up: without their content, which is signed code to run."""
+    """Queue messages that wake a worker, without their payload, which is signed code."""
 
     list_display = ("id", "lock")
     exclude = ("payload",)
@@ -77,7 +77,7 @@ class QueuedMessageAdmin(ReadOnlyAdmin):
 
 @admin.register(Failure)
 class FailureAdmin(ReadOnlyAdmin):
-    """Tasks that raised, which ours do not: a row here is a fault of ours. Content is left out."""
+    """Tasks that raised: our tasks never should, so each row is a bug. Arguments are hidden."""
 
     list_display = ("func", "started", "stopped", "attempt_count")
     exclude = ("args", "kwargs", "result", "hook")

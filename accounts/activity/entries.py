@@ -64,9 +64,7 @@ def activity_entries(entries: list[AuditEntry], user: User) -> list[ActivityEntr
     ids = {entry.subject_id for entry in entries} | {_playbook_id(entry) for entry in entries}
     known = {str(pk) for pk in ids if is_uuid(pk)}
     keys = dict(user.api_keys.filter(pk__in=known).values_list("pk", "name"))
-    names = {
-        str(pk): name for pk, name in (hooks.playbook_names(user, ids=known) | keys).items()
-    }
+    names = {str(pk): name for pk, name in (hooks.playbook_names(user, ids=known) | keys).items()}
     return [_activity_entry(entry, user, names) for entry in entries]
 
 

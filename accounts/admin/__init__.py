@@ -1,5 +1,5 @@
-"""The admin of people, their keys, sign-ins and connected apps, and of the audit log."""
+"""The admin of users, their keys and connected apps, and of the audit log."""
 
-from accounts.admin import api_keys, audit_log, oauth, sign_ins, users
+from accounts.admin import api_keys, audit_log, oauth, users
 
-__all__ = ["api_keys", "audit_log", "oauth", "sign_ins", "users"]
+__all__ = ["api_keys", "audit_log", "oauth", "users"]

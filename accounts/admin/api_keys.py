@@ -1,4 +1,4 @@
-"""Staff's view of API keys: which are in use, and the end of one that leaked."""
+"""The admin of API keys, with an action that revokes a leaked one, and of users' LLM keys."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from accounts.keys.api_keys import revoke_api_key
-from accounts.models import ApiKey
+from accounts.models import ApiKey, LlmKey
 from core.admin import ReadOnlyAdmin, apply_action, request_principal
 
 
@@ -91,3 +91,17 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         return render(
             request, "admin/confirm_action.html", context, status=400 if form.errors else 200
         )
+
+
+@admin.register(LlmKey)
+class LlmKeyAdmin(ReadOnlyAdmin):
+    """Users whose evolutions are charged to a key of their own; never the key."""
+
+    list_display = ("user", "ends_in", "base_url", "updated_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email", "base_url")
+    exclude = ("encrypted_key",)
+
+    @admin.display
+    def ends_in(self, key: LlmKey) -> str:
+        return f"…{key.last_four}"

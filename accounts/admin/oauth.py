@@ -3,7 +3,7 @@
 django-oauth-toolkit registers its models with the classes that settings.OAUTH2_PROVIDER names.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import Count, Exists, Model, OuterRef, QuerySet
@@ -67,26 +67,8 @@ class ClientAdmin(ReadOnlyAdmin):
         return int(client.people_count)
 
 
-class TokenAdmin(ReadOnlyAdmin):
-    list_select_related = ("user", "application")
-    search_fields = ("application__name", "user__email")
-    exclude: ClassVar[tuple[str, ...]] = ("token", "token_checksum")
-
-
-class AccessTokenAdmin(TokenAdmin):
-    list_display = ("pk", "application", "user", "scope", "created", "expires")
-    date_hierarchy = "created"
-    exclude = (*TokenAdmin.exclude, "id_token", "source_refresh_token")
-
-
-class RefreshTokenAdmin(TokenAdmin):
-    list_display = ("pk", "application", "user", "created", "revoked")
-    date_hierarchy = "created"
-    exclude = (*TokenAdmin.exclude, "access_token")
-
-
 class HiddenAdmin(ReadOnlyAdmin):
-    """Codes live for a minute, and there are no id tokens."""
+    """Codes and tokens: what staff needs of them, a connected app shows."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

@@ -1,49 +1,23 @@
-"""Staff's view of people: who they are, what they have and spend, and who may come in."""
+"""The admin of users; config.admin_site.users registers it with columns of the apps above."""
 
 import json
-from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm
 from django.contrib.auth.models import Group
-from django.db.models import (
-    Count,
-    DecimalField,
-    F,
-    IntegerField,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-    Sum,
-    Value,
-)
+from django.db.models import Count, Field, IntegerField, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
-from django.utils.html import format_html_join
 
-from accounts.models import User
+from accounts.models import ApiKey, User
 from accounts.services import user_administration
-from core.admin import CsvExportAdmin, apply_action, changelist_url, request_principal, row_action
+from core.admin import CsvExportAdmin, apply_action, request_principal, row_action
 from core.audit import record
 
 admin.site.unregister(Group)
-SPEND_DAYS = 30
-MONEY = DecimalField(max_digits=14, decimal_places=6)
-RELATED_LISTS = (
-    ("playbooks", "playbooks_playbook"),
-    ("API keys", "accounts_apikey"),
-    ("evolutions", "evolution_evolutionjob"),
-    ("outcomes", "evolution_outcome"),
-    ("usage", "billing_usagerecord"),
-    ("plan and payment", "billing_billingaccount"),
-    ("audit log", "core_auditentry"),
-)
 
 
 class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]  # generic in its stubs only
@@ -71,10 +45,9 @@ class StateFilter(admin.SimpleListFilter):
         return rows.filter(chosen.get(self.value() or "", Q()))
 
 
-@admin.register(User)
 class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
     add_form = NewUserForm
-    list_display = ("state", "email", "playbooks", "keys", "spend", "last_login", "joined")
+    list_display: tuple[str, ...] = ("state", "email", "keys", "last_login", "joined")
     list_display_links = ("email",)
     list_filter = (StateFilter, "second_factor_required")
     list_per_page = 50
@@ -83,11 +56,11 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
     search_fields = ("email", "=id")
     ordering = ("-created_at",)
     filter_horizontal = ("user_permissions",)
-    readonly_fields = (
-        *("is_active", "second_factor_required", "last_login", "created_at", "plan", "see"),
+    readonly_fields: ClassVar[tuple[str, ...]] = (
+        *("is_active", "second_factor_required", "last_login", "created_at"),
     )
-    fieldsets = (
-        (None, {"fields": ("email", "password", "email_verified", "is_active", "plan", "see")}),
+    fieldsets: ClassVar[tuple[Any, ...]] = (
+        (None, {"fields": ("email", "password", "email_verified", "is_active")}),
         (
             "Staff",
             {"fields": ("second_factor_required", "is_staff", "is_superuser", "user_permissions")},
@@ -102,26 +75,11 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         "stop_requiring_second_factor",
         "erase",
     )
-    csv_columns = (
-        *("id", "email", "is_active", "is_staff", "second_factor_required", "playbook_count"),
-        *("key_count", "spent", "unpriced", "last_login", "created_at"),
-    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        recent = Q(created_at__gte=timezone.now() - timedelta(days=SPEND_DAYS))
-        return User.objects.order_by(*self.ordering).annotate(
-            playbook_count=per_user_subquery("playbooks", Count("pk")),
-            key_count=per_user_subquery("api_keys", Count("pk"), Q(revoked_at=None)),
-            spent=per_user_subquery("usage_records", Sum("cost_usd"), recent),
-            plan_name=F("billing_account__plan__name"),
-            plan_status=F("billing_account__status"),
-            unpriced=per_user_subquery(
-                "usage_records", Count("pk"), recent & Q(cost_usd=None) & ~Q(status="started")
-            ),
-        )
-
-    def get_list_display(self, request: HttpRequest) -> Any:
-        return (*self.list_display, *(("plan",) if settings.BILLING_ENABLED else ()))
+        usable = ApiKey.objects.filter(revoked_at=None)
+        rows = User.objects.order_by(*self.ordering)
+        return rows.annotate(key_count=per_user_subquery(usable, Count("pk")))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Only a superuser makes staff; anybody else could make a superuser of themselves."""
@@ -156,34 +114,13 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         words += ["second factor asked"] * user.second_factor_required
         return ", ".join(words)
 
-    @admin.display(ordering="playbook_count")
-    def playbooks(self, user: Any) -> int:
-        return int(user.playbook_count)
-
     @admin.display(description="usable keys", ordering="key_count")
     def keys(self, user: Any) -> int:
         return int(user.key_count)
 
-    @admin.display(description=f"spent in {SPEND_DAYS} days", ordering="spent")
-    def spend(self, user: Any) -> str:
-        unknown = f" + {user.unpriced} of unknown price" if user.unpriced else ""
-        return f"${user.spent:.2f}{unknown}"
-
-    @admin.display(ordering="plan_status")
-    def plan(self, user: Any) -> str:
-        if not settings.BILLING_ENABLED:
-            return "Billing is not enabled."
-        words = [user.plan_name, (user.plan_status or "free").replace("_", " ")]
-        return ", ".join(filter(None, words))
-
     @admin.display(ordering="created_at")
     def joined(self, user: User) -> Any:
         return user.created_at
-
-    @admin.display(description="their rows")
-    def see(self, user: User) -> str:
-        found = ((changelist_url(model, q=user.email), text) for text, model in RELATED_LISTS)
-        return format_html_join(" · ", '<a href="{}">{}</a>', found)
 
     disable = row_action(
         "Disable: refuse their logins, keys and tokens at once",
@@ -246,14 +183,13 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         )
 
 
-def per_user_subquery(relation: str, figure: Any, condition: Q | None = None) -> Coalesce:
-    """A figure of a user's rows, whose model may live above this app; a subquery for each row."""
-    field: Any = User._meta.get_field(relation)
-    owner = field.field.name
-    rows = field.related_model.objects.filter(condition or Q(), **{owner: OuterRef("pk")})
-    figures = rows.order_by().values(owner).annotate(figure=figure).values("figure")
-    kind = MONEY if isinstance(figure, Sum) else IntegerField()
-    return Coalesce(Subquery(figures, output_field=kind), Value(0, output_field=kind))
+def per_user_subquery(
+    rows: QuerySet[Any], figure: Any, *, owner: str = "user", field: "Field[Any, Any] | None" = None
+) -> Coalesce:
+    """A figure of the rows of each user, 0 without any; a subquery for each row of the list."""
+    own = rows.filter(**{owner: OuterRef("pk")}).order_by().values(owner)
+    figures, field = own.annotate(figure=figure).values("figure"), field or IntegerField()
+    return Coalesce(Subquery(figures, output_field=field), Value(0, output_field=field))
 
 
 def is_superuser(request: HttpRequest) -> bool:

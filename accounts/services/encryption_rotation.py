@@ -17,7 +17,10 @@ __all__ = ["DecryptionError", "reencrypt_all"]
 
 
 def reencrypt_all(*, after_each: Callable[[], None] = lambda: None) -> int:
-    """Every sealed row is under the first key; says how many. Raises DecryptionError, naming the row."""
+    """Re-encrypt every secret with the first key; return how many rows.
+
+    Raises DecryptionError, which names the row.
+    """
     done = 0
     for model, renew in ((LlmKey, _reencrypt_llm_key), (Authenticator, _reencrypt_authenticator)):
         for pk in list(model.objects.order_by("pk").values_list("pk", flat=True)):

@@ -23,15 +23,15 @@ DEVICE_SALT, DEVICE_AGE = "accounts.device", 365 * 86_400
 # Counted before the password is looked at, in one statement: 200 parallel guesses are 200
 # attempts, and all but the free ones have to wait. The delay doubles from 1 s to 15 minutes.
 COUNT_ATTEMPT = """
-INSERT INTO accounts_loginattempts (key, failures, wait_until) VALUES (%(key)s, 1, %(now)s)
+INSERT INTO accounts_loginattempts AS known (key, failures, wait_until) VALUES (%(key)s, 1, %(now)s)
 ON CONFLICT (key) DO UPDATE SET
-  failures = CASE WHEN accounts_loginattempts.wait_until < %(old)s THEN 1
-             ELSE accounts_loginattempts.failures + 1 END,
+  failures = CASE WHEN known.wait_until < %(old)s THEN 1
+             ELSE known.failures + 1 END,
   wait_until = %(now)s + CASE
-    WHEN accounts_loginattempts.wait_until < %(old)s OR accounts_loginattempts.failures + 1 < %(free)s THEN 0
-    WHEN accounts_loginattempts.failures + 1 >= %(free)s + 10 THEN %(longest)s
-    ELSE 1 << (accounts_loginattempts.failures + 1 - %(free)s) END
-WHERE accounts_loginattempts.wait_until <= %(now)s RETURNING failures
+    WHEN known.wait_until < %(old)s OR known.failures + 1 < %(free)s THEN 0
+    WHEN known.failures + 1 >= %(free)s + 10 THEN %(longest)s
+    ELSE 1 << (known.failures + 1 - %(free)s) END
+WHERE known.wait_until <= %(now)s RETURNING failures
 """
 
 

@@ -108,7 +108,7 @@ class RotateApiKeyForm(ServiceForm):
 
 CURRENT_PASSWORD = {"autocomplete": "current-password"}
 NEW_PASSWORD = {"autocomplete": "new-password"}
-PASSWORD_HELP = "At least 12 characters. A few unrelated words are easy to keep."
+PASSWORD_HELP = "At least 12 characters. A few unrelated words are easy to keep."  # noqa: S105 - a help text
 
 
 class EmailForm(ServiceForm):

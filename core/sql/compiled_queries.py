@@ -167,7 +167,7 @@ class _UpdateStatement:
 
 
 class CompiledUpdate:
-    """`rows().update(**changes)` of one row, and in the same statement the figures of `returning()`.
+    """An UPDATE of one row that returns the figures of `returning()` in the same statement.
 
     Each of those is a queryset of one value; they see what the transaction has written before.
     """

@@ -1,33 +1,19 @@
 """Every page by its address, for tests that walk over all of them."""
 
+from django.contrib import admin
 from django.urls import reverse
 
+from accounts.admin.oauth import HiddenAdmin
 from tests.harness.sample_account import World
 
 PUBLIC = (
     *("/", "/login", "/login/reset", "/register", "/no-such-page"),
     *("/docs/operations", "/docs/mcp"),
 )
-ADMIN_MODELS = (
-    *("accounts/user", "accounts/apikey", "accounts/auditentry", "accounts/refreshtoken"),
-    *("accounts/storedanswer", "accounts/ratecounter", "mfa/authenticator"),
-    *("usersessions/usersession", "django_q/ormq", "django_q/failure", "billing/usagerecord"),
-    *("billing/priceoverride", "billing/budget"),
-    *("billing/plan", "billing/billingaccount", "billing/quotaperiod", "billing/quotahold"),
-    "billing/quotanotice",
-    *("billing/costcap", "accounts/llmkey", "accounts/attempts", "accounts/connectedapp"),
-    *("playbooks/playbook", "playbooks/section", "playbooks/bullet", "playbooks/vote"),
-    *(
-        "playbooks/version",
-        "playbooks/delta",
-        "playbooks/reviewitem",
-        "playbooks/duplicatedecision",
-    ),
-    *("playbooks/textembedding", "evolution/evolutionjob", "evolution/outcome"),
-    *("evolution/reflection", "evolution/adaptationrun", "evolution/providerline"),
-    *("evolution/workerbeat", "mcp_bridge/clientactivity"),
-    *("oauth2_provider/application", "oauth2_provider/accesstoken"),
-    *("oauth2_provider/refreshtoken", "evolution/agentsession", "evolution/sessionmessage"),
+ADMIN_MODELS = tuple(
+    model._meta.label_lower.replace(".", "/")
+    for model, page in admin.site._registry.items()
+    if not isinstance(page, HiddenAdmin)
 )
 ADMIN = ("/admin/", "/admin/accounts/user/add/", *(f"/admin/{name}/" for name in ADMIN_MODELS))
 
@@ -80,7 +66,7 @@ def staff_pages(world: World) -> list[str]:
         f"/admin/accounts/user/{world.owner.pk}/password/",
         *(f"{one}/roll-back/", f"{one}/roll-back/?to=1", f"{starter}/change/", f"{starter}/edit/"),
         "/admin/evolution/evolutionjob/?state=stuck",
-        "/admin/accounts/auditentry/?q=alice@example.org",
+        "/admin/core/auditentry/?q=alice@example.org",
         "/admin/billing/usagerecord/summary/?by=day&span=all",
     ]
 

@@ -1,0 +1,88 @@
+"""The admin of users, with what each has and spends in the apps above accounts."""
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import Count, DecimalField, F, QuerySet, Sum
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html_join
+
+from accounts.admin.users import AccountUserAdmin, per_user_subquery
+from accounts.models import User
+from billing.models import UsageRecord
+from core.admin import changelist_url
+from playbooks.models import Playbook
+
+SPEND_DAYS = 30
+MONEY = DecimalField(max_digits=14, decimal_places=6)
+RELATED_LISTS = (
+    ("playbooks", "playbooks_playbook"),
+    ("API keys", "accounts_apikey"),
+    ("evolutions", "evolution_evolutionjob"),
+    ("outcomes", "evolution_outcome"),
+    ("usage", "billing_usagerecord"),
+    ("plan and payment", "billing_billingaccount"),
+    ("audit log", "core_auditentry"),
+)
+
+
+class UserAdmin(AccountUserAdmin):
+    list_display = (
+        "state",
+        "email",
+        "playbooks",
+        "keys",
+        "spend",
+        "last_login",
+        "joined",
+    )
+    readonly_fields: ClassVar = (*AccountUserAdmin.readonly_fields, "plan", "related_lists")
+    fieldsets: ClassVar = (
+        *AccountUserAdmin.fieldsets,
+        ("Elsewhere", {"fields": ("plan", "related_lists")}),
+    )
+    csv_columns = (
+        *("id", "email", "is_active", "is_staff", "second_factor_required", "playbook_count"),
+        *("key_count", "spent", "unpriced", "last_login", "created_at"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        recent = UsageRecord.objects.filter(
+            created_at__gte=timezone.now() - timedelta(days=SPEND_DAYS)
+        )
+        unpriced = recent.filter(cost_usd=None).exclude(status="started")
+        rows = super().get_queryset(request)
+        return rows.annotate(
+            playbook_count=per_user_subquery(Playbook.objects.all(), Count("pk"), owner="owner"),
+            spent=per_user_subquery(recent, Sum("cost_usd"), field=MONEY),
+            unpriced=per_user_subquery(unpriced, Count("pk")),
+            plan_name=F("billing_account__plan__name"),
+            plan_status=F("billing_account__status"),
+        )
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return (*self.list_display, *(("plan",) if settings.BILLING_ENABLED else ()))
+
+    @admin.display(ordering="playbook_count")
+    def playbooks(self, user: Any) -> int:
+        return int(user.playbook_count)
+
+    @admin.display(description=f"spent in {SPEND_DAYS} days", ordering="spent")
+    def spend(self, user: Any) -> str:
+        unknown = f" + {user.unpriced} of unknown price" if user.unpriced else ""
+        return f"${user.spent:.2f}{unknown}"
+
+    @admin.display(ordering="plan_status")
+    def plan(self, user: Any) -> str:
+        if not settings.BILLING_ENABLED:
+            return "Billing is not enabled."
+        words = [user.plan_name, (user.plan_status or "free").replace("_", " ")]
+        return ", ".join(filter(None, words))
+
+    @admin.display(description="related rows")
+    def related_lists(self, user: User) -> str:
+        found = ((changelist_url(model, q=user.email), text) for text, model in RELATED_LISTS)
+        return format_html_join(" · ", '<a href="{}">{}</a>', found)
