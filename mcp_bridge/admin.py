@@ -1,4 +1,4 @@
-"""Staff's view of the MCP endpoint: who came, and whom it refuses."""
+"""Admin of client activity: which clients called the MCP endpoint, and why some were refused."""
 
 from django.contrib import admin
 
@@ -15,5 +15,5 @@ class ClientActivityAdmin(ReadOnlyAdmin):
     date_hierarchy = "seen_at"
 
     @admin.display(description="refused because")
-    def refused(self, contact: ClientActivity) -> str:
-        return contact.refusal if contact.is_refused else ""
+    def refused(self, activity: ClientActivity) -> str:
+        return activity.refusal if activity.is_refused else ""

@@ -1,4 +1,4 @@
-"""What the MCP endpoint remembers of who came to it."""
+"""The last activity of each MCP client, for the connect page."""
 
 from typing import ClassVar
 
@@ -14,16 +14,16 @@ class ClientActivityQuerySet(OwnedQuerySet["ClientActivity"]):
 
 
 class ClientActivity(BaseModel):
-    """One program with one credential of a user: when it was let in last, when refused, and why.
+    """A client with one credential of a user: when it was last accepted or refused, and why.
 
-    For the connect page, so `client` is what the program calls itself and proves nothing.
+    `client` is the name that the client gives itself: it proves nothing.
     """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="client_activity")
     api_key = models.ForeignKey(ApiKey, models.CASCADE, null=True, related_name="+")
     credential = models.CharField(max_length=40, help_text="the key's prefix, or `login`")
     client = models.CharField(max_length=100, blank=True)
-    tool = models.CharField(max_length=60, blank=True, help_text="the last one that was called")
+    tool = models.CharField(max_length=60, blank=True, help_text="the last tool called")
     accepted_at = models.DateTimeField(null=True)
     refused_at = models.DateTimeField(null=True)
     refusal = models.CharField(max_length=40, blank=True, help_text="the code of the last refusal")
@@ -45,5 +45,5 @@ class ClientActivity(BaseModel):
 
     @property
     def is_refused(self) -> bool:
-        """The last thing that happened was a refusal."""
+        """True when the last request was refused."""
         return self.refused_at is not None and self.refused_at == self.seen_at

@@ -27,7 +27,7 @@ MARKDOWN = "text/markdown"
 PLAYBOOK_URI, VERSION_URI = "playbook://{id}", "playbook://{id}/versions/{n}"
 URI_PATTERN = re.compile(r"playbook://(?P<id>[^/?#\s]{1,100})(?:/versions/(?P<n>[1-9][0-9]{0,8}))?")
 PAGE_SIZE = 50
-# A version never changes; who could read it may keep it for a day.
+# A version never changes: a client may cache it for a day.
 DAY_MS = 24 * 60 * 60 * 1000
 TEMPLATES = [
     ResourceTemplate(
@@ -53,7 +53,7 @@ async def list_resources(
     """The caller's own active playbooks, in pages; nothing for a key that may not read."""
     cursor = (params.cursor if params else None) or ""
 
-    def own(by: Principal) -> ListResourcesResult:
+    def list_own(by: Principal) -> ListResourcesResult:
         if SCOPE not in by.scopes:
             return ListResourcesResult(resources=[])
         rows = Playbook.objects.for_user(by).active()
@@ -64,7 +64,7 @@ async def list_resources(
             resources=[_resource(row) for row in page.rows], next_cursor=page.next_cursor
         )
 
-    return await run_for_caller(context, own)
+    return await run_for_caller(context, list_own)
 
 
 def _resource(playbook: Playbook) -> Resource:
@@ -83,18 +83,18 @@ async def list_templates(
     """Both templates; none for a key that may not read."""
     reject_cursor(params)
 
-    def usable(by: Principal) -> ListResourceTemplatesResult:
+    def list_usable(by: Principal) -> ListResourceTemplatesResult:
         return ListResourceTemplatesResult(
             resource_templates=TEMPLATES if SCOPE in by.scopes else []
         )
 
-    return await run_for_caller(context, usable)
+    return await run_for_caller(context, list_usable)
 
 
 async def read_resource(
     context: RequestContext, params: ReadResourceRequestParams
 ) -> ReadResourceResult:
-    """A playbook's text; -32602 for whatever cannot be read, with the text of the tools."""
+    """A playbook's text; -32602 for anything that cannot be read, with the tools' error text."""
     number = _parse_uri(params.uri)[1]
     reading = await run_for_caller(context, lambda by: _read(by, params.uri), uri=params.uri)
     contents = TextResourceContents(
@@ -118,7 +118,7 @@ def _read(by: Principal, uri: str) -> Reading:
 
 
 def _parse_uri(uri: str) -> tuple[str, int | None]:
-    found = URI_PATTERN.fullmatch(uri)
-    if found is None:
+    match = URI_PATTERN.fullmatch(uri)
+    if match is None:
         return "", None
-    return found["id"], int(found["n"]) if found["n"] else None
+    return match["id"], int(match["n"]) if match["n"] else None

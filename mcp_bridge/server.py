@@ -1,4 +1,4 @@
-"""The MCP server: what it offers, its instructions, and the app that serves it over HTTP."""
+"""The MCP server: its handlers, its instructions, and the ASGI app that serves it over HTTP."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -49,7 +49,7 @@ when asked; follow it with get_evolution_status.
 - An error text says what to do. If the answer to a report was lost, send it again with the same \
 idempotency_key.
 """
-# What a list holds depends on the credential, so no cache may hand it to another one.
+# A list depends on the credential, so no cache may share it.
 LIST_TTL_MS = 60_000
 UNCACHED = CacheHint(ttl_ms=0, scope="private")
 CACHED = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
@@ -64,7 +64,7 @@ CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 
 
 def build_server(*, api_key: str = "") -> Server[ServerContext]:
-    """A server; with `api_key` every call is made by that key (stdio), else by its request's."""
+    """A server; with `api_key` (stdio) every call uses that key, else each request its own."""
     server = Server(
         name="ace-platform",
         title="ACE Platform",
@@ -87,20 +87,20 @@ def build_server(*, api_key: str = "") -> Server[ServerContext]:
 
 
 def _input_schema(name: str) -> dict[str, Any] | None:
-    """What the SDK has to compare headers with, else None: it walks through it at every call.
+    """The schema that the SDK compares headers with at every call, or None for no comparison.
 
-    Without this look-up it would list the tools first.
+    Without this look-up the SDK would list the tools first.
     """
     return TOOLS[name].header_schema if name in TOOLS else None
 
 
 def _lifespan(
-    session: ServerContext,
+    context: ServerContext,
 ) -> Callable[[Any], AbstractAsyncContextManager[ServerContext]]:
     @asynccontextmanager
     async def run(_server: Any) -> AsyncIterator[ServerContext]:
         try:
-            yield session
+            yield context
         finally:
             await anyio.to_thread.run_sync(threads.close)
 
@@ -108,9 +108,9 @@ def _lifespan(
 
 
 async def serve_stdio(server: Server[ServerContext]) -> None:
-    """Serve one client on stdin and stdout until it leaves."""
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    """Serve one client on stdin and stdout until it disconnects."""
+    async with stdio_server() as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
 
 
 def build_http_app(
@@ -118,8 +118,8 @@ def build_http_app(
 ) -> ASGIApp:
     """The ASGI app of /mcp; it needs `lifespan` and serves one event loop.
 
-    Stateless, so that any process may answer any request. Host and Origin are checked by our own
-    door, which knows ALLOWED_HOSTS with its patterns.
+    Stateless, so that any process may answer any request. RequestGuard checks Host and Origin
+    instead of the SDK: it supports the patterns of ALLOWED_HOSTS.
     """
     app: ASGIApp = (server or build_server()).streamable_http_app(
         stateless_http=stateless,

@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('credential', models.CharField(help_text="the key's prefix, or `login`", max_length=40)),
                 ('client', models.CharField(blank=True, max_length=100)),
-                ('tool', models.CharField(blank=True, help_text='the last one that was called', max_length=60)),
+                ('tool', models.CharField(blank=True, help_text='the last tool called', max_length=60)),
                 ('accepted_at', models.DateTimeField(null=True)),
                 ('refused_at', models.DateTimeField(null=True)),
                 ('refusal', models.CharField(blank=True, help_text='the code of the last refusal', max_length=40)),

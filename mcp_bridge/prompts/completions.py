@@ -1,4 +1,4 @@
-"""What a client may suggest while someone types: the caller's own playbooks and the starters."""
+"""Argument completion of prompts and resources: the caller's own playbooks and the starters."""
 
 from collections.abc import Iterable
 
@@ -20,14 +20,14 @@ from mcp_bridge.protocol.dispatch import run_for_caller
 from mcp_bridge.resources import PLAYBOOK_URI, SCOPE, VERSION_URI
 from playbooks.models import Playbook, Version
 
-# The protocol's own bound of one answer; the newest playbooks are looked at.
+# The protocol's limit of one response; the newest playbooks are searched.
 MAX_VALUES = 100
 MAX_CANDIDATES = 1_000
 OUTCOMES = ("success", "failure", "partial")
 
 
 async def complete(context: RequestContext, params: CompleteRequestParams) -> CompleteResult:
-    """Values that go on from what was typed; -32602 for what takes none."""
+    """Values that complete the typed text; -32602 for an argument without completion."""
     name, typed = params.argument.name, params.argument.value
     scope = _scope_of(params.ref, name)
     chosen = (params.context.arguments if params.context else None) or {}
@@ -45,11 +45,11 @@ async def complete(context: RequestContext, params: CompleteRequestParams) -> Co
 
 
 def _scope_of(ref: PromptReference | ResourceTemplateReference, argument: str) -> Scope:
-    """What using it needs. Raises MCPError for what is not offered, or has no such argument."""
+    """The scope of the prompt or resource. Raises MCPError for an unknown one or its argument."""
     if isinstance(ref, PromptReference):
-        offered = PROMPTS.get(ref.name)
-        if offered is not None and argument in offered.parameters:
-            return offered.scope
+        spec = PROMPTS.get(ref.name)
+        if spec is not None and argument in spec.parameters:
+            return spec.scope
     elif argument in {PLAYBOOK_URI: {"id"}, VERSION_URI: {"id", "n"}}.get(ref.uri, set()):
         return SCOPE
     raise MCPError(INVALID_PARAMS, "Nothing is offered with this name and this argument.")
@@ -73,7 +73,7 @@ def _suggestions(
 
 
 def _playbooks(by: Principal, typed: str, *, names: bool, include_starters: bool) -> Iterable[str]:
-    """Names or ids; typing a name finds an id as well, and the other way round."""
+    """Names or ids of playbooks whose name or id matches the typed text."""
     rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
     wanted = typed.strip().casefold()
     for pk, name in rows.order_by("-updated_at").values_list("pk", "name")[:MAX_CANDIDATES]:

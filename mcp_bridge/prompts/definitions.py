@@ -1,4 +1,4 @@
-"""Three prompts for people: begin a task with a playbook, end it with a report, look it over."""
+"""The three prompts for people: start a task, report its outcome, review a playbook."""
 
 import inspect
 from collections.abc import Callable
@@ -38,7 +38,7 @@ ARGUMENT_DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """A function that writes the message, with what prompts/list tells about it."""
+    """A prompt: a function that writes the message, its title, and the scope that it needs."""
 
     function: Callable[..., str]
     scope: Scope
@@ -46,7 +46,7 @@ class PromptSpec:
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """Those that the caller fills in: all but `by`."""
+        """The parameters of the function except `by`."""
         return dict(list(inspect.signature(self.function).parameters.items())[1:])
 
     @property
@@ -65,16 +65,16 @@ class PromptSpec:
             ],
         )
 
-    def write(self, by: Principal, given: dict[str, str]) -> GetPromptResult:
-        """Raises AceError: the scope, an unknown or missing argument, what the function finds."""
+    def render(self, by: Principal, arguments: dict[str, str]) -> GetPromptResult:
+        """The message. Raises AceError for scope and arguments, and as the function does."""
         by.require(self.scope)
         known = self.parameters
         needed = {p.name for p in known.values() if p.default is p.empty}
-        if not needed <= given.keys() <= known.keys():
+        if not needed <= arguments.keys() <= known.keys():
             raise Invalid(f"Wrong arguments: {self.function.__name__} takes {', '.join(known)}.")
-        if any("\0" in text for text in given.values()):
+        if any("\0" in text for text in arguments.values()):
             raise Invalid("Wrong arguments: a text contains a NUL character; send it without it.")
-        content = TextContent(type="text", text=self.function(by, **given))
+        content = TextContent(type="text", text=self.function(by, **arguments))
         return GetPromptResult(
             description=self.title, messages=[PromptMessage(role="user", content=content)]
         )
@@ -84,7 +84,7 @@ PROMPTS: dict[str, PromptSpec] = {}
 
 
 def prompt(title: str, scope: Scope) -> Callable[[F], F]:
-    """Offer the function to people at a client; there is no way to offer one without a scope."""
+    """Register the function as a prompt; each one needs a scope."""
 
     def register(function: F) -> F:
         PROMPTS[function.__name__] = PromptSpec(function, scope, title)
@@ -108,15 +108,15 @@ def start_task(by: Principal, playbook: str, task: str = "") -> str:
 def finish_task(by: Principal, playbook: str, outcome: str = "", notes: str = "") -> str:
     """Report the outcome of the task that just ended, so that the playbook learns from it."""
     found = _own_playbook(by, playbook)
-    said = [f"The outcome is: {outcome}."] if outcome else []
-    said += [f"Put this into notes: {notes}"] if notes else []
+    details = [f"The outcome is: {outcome}."] if outcome else []
+    details += [f"Put this into notes: {notes}"] if notes else []
     return "\n".join(
         [
             f"The task is over. Call report_outcome once with playbook_id {found.pk} "
             f"(`{found.name}`), the serving_id that you got with it, and as bullet_ids the ids of "
             "the bullets that you used or that misled you. Say honestly how it ended, put the "
             "steps, the errors and what solved them into reasoning_trace, and leave out secrets.",
-            *said,
+            *details,
         ]
     )
 
@@ -140,7 +140,7 @@ def _readable_playbook(by: Principal, named: str) -> Playbook:
 
 
 def _own_playbook(by: Principal, named: str) -> Playbook:
-    """Found like one to read, but a starter takes no reports: the answer says to clone it."""
+    """The caller's own playbook; a starter takes no reports: the error says to clone it."""
     found = _find_playbook(by, named, include_starters=True)
     return Playbook.objects.for_user(by).fetch(found.pk)
 
@@ -159,17 +159,17 @@ async def list_prompts(
     """The prompts that this caller may use, on one page."""
     reject_cursor(params)
 
-    def usable(by: Principal) -> ListPromptsResult:
-        offered = [one for one in PROMPTS.values() if one.scope in by.scopes]
-        return ListPromptsResult(prompts=[one.prompt for one in offered])
+    def list_usable(by: Principal) -> ListPromptsResult:
+        usable = [spec.prompt for spec in PROMPTS.values() if spec.scope in by.scopes]
+        return ListPromptsResult(prompts=usable)
 
-    return await run_for_caller(context, usable)
+    return await run_for_caller(context, list_usable)
 
 
 async def get_prompt(context: RequestContext, params: GetPromptRequestParams) -> GetPromptResult:
-    """The message to begin with; -32602 for an unknown prompt and wrong arguments."""
-    offered = PROMPTS.get(params.name)
-    if offered is None:
+    """The message of a prompt; -32602 for an unknown prompt and wrong arguments."""
+    spec = PROMPTS.get(params.name)
+    if spec is None:
         raise MCPError(INVALID_PARAMS, "Unknown prompt. Call prompts/list for the names.")
-    given: dict[str, Any] = dict(params.arguments or {})
-    return await run_for_caller(context, lambda by: offered.write(by, given))
+    arguments: dict[str, Any] = dict(params.arguments or {})
+    return await run_for_caller(context, lambda by: spec.render(by, arguments))

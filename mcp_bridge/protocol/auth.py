@@ -1,4 +1,4 @@
-"""Who calls: a bearer token on every HTTP request, the key of the environment on stdio."""
+"""Authenticates MCP calls: a bearer token per HTTP request, ACE_API_KEY on stdio."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from core.http.requests import user_agent_product
 from core.security.scopes import KEY_SCOPES, Principal
 
 PRINCIPAL_KEY = "ace.principal"
-# Set where /mcp is served without the pages: OAuth's documents are elsewhere, at PUBLIC_URL.
-STANDALONE_KEY = "ace.alone"
+# True where /mcp is served without the pages: OAuth's metadata is at PUBLIC_URL then.
+STANDALONE_KEY = "ace.standalone"
 DESCRIPTIONS = {
     "invalid_token": "The credential is not valid.",
     "insufficient_scope": "The credential lacks a scope.",
@@ -32,7 +32,7 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class ServerContext:
-    """What one run of the server knows: the key of stdio, or "" where each request brings one."""
+    """The context of one run of the server: the key of stdio, or "" over HTTP."""
 
     api_key: str = ""
 
@@ -41,18 +41,18 @@ RequestContext = ServerRequestContext[ServerContext, Any]
 
 
 def bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The token of the one `Authorization: Bearer` header, else None."""
-    given = [value for name, value in headers if name == b"authorization"]
-    if len(given) != 1:
+    """The token of the only `Authorization: Bearer` header, else None."""
+    values = [value for name, value in headers if name == b"authorization"]
+    if len(values) != 1:
         return None
-    scheme, _, token = given[0].decode("latin-1").strip().partition(" ")
+    scheme, _, token = values[0].decode("latin-1").strip().partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 
 def authenticate_token(token: str, connection: Connection) -> Principal:
-    """Who sends this API key, access token of ours or token of a connected app; one query.
+    """The principal of an API key, a JWT of ours or a connected app's token; one query.
 
-    Raises NotAuthenticated. Only here does an app's token count: /mcp is what it was given for.
+    Raises NotAuthenticated. A connected app's token is accepted at /mcp only: it is its audience.
     """
     if not is_app_token(token):
         return principal_for_bearer(token)
@@ -65,12 +65,12 @@ def authenticate_token(token: str, connection: Connection) -> Principal:
 def www_authenticate(
     connection: Connection, *, error: str = "", scopes: Collection[str] = KEY_SCOPES
 ) -> str:
-    """The `WWW-Authenticate` of RFC 6750, and of RFC 9728 where people can log in by browser.
+    """The `WWW-Authenticate` of RFC 6750, with RFC 9728 metadata where OAuth is available.
 
-    `error` is for a credential that came and did not do; `scopes` what the request needs.
+    `error` is the reason why a credential was refused; `scopes` are those that the request needs.
     """
-    words = " ".join(scope for scope in KEY_SCOPES if scope in scopes)
-    parts = ['realm="ACE Platform"', f'scope="{words}"']
+    scope_list = " ".join(scope for scope in KEY_SCOPES if scope in scopes)
+    parts = ['realm="ACE Platform"', f'scope="{scope_list}"']
     if error:
         parts += [f'error="{error}"', f'error_description="{DESCRIPTIONS[error]}"']
     origin = _origin_of(connection)
@@ -82,7 +82,7 @@ def www_authenticate(
 
 
 def _origin_of(connection: Connection) -> str:
-    """The address that this request came to, as Django tells it for pages."""
+    """The origin of the request's URL, by the same rule as for pages."""
     headers = Headers(scope=connection)
     proxied = settings.HTTPS and headers.get("x-forwarded-proto") == "https"
     scheme = "https" if proxied else str(connection.get("scheme", "http"))
@@ -90,10 +90,10 @@ def _origin_of(connection: Connection) -> str:
 
 
 def principal_getter(context: RequestContext) -> Callable[[], Principal]:
-    """How to learn who makes this call; run it on a database thread.
+    """A function that returns the caller; run it on a database thread.
 
-    Over HTTP the request was let in by its own credential. On stdio the key is looked up at every
-    call, so that a revoked one stops at the next; raises NotAuthenticated then.
+    Over HTTP the middleware has authenticated the request. On stdio the key is looked up at every
+    call, so that a revoked key is refused at the next one with NotAuthenticated.
     """
     request, client = context.request, client_name_of(context)
     if request is None:
@@ -104,9 +104,9 @@ def principal_getter(context: RequestContext) -> Callable[[], Principal]:
 
 
 def client_name_of(context: RequestContext) -> str:
-    """The program that calls: what it says of itself in the protocol, else its `User-Agent`.
+    """The client's name: `clientInfo` of the protocol, else its `User-Agent`.
 
-    Revisions before 2026-07-28 say it once, in `initialize`, and we keep no session.
+    Revisions before 2026-07-28 send `clientInfo` in `initialize` only, and no session is kept.
     """
     params, request = context.session.client_params, context.request
     if params is not None:

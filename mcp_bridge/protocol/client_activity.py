@@ -69,7 +69,7 @@ write_throttle = Throttle(WRITE_INTERVAL_SECONDS)
 
 
 def should_record(activity: RequestActivity) -> bool:
-    """True when the row is due: of a known caller, or of a refused token that may be a user's key."""
+    """True when a row is due: of a caller, or of a refused token that may be a user's key."""
     by = activity.principal
     if by is None:
         # Client names are not part of the key: anyone who knows a prefix could make them up.

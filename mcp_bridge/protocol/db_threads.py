@@ -1,4 +1,4 @@
-"""Where the MCP door meets the database: a few threads of our own, one connection each."""
+"""A thread pool for database work of the MCP endpoint, with one connection a thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from django.db import close_old_connections, connections
 
 T = TypeVar("T")
 
-# Below psycopg's pool of 12 a process, so that a burst of calls waits here, not inside the pool.
+# Below psycopg's pool of 12 a process: a burst of calls waits here, not for a connection.
 THREADS = 8
-# With uvicorn's five for open requests, a stop takes less than ten seconds.
+# With the five seconds that uvicorn gives open requests, a shutdown takes less than ten.
 CLOSE_SECONDS = 3
 
 
 class DatabaseThreads:
-    """Runs sync work that touches the ORM.
+    """Runs synchronous work that uses the ORM.
 
-    The SDK's own worker threads never met Django's end-of-request signal: after a restart of
-    PostgreSQL their dead connections failed every later call.
+    The SDK's own worker threads never see Django's end-of-request signal: after a restart of
+    PostgreSQL their dead connections would fail every later call.
     """
 
     def __init__(self, size: int) -> None:
@@ -29,9 +29,9 @@ class DatabaseThreads:
         self._pool: ThreadPoolExecutor | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of `work`, run on one of our threads with the caller's context variables.
+        """The result of `work`, run on a pool thread with the caller's context variables.
 
-        A caller that goes away does not stop the work: it commits or rolls back as a whole.
+        A client that disconnects does not stop the work: it commits or rolls back as a whole.
         """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._size, thread_name_prefix="mcp")
@@ -40,17 +40,17 @@ class DatabaseThreads:
         return await loop.run_in_executor(self._pool, lambda: context.run(_with_connection, work))
 
     def close(self) -> None:
-        """End the threads and their connections; the next `run` starts new ones.
+        """End the threads and close their connections; the next `run` starts new ones.
 
-        Returns in time: who still works ends when its statement does, and holds up no stop.
+        Returns within CLOSE_SECONDS: a busy thread ends with its statement, without delaying it.
         """
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        everyone = Barrier(self._size)
-        leaving = [pool.submit(_close_thread_connections, everyone) for _ in range(self._size)]
-        left = wait(leaving, timeout=CLOSE_SECONDS).done
-        idle = len(left) == self._size and all(future.result() for future in left)
+        barrier = Barrier(self._size)
+        closing = [pool.submit(_close_thread_connections, barrier) for _ in range(self._size)]
+        closed = wait(closing, timeout=CLOSE_SECONDS).done
+        idle = len(closed) == self._size and all(future.result() for future in closed)
         pool.shutdown(wait=idle, cancel_futures=True)
 
 
@@ -62,11 +62,11 @@ def _with_connection(work: Callable[[], T]) -> T:
         close_old_connections()
 
 
-def _close_thread_connections(everyone: Barrier) -> bool:
-    """Whether every thread came, so that none of them works any more."""
-    # Waiting for each other puts exactly one of these on every thread.
+def _close_thread_connections(barrier: Barrier) -> bool:
+    """Close this thread's connections; True when every thread is idle and does the same."""
+    # The barrier puts exactly one of these calls on every thread.
     try:
-        everyone.wait(timeout=CLOSE_SECONDS)
+        barrier.wait(timeout=CLOSE_SECONDS)
     except BrokenBarrierError:
         return False
     finally:

@@ -1,4 +1,4 @@
-"""What went wrong, in one sentence that a model can act on; nothing of our insides leaves."""
+"""Errors as MCP clients get them: one sentence that a model can act on, without internals."""
 
 import logging
 import traceback
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from core.errors import AceError
 from mcp_bridge.protocol.auth import RequestContext
+from mcp_bridge.protocol.client_activity import activity_of
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ MAX_PROBLEMS = 5
 
 @dataclass(frozen=True)
 class ToolFailure:
-    """A failure as the caller may hear it: a stable code and one line."""
+    """A failure as the caller sees it: a stable code and one line."""
 
     code: str
     text: str
@@ -32,7 +33,7 @@ class ToolFailure:
         return {"code": self.code, "request_id": self.request_id}
 
     def as_result(self) -> CallToolResult:
-        """The failed result of a tool: what to do as text, the code in `_meta`."""
+        """The failed result of a tool: the text says what to do, `_meta` holds the code."""
         return CallToolResult(
             content=[TextContent(type="text", text=self.text)],
             is_error=True,
@@ -40,53 +41,54 @@ class ToolFailure:
         )
 
     def as_error(self, **more: str) -> MCPError:
-        """The protocol's error, for what has no failed result: resources, prompts, lists."""
-        ours = self.code == "server_error"
-        return MCPError(INTERNAL_ERROR if ours else INVALID_PARAMS, self.text, self.data | more)
+        """The JSON-RPC error, for requests without a failed result: resources, prompts, lists."""
+        code = INTERNAL_ERROR if self.code == "server_error" else INVALID_PARAMS
+        return MCPError(code, self.text, self.data | more)
 
 
 def describe_error(what: str, error: Exception, context: RequestContext) -> ToolFailure:
-    """The failure of `what` (a tool's name, a method) in our words, and a line in the log."""
+    """The failure of `what` (a tool name or a method) for its caller; it is also logged."""
     request_id = request_id_of(context)
     if isinstance(error, AceError):
-        told = ToolFailure(error.code, _known_error_text(error), request_id)
+        code, text = error.code, _known_error_text(error)
     elif isinstance(error, ValidationError):
-        told = ToolFailure("invalid", _argument_error_text(error), request_id)
+        code, text = "invalid", _argument_error_text(error)
     else:
-        told = ToolFailure(
-            "server_error", _unexpected_error_text(what, error, request_id), request_id
-        )
-    logger.info("%s refused: %s [%s]", what, told.code, request_id)
-    return told
+        code, text = "server_error", _unexpected_error_text(what, error, request_id)
+    logger.info("%s refused: %s [%s]", what, code, request_id)
+    if context.request is not None and code == "insufficient_scope":
+        # A missing scope concerns every call of the credential: the connect page shows it.
+        activity_of(context.request.scope).refusal = code
+    return ToolFailure(code, text, request_id)
 
 
 def request_id_of(context: RequestContext) -> str:
-    """The id of the HTTP request, also in its logs and headers; a fresh one on stdio."""
+    """The id of the HTTP request, as in its logs and headers; a new one on stdio."""
     given = context.request.scope.get(REQUEST_ID_KEY) if context.request is not None else None
     return given or uuid.uuid4().hex
 
 
 def _known_error_text(error: AceError) -> str:
-    """The message, and the fields that it does not already tell."""
-    told = [f"{name}: {' '.join(lines)}" for name, lines in error.fields.items()]
-    if any(error.message in line for line in told):
-        return "; ".join(told)
-    return "; ".join([error.message, *told])
+    """The message and the problems of the fields, without repeating either."""
+    problems = [f"{name}: {' '.join(lines)}" for name, lines in error.fields.items()]
+    if any(error.message in problem for problem in problems):
+        return "; ".join(problems)
+    return "; ".join([error.message, *problems])
 
 
 def _argument_error_text(error: ValidationError) -> str:
     """Each wrong argument by name, without its value, pydantic's links or its line breaks."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [
+    texts = [
         f"{'.'.join(str(part) for part in problem['loc'])}: "
         f"{problem['msg'].removeprefix('Value error, ')}"
         for problem in problems[:MAX_PROBLEMS]
     ]
-    return "Wrong arguments: " + "; ".join(told)
+    return "Wrong arguments: " + "; ".join(texts)
 
 
 def _unexpected_error_text(what: str, error: Exception, request_id: str) -> str:
-    """A generic sentence; the log gets the kind and the place, because messages quote payloads."""
+    """A generic sentence; the log has type and traceback only, because messages quote payloads."""
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     place = " > ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)
     logger.error("%s failed: %s at %s [%s]", what, type(error).__name__, place, request_id)

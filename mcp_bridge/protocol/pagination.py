@@ -1,4 +1,4 @@
-"""Lists in pages: an opaque, signed cursor that fits only the list that it came from."""
+"""Cursor pagination: an opaque, signed cursor that is valid for one list and one user."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ MAX_CURSOR_LENGTH = 1_000
 
 @dataclass(frozen=True)
 class Page(Generic[M]):
-    """Some rows, and the cursor of the next page or None."""
+    """The rows of one page, and the cursor of the next one or None."""
 
     rows: list[M]
     next_cursor: str | None
@@ -25,10 +25,9 @@ class Page(Generic[M]):
 def paginate(
     rows: QuerySet[M], *, by: Principal, of: str, newest: str, limit: int, cursor: str
 ) -> Page[M]:
-    """The next `limit` rows after `cursor`, the greatest `newest` (a column) first.
+    """The next `limit` rows after `cursor`, in descending order of the column `newest`.
 
-    `of` names the list with all that narrows it. Raises Invalid for a cursor that is not one of
-    this list and this user.
+    `of` identifies the list and its filters. Raises Invalid for a cursor of another list or user.
     """
     salt = f"mcp.page:{by.user.pk}:{of}"
     if cursor:

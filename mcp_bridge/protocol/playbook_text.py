@@ -1,4 +1,4 @@
-"""A reading as text, with the rule that makes agents report; for tools, resources and prompts."""
+"""A playbook as text with the rule to report its outcome, for tools, resources and prompts."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -13,7 +13,7 @@ REPORTING_RULE = (
 
 
 def render_reading(reading: Reading) -> str:
-    """What a reader without structured content needs: advice, receipt and rule."""
+    """The text for clients without structured content: advice, serving id and reporting rule."""
     left_out = describe_omissions(reading)
     return render_playbook_text(
         reading.content, reading.id, reading.version, reading.serving_id, left_out
@@ -21,7 +21,7 @@ def render_reading(reading: Reading) -> str:
 
 
 def describe_omissions(reading: Reading) -> list[str]:
-    """What a limit of tokens kept back, such as `12 bullets of COMMON MISTAKES TO AVOID`."""
+    """What `max_tokens` left out, such as `12 bullets of COMMON MISTAKES TO AVOID`."""
     counts = ((part.bullets, part.section) for part in reading.left_out)
     return [f"{count} bullet{'' if count == 1 else 's'} of {name}" for count, name in counts]
 
@@ -29,7 +29,7 @@ def describe_omissions(reading: Reading) -> list[str]:
 def render_playbook_text(
     content: str, pk: UUID, version: int, serving_id: str, left_out: Iterable[str]
 ) -> str:
-    """The advice first; then, parted by a line, what to report it with."""
+    """The advice, then the ids and the rule for reporting."""
     lines = [content, "---", f"playbook_id {pk}, version {version}, serving_id {serving_id}"]
     if missing := ", ".join(left_out):
         lines.append(f"Left out to stay within max_tokens: {missing}.")

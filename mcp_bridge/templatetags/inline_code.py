@@ -1,4 +1,4 @@
-"""Backticks of our own sentences as code."""
+"""The template filter `inline_code`: backticks become <code>."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""What agents send: the parameters of the tools, each with the words that a model reads.
+"""The arguments of the tools, each with the description that a model reads.
 
-Every word is paid for in each session of each agent; tests hold the list to its budget.
+Every word costs tokens in each session of each agent; tests hold the list to a budget.
 """
 
 import json
@@ -19,7 +19,7 @@ def _without_nul(text: str) -> str:
 
 
 def _check_positive(number: int) -> int:
-    # Not by Field(le=…): models need not read the bounds of a database column.
+    # Not Field(le=…): the bound of a database column would be in the schema that models read.
     if not 1 <= number <= MAX_NUMBER:
         raise ValueError("send a whole number from 1 on")
     return number
@@ -32,7 +32,7 @@ def _check_page_size(number: int) -> int:
 
 
 def _parse_json_list(value: Any) -> Any:
-    """The list in a JSON text: some models write one where a list is wanted."""
+    """A list from a JSON string: some models send one instead of a list."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             return json.loads(value)

@@ -1,6 +1,6 @@
 """The ten tools. Each is a function, its types and a docstring that a model reads.
 
-`by` is who calls: it comes from the credential, never from an argument.
+`by` is the caller, from the credential, never from an argument.
 """
 
 from core.errors import Invalid
@@ -8,19 +8,18 @@ from core.security.scopes import Principal, Scope
 from core.sql.querysets import CompiledLookup
 from evolution.jobs import lifecycle
 from evolution.models import EvolutionJob
-from evolution.outcomes import reporting as evolution
+from evolution.outcomes import reporting
 from mcp_bridge.protocol.pagination import paginate
 from mcp_bridge.tools import arguments as a
 from mcp_bridge.tools import results as r
 from mcp_bridge.tools.registry import ADDITIVE, DESTRUCTIVE, IDEMPOTENT, READ_ONLY, TOOLS, tool
 from playbooks.models import Playbook, Version
-from playbooks.services import creation as playbooks
-from playbooks.services import rollback
+from playbooks.services import creation, rollback
 from playbooks.services.reading import find_playbook, read_playbook
 
 __all__ = ["TOOLS"]
 
-# Claude Code writes longer results to a file. A playbook of 100 KB comes twice, once escaped.
+# Claude Code writes longer results to a file. A result holds a playbook of 100 KB twice.
 LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
 OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
 READABLE_PLAYBOOK = CompiledLookup(
@@ -28,7 +27,7 @@ READABLE_PLAYBOOK = CompiledLookup(
         "current_version"
     )
 )
-# The tools of the rule stay in front of the model instead of behind a tool search.
+# The model always sees the tools that the instructions name, without a tool search.
 ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
 
 
@@ -92,7 +91,7 @@ def report_outcome(
     """Report how a task went, once after every task for which you read a playbook, failed ones
     too: the playbook learns from it. No secrets: other agents may read it.
     """
-    report = evolution.report_outcome(
+    report = reporting.report_outcome(
         playbook=OWN_PLAYBOOK.fetch(by, playbook_id),
         by=by,
         task_description=task_description,
@@ -170,7 +169,7 @@ def create_playbook(
     """Create an empty playbook for tasks that will come again; reports fill it. Call
     list_playbooks first: a starter that fits is a better beginning.
     """
-    playbook = playbooks.create_playbook(by=by, name=name, description=description)
+    playbook = creation.create_playbook(by=by, name=name, description=description)
     return r.PlaybookCreated.of(playbook)
 
 
@@ -182,7 +181,7 @@ def clone_playbook(
     use the new `id`: every call makes another copy.
     """
     playbook = _readable_playbook(by, playbook_id)
-    return r.PlaybookCreated.of(playbooks.clone_playbook(playbook=playbook, by=by, name=name))
+    return r.PlaybookCreated.of(creation.clone_playbook(playbook=playbook, by=by, name=name))
 
 
 @tool("Roll back a playbook", Scope.WRITE, DESTRUCTIVE)
@@ -193,10 +192,10 @@ def rollback_playbook(
     Call this only when your user asks.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
-    made = rollback.rollback_playbook(playbook=playbook, by=by, number=version)
-    return r.PlaybookCreated.of(playbook, made)
+    created = rollback.rollback_playbook(playbook=playbook, by=by, number=version)
+    return r.PlaybookCreated.of(playbook, created)
 
 
 def _readable_playbook(by: Principal, pk: str) -> Playbook:
-    """One's own playbook or a starter, with the text that agents read: one query."""
+    """The caller's own playbook or a starter, with its current text; one query."""
     return READABLE_PLAYBOOK.fetch(by, pk)

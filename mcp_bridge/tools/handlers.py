@@ -1,3 +1,5 @@
+"""Handlers of `tools/list` and `tools/call`."""
+
 from functools import partial
 
 from mcp.shared.exceptions import MCPError
@@ -10,10 +12,11 @@ from mcp.types import (
 )
 
 from core.security.scopes import Principal
-from mcp_bridge.client_activity import record_stdio_call
 from mcp_bridge.protocol.auth import RequestContext, principal_getter
+from mcp_bridge.protocol.client_activity import record_stdio_call
 from mcp_bridge.protocol.db_threads import threads
-from mcp_bridge.protocol.dispatch import describe_failure, reject_cursor, run_for_caller
+from mcp_bridge.protocol.dispatch import reject_cursor, run_for_caller
+from mcp_bridge.protocol.errors import describe_error
 from mcp_bridge.tools.definitions import TOOLS
 
 
@@ -25,7 +28,7 @@ async def list_tools(
 
     def usable(by: Principal) -> ListToolsResult:
         return ListToolsResult(
-            tools=[exposed.tool for exposed in TOOLS.values() if exposed.scope in by.scopes]
+            tools=[spec.tool for spec in TOOLS.values() if spec.scope in by.scopes]
         )
 
     return await run_for_caller(context, usable)
@@ -33,13 +36,13 @@ async def list_tools(
 
 async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
     """The result of a tool, or a failed one that says what to do; -32602 for an unknown tool."""
-    exposed = TOOLS.get(params.name)
-    if exposed is None:
+    spec = TOOLS.get(params.name)
+    if spec is None:
         raise MCPError(INVALID_PARAMS, "Unknown tool. Call tools/list for the names.")
-    work = partial(exposed.call, principal_getter(context), params.arguments or {})
+    work = partial(spec.call, principal_getter(context), params.arguments or {})
     try:
         result = await threads.run(work)
-    except Exception as error:  # the last wall: whatever it is, the model hears one sentence
-        result = describe_failure(exposed.name, error, context).as_result()
-    await record_stdio_call(context, exposed.name)
+    except Exception as error:  # nothing unexpected may reach the model
+        result = describe_error(spec.name, error, context).as_result()
+    await record_stdio_call(context, spec.name)
     return result

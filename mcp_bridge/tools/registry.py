@@ -1,4 +1,4 @@
-"""How a function becomes a tool: its types are the schema, its docstring what a model reads."""
+"""Registers a function as a tool: its types are the schema, its docstring the description."""
 
 import inspect
 import json
@@ -30,7 +30,7 @@ DESTRUCTIVE = ADDITIVE.model_copy(update={"destructive_hint": True})
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """A function with what the protocol tells about it, and the scope that it needs."""
+    """A tool: a function, its description for the protocol, and the scope that it needs."""
 
     function: Callable[..., ToolResult]
     scope: Scope
@@ -45,7 +45,7 @@ class ToolSpec:
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
-        """The parameters of the function but `by`; a misspelt one must not be dropped."""
+        """The parameters of the function except `by`; unknown ones are refused."""
         hints = get_type_hints(self.function, include_extras=True)
         parameters = list(inspect.signature(self.function).parameters.values())[1:]
         fields: dict[str, Any] = {
@@ -55,7 +55,7 @@ class ToolSpec:
 
     @cached_property
     def tool(self) -> Tool:
-        """What tools/list says of it."""
+        """Its entry in `tools/list`."""
         result: type[ToolResult] = get_type_hints(self.function)["return"]
         inputs = _without_null_types(compact_schema(self.arguments.model_json_schema()))
         outputs = _without_required(compact_schema(result.model_json_schema(mode="serialization")))
@@ -71,32 +71,34 @@ class ToolSpec:
 
     @cached_property
     def header_schema(self) -> dict[str, Any] | None:
-        """The parameters, when one of them is also sent as a header; None when none is."""
+        """The input schema when an argument is also sent as a header, else None."""
         schema: dict[str, Any] = self.tool.input_schema
         return schema if X_MCP_HEADER_KEY in json.dumps(schema) else None
 
-    def call(self, identify: Callable[[], Principal], given: dict[str, Any]) -> CallToolResult:
-        """Find out who calls, check the scope and the arguments, do it: on one database thread.
+    def call(
+        self, get_principal: Callable[[], Principal], arguments: dict[str, Any]
+    ) -> CallToolResult:
+        """Authenticate, check scope and arguments, and run the function on a database thread.
 
         Raises AceError, and pydantic's ValidationError for arguments.
         """
-        by = identify()
+        by = get_principal()
         by.require(self.scope)
-        result = self.function(by, **self._checked(given))
+        result = self.function(by, **self._validate(arguments))
         return CallToolResult(
             content=[TextContent(type="text", text=result.as_text())],
             structured_content=result.model_dump(mode="json"),
             _meta=self.result_meta or None,
         )
 
-    def _checked(self, given: dict[str, Any]) -> dict[str, Any]:
-        # Models send null for what they leave out.
-        sent = {name: value for name, value in given.items() if value is not None}
+    def _validate(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        # Models send null for an argument that they leave out.
+        sent = {name: value for name, value in arguments.items() if value is not None}
         known = self.arguments.model_fields
         if not sent.keys() <= known.keys():
             raise Invalid(f"Wrong arguments: {self.name} takes only {', '.join(known)}.")
-        checked = self.arguments.model_validate(sent)
-        return {name: getattr(checked, name) for name in known}
+        validated = self.arguments.model_validate(sent)
+        return {name: getattr(validated, name) for name in known}
 
 
 TOOLS: dict[str, ToolSpec] = {}
@@ -109,11 +111,11 @@ def tool(
     meta: dict[str, Any] | None = None,
     result_meta: dict[str, Any] | None = None,
 ) -> Callable[[F], F]:
-    """Offer the function to agents; there is no way to offer one without a scope."""
+    """Register the function as a tool; each one needs a scope."""
 
     def register(function: F) -> F:
-        exposed = ToolSpec(function, scope, title, hints, meta or {}, result_meta or {})
-        TOOLS[exposed.name] = exposed
+        spec = ToolSpec(function, scope, title, hints, meta or {}, result_meta or {})
+        TOOLS[spec.name] = spec
         return function
 
     return register
@@ -122,19 +124,19 @@ def tool(
 def compact_schema(
     schema: dict[str, Any], definitions: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The schema in as few tokens as it can say: no titles, defaults, references or `anyOf`."""
+    """The schema in few tokens: without titles, defaults, references and `anyOf`."""
     definitions = definitions or schema.get("$defs", {})
     if "$ref" in schema:
-        named = definitions[schema["$ref"].rpartition("/")[2]]
-        schema = {**named, **schema}
-    kept = {name: said for name, said in schema.items() if name not in DROPPED_SCHEMA_KEYS}
+        referenced = definitions[schema["$ref"].rpartition("/")[2]]
+        schema = {**referenced, **schema}
+    kept = {key: value for key, value in schema.items() if key not in DROPPED_SCHEMA_KEYS}
     if "anyOf" in kept:
         kept = _flatten_nullable(kept)
     kept.pop("format", None)
     if isinstance(kept.get("items"), dict):
         kept["items"] = compact_schema(kept["items"], definitions)
     if "properties" in kept:
-        # The docstring of a model is for readers of the code.
+        # The docstring of a class is for readers of the code.
         kept.pop("description", None)
         kept["properties"] = {
             n: compact_schema(p, definitions) for n, p in kept["properties"].items()
@@ -148,16 +150,16 @@ def _flatten_nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_null_types(schema: dict[str, Any]) -> dict[str, Any]:
-    """Null counts as left out, and some providers refuse a tool whose type is a list."""
-    for shape in schema["properties"].values():
-        if isinstance(shape["type"], list):
-            shape["type"] = shape["type"][0]
+    """Null means left out here, and some providers refuse a list of types."""
+    for argument in schema["properties"].values():
+        if isinstance(argument["type"], list):
+            argument["type"] = argument["type"][0]
     return schema
 
 
 def _without_required(schema: dict[str, Any]) -> dict[str, Any]:
-    """A result always has all its properties; saying so costs a tenth of the whole list."""
-    kept = {name: said for name, said in schema.items() if name != "required"}
+    """A result always has all its properties; `required` would be a tenth of `tools/list`."""
+    kept = {key: value for key, value in schema.items() if key != "required"}
     if "properties" in kept:
         kept["properties"] = {n: _without_required(p) for n, p in kept["properties"].items()}
     if "items" in kept:

@@ -1,4 +1,4 @@
-"""What agents get: structured results, each property described, and the same as text."""
+"""The structured results of the tools, and the same as text."""
 
 from datetime import datetime
 from typing import Literal, Self
@@ -21,14 +21,14 @@ CURSOR_HINT = "For `cursor`."
 
 
 class ToolResult(BaseModel):
-    """The base of every result: clients that know no structured content show `as_text`."""
+    """The base of every result; clients without structured content show `as_text`."""
 
     def as_text(self) -> str:
         return self.model_dump_json()
 
 
 class PlaybookItem(BaseModel):
-    """One line of the list."""
+    """An entry of `list_playbooks`."""
 
     id: UUID = Field(description="playbook_id.")
     name: str = Field(description="Its name.")
@@ -87,7 +87,7 @@ class PlaybookText(ToolResult):
 
 
 class PlaybookCreated(ToolResult):
-    """A playbook that now exists, or that has a new version."""
+    """A new playbook, or one with a new version."""
 
     id: UUID = Field(description="Its id.")
     name: str = Field(description="Its name.")
@@ -101,7 +101,7 @@ class PlaybookCreated(ToolResult):
 
 
 class OutcomeRecorded(ToolResult):
-    """The report is stored."""
+    """The stored outcome."""
 
     outcome_id: UUID = Field(description="Its id.")
     status: Literal["recorded"] = Field(default="recorded", description="Stored.")
@@ -126,7 +126,7 @@ class EvolutionTriggered(ToolResult):
 
 
 class EvolutionState(ToolResult):
-    """Where one evolution stands."""
+    """The status of an evolution."""
 
     job_id: UUID = Field(description="Its id.")
     status: str = Field(description="queued, running, completed, failed or cancelled.")
@@ -148,7 +148,7 @@ class EvolutionState(ToolResult):
 
 
 class EvolutionItem(BaseModel):
-    """One line of a playbook's history of evolutions."""
+    """An entry of `list_evolutions`."""
 
     job_id: UUID = Field(description="Its id.")
     status: str = Field(description="Its state.")
@@ -178,7 +178,7 @@ class EvolutionList(ToolResult):
 
 
 class VersionItem(BaseModel):
-    """One line of a playbook's history of versions."""
+    """An entry of `list_versions`."""
 
     version: int = Field(description="Its number.")
     reason: str = Field(description="Why.")

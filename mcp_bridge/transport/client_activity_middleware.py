@@ -1,4 +1,4 @@
-"""Looks over the shoulder of /mcp: who came, through which program, and how it went."""
+"""Records which client called /mcp, with which credential, and whether it was refused."""
 
 from functools import partial
 from typing import Any
@@ -8,8 +8,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.http.requests import user_agent_product
 from core.security.scopes import clean_client_name
-from mcp_bridge.client_activity import SCOPE_KEY, RequestActivity, record_activity, should_record
 from mcp_bridge.protocol.auth import bearer_token
+from mcp_bridge.protocol.client_activity import (
+    SCOPE_KEY,
+    RequestActivity,
+    record_activity,
+    should_record,
+)
 from mcp_bridge.protocol.db_threads import threads
 
 MAX_TOOL_LENGTH = 60
@@ -17,7 +22,7 @@ IGNORED_REFUSALS = {"method_not_allowed", "unavailable"}
 
 
 class ClientActivityMiddleware:
-    """Notes a contact after the answer went out, so that no caller waits for it."""
+    """Writes after the response has been sent, so that no caller waits for it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -27,29 +32,27 @@ class ClientActivityMiddleware:
             await self.app(scope, receive, send)
             return
         agent = Headers(scope=scope).get("user-agent", "")
-        contact = RequestActivity(
+        activity = RequestActivity(
             bearer_token(scope["headers"]) or "",
             client=clean_client_name(user_agent_product(agent)),
         )
-        await self.app({**scope, SCOPE_KEY: contact}, receive, send)
-        if contact.refusal not in IGNORED_REFUSALS and should_record(contact):
-            await threads.run(partial(record_activity, contact))
+        await self.app({**scope, SCOPE_KEY: activity}, receive, send)
+        if activity.refusal not in IGNORED_REFUSALS and should_record(activity):
+            await threads.run(partial(record_activity, activity))
 
 
-def inspect_message(contact: RequestActivity, message: Any) -> None:
-    """Take from a JSON-RPC message what the program calls itself, and the tool that it called."""
+def inspect_message(activity: RequestActivity, message: Any) -> None:
+    """Take the client's name and the called tool from a JSON-RPC message."""
     params = message.get("params") if isinstance(message, dict) else None
     if not isinstance(params, dict):
         return
     if message.get("method") == "tools/call":
-        contact.tool = clean_client_name(str(params.get("name", "")), most=MAX_TOOL_LENGTH)
-    named = _client_info(params)
-    if named:
-        contact.client = named
+        activity.tool = clean_client_name(str(params.get("name", "")), most=MAX_TOOL_LENGTH)
+    activity.client = _client_info(params) or activity.client
 
 
 def _client_info(params: dict[str, Any]) -> str:
-    """From `initialize`, or from the envelope that every request has since 2026-07-28."""
+    """The name and version in `initialize`, or in `_meta` of every request since 2026-07-28."""
     meta = params.get("_meta")
     info = params.get("clientInfo")
     if isinstance(meta, dict):

@@ -1,4 +1,4 @@
-"""How long the MCP endpoint takes to answer, by method and tool; read at /metrics."""
+"""The histogram of MCP response times by method, tool and status; read at /metrics."""
 
 from time import perf_counter
 from typing import Any
@@ -20,15 +20,15 @@ MCP_SECONDS = Histogram(
 
 
 class RequestTimer:
-    """Counts each request; what a client made up does not become a label."""
+    """Observes each request; unknown methods and tools do not become labels."""
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        begun, status = perf_counter(), "error"
+        started_at, status = perf_counter(), "error"
         try:
             result = await call_next(ctx)
-            # What a tool returned is in its form for the wire by now.
+            # The result is already serialized here.
             failed = isinstance(result, dict) and bool(result.get("isError"))
             status = "refused" if failed else "ok"
             return result
@@ -37,4 +37,4 @@ class RequestTimer:
                 name = (ctx.params or {}).get("name")
                 tool = str(name) if ctx.method == "tools/call" and name in TOOLS else ""
                 method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "unknown"
-                MCP_SECONDS.labels(method, tool, status).observe(perf_counter() - begun)
+                MCP_SECONDS.labels(method, tool, status).observe(perf_counter() - started_at)

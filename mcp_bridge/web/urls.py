@@ -1,4 +1,4 @@
-"""The pages of this app; /mcp itself is mounted beside Django in config/asgi.py."""
+"""The pages of this app; config/asgi.py mounts /mcp itself."""
 
 from django.urls import URLPattern, path
 

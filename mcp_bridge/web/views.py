@@ -11,9 +11,9 @@ from django.views.decorators.http import require_safe
 from accounts.models import ApiKey
 from accounts.oauth.metadata import is_oauth_available, mcp_resource, request_origin
 from core.http.requests import UserRequest
-from mcp_bridge import client_activity
 from mcp_bridge.clients import BY_SLUG, CLIENTS
 from mcp_bridge.clients.definitions import Client
+from mcp_bridge.protocol import client_activity
 
 METHOD_TITLES = {"key": "With an API key", "login": "With a login in the browser"}
 # A page that is left open longer asks to be reloaded.

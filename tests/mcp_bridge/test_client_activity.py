@@ -10,8 +10,8 @@ from accounts.keys.jwt_tokens import issue_tokens
 from accounts.keys.key_format import KEY_PREFIX, mint
 from accounts.models import ApiKey, User
 from core.security.scopes import Principal
-from mcp_bridge import client_activity
 from mcp_bridge.models import ClientActivity
+from mcp_bridge.protocol import client_activity
 from playbooks.models import Playbook
 from tests.factories import make_key
 from tests.harness.live_server import live_mcp
