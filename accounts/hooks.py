@@ -9,11 +9,16 @@ from uuid import UUID
 
 if TYPE_CHECKING:
     from accounts.models import User
+    from core.security.scopes import Principal
 
 
 class PlaybookNames(Protocol):
     def __call__(
-        self, user: "User", *, ids: Collection[UUID | str] | None = None, active: bool = False
+        self,
+        who: "User | Principal",
+        *,
+        ids: Collection[UUID | str] | None = None,
+        active: bool = False,
     ) -> dict[UUID, str]:
         """Names of the user's playbooks by id, sorted by name; only `ids`, only active ones."""
 

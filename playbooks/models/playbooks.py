@@ -1,4 +1,4 @@
-"""What evolves: a playbook, its sections and bullets, its versions and the deltas between them."""
+"""The playbook itself, and the query sets that keep rows to their owner."""
 
 from collections.abc import Collection
 from typing import Any, ClassVar, Self
@@ -59,10 +59,14 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         return self.with_last_evolution().annotate(**hooks.evolution_state)
 
     def names_for(
-        self, user: User, *, ids: Collection[UUID | str] | None = None, active: bool = False
+        self,
+        who: User | Principal,
+        *,
+        ids: Collection[UUID | str] | None = None,
+        active: bool = False,
     ) -> dict[UUID, str]:
         """Names of the user's playbooks by id, sorted by name; only `ids`, only active ones."""
-        rows = self.for_user(user).order_by("name")
+        rows = self.for_user(who).order_by("name")
         rows = rows if ids is None else rows.filter(pk__in=ids)
         return dict((rows.active() if active else rows).values_list("pk", "name"))
 
