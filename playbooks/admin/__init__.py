@@ -1,4 +1,4 @@
-"""The admin of playbooks: everything readable, changes by the services only."""
+"""The admin of playbooks: all rows are readable, changes go through the services."""
 
 from playbooks.admin import bullets, playbooks, reviews, similarity_cache, versions
 

@@ -1,13 +1,9 @@
-"""Staff's view of what is in playbooks and how it came there: read-only, searchable."""
+"""The admin of sections, bullets and votes: read-only, searchable."""
 
 from django.contrib import admin
 
 from core.admin import ReadOnlyAdmin, first_line
-from playbooks.models import (
-    Bullet,
-    Section,
-    Vote,
-)
+from playbooks.models import Bullet, Section, Vote
 
 
 @admin.register(Section)

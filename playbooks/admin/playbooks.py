@@ -1,4 +1,4 @@
-"""Staff's view of playbooks, with a roll back that shows first what it would change."""
+"""The admin of playbooks: archive, restore, roll back, and load or edit starters."""
 
 from typing import Any
 

@@ -1,10 +1,10 @@
+"""The admin of the review queue: approve or decline."""
+
 from django.contrib import admin
 
 from core.admin import ReadOnlyAdmin, first_line, row_action
 from playbooks.document.reason_codes import reason_text
-from playbooks.models import (
-    ReviewItem,
-)
+from playbooks.models import ReviewItem
 from playbooks.review.decisions import approve_review_item, decline_review_item
 
 

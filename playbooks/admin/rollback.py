@@ -1,6 +1,5 @@
 """The admin's page that rolls a playbook back: choose a version, see the change, confirm."""
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +13,7 @@ from django.urls import URLPattern, path
 from core.admin import request_principal
 from core.errors import AceError
 from playbooks.models import Playbook
-from playbooks.services.loading import version_of
-from playbooks.services.reading import diff_versions
-from playbooks.services.rollback import rollback_playbook
+from playbooks.services.rollback import preview_rollback, rollback_playbook
 from playbooks.starters.editing import rollback_starter
 
 MOST_VERSIONS = 200
@@ -53,30 +50,24 @@ class RollbackPageMixin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
         form = VersionForm(playbook, request.POST or request.GET or None)
         to = form.cleaned_data["to"] if form.is_valid() else None
         if request.method == "POST" and to:
-            return self._do(request, playbook, to)
+            return self._apply(request, playbook, to)
         context = self.admin_site.each_context(request) | {
             "title": f"Roll back {playbook}",
             "opts": self.opts,
             "playbook": playbook,
             "form": form,
             "to": to,
-            "diff": rollback_diff(playbook, to) if to else None,
+            "diff": preview_rollback(playbook=playbook, number=to) if to else None,
         }
         return render(request, "admin/playbooks/playbook/rollback.html", context)
 
-    def _do(self, request: HttpRequest, playbook: Playbook, to: int) -> HttpResponse:
-        act = rollback_starter if playbook.is_starter else rollback_playbook
+    def _apply(self, request: HttpRequest, playbook: Playbook, to: int) -> HttpResponse:
+        rollback = rollback_starter if playbook.is_starter else rollback_playbook
         try:
-            made = act(playbook=playbook, by=request_principal(request), number=to)
+            made = rollback(playbook=playbook, by=request_principal(request), number=to)
         except AceError as error:
             messages.warning(request, error.message)
         else:
-            said = f"Version {made.number} of {playbook} has the bullets of version {to}."
-            messages.success(request, said)
+            text = f"Version {made.number} of {playbook} has the bullets of version {to}."
+            messages.success(request, text)
         return redirect("admin:playbooks_playbook_change", playbook.pk)
-
-
-def rollback_diff(playbook: Playbook, to: int) -> Any:
-    """What a roll back to that version would change; votes are facts and stay."""
-    now = version_of(playbook, None).number
-    return replace(diff_versions(playbook=playbook, number=to, against=now), counted=())

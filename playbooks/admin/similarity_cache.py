@@ -1,10 +1,9 @@
+"""The admin of what refining keeps: duplicate decisions and embeddings; read-only."""
+
 from django.contrib import admin
 
 from core.admin import ReadOnlyAdmin
-from playbooks.models import (
-    DuplicateDecision,
-    TextEmbedding,
-)
+from playbooks.models import DuplicateDecision, TextEmbedding
 
 
 @admin.register(DuplicateDecision)

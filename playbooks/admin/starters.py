@@ -1,6 +1,5 @@
 """The admin's page on which staff edits a starter: its name, its description, its bullets."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +14,7 @@ from django.views.decorators.http import require_POST
 from core.admin import request_principal
 from core.errors import AceError
 from playbooks.document.operations import Operation
-from playbooks.models import Bullet, Playbook
+from playbooks.models import Playbook
 from playbooks.starters.editing import edit_starter, follow_starter_file
 
 NEW_ROWS = 3
@@ -73,7 +72,8 @@ class StarterPagesMixin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
         playbook = self._starter(request, pk)
         form, rows = forms_of(playbook, request.POST or None)
         sent = request.method == "POST"
-        if sent and form.is_valid() and rows.is_valid() and self._save(request, playbook, rows):
+        valid = sent and form.is_valid() and rows.is_valid()
+        if valid and self._save(request, playbook, form, rows):
             return redirect("admin:playbooks_playbook_change", playbook.pk)
         context = self.admin_site.each_context(request) | {
             "title": f"Edit the starter {playbook}",
@@ -103,17 +103,16 @@ class StarterPagesMixin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
             raise PermissionDenied
         return playbook
 
-    def _save(self, request: HttpRequest, playbook: Playbook, rows: Any) -> bool:
-        sent = StarterForm(request.POST)
-        sent.is_valid()
+    def _save(self, request: HttpRequest, playbook: Playbook, form: StarterForm, rows: Any) -> bool:
+        operations = (row.operation() for row in rows)
         try:
             made = edit_starter(
                 playbook=playbook,
                 by=request_principal(request),
-                name=sent.cleaned_data["name"],
-                description=sent.cleaned_data["description"],
-                operations=list(operations_of(rows)),
-                expected_version=sent.cleaned_data["version"],
+                name=form.cleaned_data["name"],
+                description=form.cleaned_data["description"],
+                operations=[found for found in operations if found is not None],
+                expected_version=form.cleaned_data["version"],
             )
         except AceError as error:
             messages.warning(request, error.message)
@@ -121,29 +120,23 @@ class StarterPagesMixin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
         refused = [delta for delta in made.deltas if delta.status == "rejected"] if made else []
         for delta in refused:
             messages.warning(request, f"{delta.bullet_public_id or 'New bullet'}: {delta.reason}")
-        said = f"version {made.version.number}" if made and made.version else "no new version"
-        messages.success(request, f"{playbook} is saved: {said}.")
+        version = f"version {made.version.number}" if made and made.version else "no new version"
+        messages.success(request, f"{playbook} saved: {version}.")
         return True
 
 
 def forms_of(playbook: Playbook, data: Any) -> tuple[StarterForm, Any]:
-    """The starter as it is, or with what was sent."""
+    """The form and its rows: the starter as it is, or with what was sent."""
     now = playbook.current_version
     about = {"name": playbook.name, "description": playbook.description}
     form = StarterForm(data, initial=about | {"version": now.number if now else 0})
     sections = [(section.key, section.title) for section in playbook.sections.all()]
     rows = BulletRowFormSet(
         data,
-        initial=[row_of(bullet) for bullet in playbook.bullets.active().select_related("section")],
+        initial=[
+            {"id": bullet.public_id, "section": bullet.section.key, "content": bullet.content}
+            for bullet in playbook.bullets.active().select_related("section")
+        ],
         form_kwargs={"sections": sections},
     )
     return form, rows
-
-
-def row_of(bullet: Bullet) -> dict[str, str]:
-    section = bullet.section.key
-    return {"id": bullet.public_id, "section": section, "content": bullet.content}
-
-
-def operations_of(rows: Any) -> Iterator[Operation]:
-    return (found for found in (row.operation() for row in rows) if found is not None)

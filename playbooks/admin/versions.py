@@ -1,3 +1,5 @@
+"""The admin of versions and their deltas: read-only, searchable."""
+
 from typing import Any
 
 from django.contrib import admin
@@ -5,10 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from core.admin import ReadOnlyAdmin, first_line
-from playbooks.models import (
-    Delta,
-    Version,
-)
+from playbooks.models import Delta, Version
 
 
 @admin.register(Version)

@@ -1,27 +1,12 @@
-"""How deltas change a document: `apply` judges, `replay` proves."""
+"""Deltas on a document: `apply_operations` judges them, `replay` proves them."""
 
 from collections.abc import Iterable, Sequence
 
 from playbooks.document.draft import Draft
 from playbooks.document.operation_rules import RULES, apply_operation, operation_type
-from playbooks.document.operations import APPLIED, NOOP, REJECTED, Operation, Policy, Record, Result
-from playbooks.document.state import ACTIVE, BulletState, Snapshot, State
+from playbooks.document.operations import APPLIED, Operation, Policy, Record, Result
+from playbooks.document.state import ACTIVE, Snapshot, State
 from playbooks.document.text import Bullet, Document
-
-__all__ = [
-    "APPLIED",
-    "NOOP",
-    "REJECTED",
-    "BulletState",
-    "Operation",
-    "Policy",
-    "Record",
-    "ReplayError",
-    "Result",
-    "State",
-    "apply_operations",
-    "replay",
-]
 
 ORDER = tuple(RULES)
 

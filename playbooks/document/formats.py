@@ -10,6 +10,7 @@ from typing import Any
 
 from playbooks.document.sections import SLUG, Section, section_for
 from playbooks.document.text import (
+    MAX_COUNTER,
     Bullet,
     Document,
     DocumentError,
@@ -21,7 +22,6 @@ from playbooks.document.text import (
 )
 
 JSON_FORMAT = "ace-playbook/1"
-MAX_COUNTER = 10**9 - 1
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip knows: the same text gives the same bytes
 
 
@@ -83,10 +83,6 @@ def read_document(text: str) -> Document:
 # --- writing -----------------------------------------------------------------------------------
 
 
-def _ace(export: Export) -> bytes:
-    return render(export.document).encode()
-
-
 def _json(export: Export) -> bytes:
     found = {
         "format": JSON_FORMAT,
@@ -107,10 +103,6 @@ def _section_json(document: Document, section: Section) -> dict[str, Any]:
         "aliases": list(section.aliases),
         "bullets": [{name: getattr(bullet, name) for name in fields} for bullet in bullets],
     }
-
-
-def _agents(export: Export) -> bytes:
-    return _markdown(export).encode()
 
 
 def _markdown(export: Export) -> str:
@@ -154,7 +146,7 @@ FORMATS: Mapping[str, Format] = {
         "Everything, counters included; can be imported again.",
         ".ace.md",
         "text/plain; charset=utf-8",
-        _ace,
+        lambda export: render(export.document).encode(),
     ),
     "json": Format(
         "JSON",
@@ -168,7 +160,7 @@ FORMATS: Mapping[str, Format] = {
         "Headings and lists for agents that read a file.",
         "AGENTS.md",
         MARKDOWN,
-        _agents,
+        lambda export: _markdown(export).encode(),
     ),
     "skill": Format(
         "Agent Skill",

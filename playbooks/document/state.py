@@ -77,6 +77,14 @@ class State:
         return (bullet for bullet in self.bullets.values() if bullet.is_active)
 
 
+VISIBLE_FIELDS = ("content", "section", "status", "merged_into", "pinned")
+
+
+def visible_fields(snapshot: Snapshot | None) -> Snapshot:
+    """What of a bullet a person sees and changes; the rest are counters and bookkeeping."""
+    return {name: (snapshot or {}).get(name) for name in VISIBLE_FIELDS}
+
+
 def to_document_bullet(bullet: BulletState) -> Bullet:
     return Bullet(bullet.id, bullet.section, bullet.content, bullet.helpful, bullet.harmful)
 
@@ -122,3 +130,14 @@ def recounted(bullet: BulletState, members: Iterable[BulletState]) -> BulletStat
         harmful=harmful + tags.count("harmful"),
         neutral=tags.count("neutral"),
     )
+
+
+def recount_active(bullets: Mapping[str, BulletState]) -> dict[str, BulletState]:
+    """All the bullets, the counters of the active ones counted again from bases and votes."""
+    merged = merged_ids(bullets.values())
+    return {
+        name: recounted(bullet, [bullets[member] for member in closure(merged, name)])
+        if bullet.is_active
+        else bullet
+        for name, bullet in bullets.items()
+    }

@@ -7,43 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from playbooks.document.sections import (
-    DEFAULT_SECTIONS,
     OTHERS,
     TITLE_LIMIT,
     Section,
-    complete_sections,
-    fallback_section,
     find_heading,
     find_section,
     section_for,
 )
-
-__all__ = [
-    "BULLET_ID",
-    "BULLET_LINE",
-    "DEFAULT_SECTIONS",
-    "Bullet",
-    "MAX_COUNTER",
-    "Document",
-    "DocumentError",
-    "Section",
-    "agent_view",
-    "clean_content",
-    "clean_line",
-    "complete_sections",
-    "content_hash",
-    "estimate_tokens",
-    "fallback_section",
-    "find_ids",
-    "find_section",
-    "make_id",
-    "normal_text",
-    "number_of",
-    "parse",
-    "render",
-    "render_for_agents",
-    "text_hash",
-]
 
 CONTENT_LIMIT = 2_000
 HEADING_LIMIT = 60

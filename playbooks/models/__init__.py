@@ -1,37 +1,27 @@
-from playbooks.models.bullets import Bullet, BulletQuerySet, Section, SectionQuerySet, Vote
+"""Rows of playbooks: bullets, versions, the review queue and the cache of comparisons."""
+
+from playbooks.models.bullets import Bullet, Section, Vote
 from playbooks.models.playbooks import (
     Playbook,
     PlaybookOwnedQuerySet,
     PlaybookQuerySet,
     ReviewPolicy,
 )
-from playbooks.models.reviews import ReviewItem, ReviewItemQuerySet
-from playbooks.models.similarity_cache import (
-    DuplicateDecision,
-    DuplicateDecisionQuerySet,
-    TextEmbedding,
-    TextEmbeddingQuerySet,
-)
-from playbooks.models.versions import Delta, DeltaQuerySet, Version, VersionQuerySet
+from playbooks.models.reviews import ReviewItem
+from playbooks.models.similarity_cache import DuplicateDecision, TextEmbedding
+from playbooks.models.versions import Delta, Version
 
 __all__ = [
     "Bullet",
-    "BulletQuerySet",
     "Delta",
-    "DeltaQuerySet",
-    "DuplicateDecisionQuerySet",
-    "ReviewItem",
     "DuplicateDecision",
     "Playbook",
     "PlaybookOwnedQuerySet",
     "PlaybookQuerySet",
-    "ReviewItemQuerySet",
+    "ReviewItem",
     "ReviewPolicy",
     "Section",
-    "SectionQuerySet",
-    "TextEmbeddingQuerySet",
     "TextEmbedding",
     "Version",
-    "VersionQuerySet",
     "Vote",
 ]

@@ -1,3 +1,5 @@
+"""Sections, bullets and the votes on them, as they are now."""
+
 from typing import ClassVar, Self
 
 from django.db import models

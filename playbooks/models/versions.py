@@ -1,3 +1,5 @@
+"""Versions of a playbook, and the deltas between them."""
+
 from typing import Any, ClassVar, Self
 
 from django.db import models

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from billing.limits.plan_limits import check_playbook_limit
+from core.audit import record
 from core.errors import Forbidden, Invalid, TooLarge
 from core.security.scopes import Principal
 from playbooks.document.formats import read_document
@@ -16,7 +17,6 @@ from playbooks.document.state import State
 from playbooks.document.state_diff import build_initial_state, bullets_for_clone, change_state
 from playbooks.document.text import DocumentError
 from playbooks.models import Playbook, Version
-from playbooks.services.audit import record_change
 from playbooks.services.initial_version import create_with_initial_version
 from playbooks.services.loading import load_state
 from playbooks.services.validation import NAME_LIMIT, clean_description, clean_name, clean_sections
@@ -99,7 +99,7 @@ def _start(action: str, by: Principal, **fields: Any) -> Playbook:
         active = Playbook.objects.active().filter(owner=by.user)
         check_playbook_limit(user=by.user, active=active)
         playbook = create_with_initial_version(owner=by.user, **fields)
-        record_change(action, by, playbook)
+        record(action=action, by=by, subject=playbook, owner=playbook.owner_id)
     return playbook
 
 

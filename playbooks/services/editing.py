@@ -6,12 +6,12 @@ from uuid import UUID
 
 from django.db import transaction
 
+from core.audit import record
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.hooks import hooks
 from playbooks.models import Playbook, Version
-from playbooks.services.audit import record_change
 from playbooks.services.loading import lock_playbook, require_editable
 from playbooks.services.publishing import Publication, publish_deltas
 
@@ -49,7 +49,13 @@ def edit_playbook(
             machine=False,
         )
         if made.version is not None:
-            record_change("edit_playbook", by, playbook, version=made.version.number)
+            record(
+                action="edit_playbook",
+                by=by,
+                subject=playbook,
+                owner=playbook.owner_id,
+                version=made.version.number,
+            )
     return made
 
 

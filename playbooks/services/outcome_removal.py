@@ -12,17 +12,14 @@ from playbooks.document.state import (
     BulletState,
     Snapshot,
     State,
-    closure,
-    merged_ids,
-    recounted,
+    recount_active,
+    visible_fields,
 )
 from playbooks.document.state_diff import change_state
 from playbooks.document.text import normal_text, number_of
 from playbooks.models import Delta, Playbook, Version, Vote
 from playbooks.services.loading import load_state, lock_playbook, require_editable
 from playbooks.services.publishing import publish
-
-VISIBLE_FIELDS = ("content", "section", "status", "merged_into", "pinned")
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ def remove_outcomes(
             )
             version = made.version
             record(action="remove_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
-    changes = [r for r in result.applied if _visible_fields(r.before) != _visible_fields(r.after)]
+    changes = [r for r in result.applied if visible_fields(r.before) != visible_fields(r.after)]
     return OutcomeRemoval(
         version=version,
         retired=[r.bullet_id for r in changes if _status(r.after) == RETIRED],
@@ -142,17 +139,17 @@ class HistoryWithoutOutcomes:
         if self._is_tainted(step):
             if before is None:
                 self.unborn.add(name)
-                self.faces[name] = _visible_fields(after) | {"status": RETIRED, "merged_into": ""}
+                self.faces[name] = visible_fields(after) | {"status": RETIRED, "merged_into": ""}
             return
         changed = {
             key: value
-            for key, value in _visible_fields(after).items()
-            if _visible_fields(before)[key] != value
+            for key, value in visible_fields(after).items()
+            if visible_fields(before)[key] != value
         }
         if before is None or (name in self.unborn and "content" in changed):
             # Somebody else's words from here on.
             self.unborn.discard(name)
-            self.faces[name] = _visible_fields(after)
+            self.faces[name] = visible_fields(after)
         elif name not in self.unborn or not step.by_machine:
             self.faces[name] |= changed
 
@@ -175,14 +172,7 @@ class HistoryWithoutOutcomes:
             name: replace(bullet, **self.faces.get(name, {}))
             for name, bullet in self.state.bullets.items()
         }
-        found = _without_duplicates(found)
-        merged = merged_ids(found.values())
-        return {
-            name: recounted(bullet, [found[member] for member in closure(merged, name)])
-            if bullet.is_active
-            else bullet
-            for name, bullet in found.items()
-        }
+        return recount_active(_without_duplicates(found))
 
 
 def _without_duplicates(bullets: dict[str, BulletState]) -> dict[str, BulletState]:
@@ -196,10 +186,6 @@ def _without_duplicates(bullets: dict[str, BulletState]) -> dict[str, BulletStat
         elif bullets[name].is_active:
             seen.add(text)
     return found
-
-
-def _visible_fields(snapshot: Snapshot | None) -> Snapshot:
-    return {name: (snapshot or {}).get(name) for name in VISIBLE_FIELDS}
 
 
 def _status(snapshot: Snapshot | None) -> str:

@@ -29,6 +29,7 @@ from playbooks.review.queue import add_to_review_queue, provenance_of, review_ru
 from playbooks.services.loading import LoadedPlaybook, load_state, named_bullet_ids
 
 ADDS_PER_OUTCOME = 3
+CONFLICT_FIELDS = ("content", "section", "status")
 BULLET_FIELDS = (
     *("section", "content", "content_hash", "revision", "status", "merged_into", "pinned"),
     *("helpful", "harmful", "neutral", "base_helpful", "base_harmful", "metadata", "updated_at"),
@@ -114,11 +115,8 @@ def _changed_since(playbook: Playbook, base: Version | None) -> frozenset[str]:
     return frozenset(
         public_id
         for public_id, before, after in rows.values_list("bullet_public_id", "before", "after")
-        if not before or not after or any(before[name] != after[name] for name in VISIBLE_FIELDS)
+        if not before or not after or any(before[name] != after[name] for name in CONFLICT_FIELDS)
     )
-
-
-VISIBLE_FIELDS = ("content", "section", "status")
 
 
 def publish(

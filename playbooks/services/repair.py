@@ -1,6 +1,5 @@
 """Repair: the current rows made again from the deltas, and the counters from the votes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from django.db import transaction
@@ -12,9 +11,7 @@ from playbooks.document.state import (
     BulletState,
     Snapshot,
     State,
-    closure,
-    merged_ids,
-    recounted,
+    recount_active,
 )
 from playbooks.document.state_diff import change_state
 from playbooks.document.text import content_hash, number_of
@@ -175,20 +172,8 @@ def _mend_hashes(playbook: Playbook) -> list[str]:
 def _count_again(playbook: Playbook) -> Version | None:
     """A version with the counters that base and votes give, when the newest says others."""
     loaded = load_state(playbook)
-    merged = merged_ids(loaded.state.bullets.values())
-    wanted = {
-        name: _recounted(loaded.state.bullets, merged, bullet)
-        for name, bullet in loaded.state.bullets.items()
-    }
+    wanted = recount_active(loaded.state.bullets)
     result = change_state(loaded.state, wanted, reason="Counted again from the votes.")
     if not result.applied:
         return None
     return publish(playbook, loaded, result, reason=Version.Reason.EDIT).version
-
-
-def _recounted(
-    bullets: Mapping[str, BulletState], merged: Mapping[str, list[str]], bullet: BulletState
-) -> BulletState:
-    if not bullet.is_active:
-        return bullet
-    return recounted(bullet, [bullets[name] for name in closure(merged, bullet.id)])

@@ -1,9 +1,14 @@
+"""Going back to an old version: what it would change, and the new version that does it."""
+
+from dataclasses import replace
+
 from django.db import transaction
 
+from core.audit import record
 from core.security.scopes import Principal
+from playbooks.document.diff import Diff
 from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.models import Playbook, Version
-from playbooks.services.audit import record_change
 from playbooks.services.loading import (
     load_state,
     lock_playbook,
@@ -12,6 +17,13 @@ from playbooks.services.loading import (
     version_of,
 )
 from playbooks.services.publishing import publish
+from playbooks.services.reading import diff_versions
+
+
+def preview_rollback(*, playbook: Playbook, number: int) -> Diff:
+    """What a rollback to version `number` would change; votes stay. Raises NotFound."""
+    current = version_of(playbook, None).number
+    return replace(diff_versions(playbook=playbook, number=number, against=current), counted=())
 
 
 def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Version:
@@ -28,14 +40,15 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
         then = bullets_from_snapshots(loaded.state, snapshots_at(playbook, version.number))
         result = change_state(loaded.state, then, reason=f"Rolled back to version {number}.")
         made = publish(
-            playbook,
-            loaded,
-            result,
-            reason=Version.Reason.ROLLBACK,
-            author=by.user,
-            always=True,
+            playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by.user, always=True
         ).version
-        if made is None:
-            raise AssertionError("A rollback always makes a version.")
-        record_change("rollback_playbook", by, playbook, version=made.number, to=version.number)
+        assert made is not None  # noqa: S101 - always=True
+        record(
+            action="rollback_playbook",
+            by=by,
+            subject=playbook,
+            owner=playbook.owner_id,
+            version=made.number,
+            to=version.number,
+        )
     return made

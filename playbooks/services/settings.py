@@ -1,4 +1,4 @@
-"""Settings of a whole playbook: its name, its limits, what waits for review, and its shelf."""
+"""Settings of a playbook: name, limits, review policy, and whether it is archived."""
 
 from enum import Enum
 from typing import Any, Final
@@ -6,10 +6,10 @@ from typing import Any, Final
 from django.db import transaction
 
 from billing.limits.plan_limits import check_playbook_limit
+from core.audit import record
 from core.errors import Invalid
 from core.security.scopes import Principal, Scope
 from playbooks.models import Playbook, ReviewPolicy
-from playbooks.services.audit import record_change
 from playbooks.services.loading import lock_playbook
 from playbooks.services.validation import clean_description, clean_name, clean_number
 
@@ -65,7 +65,8 @@ def update_playbook(
     with transaction.atomic():
         # Only what was given: the row in hand may be older than somebody's change of the rest.
         playbook.save(update_fields=[*given, "updated_at"])
-        record_change("update_playbook", by, playbook, fields=", ".join(given))
+        owner, fields = playbook.owner_id, ", ".join(given)
+        record(action="update_playbook", by=by, subject=playbook, owner=owner, fields=fields)
     return playbook
 
 
@@ -74,7 +75,7 @@ def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
     playbook.archive()
     with transaction.atomic():
         playbook.save(update_fields=["status", "updated_at"])
-        record_change("archive_playbook", by, playbook)
+        record(action="archive_playbook", by=by, subject=playbook, owner=playbook.owner_id)
     return playbook
 
 
@@ -88,7 +89,7 @@ def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
         lock_playbook(playbook)
         playbook.restore()
         playbook.save(update_fields=["status", "updated_at"])
-        record_change("restore_playbook", by, playbook)
+        record(action="restore_playbook", by=by, subject=playbook, owner=playbook.owner_id)
     return playbook
 
 

@@ -5,14 +5,13 @@ from django.db import transaction
 from core.audit import record
 from core.errors import Conflict
 from core.security.scopes import Principal
-from playbooks.document.state import BulletState, Snapshot, State
+from playbooks.document.state import BulletState, Snapshot, State, visible_fields
 from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.document.text import normal_text
 from playbooks.models import Playbook, Version
 from playbooks.services.loading import load_state, lock_playbook, require_editable, version_of
 from playbooks.services.publishing import publish
 
-VISIBLE_FIELDS = ("content", "section", "status", "pinned", "merged_into")
 BulletStep = tuple[Snapshot | None, Snapshot]
 """A bullet before and after one version."""
 
@@ -50,7 +49,7 @@ def bullet_steps(version: Version) -> dict[str, BulletStep]:
     return {
         name: step
         for name, step in steps.items()
-        if _visible_fields(step[0]) != _visible_fields(step[1])
+        if visible_fields(step[0]) != visible_fields(step[1])
     }
 
 
@@ -59,15 +58,11 @@ def can_undo(version: Version | None) -> bool:
     return version is not None and version.number > 1
 
 
-def _visible_fields(snapshot: Snapshot | None) -> tuple[object, ...] | None:
-    return None if snapshot is None else tuple(snapshot[name] for name in VISIBLE_FIELDS)
-
-
 def _refuse_changed_again(state: State, steps: dict[str, BulletStep], number: int) -> None:
     if not steps or number == 1:
         raise Conflict(f"Version {number} changed no bullet that could be put back.")
     for name, (_, after) in steps.items():
-        if _visible_fields(state.bullets[name].snapshot()) != _visible_fields(after):
+        if visible_fields(state.bullets[name].snapshot()) != visible_fields(after):
             raise Conflict(
                 f"{name} was changed again since version {number}, so that version alone cannot "
                 "be undone. Edit the bullet, or roll back to an older version."

@@ -1,4 +1,4 @@
-"""The proof that versions, deltas and rows tell one story."""
+"""Checks that versions, deltas and rows of a playbook agree."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -8,8 +8,7 @@ from django.db import transaction
 from playbooks.document.deltas import ReplayError, replay
 from playbooks.document.operations import Record
 from playbooks.document.sections import Section
-from playbooks.document.state import State, merged_ids, recounted
-from playbooks.document.state import closure as with_merged
+from playbooks.document.state import State, recount_active
 from playbooks.document.text import (
     Document,
     DocumentError,
@@ -111,8 +110,8 @@ def _difference(what: str, found: str, stored: str) -> list[str]:
         (n for n, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b),
         min(len(theirs), len(ours)),
     )
-    said, given = (lines[line] if line < len(lines) else "" for lines in (theirs, ours))
-    return [f"line {line + 1} is {said[:200]!r}, {what} {given[:200]!r}"]
+    kept, given = (lines[line] if line < len(lines) else "" for lines in (theirs, ours))
+    return [f"line {line + 1} is {kept[:200]!r}, {what} {given[:200]!r}"]
 
 
 def check_rows(playbook: Playbook, last: Document) -> list[str]:
@@ -134,9 +133,9 @@ def _difference_of_rows(state: State, last: Document) -> list[str]:
         f"bullet rows: {problem}"
         for problem in _difference("the rows say", render(state.document()), render(last))
     ]
-    merged = merged_ids(state.bullets.values())
-    for bullet in state.active():
-        members = [state.bullets[name] for name in with_merged(merged, bullet.id)]
-        if recounted(bullet, members) != bullet:
-            problems.append(f"bullet {bullet.id}: its counters are not its base and its votes")
-    return problems
+    recounted = recount_active(state.bullets)
+    return problems + [
+        f"bullet {bullet.id}: its counters are not its base and its votes"
+        for bullet in state.active()
+        if recounted[bullet.id] != bullet
+    ]

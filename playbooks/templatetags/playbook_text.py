@@ -87,8 +87,8 @@ def is_more_than_votes(summary: Mapping[str, int]) -> bool:
 
 
 @register.filter
-def change_text(change: BulletChange) -> str:
-    """What one applied change did, as `delta_text` says it."""
+def change_text(change: BulletChange | Delta) -> str:
+    """What one applied change did to a bullet: “Moved”."""
     before, after = change.before or {}, change.after or {}
     if change.type == Delta.Type.PIN and not after.get("pinned"):
         return "Unpinned"

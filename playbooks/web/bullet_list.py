@@ -1,4 +1,4 @@
-"""What the page of one playbook shows: its bullets on their section_groups, found and sorted."""
+"""The bullets that the page of one playbook shows: searched, sorted and grouped by section."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from playbooks.services.undo import can_undo
 from playbooks.web.lookups import search_text
 
 ALL_AT_ONCE = 100
-"""So many bullets are shown at once; of more, the first of each section."""
+"""Up to this many bullets are shown at once; of more, the first of each section."""
 MAX_PER_SECTION = 20
 PAGE = 100
 FILTERS = {"active": "Active", "pinned": "Pinned", "retired": "Retired"}
@@ -43,7 +43,7 @@ class SectionBullets:
 
 @dataclass(frozen=True)
 class BulletQuery:
-    """What the query asks for."""
+    """The search, filter and order that the query string asks for."""
 
     words: str
     sort: str
@@ -69,11 +69,10 @@ def bullet_list_context(playbook: Playbook, query: QueryDict) -> dict[str, Any]:
     sections = list(playbook.sections.all())
     rows = list(sorted_bullets(matching_bullets(playbook, bullet_query), bullet_query.sort))
     known = [section for section in sections if section.key == bullet_query.section]
-    page = (
-        Paginator(bullets_in_sections(rows, known), PAGE).get_page(bullet_query.page)
-        if known
-        else None
-    )
+    page = None
+    if known:
+        listed = [row for row in rows if row.section_id == known[0].pk]
+        page = Paginator(listed, PAGE).get_page(bullet_query.page)
     section_groups = group_by_section(known or sections, rows, page)
     return {
         "bullet_query": bullet_query,
@@ -84,7 +83,7 @@ def bullet_list_context(playbook: Playbook, query: QueryDict) -> dict[str, Any]:
         "page": page,
         "found": len(rows),
         "shown": FILTERS.items(),
-        "counts": filter_counts(playbook),
+        "counts": playbook.bullets.counts_by_state(),
         "sorts": SORTS.items(),
         "is_filtered": bool(bullet_query.words) or bullet_query.show != "active" or bool(known),
         "latest": last_change(playbook),
@@ -116,11 +115,6 @@ def sorted_bullets(rows: QuerySet[Bullet], sort: str) -> Iterable[Bullet]:
     return sorted(rows, key=lambda row: number_of(row.public_id))
 
 
-def bullets_in_sections(rows: Iterable[Bullet], sections: Sequence[Section]) -> list[Bullet]:
-    keys = {section.pk for section in sections}
-    return [row for row in rows if row.section_id in keys]
-
-
 def group_by_section(
     sections: Sequence[Section], rows: Sequence[Bullet], page: "Page[Bullet] | None"
 ) -> list[SectionBullets]:
@@ -138,12 +132,6 @@ def group_by_section(
         )
         for section in sections
     ]
-
-
-def filter_counts(playbook: Playbook) -> dict[str, int]:
-    """How many bullets each of SHOWN has."""
-    found: dict[str, int] = playbook.bullets.counts_by_state()
-    return found
 
 
 def last_change(playbook: Playbook) -> Any:

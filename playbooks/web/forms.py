@@ -13,6 +13,11 @@ from playbooks.document.reason_codes import reason_text
 from playbooks.models import Delta, Playbook
 from playbooks.services.editing import edit_playbook
 from playbooks.services.publishing import Publication
+from playbooks.services.settings import (
+    MAX_OUTCOME_THRESHOLD,
+    MAX_TIME_THRESHOLD_HOURS,
+    MAX_TOKEN_BUDGET,
+)
 
 DESCRIPTION = forms.Textarea(attrs={"rows": 2})
 
@@ -76,21 +81,21 @@ class SettingsForm(PlaybookForm):
     token_budget = forms.IntegerField(
         label="Token budget",
         min_value=1,
-        max_value=1_000_000,
+        max_value=MAX_TOKEN_BUDGET,
         help_text="Maximum length of the text that agents read, in tokens.",
     )
     outcome_threshold = forms.IntegerField(
         label="Evolve after this many outcomes",
         required=False,
         min_value=1,
-        max_value=1000,
+        max_value=MAX_OUTCOME_THRESHOLD,
         help_text=f"Leave empty for the default ({settings.EVOLUTION_OUTCOME_THRESHOLD}).",
     )
     time_threshold_hours = forms.IntegerField(
         label="Or after this many hours with at least one outcome",
         required=False,
         min_value=0,
-        max_value=8760,
+        max_value=MAX_TIME_THRESHOLD_HOURS,
         help_text=f"Leave empty for the default ({settings.EVOLUTION_TIME_THRESHOLD_HOURS}). "
         "0 turns this rule off.",
     )

@@ -1,4 +1,4 @@
-"""What the pages of playbooks share: whose playbook it is, and where a change leads."""
+"""What the views of playbooks share: fetching the playbook, and reading the query string."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,21 +11,21 @@ from playbooks.models import Playbook
 
 
 def fetch_own_playbook(request: UserRequest, pk: str) -> Playbook:
-    """The person's own playbook with its figures; a starter or a stranger's is NotFound."""
-    rows: Any = Playbook.objects.for_user(request.user)
-    found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
-    return found
+    """The person's own playbook with its counts; a starter or a stranger's is NotFound."""
+    return fetch_readable_playbook(request, pk, include_starters=False)
 
 
-def fetch_readable_playbook(request: UserRequest, pk: str) -> Playbook:
+def fetch_readable_playbook(
+    request: UserRequest, pk: str, *, include_starters: bool = True
+) -> Playbook:
     """The same, starters included."""
-    rows: Any = Playbook.objects.for_user(request.user, include_starters=True)
+    rows: Any = Playbook.objects.for_user(request.user, include_starters=include_starters)
     found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
     return found
 
 
 def undo_url(playbook: Playbook, number: int) -> str:
-    """Where a version is undone."""
+    """The URL that undoes a version."""
     return reverse("playbooks:undo", args=[playbook.pk, number])
 
 
@@ -37,5 +37,5 @@ def page_query(request: HttpRequest) -> QueryDict:
 
 
 def search_text(query: QueryDict) -> str:
-    """What is searched for in `?q=`."""
+    """The search text of `?q=`."""
     return query.get("q", "").replace("\x00", "").strip()[:120]

@@ -45,7 +45,7 @@ def test_an_edit_is_the_next_version(desk: AdminClient, starter: Playbook) -> No
     changed = {"form-0-content": "Say what could break.", "form-1-retire": "on"}
     page = save(desk, starter, name="Reviewing code", **changed)
     after = refresh(starter)
-    assert "Reviewing code is saved: version 2." in page
+    assert "Reviewing code saved: version 2." in page
     assert (after.name, after.current_version.number) == ("Reviewing code", 2)
     assert after.current_version.diff_summary["updated"] == 1
     assert after.current_version.diff_summary["removed"] == 1

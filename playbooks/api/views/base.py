@@ -1,3 +1,5 @@
+"""What the REST views below one playbook share."""
+
 from typing import ClassVar
 from uuid import UUID
 
@@ -5,14 +7,8 @@ from rest_framework.request import Request
 
 from core.errors import Invalid
 from core.rest.views import BaseAPIView
-from core.security.scopes import Principal, Scope
-from playbooks.models import Playbook, PlaybookQuerySet
-
-
-def readable_playbooks(who: Principal) -> PlaybookQuerySet:
-    """The playbooks that `who` may read, starters included, with their current version."""
-    rows: PlaybookQuerySet = Playbook.objects.for_user(who, include_starters=True)
-    return rows.select_related("current_version")
+from core.security.scopes import Scope
+from playbooks.models import Playbook
 
 
 class BasePlaybookView(BaseAPIView):
@@ -22,7 +18,8 @@ class BasePlaybookView(BaseAPIView):
 
     def playbook(self, pk: UUID) -> Playbook:
         """For reading: the caller's own, or a starter."""
-        return readable_playbooks(self.principal).fetch(pk)
+        rows = Playbook.objects.for_user(self.principal, include_starters=True)
+        return rows.select_related("current_version").fetch(pk)
 
     def own_playbook(self, pk: UUID) -> Playbook:
         """For changing: the caller's own."""

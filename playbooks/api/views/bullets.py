@@ -1,4 +1,4 @@
-"""What is inside a playbook: its versions, sections and bullets, and edits of them."""
+"""REST views of sections and bullets, and edits of bullets."""
 
 from typing import ClassVar
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Whole playbooks: list, read, change, copy."""
+"""REST views of whole playbooks: list, read, change, clone, import, export."""
 
 from typing import Any, ClassVar
 from uuid import UUID
@@ -11,12 +11,12 @@ from rest_framework.response import Response
 
 from core.rest.idempotency import idempotent
 from core.rest.views import BaseAPIView
-from core.security.scopes import Principal, Scope
+from core.security.scopes import Scope
 from playbooks.api import serializers as s
-from playbooks.api.views.base import choice_param, readable_playbooks
+from playbooks.api.views.base import BasePlaybookView, choice_param
 from playbooks.document.formats import FORMATS
 from playbooks.document.sections import Section
-from playbooks.models import Playbook, PlaybookQuerySet
+from playbooks.models import Playbook
 from playbooks.services import creation
 from playbooks.services.reading import export_file, export_playbook, read_playbook
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
@@ -42,7 +42,8 @@ class PlaybookListView(BaseAPIView):
         """Your playbooks, newest first; starters too if you ask for them."""
         starters = choice_param(request, "include_starters", ("false", "true")) == "true"
         status = choice_param(request, "status", STATUSES)
-        rows = visible_playbooks(self.principal, include_starters=starters)
+        rows = Playbook.objects.for_user(self.principal, include_starters=starters)
+        rows = rows.select_related("current_version").with_counts()
         if status != "all":
             rows = rows.filter(status=status)
         rows = rows.matching(request.query_params.get("query", ""))
@@ -64,7 +65,7 @@ class PlaybookListView(BaseAPIView):
         return playbook_response(creation.create_playbook(by=self.principal, **sent))
 
 
-class PlaybookDetailView(BaseAPIView):
+class PlaybookDetailView(BasePlaybookView):
     """GET, PUT, PATCH, DELETE /playbooks/{id}."""
 
     scopes: ClassVar = {
@@ -87,7 +88,7 @@ class PlaybookDetailView(BaseAPIView):
     )
     def get(self, request: Request, pk: UUID) -> Response:
         """One playbook with its advice, as agents read it. Reading changes nothing."""
-        playbook = readable_playbooks(self.principal).fetch(pk)
+        playbook = self.playbook(pk)
         reading = read_playbook(
             playbook=playbook,
             by=self.principal,
@@ -180,10 +181,8 @@ class PlaybookImportView(BaseAPIView):
         return playbook_response(creation.import_playbook(by=self.principal, **sent))
 
 
-class PlaybookExportView(BaseAPIView):
+class PlaybookExportView(BasePlaybookView):
     """GET /playbooks/{id}/export."""
-
-    scopes: ClassVar = {"GET": Scope.READ}
 
     @extend_schema(
         operation_id="export_playbook",
@@ -202,29 +201,19 @@ class PlaybookExportView(BaseAPIView):
     )
     def get(self, request: Request, pk: UUID) -> Response | HttpResponse:
         """The playbook as ACE text, in a form that /playbooks/import takes; or as a file."""
-        playbook = readable_playbooks(self.principal).fetch(pk)
+        playbook = self.playbook(pk)
         number = self.query_integer("version")
         wanted = choice_param(request, "format", tuple(FORMATS))
         if wanted != "ace":
-            return file_response(playbook, wanted, number)
+            file = export_file(playbook=playbook, format_name=wanted, version=number)
+            return HttpResponse(file.body, content_type=file.content_type)
         text = export_playbook(playbook=playbook, version=number)
         current = s.PlaybookSummarySerializer(playbook).data
         body = {name: current[name] for name in ("name", "description", "version")}
         return Response({**body, "version": number or body["version"], "text": text})
 
 
-def file_response(playbook: Playbook, format_name: str, number: int | None) -> HttpResponse:
-    file = export_file(playbook=playbook, format_name=format_name, version=number)
-    return HttpResponse(file.body, content_type=file.content_type)
-
-
-def visible_playbooks(who: Principal, *, include_starters: bool = False) -> PlaybookQuerySet:
-    """The playbooks that `who` may see, with what PlaybookSerializer needs."""
-    rows: PlaybookQuerySet = Playbook.objects.for_user(who, include_starters=include_starters)
-    return rows.select_related("current_version").with_counts()
-
-
 def playbook_response(playbook: Playbook, *, status: int = 201) -> Response:
-    """The answer that carries a new or changed playbook."""
+    """The response with a new or changed playbook."""
     row = Playbook.objects.select_related("current_version").with_counts().get(pk=playbook.pk)
     return Response(s.PlaybookSerializer(row).data, status=status)

@@ -1,4 +1,4 @@
-"""The review queue: texts that a machine proposed and that wait for a person."""
+"""REST views of the review queue: list, approve, decline."""
 
 from typing import ClassVar
 from uuid import UUID

@@ -1,3 +1,5 @@
+"""REST views of versions: list, read, diff, roll back, undo."""
+
 from typing import ClassVar
 from uuid import UUID
 

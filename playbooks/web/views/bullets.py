@@ -1,4 +1,4 @@
-"""One playbook and its bullets: read, found, changed in place; and one bullet's life."""
+"""Pages of one playbook and its bullets: list, edit in place, and the history of a bullet."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ from core.security.scopes import Principal
 from playbooks.document.diff import diff_words
 from playbooks.document.formats import FORMATS
 from playbooks.hooks import hooks
-from playbooks.models import Bullet, Delta, Playbook
+from playbooks.models import Bullet, Playbook
 from playbooks.services.history import BulletChange, BulletHistory, bullet_history
+from playbooks.templatetags.playbook_text import change_text
 from playbooks.web.bullet_list import bullet_list_context
 from playbooks.web.forms import BulletForm
 from playbooks.web.lookups import fetch_own_playbook, fetch_readable_playbook, page_query, undo_url
 
 VOTES = 50
-PAST_TENSE = {"ADD": "added", "REMOVE": "retired", "RESTORE": "restored", "PIN": "pinned"}
 
 
 @login_required
@@ -51,7 +51,7 @@ def edit(request: UserRequest, pk: str) -> HttpResponse:
         return render_edit_error(request, playbook, form)
     delta, version = made.deltas[0], made.version
     assert version is not None  # noqa: S101 - publish() answers with an applied delta only
-    text = f"{delta.bullet_public_id} is {describe_change(delta)}."
+    text = f"{delta.bullet_public_id} is {change_text(delta).lower()}."
     add_success_message(request, text, undo=undo_url(playbook, version.number))
     if not request.htmx:
         return redirect(next_url(request, playbook, delta.bullet_public_id))
@@ -61,18 +61,8 @@ def edit(request: UserRequest, pk: str) -> HttpResponse:
     return trigger_client_event(response, "ace:focus", focus, after="settle")
 
 
-def describe_change(delta: Delta) -> str:
-    """What happened to the bullet, in a word."""
-    before, after = delta.before or {}, delta.after or {}
-    if delta.type == Delta.Type.PIN and not after.get("pinned"):
-        return "no longer pinned"
-    if delta.type == Delta.Type.UPDATE and before.get("content") == after.get("content"):
-        return "moved"
-    return PAST_TENSE.get(delta.type, "changed")
-
-
 def next_url(request: HttpRequest, playbook: Playbook, bullet: str) -> str:
-    """Back to the bullet's own page if that is where the form stood, else to it in the list."""
+    """The bullet's own page if the form was there, else the bullet in the list."""
     if request.POST.get("from") == "bullet":
         return reverse("playbooks:bullet", args=[playbook.pk, bullet])
     return f"{playbook.get_absolute_url()}#{bullet}"
@@ -136,7 +126,7 @@ def fetch_bullet(playbook: Playbook, public_id: str) -> Bullet:
 @login_required
 @require_safe
 def bullet(request: UserRequest, pk: str, bullet: str) -> HttpResponse:
-    """One bullet: where it comes from, what it said before, and every vote on it."""
+    """One bullet: where it comes from, its earlier texts, and the votes on it."""
     playbook = fetch_readable_playbook(request, pk)
     number = page_number(request)
     history = bullet_history(playbook=playbook, bullet_id=bullet, most_votes=VOTES * number)

@@ -1,4 +1,4 @@
-"""Where one can go: pages, one's playbooks, and what can be begun; the palette and its page."""
+"""The command palette and its page: the user's playbooks, pages and actions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from core.http.requests import UserRequest
 from playbooks.models import Playbook
+from playbooks.web.lookups import search_text
 
 MAX_PLAYBOOKS = 8
 PAGES = (
@@ -51,14 +52,14 @@ class PaletteItem:
 @login_required
 @require_safe
 def go(request: UserRequest) -> HttpResponse:
-    words = request.GET.get("q", "").replace("\x00", "").strip()[:120]
+    words = search_text(request.GET)
     context = {"q": words, "groups": palette_groups(request, words)}
     part = "#found" if request.htmx else ""
     return render(request, f"playbooks/command_palette.html{part}", context)
 
 
 def palette_groups(request: UserRequest, words: str) -> list[tuple[str, list[PaletteItem]]]:
-    """The places that match, under a heading each; everything and the newest for no words."""
+    """The items that match, by heading; without words all items and the newest playbooks."""
     pages = [PaletteItem(label, found) for label, name in PAGES if (found := url_or_empty(name))]
     if request.user.is_staff:
         pages.append(PaletteItem("Admin", reverse("admin:index")))
@@ -69,7 +70,7 @@ def palette_groups(request: UserRequest, words: str) -> list[tuple[str, list[Pal
         ("Pages", matching_items(pages, words)),
         ("Actions", matching_items(actions, words)),
     ]
-    return [(name, places) for name, places in groups if places]
+    return [(name, items) for name, items in groups if items]
 
 
 def matching_playbooks(request: UserRequest, words: str) -> list[PaletteItem]:
@@ -86,11 +87,11 @@ def matching_playbooks(request: UserRequest, words: str) -> list[PaletteItem]:
 def matching_items(items: list[PaletteItem], words: str) -> list[PaletteItem]:
     """Those whose label has every word."""
     wanted = words.casefold().split()
-    return [one for one in items if all(word in one.label.casefold() for word in wanted)]
+    return [item for item in items if all(word in item.label.casefold() for word in wanted)]
 
 
 def url_or_empty(name: str) -> str:
-    """Where a page is; empty for one that this installation does not have."""
+    """A page's URL; empty for one that this installation does not have."""
     try:
         return reverse(name)
     except NoReverseMatch:

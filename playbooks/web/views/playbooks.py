@@ -115,9 +115,7 @@ def clone(request: UserRequest, pk: str) -> HttpResponse:
     if request.POST.get("from") == "start":
         messages.success(request, f"“{playbook.name}” is yours. Next, create an API key.")
         return redirect("onboarding")
-    messages.success(
-        request, "Playbook cloned. Next, create an API key and connect an agent."
-    )
+    messages.success(request, "Playbook cloned. Next, create an API key and connect an agent.")
     return redirect(playbook)
 
 

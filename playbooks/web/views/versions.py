@@ -1,8 +1,5 @@
 """A playbook's versions: the timeline, one of them, two compared, and the ways back."""
 
-from dataclasses import replace
-from typing import Any
-
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -17,7 +14,7 @@ from core.security.scopes import Principal
 from playbooks.models import Delta, Playbook, Version
 from playbooks.services.loading import version_of
 from playbooks.services.reading import diff_versions
-from playbooks.services.rollback import rollback_playbook
+from playbooks.services.rollback import preview_rollback, rollback_playbook
 from playbooks.services.undo import undo_version
 from playbooks.web.lookups import fetch_own_playbook, undo_url
 
@@ -98,15 +95,14 @@ def rollback(request: UserRequest, pk: str, number: int) -> HttpResponse:
         text = f"Rolled back to version {number}: created version {made.number}."
         add_success_message(request, text, undo=undo_url(playbook, made.number))
         return redirect(made)
-    context = {"playbook": playbook, "tab": "versions", "number": number}
-    return render(request, "playbooks/rollback.html", context | preview(playbook, number))
-
-
-def preview(playbook: Playbook, number: int) -> dict[str, Any]:
-    """What a rollback to that version would change; votes are facts and stay."""
-    current = version_of(playbook, None)
-    diff = diff_versions(playbook=playbook, number=number, against=current.number)
-    return {"current": current, "diff": replace(diff, counted=()), "view": VIEWS[0]}
+    context = {
+        "playbook": playbook,
+        "tab": "versions",
+        "number": number,
+        "diff": preview_rollback(playbook=playbook, number=number),
+        "view": VIEWS[0],
+    }
+    return render(request, "playbooks/rollback.html", context)
 
 
 @login_required
@@ -125,5 +121,5 @@ def version_param(request: HttpRequest, name: str, *, default: int | None = None
     if not text and default is not None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Invalid(f"“{text[:40]}” is not a version number. Select a version from the list.")
+        raise Invalid(f"“{text[:40]}” is not a version number. Pick a version from the list.")
     return int(text)
