@@ -10,7 +10,7 @@ from playbooks.review.decisions import approve_review_item, decline_review_item
 
 @admin.register(ReviewItem)
 class ReviewItemAdmin(ReadOnlyAdmin):
-    """The review queue. What becomes of a text is decided by the playbook's owner, or here."""
+    """The playbook's owner decides on their pages; staff can decide here."""
 
     list_display = ("state", "proposed", "why", "playbook", "created_at", "decided_by")
     list_display_links = ("proposed",)

@@ -1,4 +1,4 @@
-"""The admin's page that rolls a playbook back: choose a version, see the change, confirm."""
+"""The admin page that rolls a playbook back: choose a version, see the change, confirm."""
 
 from typing import Any
 from uuid import UUID

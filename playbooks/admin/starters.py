@@ -1,4 +1,4 @@
-"""The admin's page on which staff edits a starter: its name, its description, its bullets."""
+"""The admin page on which staff edits a starter: name, description and bullets."""
 
 from typing import Any
 from uuid import UUID

@@ -37,7 +37,7 @@ class PlaybookCreateSerializer(BasePlaybookNameSerializer):
 
 
 class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
-    """A playbook's whole settings; what is left out gets its default."""
+    """All settings of a playbook; a missing field gets its default."""
 
     token_budget = serializers.IntegerField(
         min_value=1,
@@ -62,7 +62,7 @@ class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
     review_policy = serializers.ChoiceField(
         choices=ReviewPolicy.choices,
         required=False,
-        help_text="Which machine-made texts wait; left out, it stays. Not for API keys to change.",
+        help_text="Which machine-made texts need review. API keys cannot change it.",
     )
     status = serializers.ChoiceField(
         choices=Playbook.Status.choices, required=False, help_text="`active` restores."
@@ -85,7 +85,7 @@ class PlaybookImportSerializer(BasePlaybookNameSerializer):
 
 
 class PlaybookSummarySerializer(serializers.Serializer[Any]):
-    """A playbook without what has to be counted, so that agents' reads stay cheap."""
+    """A playbook without counts, so that agents' reads stay cheap."""
 
     id = serializers.UUIDField()
     name = CharField()
@@ -104,14 +104,14 @@ class PlaybookSummarySerializer(serializers.Serializer[Any]):
 
 
 class PlaybookSerializer(PlaybookSummarySerializer):
-    """A playbook with how many outcomes it has had, and how many wait for an evolution."""
+    """A playbook with the number of its outcomes, and of those pending."""
 
     outcome_count = serializers.IntegerField()
     pending_outcomes = serializers.IntegerField()
 
 
 class OmittedBulletsSerializer(serializers.Serializer[Any]):
-    """Bullets of one section that `max_tokens` kept back."""
+    """Bullets of one section that `max_tokens` left out."""
 
     section = CharField(help_text="Its title.")
     bullets = serializers.IntegerField()
@@ -122,7 +122,7 @@ class PlaybookDetailSerializer(PlaybookSummarySerializer):
 
     current_version = serializers.IntegerField(source="current_version.number")
     version = serializers.IntegerField(help_text="The version that `content` is.")
-    serving_id = CharField(help_text="Send it with the outcome of the task that you read this for.")
+    serving_id = CharField(help_text="Send it when you report the outcome of the task.")
     content = CharField(help_text="The bullets under their section headings, each with its id.")
     left_out = OmittedBulletsSerializer(many=True)
 
@@ -155,12 +155,12 @@ class DeltaSerializer(serializers.Serializer[Any]):
     type = serializers.ChoiceField(choices=Delta.Type.choices)
     bullet_id = CharField(source="bullet_public_id")
     status = serializers.ChoiceField(choices=Delta.Status.choices)
-    reason_code = CharField(help_text="Why it was rejected or changed nothing; else empty.")
+    reason_code = CharField(help_text="Why it was rejected or changed nothing; otherwise empty.")
     reason = CharField()
     before = serializers.DictField(allow_null=True)
     after = serializers.DictField(allow_null=True)
     outcome_ids = serializers.ListField(child=CharField())
-    provenance = serializers.DictField(help_text="Of a machine: model; sources: who reported.")
+    provenance = serializers.DictField(help_text="Of a machine: `model`; `sources`: who reported.")
 
 
 class VersionDetailSerializer(VersionSerializer):
@@ -245,28 +245,28 @@ class BulletChangeSerializer(serializers.Serializer[Any]):
 
 
 class VoteSerializer(serializers.Serializer[Any]):
-    """What one source said about the bullet after one outcome."""
+    """One source's vote on the bullet after one outcome."""
 
-    bullet_id = CharField(help_text="What it was cast on: the bullet, or one merged into it.")
+    bullet_id = CharField(help_text="The bullet it was cast on: this one, or one merged into it.")
     tag = serializers.ChoiceField(choices=Vote.Tag.choices)
     source = CharField(help_text="reflector, rules, or user:<id>")  # type: ignore[assignment]  # DRF takes it out of the class
     outcome_id = serializers.UUIDField(allow_null=True)
-    outcome_status = CharField(allow_null=True, help_text="null: no outcome, or it is gone.")
+    outcome_status = CharField(allow_null=True, help_text="null: no outcome, or it was deleted.")
     at = serializers.DateTimeField()
 
 
 class BulletHistorySerializer(serializers.Serializer[Any]):
-    """The bullet as it is now, and how it came to be so."""
+    """The bullet as it is now, and its history."""
 
     bullet = BulletSerializer()
     introduced_by = BulletChangeSerializer(allow_null=True)
-    changes = BulletChangeSerializer(many=True, help_text="Oldest first; votes stand below.")
+    changes = BulletChangeSerializer(many=True, help_text="Oldest first, without votes.")
     votes = VoteSerializer(many=True, help_text="Newest first, at most 1,000.")
     vote_count = serializers.IntegerField(help_text="Of all votes.")
 
 
 class OperationCreateSerializer(serializers.Serializer[Any]):
-    """One wished change. Which fields count depends on `type`."""
+    """One requested change. Which fields apply depends on `type`."""
 
     type = CharField(max_length=20, help_text="ADD, UPDATE, TAG, REMOVE, MERGE, RESTORE or PIN.")
     section = CharField(
@@ -310,12 +310,12 @@ class PlaybookEditResultSerializer(serializers.Serializer[Any]):
     results = DeltaSerializer(
         source="deltas",
         many=True,
-        help_text="As judged: PIN, TAG, UPDATE, MERGE, REMOVE, RESTORE, ADD; else as sent.",
+        help_text="In the order applied: PIN, TAG, UPDATE, MERGE, REMOVE, RESTORE, ADD.",
     )
 
 
 class ReviewItemSerializer(serializers.Serializer[Any]):
-    """A held operation: `delta.after` is what was proposed, `delta.reason_code` why it waits."""
+    """An operation held for review: `delta.after` is the text, `delta.reason_code` the reason."""
 
     id = serializers.UUIDField()
     state = serializers.ChoiceField(choices=ReviewItem.State.choices)

@@ -1,4 +1,4 @@
-"""How large a playbook may grow and how much a machine may take away."""
+"""Size limits of a playbook, and how much a machine may take away."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def is_harmful(bullet: BulletState) -> bool:
 def retirement_order(
     bullets: Iterable[BulletState], uses: Mapping[str, int], *, touched: set[str]
 ) -> list[BulletState]:
-    """Who leaves first when the budget is over; never pinned, touched now or used < 5 times.
+    """Bullets to retire over budget, first to go first; never pinned, touched or used < 5 times.
 
     Harmful ones, then the lowest helpful - 2 x harmful. A bullet without any vote was never
     cited: it counts as 0 there, and only from 20 uses on.

@@ -1,6 +1,6 @@
-"""What machine-made advice may not say unreviewed. Pure.
+"""Patterns of URLs, commands, credentials and instructions in machine-made text. Pure.
 
-A pattern is no boundary: a determined author finds words that none of these match. They lower the
+A pattern is no security boundary: a determined author can evade all of them. They lower the
 risk that one outcome's text becomes an instruction to every other agent.
 """
 

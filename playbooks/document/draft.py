@@ -1,4 +1,4 @@
-"""The working copy of one `deltas.apply`: bullets, their texts and sizes, the records so far."""
+"""The working copy of one `apply_operations`: bullets, their texts and sizes, and records."""
 
 from collections import Counter
 from dataclasses import replace
@@ -29,7 +29,7 @@ TEXT_LIMIT = 2_000
 
 
 class NotApplied(Exception):
-    """An operation that changes nothing: rejected, or a noop; `code` says why."""
+    """Raised for an operation that changes nothing: rejected, or a noop; `code` is the reason."""
 
     def __init__(
         self, code: str, *, status: str = REJECTED, bullet: str = "", similarity: float = 0
@@ -127,7 +127,7 @@ class Draft:
     # --- the budget -------------------------------------------------------------------------
 
     def make_room(self, *changes: BulletState) -> None:
-        """Let the changes fit: a machine retires what may leave; Refusal when that is not enough.
+        """Make the changes fit: a machine retires bullets. NotApplied if that is not enough.
 
         Only what grows is held to the limits, so a playbook that is over them can be shortened.
         """
@@ -153,7 +153,7 @@ class Draft:
         self._retire(leaving)
 
     def _leavers(self, growth: Sizes, lost: int) -> list[BulletState] | None:
-        """Who has to leave so that the growth fits; None when it cannot."""
+        """The bullets to retire so that the growth fits; None when it cannot."""
         watched = Sizes(int(growth.chars > 0), int(growth.bytes > 0))
         sizes = self.sizes + growth
         leaving: list[BulletState] = []
@@ -172,7 +172,7 @@ class Draft:
         return bool(too_long or (watched.bytes and total.bytes > self.policy.max_bytes))
 
     def _candidates(self, lost: int) -> list[BulletState]:
-        """Whom a machine may retire, first to go first, as many as the collapse guard allows."""
+        """What a machine may retire, first to go first, as much as the collapse guard allows."""
         if not self.policy.machine:
             return []
         gone = len(self.active_before - self.texts.keys()) + lost

@@ -1,4 +1,4 @@
-"""What of a playbook goes to a reader who has room for only so many tokens."""
+"""The most useful bullets of a playbook that fit a limit of tokens."""
 
 from collections import Counter
 from collections.abc import Iterable

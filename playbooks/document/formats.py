@@ -1,4 +1,4 @@
-"""A playbook in the formats that other programs read, and back from two of them. Pure."""
+"""Export formats of a playbook, and import from two of them. Pure."""
 
 import io
 import json
@@ -27,7 +27,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip knows: the same text give
 
 @dataclass(frozen=True)
 class Export:
-    """What is written: a document and what stands around it."""
+    """A document with the name, description and version that go with it."""
 
     document: Document
     name: str
@@ -66,7 +66,7 @@ def slugify(name: str) -> str:
 
 
 def read_document(text: str) -> Document:
-    """The document that an ACE text or our JSON says, else DocumentError that says where."""
+    """The document of an ACE text or our JSON export. Raises DocumentError with the place."""
     if not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return parse(text)
     try:
@@ -106,7 +106,7 @@ def _section_json(document: Document, section: Section) -> dict[str, Any]:
 
 
 def _markdown(export: Export) -> str:
-    """Headings and lists, without counters: what a program reads that knows nothing of us."""
+    """Headings and lists, without ids and counters, for other programs."""
     lines = [f"# {export.name}", ""]
     lines += [export.description, ""] if export.description else []
     for section in export.document.sections:
@@ -117,7 +117,7 @@ def _markdown(export: Export) -> str:
 
 
 def _skill_folder(export: Export) -> bytes:
-    """A zip with one folder, named as its SKILL.md says, as Agent Skills want it."""
+    """A zip with one folder, named like the skill in its SKILL.md, as Agent Skills require."""
     name = slugify(export.name) or "playbook"
     about = export.description or f"Advice on {export.name}, learned from outcomes."
     head = [
@@ -176,7 +176,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def _from_json(found: Mapping[str, Any]) -> Document:
-    """Written as ACE text and parsed, so that both formats are held to the same rules."""
+    """Parsed by way of ACE text, so that both formats obey the same rules."""
     sections: list[Section] = []
     lines: list[str] = []
     places: list[str] = []

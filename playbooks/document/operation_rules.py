@@ -1,4 +1,4 @@
-"""The operations of a delta, one function each: it changes the draft or raises Refusal."""
+"""The rules of each operation type, one function each: change the draft or raise NotApplied."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def apply_operation(draft: Draft, op: Operation) -> None:
 
 
 def _pin(draft: Draft, op: Operation) -> None:
-    """A pinned bullet is a person's: a machine can only vote on it."""
+    """Pin or unpin: a machine can only vote on a pinned bullet."""
     wanted = op.tag.strip().lower() or "on"
     if wanted not in {"on", "off"}:
         raise NotApplied("bad_tag")
@@ -182,7 +182,7 @@ PEOPLE_ONLY = frozenset({"PIN", "RESTORE"})
 
 
 def _editable(draft: Draft, bullet_id: str, revision: int | None) -> BulletState:
-    """The active bullet, unless somebody changed it since the author read it."""
+    """The active bullet, unless it changed since the author read it."""
     bullet = draft.bullets.get(bullet_id)
     if bullet is None:
         raise NotApplied("unknown_id")
@@ -220,7 +220,7 @@ def _reject_duplicate(draft: Draft, content: str, *, besides: set[str]) -> None:
 
 
 def _reject_known_advice(draft: Draft, text: str, op: Operation) -> None:
-    """Refuse an ADD of advice that is there already: its outcomes become sources of that."""
+    """Reject an ADD of existing advice, whose sources then include the operation's outcomes."""
     past = draft.past_ids.get(text)
     survivor = merge_survivor(draft.bullets, past) if past else None
     same = draft.ids.get(text) or (survivor and survivor.is_active and survivor.id)
@@ -246,7 +246,7 @@ def _merge_ids(*groups: tuple[str, ...] | list[str]) -> tuple[str, ...]:
 
 
 def _hold(draft: Draft, op: Operation, content: str, *, known: Sequence[BulletState] = ()) -> None:
-    """Let a machine's text wait for a person where the review rule says so, once per text."""
+    """Hold a machine's text for review where the review rule asks for it, once per text."""
     review = draft.policy.review
     if not draft.policy.machine or content in {bullet.content for bullet in known}:
         return

@@ -1,4 +1,4 @@
-"""What goes into a change of a playbook and what comes out: operations, policy, records."""
+"""The values of a change: operations and policy go in, records and a result come out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ APPLIED, REJECTED, NOOP, HELD = "applied", "rejected", "noop", "held"
 
 @dataclass(frozen=True)
 class Operation:
-    """One wished change, not judged yet.
+    """One requested change, not judged yet.
 
     `type`: ADD (section, content), UPDATE (id, content and/or section; `revision` is the one
     that was read), TAG (id, tag; one vote per outcome id, or one without outcome), REMOVE (id,

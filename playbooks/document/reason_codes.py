@@ -1,4 +1,4 @@
-"""Why an operation changed nothing, in a sentence for people; the codes come from judge.py."""
+"""Sentences for the reason codes of operations that changed nothing or were held."""
 
 REASONS = {
     "awaits_review": "This text is already waiting for review.",

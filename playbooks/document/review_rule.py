@@ -1,4 +1,4 @@
-"""When a machine's text waits for a person before agents read it. Pure."""
+"""Which machine-made texts are held for review before agents read them. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,10 +29,10 @@ class Review:
     def hold_reasons(
         self, text: str, *, known: Iterable[str], sources: Iterable[str], now: Mapping[str, int]
     ) -> tuple[str, ...]:
-        """Why `text` has to wait, as reason codes; empty when it need not.
+        """Why `text` is held, as reason codes; empty when it is not.
 
-        `known` are the texts that it takes the place of: what they say already is no news. `now`
-        is what each source taught in this very change.
+        `known` are the texts that it replaces, whose hazards are not new. `now` counts the texts
+        that each source changed in this run.
         """
         found = {f"held_{kind}" for kind, _ in new_hazards(text, known)}
         if self.policy == NONE:
@@ -44,14 +44,14 @@ class Review:
         return tuple(sorted(found, key=_weight))
 
     def sources_of(self, outcome_ids: Iterable[str]) -> set[str]:
-        """Who reported these outcomes, as far as it is known."""
+        """The known reporters of these outcomes."""
         return {self.sources[outcome] for outcome in outcome_ids if outcome in self.sources}
 
     def state_of(self, text: str) -> str:
-        """What became of this very text when it was held before; empty when it never was."""
+        """The state of the review item with this text; empty when there is none."""
         return self.decided.get(content_hash(text), "")
 
 
 def _weight(code: str) -> tuple[bool, str]:
-    """What says more about the text goes first."""
+    """Sorts reasons about the text itself before those about its source or policy."""
     return code in {"held_cap", "held_all"}, code

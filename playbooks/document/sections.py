@@ -1,4 +1,4 @@
-"""The headings of a playbook: the default ones, custom ones, and finding one by any name."""
+"""Sections of a playbook: the default ones, custom ones, and finding one by any name."""
 
 import hashlib
 import re
@@ -115,7 +115,7 @@ def _free_slug(title: str, taken: Sequence[Section]) -> str:
 
 
 def complete_sections(sections: Sequence[Section]) -> tuple[Section, ...]:
-    """What a playbook with these headings gets: nothing is lost, and OTHERS is always there.
+    """The sections of a playbook with these headings: OTHERS is always among them.
 
     Headings that are all default ones are filled up to the seven; custom ones get only OTHERS.
     Completing twice changes nothing, so an export imports as it was.

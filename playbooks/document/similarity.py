@@ -1,4 +1,4 @@
-"""Likeness among bullets, by spelling and by shared words: no model, no network."""
+"""Similarity of bullets by spelling and by shared words: no model, no network."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
 
-# Share of equal letters (words sorted) in percent from which two bullets say the same.
+# Share of equal letters (words sorted), in percent, from which two bullets are duplicates.
 DEFAULT_THRESHOLD = 90.0
 _CANDIDATES = 5
 # Words that turn advice around, numbers and signs: texts that differ in one of them are not
@@ -83,9 +83,9 @@ def similar_pairs(texts: Mapping[str, str], *, threshold: float) -> list[Similar
 
 
 class WordIndex:
-    """Which of the `texts` (by id) have to do with a query: by words that they share with it.
+    """Ranks `texts` (by id) by the words that they share with a query.
 
-    A word that few texts have says more than one that many have. Deterministic: ties keep the
+    Rare words weigh more than common ones. Deterministic: ties keep the
     order of the texts.
     """
 

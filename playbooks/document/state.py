@@ -36,7 +36,7 @@ class BulletState:
     base_helpful: int = 0
     base_harmful: int = 0
     votes: Mapping[VoteKey, str] = field(default_factory=dict)
-    sources: tuple[str, ...] = ()  # ids of the outcomes that taught it
+    sources: tuple[str, ...] = ()  # ids of the outcomes it came from
 
     @property
     def is_active(self) -> bool:

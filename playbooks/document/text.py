@@ -28,7 +28,7 @@ _FORGED = re.compile(r"\[[^\[\]]*\]\s*helpful=\d+\s*harmful=\d+\s*::", re.IGNORE
 
 
 class DocumentError(ValueError):
-    """The text is no playbook; `line` (from 1) says where, None when it is not about a line."""
+    """The text is not a playbook; `line` counts from 1, None when it is not about a line."""
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
         super().__init__(message if line is None else f"Line {line}: {message}")
@@ -121,7 +121,7 @@ def clean_title(text: str) -> str:
 
 
 def normal_text(content: str) -> str:
-    """What two bullets that say the same share: case, spacing and the last full stop folded."""
+    """The text with case, spacing and the last full stop folded, to find exact duplicates."""
     folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split())
     return folded.rstrip(" .;!") or folded
 

@@ -103,11 +103,11 @@ class Bullet(BaseModel):
 
 
 class Vote(BaseModel):
-    """What one source said about one bullet after one outcome.
+    """One source's vote on one bullet after one outcome.
 
-    It lives here and not in evolution, because a person's TAG and MERGE in the playbook interfaces
-    need the votes to unite counters without counting an outcome twice. `outcome_id` is a plain
-    id: outcomes live above. Votes are facts: a merge or a rollback leaves them on their bullet.
+    A model of playbooks, not of evolution, because a person's TAG and MERGE need the votes to
+    unite counters without counting an outcome twice. `outcome_id` is a plain id, because
+    outcomes belong to the app above. A merge or a rollback leaves votes on their bullet.
     """
 
     class Tag(models.TextChoices):

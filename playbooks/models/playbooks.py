@@ -84,7 +84,7 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
 
 
 class ReviewPolicy(models.TextChoices):
-    """Which of a machine's texts wait; see playbooks/document/review_rule.py."""
+    """Which machine-made texts need review; see playbooks/document/review_rule.py."""
 
     RISKY = "risky"
     ALL = "all"
@@ -120,7 +120,7 @@ class Playbook(BaseModel):
         max_length=5,
         choices=ReviewPolicy,
         default=ReviewPolicy.RISKY,
-        help_text="which machine-made texts wait for a person",
+        help_text="which machine-made texts need review",
     )
     # Empty: the operator's setting applies.
     outcome_threshold = models.PositiveIntegerField(null=True, blank=True)
@@ -128,8 +128,10 @@ class Playbook(BaseModel):
     cloned_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="clones"
     )
-    starter_file = models.CharField(max_length=60, blank=True, help_text="that a starter follows")
-    starter_edited = models.BooleanField(default=False, help_text="by staff: follows no more")
+    starter_file = models.CharField(max_length=60, blank=True, help_text="file that it follows")
+    starter_edited = models.BooleanField(
+        default=False, help_text="by staff: no longer follows its file"
+    )
 
     objects = PlaybookQuerySet.as_manager()
 

@@ -18,7 +18,7 @@ class ReviewItemQuerySet(PlaybookOwnedQuerySet["ReviewItem"]):
 
 
 class ReviewItem(BaseModel):
-    """One held operation. Agents read its text only after a person approved it."""
+    """One operation held for review. Agents read its text only once a person approves it."""
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -53,7 +53,7 @@ class ReviewItem(BaseModel):
         return f"{self.state} {self.pk}"
 
     def decide(self, *, state: str, by: User, now: datetime) -> None:
-        """pending → approved or declined; a decision is not taken back."""
+        """pending → approved or declined; a decision is final."""
         self.state, self.decided_by, self.decided_at = state, by, now
 
     @property

@@ -1,4 +1,4 @@
-"""What refining a playbook has found out about its texts, kept so that nothing is asked twice."""
+"""Results of comparing bullets, kept so that refining a playbook asks nothing twice."""
 
 from array import array
 
@@ -17,10 +17,10 @@ class TextEmbeddingQuerySet(PlaybookOwnedQuerySet["TextEmbedding"]):
 
 
 class DuplicateDecision(BaseModel):
-    """Whether two bullets say the same, decided for the texts that they had then.
+    """Whether two bullets are duplicates, decided for the texts that they had then.
 
-    An edited bullet has another hash, so its pairs are judged anew. A pair that was found the
-    same, and is there again after a roll back, is not merged a second time.
+    An edited bullet has another hash, so its pairs are judged again. A pair of duplicates that
+    a rollback brought back is not merged a second time.
     """
 
     playbook = models.ForeignKey(
@@ -34,7 +34,7 @@ class DuplicateDecision(BaseModel):
     content = models.CharField(max_length=4001, blank=True, help_text="text of the merge")
     reason = models.CharField(max_length=1000, blank=True)
     judge = models.CharField(max_length=100, help_text="rules, or the model")
-    # A plain id: jobs live above playbooks.
+    # A plain id: jobs belong to the app above.
     job_id = models.UUIDField(null=True)
 
     objects = DuplicateDecisionQuerySet.as_manager()
@@ -55,7 +55,7 @@ class DuplicateDecision(BaseModel):
 class TextEmbedding(BaseModel):
     """The embedding of one text of one playbook, under the hash of the text it was made from.
 
-    Not shared between playbooks: nobody learns from the time an answer takes what others wrote.
+    Not shared between playbooks, because response times would reveal what others wrote.
     """
 
     playbook = models.ForeignKey(

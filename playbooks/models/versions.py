@@ -23,7 +23,7 @@ class DeltaQuerySet(PlaybookOwnedQuerySet["Delta"]):
 
 
 class Version(BaseModel):
-    """An immutable text of a playbook, and why it came to be."""
+    """An immutable text of a playbook, and the reason it was made."""
 
     class Reason(models.TextChoices):
         CREATE = "create"
@@ -42,7 +42,7 @@ class Version(BaseModel):
     parent = models.ForeignKey("self", models.RESTRICT, null=True, related_name="children")
     reason = models.CharField(max_length=10, choices=Reason)
     author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
-    # Plain ids of what lives above: the evolution job and, on a rollback, the restored number.
+    # A plain id: jobs belong to the app above.
     job_id = models.UUIDField(null=True, unique=True)
     diff_summary = models.JSONField(default=dict)
 
@@ -85,7 +85,7 @@ class Delta(BaseModel):
         NOOP = "noop"
         HELD = "held"
 
-    # Empty when no version came of the job: its rejections are kept all the same.
+    # Null when the job made no version: its rejected operations are kept all the same.
     version = models.ForeignKey(Version, models.CASCADE, null=True, related_name="deltas")
     playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="deltas")
     job_id = models.UUIDField(null=True, db_index=True)

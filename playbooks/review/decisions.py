@@ -1,4 +1,4 @@
-"""What a person decides about a text that was held for review."""
+"""Approve or decline an item of the review queue."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +26,10 @@ class Approval:
 
 
 def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -> Approval:
-    """The held operation is applied in a new version, with `content` in its place if given.
+    """The held operation is applied in a new version, with `content` as its text if given.
 
-    The bullet keeps its outcomes as sources; from now on it is a person's. Raises Conflict when
-    it was decided already or no longer fits the playbook, Invalid for a text that is no advice.
+    The bullet keeps its outcomes as sources; its author is a person. Raises Conflict when
+    it was decided already or no longer fits the playbook, Invalid for an unusable text.
     """
     with transaction.atomic():
         item = _lock(item)
@@ -45,7 +45,7 @@ def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -
         if publication.version is None:
             _refuse(publication.deltas[0])
         if content.strip():
-            # Approved is this wording: the proposed one waits again when it comes again.
+            # Only this wording is approved: the proposed one is held again when it comes again.
             item.content_hash = content_hash(clean_content(content))
         item.decide(state=ReviewItem.State.APPROVED, by=by.user, now=timezone.now())
         item.version = publication.version
@@ -56,7 +56,7 @@ def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -
 
 
 def decline_review_item(*, item: ReviewItem, by: Principal) -> ReviewItem:
-    """The text never becomes advice: proposed again, it is rejected. Raises Conflict if decided."""
+    """The text is rejected from now on. Raises Conflict when it was decided already."""
     with transaction.atomic():
         item = _lock(item)
         item.decide(state=ReviewItem.State.DECLINED, by=by.user, now=timezone.now())
@@ -67,18 +67,18 @@ def decline_review_item(*, item: ReviewItem, by: Principal) -> ReviewItem:
 
 
 def _lock(item: ReviewItem) -> ReviewItem:
-    """Both rows as they are now, playbook first; Conflict unless it still waits."""
+    """Both rows, locked, playbook first. Raises Conflict unless the item is pending."""
     lock_playbook(item.playbook)
     rows = ReviewItem.objects.select_for_update(of=("self",)).select_related("delta", "playbook")
     fresh = rows.get(pk=item.pk)
     if not fresh.is_pending:
-        message = f"This text was {fresh.state} already."
+        message = f"This text was already {fresh.state}."
         raise Conflict(message, code="already_decided")
     return fresh
 
 
 def _operation(delta: Delta, by: Principal, content: str) -> Operation:
-    """The held operation as the person's own; the revision says what it was made for."""
+    """The held operation as the person's own, for the revision that it was made for."""
     proposed: dict[str, Any] = delta.after or {}
     before: dict[str, Any] = delta.before or {}
     return Operation(

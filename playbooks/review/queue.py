@@ -1,4 +1,4 @@
-"""The review rule's rows: what was decided before, what each source taught, what waits now."""
+"""The rows behind the review rule, and adding held operations to the queue."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -33,18 +33,18 @@ def _recent_changes_by_source(playbook: Playbook) -> Counter[str]:
     """How many texts each source changed in the last day."""
     rows = playbook.deltas.applied().filter(type__in=TEXT_CHANGES, job_id__isnull=False)
     recent = rows.filter(created_at__gt=timezone.now() - DAY).values_list("provenance", flat=True)
-    return Counter(source for told in recent for source in told.get("sources", ()))
+    return Counter(source for kept in recent for source in kept.get("sources", ()))
 
 
 def provenance_of(provenance: Provenance, outcome_ids: Iterable[str]) -> dict[str, object]:
-    """What a delta row keeps of where it came from; empty for a person's."""
+    """The provenance that a delta row keeps; empty for a person's."""
     sources = {provenance.sources[name] for name in outcome_ids if name in provenance.sources}
-    told = {"model": provenance.model, "sources": sorted(sources)}
-    return {name: value for name, value in told.items() if value}
+    kept = {"model": provenance.model, "sources": sorted(sources)}
+    return {name: value for name, value in kept.items() if value}
 
 
 def add_to_review_queue(playbook: Playbook, deltas: Iterable[Delta]) -> None:
-    """What was held waits in the queue; called in the transaction that wrote the deltas."""
+    """Add held deltas to the queue; called in the transaction that wrote them."""
     held = [delta for delta in deltas if delta.status == Delta.Status.HELD]
     ReviewItem.objects.bulk_create(
         ReviewItem(

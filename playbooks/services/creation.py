@@ -71,7 +71,7 @@ def import_playbook(*, by: Principal, name: str, text: str, description: str = "
 
 
 def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Playbook:
-    """A copy that belongs to `by`: active bullets with ids, pins and counters; no history."""
+    """A copy owned by `by`: active bullets with ids, pins and counters; no history."""
     _refuse_limited_key(by)
     state = load_state(playbook, touching=()).state
     empty = State(state.sections, next_number=state.next_number)

@@ -26,7 +26,7 @@ def edit_playbook(
     operations: Sequence[Operation],
     expected_version: int | None = None,
 ) -> Publication:
-    """A person's operations that hold are a new version; the deltas say what became of each.
+    """The valid operations become a new version; the deltas record the result of each.
 
     Raises Conflict for an archived playbook, a starter, and one that is no longer at
     `expected_version`; Invalid for no or too many operations and for foreign outcome ids.
@@ -38,7 +38,7 @@ def edit_playbook(
         require_editable(playbook, by)
         number = playbook.current_version.number if playbook.current_version else 0
         if expected_version not in {None, number}:
-            raise Conflict(f"The playbook is at version {number} by now. Read it again.")
+            raise Conflict(f"The playbook is at version {number} now. Read it again.")
         _refuse_foreign_outcomes(playbook, operations)
         source = f"user:{by.user.pk}"
         made = publish_deltas(
@@ -60,7 +60,7 @@ def edit_playbook(
 
 
 def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]) -> None:
-    """A vote or a source has to be an outcome of this playbook."""
+    """Raise Invalid unless every outcome id is one of this playbook."""
     wanted = {outcome for op in operations for outcome in op.outcome_ids}
     if len(wanted) > MAX_OUTCOMES:
         raise Invalid.field("operations", f"Name at most {MAX_OUTCOMES} outcomes in one edit.")

@@ -1,4 +1,4 @@
-"""Who changed what, when and why: a playbook's versions, and the life of one bullet. Read only."""
+"""History of a playbook and of one bullet: who changed what, when and why. Read only."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class BulletChange:
 
 @dataclass(frozen=True)
 class BulletVote:
-    """What one source said after one outcome; `bullet_id` is what it was cast on.
+    """One source's vote after one outcome; `bullet_id` is the bullet it was cast on.
 
     `outcome_status` is None for a vote without an outcome, and for one whose outcome is gone.
     """
@@ -56,7 +56,7 @@ class BulletVote:
 
 @dataclass(frozen=True)
 class BulletHistory:
-    """A bullet's life. `changes` leaves out what only counted a vote: that stands in `votes`.
+    """A bullet's history. `changes` leaves out what only counted a vote: see `votes`.
 
     `votes` are those on the bullet and on all that was merged into it; `vote_count` is how many
     there are, also when `votes` was cut.

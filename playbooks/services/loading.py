@@ -1,4 +1,4 @@
-"""Rows in, values out: a playbook's sections, its state now or at a version, and its lock."""
+"""Loading a playbook's rows as values: sections, state, versions; and locking it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class LoadedPlaybook:
 def lock_playbook(playbook: Playbook) -> None:
     """Lock the row until the caller's transaction ends, and read it again.
 
-    The lock is a courtesy (SQLite has none); that numbers are unique is the law.
+    SQLite has no row locks; there the unique version number refuses the second writer.
     """
     rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
     try:
@@ -70,7 +70,7 @@ def version_of(playbook: Playbook, number: int | None) -> Version:
 
 
 def document_of(version: Version, *, sections: Iterable[Section] | None = None) -> Document:
-    """The document that a version's stored text says."""
+    """The document of a version's stored text."""
     known = sections_of(version.playbook) if sections is None else tuple(sections)
     return parse(version.text, sections=known)
 
@@ -136,7 +136,7 @@ def _bullet(row: Bullet, section: str, names: Mapping[UUID, str]) -> BulletState
 
 
 def record_of(delta: Delta) -> Record:
-    """The row as the pure rules know it."""
+    """The row as a value of the pure rules."""
     return Record(
         index=delta.index,
         type=delta.type,

@@ -1,4 +1,4 @@
-"""Taking back what some outcomes taught, wherever later versions carried it."""
+"""Removing what some outcomes taught from the current playbook."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -24,9 +24,9 @@ from playbooks.services.publishing import publish
 
 @dataclass(frozen=True)
 class OutcomeRemoval:
-    """What was (or, in a dry run, would be) taken back; `version` is None when nothing was.
+    """What was (or, in a dry run, would be) removed; `version` is None when nothing was.
 
-    `retired` and `changed` are bullet ids; `kept` were taught by these outcomes and others.
+    `retired` and `changed` are bullet ids; `kept` also came from other outcomes.
     """
 
     version: Version | None
@@ -47,8 +47,8 @@ def remove_outcomes(
     """The playbook reads as if machines had never learned from these outcomes; a new version.
 
     Bullets that only they taught are retired, texts that only they changed read as before, their
-    votes are gone. What other outcomes taught as well stays unless `include_mixed`; what a person
-    wrote or approved always stays. Raises Conflict for an archived playbook and a starter.
+    votes are deleted. What other outcomes taught as well stays unless `include_mixed`; what a
+    person wrote or approved always stays. Raises Conflict for an archived playbook and a starter.
     """
     with transaction.atomic():
         lock_playbook(playbook)
@@ -58,7 +58,7 @@ def remove_outcomes(
         state, dropped = _without_votes(loaded.state, taken)
         past = HistoryWithoutOutcomes(state, taken, include_mixed)
         past.read(_steps(playbook))
-        result = change_state(state, past.wanted(), reason="Its source was taken back.")
+        result = change_state(state, past.wanted(), reason="Its source was removed.")
         version = None
         if dry_run:
             # Nothing is written: for hundreds of bullets that alone would take seconds.
@@ -120,13 +120,13 @@ def _steps(playbook: Playbook) -> Iterator[HistoryStep]:
 
 
 class HistoryWithoutOutcomes:
-    """The deltas told again without those of some outcomes: what each bullet would be now."""
+    """Replays the deltas without those of some outcomes: each bullet as it would be now."""
 
     def __init__(self, state: State, outcomes: frozenset[str], include_mixed: bool) -> None:
         self.state, self.outcomes, self.include_mixed = state, outcomes, include_mixed
-        self.faces: dict[str, Snapshot] = {}
+        self.fields: dict[str, Snapshot] = {}
         self.kept: set[str] = set()
-        self.unborn: set[str] = set()  # what only these outcomes brought in
+        self.added_by_them: set[str] = set()  # bullets that only these outcomes brought in
 
     def read(self, steps: Iterable[HistoryStep]) -> None:
         for step in steps:
@@ -138,20 +138,20 @@ class HistoryWithoutOutcomes:
             return
         if self._is_tainted(step):
             if before is None:
-                self.unborn.add(name)
-                self.faces[name] = visible_fields(after) | {"status": RETIRED, "merged_into": ""}
+                self.added_by_them.add(name)
+                self.fields[name] = visible_fields(after) | {"status": RETIRED, "merged_into": ""}
             return
         changed = {
             key: value
             for key, value in visible_fields(after).items()
             if visible_fields(before)[key] != value
         }
-        if before is None or (name in self.unborn and "content" in changed):
-            # Somebody else's words from here on.
-            self.unborn.discard(name)
-            self.faces[name] = visible_fields(after)
-        elif name not in self.unborn or not step.by_machine:
-            self.faces[name] |= changed
+        if before is None or (name in self.added_by_them and "content" in changed):
+            # The text comes from others from here on.
+            self.added_by_them.discard(name)
+            self.fields[name] = visible_fields(after)
+        elif name not in self.added_by_them or not step.by_machine:
+            self.fields[name] |= changed
 
     def _is_tainted(self, step: HistoryStep) -> bool:
         """Whether a machine did it because of these outcomes, and of no others unless mixed."""
@@ -169,7 +169,7 @@ class HistoryWithoutOutcomes:
     def wanted(self) -> dict[str, BulletState]:
         """Every bullet as it would be, counters from the votes that are left."""
         found = {
-            name: replace(bullet, **self.faces.get(name, {}))
+            name: replace(bullet, **self.fields.get(name, {}))
             for name, bullet in self.state.bullets.items()
         }
         return recount_active(_without_duplicates(found))

@@ -1,4 +1,4 @@
-"""Turning a judged result into rows: a version, its deltas, the bullets and their votes."""
+"""Writing a judged result: a version, its deltas, the bullets and their votes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class CollapseGuard(AceError):
 
 @dataclass(frozen=True)
 class Publication:
-    """`version` is None when no operation was applied; `deltas` say why, one for each."""
+    """`version` is None when no operation was applied; `deltas` has one row for each operation."""
 
     version: Version | None
     deltas: list[Delta]
@@ -70,11 +70,11 @@ def publish_deltas(
     uses: Mapping[str, int] | None = None,
     provenance: Provenance = Provenance(),  # noqa: B008 - frozen
 ) -> Publication:
-    """The operations that hold are a new version; every judged one is a Delta row.
+    """The valid operations become a new version; every judged one is a Delta row.
 
-    To be called in the transaction that has locked the playbook row. `base` is the version that
+    Call it in the transaction that has locked the playbook row. `base` is the version that
     the operations were made for (None: the current one). Raises CollapseGuard before anything is
-    written, and Conflict, with nothing written, when somebody else published meanwhile.
+    written, and Conflict, with nothing written, when another version was published meanwhile.
     """
     operations = [_canonical(op) for op in operations]
     policy = Policy(
@@ -218,7 +218,7 @@ def _deltas(
 
 
 def write_bullets(playbook: Playbook, loaded: LoadedPlaybook, state: State) -> None:
-    """The rows that differ, in few queries; created ones after the others gave their texts up."""
+    """Write the rows that differ, in few queries; new ones after the rest released their texts."""
     before = loaded.state.bullets
     changed = [b for b in state.bullets.values() if before.get(b.id) != b]
     rows = dict(loaded.bullets)

@@ -1,4 +1,4 @@
-"""The read side for agents and people: agent view, export, diff. Nothing here writes."""
+"""Reading a playbook: agent view, export, diff. Nothing here writes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,9 +20,9 @@ MAX_AMBIGUOUS_IDS = 5
 
 @dataclass(frozen=True)
 class Reading:
-    """What an agent gets: `content` is the agent view, `serving_id` the receipt to report with.
+    """What an agent gets: `content` is the agent view, `serving_id` the token to report with.
 
-    `left_out` says what a limit of tokens kept back. `bullet_count` and `token_count` (an
+    `left_out` counts the bullets that `max_tokens` left out. `bullet_count` and `token_count` (an
     estimate) are of the whole version.
     """
 

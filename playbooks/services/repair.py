@@ -1,4 +1,4 @@
-"""Repair: the current rows made again from the deltas, and the counters from the votes."""
+"""Repairing the current rows from the deltas, and the counters from the votes."""
 
 from dataclasses import dataclass, field, replace
 
@@ -28,18 +28,18 @@ COMPARED = (
 
 @dataclass(frozen=True)
 class RepairResult:
-    """What was mended, a line each; `version` is the one that carries counters counted again."""
+    """`corrections`, a line each; `version` carries the recounted counters."""
 
-    mended: list[str] = field(default_factory=list)
+    corrections: list[str] = field(default_factory=list)
     version: Version | None = None
 
 
 def rebuild_playbook(*, playbook: Playbook, dry_run: bool = False) -> RepairResult:
     """Bullet rows, counters, pointer and next number are as the deltas and the votes say.
 
-    The deltas are replayed from version 1. Where the votes say other counters than the newest
+    The deltas are replayed from version 1. Where votes and counters of the newest version differ,
     version, the votes win, in a new version. Raises Conflict (`broken_history`) when versions and
-    deltas do not fit each other: then nobody can say which of them is right. A dry run writes
+    deltas contradict each other, because either may be right. A dry run writes
     nothing.
     """
     with transaction.atomic():
@@ -47,20 +47,20 @@ def rebuild_playbook(*, playbook: Playbook, dry_run: bool = False) -> RepairResu
         problems, last = check_versions(playbook)
         if problems:
             raise _broken(problems)
-        mended = [
-            *_mend_pointers(playbook),
-            *_mend_rows(playbook),
-            *_mend_hashes(playbook),
+        corrections = [
+            *_correct_pointers(playbook),
+            *_correct_rows(playbook),
+            *_correct_hashes(playbook),
         ]
-        version = _count_again(playbook)
+        version = _recount(playbook)
         if version is not None:
-            mended.append(f"counters: counted again from the votes in version {version.number}")
+            corrections.append(f"counters: recounted from the votes in version {version.number}")
             problems, last = check_versions(playbook)
         if problems := problems + check_rows(playbook, last):
             raise _broken(problems)
         if dry_run:
             transaction.set_rollback(True)
-    return RepairResult(mended, None if dry_run else version)
+    return RepairResult(corrections, None if dry_run else version)
 
 
 def _broken(problems: list[str]) -> Conflict:
@@ -71,35 +71,35 @@ def _broken(problems: list[str]) -> Conflict:
     )
 
 
-def _mend_pointers(playbook: Playbook) -> list[str]:
+def _correct_pointers(playbook: Playbook) -> list[str]:
     """The playbook points at its newest version, and its next number was never used."""
-    mended = []
+    corrections = []
     newest = playbook.versions.order_by("-number").first()
     if newest is not None and playbook.current_version_id != newest.pk:
         playbook.current_version = newest
-        mended.append(f"playbook: points at version {newest.number} again")
+        corrections.append(f"playbook: points at version {newest.number} again")
     deltas = playbook.deltas.applied().values_list("bullet_public_id", flat=True).distinct()
     used = {*deltas, *playbook.bullets.values_list("public_id", flat=True)}
     least = max(map(number_of, used), default=0) + 1
     if playbook.next_bullet_number < least:
-        mended.append(f"playbook: next bullet number {playbook.next_bullet_number} → {least}")
+        corrections.append(f"playbook: next bullet number {playbook.next_bullet_number} → {least}")
         playbook.next_bullet_number = least
-    if mended:
+    if corrections:
         playbook.save(update_fields=["current_version", "next_bullet_number", "updated_at"])
-    return mended
+    return corrections
 
 
-def _mend_rows(playbook: Playbook) -> list[str]:
+def _correct_rows(playbook: Playbook) -> list[str]:
     """Every bullet row as its last applied delta left it."""
     loaded = load_state(playbook)
     wanted = replay_bullets(playbook, loaded.state)
-    mended = [
+    corrections = [
         line
         for name in sorted(wanted, key=number_of)
         for line in _difference(name, loaded.state.bullets.get(name), wanted[name])
     ]
     write_bullets(playbook, loaded, State(loaded.state.sections, wanted))
-    return mended
+    return corrections
 
 
 def replay_bullets(playbook: Playbook, state: State) -> dict[str, BulletState]:
@@ -158,7 +158,7 @@ def _difference(name: str, row: BulletState | None, wanted: BulletState) -> list
     ]
 
 
-def _mend_hashes(playbook: Playbook) -> list[str]:
+def _correct_hashes(playbook: Playbook) -> list[str]:
     """Each row's hash is that of its text; exact duplicates are found by it."""
     wrong = [row for row in playbook.bullets.all() if row.content_hash != content_hash(row.content)]
     for row in wrong:
@@ -169,11 +169,11 @@ def _mend_hashes(playbook: Playbook) -> list[str]:
     return [f"bullet {row.public_id}: hash of its text" for row in wrong]
 
 
-def _count_again(playbook: Playbook) -> Version | None:
+def _recount(playbook: Playbook) -> Version | None:
     """A version with the counters that base and votes give, when the newest says others."""
     loaded = load_state(playbook)
     wanted = recount_active(loaded.state.bullets)
-    result = change_state(loaded.state, wanted, reason="Counted again from the votes.")
+    result = change_state(loaded.state, wanted, reason="Recounted from the votes.")
     if not result.applied:
         return None
     return publish(playbook, loaded, result, reason=Version.Reason.EDIT).version

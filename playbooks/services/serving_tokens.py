@@ -1,4 +1,4 @@
-"""The receipt of one reading of a playbook: signed, and opaque to whoever carries it."""
+"""Serving tokens: signed, opaque proof of which version an agent read."""
 
 from django.core import signing
 from django.db.models import PositiveIntegerField
@@ -18,7 +18,7 @@ SERVED_VERSION = CompiledQuery(
 
 
 def sign_serving_token(*, version: Version, principal: Principal) -> str:
-    """A token that says which version was read, by whose credential, and when."""
+    """A signed token of the version that was read, the credential, and the time."""
     key = principal.api_key
     claims = {
         "p": str(version.playbook_id),

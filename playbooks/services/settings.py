@@ -38,9 +38,9 @@ def update_playbook(
     time_threshold_hours: int | Unset | None = UNSET,
     review_policy: str | None = None,
 ) -> Playbook:
-    """The given settings apply from now on; a threshold of None is the operator's default.
+    """The given settings apply from now on; a threshold of None means the operator's default.
 
-    Raises Invalid, and Forbidden when a key changes what waits for review: that is a person's.
+    Raises Invalid, and Forbidden when an API key changes the review policy.
     """
     given: dict[str, Any] = {}
     if name is not None:
@@ -63,7 +63,7 @@ def update_playbook(
     for field, value in given.items():
         setattr(playbook, field, value)
     with transaction.atomic():
-        # Only what was given: the row in hand may be older than somebody's change of the rest.
+        # Only the given fields: the instance may be older than a concurrent change of the rest.
         playbook.save(update_fields=[*given, "updated_at"])
         owner, fields = playbook.owner_id, ", ".join(given)
         record(action="update_playbook", by=by, subject=playbook, owner=owner, fields=fields)
@@ -71,7 +71,7 @@ def update_playbook(
 
 
 def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
-    """Hidden from lists and closed to edits; every row is kept. Twice is as good as once."""
+    """Hidden from lists and closed to edits; every row is kept. Idempotent."""
     playbook.archive()
     with transaction.atomic():
         playbook.save(update_fields=["status", "updated_at"])

@@ -1,4 +1,4 @@
-"""Taking one version back: only what it changed, whatever came after it stays."""
+"""Undoing one version: only what it changed; later changes stay."""
 
 from django.db import transaction
 
@@ -83,4 +83,4 @@ def _refuse_same_texts(wanted: dict[str, BulletState]) -> None:
         if bullet.is_active:
             first = seen.setdefault(normal_text(bullet.content), bullet.id)
             if first != bullet.id:
-                raise Conflict(f"{first} says by now what {bullet.id} said. Retire one of them.")
+                raise Conflict(f"{first} now has the text of {bullet.id}. Retire one of them.")

@@ -1,4 +1,4 @@
-"""What people type about a playbook, made clean: names, descriptions, headings, numbers."""
+"""Validation of what people type about a playbook: names, descriptions, sections, numbers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

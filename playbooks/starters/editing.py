@@ -1,4 +1,4 @@
-"""What staff can do with a starter; from then on it is theirs and follows its file no more."""
+"""Editing a starter as staff; from then on it no longer follows its file."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Starter playbooks: the files in `files/` are the truth, their rows follow."""
+"""Starter playbooks: their rows follow the files in `files/`."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -94,7 +94,7 @@ def _create(starter: Starter, document: Document) -> None:
 
 
 def _follow(playbook: Playbook, document: Document) -> bool:
-    """The next version of a starter, when its file says other bullets than its rows."""
+    """Publish the starter's next version when the bullets of its file differ from its rows."""
     loaded = load_state(playbook)
     wanted, _ = bullets_of_document(document)
     old = loaded.state.bullets

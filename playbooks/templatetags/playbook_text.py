@@ -1,4 +1,4 @@
-"""Template filters for what playbooks are made of."""
+"""Template filters for bullets, deltas, diffs, votes and rates."""
 
 from collections.abc import Mapping
 
@@ -38,7 +38,7 @@ NAMES = {"removed": "retired", "updated": "changed", "merged": "merged away"}
 
 @register.filter
 def delta_text(delta: Delta) -> str:
-    """What was done, or what was wished and refused."""
+    """What was done, or what was requested and rejected."""
     if delta.status != Delta.Status.APPLIED:
         return IMPERATIVE.get(delta.type, "Unknown operation")
     if delta.type == Delta.Type.PIN and not (delta.after or {}).get("pinned"):
@@ -48,7 +48,7 @@ def delta_text(delta: Delta) -> str:
 
 @register.filter
 def word_diff(delta: Delta) -> tuple[DiffSegment, ...]:
-    """What an applied change took out of the text and put into it."""
+    """The words that an applied change removed and added."""
     before, after = delta.before or {}, delta.after or {}
     return diff_words(before.get("content", ""), after.get("content", ""))
 
@@ -102,7 +102,7 @@ VOTERS = {"rules": "fixed rules", "reflector": "the model"}
 
 @register.filter
 def source_text(source: str, user: User) -> str:
-    """Who cast a vote: `user:<id>` is a person, the rest are the engine's parts."""
+    """The source of a vote: `user:<id>` is a person, the rest are parts of the engine."""
     if source == f"user:{user.pk}":
         return "you"
     return "a person" if source.startswith("user:") else VOTERS.get(source, source)
@@ -126,7 +126,7 @@ def points(difference: float) -> str:
 
 @register.filter
 def leading_space(text: str) -> str:
-    """The space that a mark begins with: it stands before the mark, not in its colour."""
+    """The space that a segment begins with, which is not coloured."""
     return text[: len(text) - len(text.lstrip())]
 
 

@@ -50,12 +50,12 @@ class ImportForm(PlaybookForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.file_text = ""
-        # One of the two is needed, so neither is called optional.
+        # One of the two is required, so neither is marked optional.
         for name in ("file", "text"):
             self.fields[name].one_of = True  # type: ignore[attr-defined]  # for field.html
 
     def with_text_of_file(self) -> "ImportForm":
-        """The form to show again: a refused file's text stands in the field, to be mended."""
+        """The form to show again: the text of a rejected file is in the field, to be corrected."""
         if self.file_text:
             self.data = {**self.data.dict(), "text": self.file_text}  # type: ignore[attr-defined]  # a QueryDict when bound
         return self
@@ -116,7 +116,7 @@ class SettingsForm(PlaybookForm):
 
 
 class BulletForm(ServiceForm):
-    """One change of one bullet by a person; `revision` is the one that was on the page."""
+    """One change of one bullet by a person; `revision` is the one that the page showed."""
 
     CHANGES = ("ADD", "UPDATE", "REMOVE", "RESTORE", "PIN")
 
@@ -128,7 +128,7 @@ class BulletForm(ServiceForm):
     tag = forms.CharField(max_length=8, required=False)
 
     def operation(self) -> Operation:
-        """What the person asks for; call it once the form is valid."""
+        """The requested operation; call it once the form is valid."""
         data = self.cleaned_data
         return Operation(
             type=data["change"],
@@ -140,7 +140,7 @@ class BulletForm(ServiceForm):
         )
 
     def publish(self, playbook: Playbook, by: Principal) -> Publication | None:
-        """The version that made the change true; None with the reason on the form."""
+        """The new version; None with the reason on the form when the change was rejected."""
         if not self.is_valid():
             return None
         try:

@@ -75,7 +75,7 @@ def test_an_older_version_comes_back(desk: AdminClient, starter: Playbook) -> No
 
 def test_somebody_was_faster(desk: AdminClient, starter: Playbook) -> None:
     page = save(desk, starter, version="7", **{"form-0-content": "Say what could break."})
-    assert "The playbook is at version 1 by now" in page
+    assert "The playbook is at version 1 now" in page
     assert not refresh(starter).starter_edited
 
 

@@ -74,7 +74,7 @@ def test_a_damaged_row_is_as_before(
     before, text = facts(), text_of(lived)
     damage()
     rebuilt = rebuild_playbook(playbook=fresh(lived))
-    assert any(line.startswith(says) for line in rebuilt.mended), rebuilt.mended
+    assert any(line.startswith(says) for line in rebuilt.corrections), rebuilt.corrections
     assert (facts(), text_of(fresh(lived)), rebuilt.version) == (before, text, None)
     assert verify_playbook(fresh(lived)) == []
 
@@ -132,13 +132,13 @@ def test_a_broken_history_is_refused_and_nothing_is_written(
     assert Bullet.objects.get(public_id="str-00001").helpful == 77
 
 
-def test_rebuild_playbook_command_mends_and_says_what(
+def test_rebuild_playbook_command_lists_what_it_corrects(
     lived: Playbook, capsys: pytest.CaptureFixture[str]
 ) -> None:
     only("str-00001", helpful=77)
     call_command("rebuild_playbook", str(lived.pk))
     out = capsys.readouterr().out
-    assert out == "bullet str-00001: helpful 77 → 3\n1 differences mended\n"
+    assert out == "bullet str-00001: helpful 77 → 3\n1 differences corrected\n"
     call_command("verify_playbook", str(lived.pk))
 
 
@@ -149,7 +149,7 @@ def test_rebuild_playbook_command_writes_nothing_in_a_dry_run(
     only("str-00004", pinned=True)
     before = (facts(), Version.objects.count(), Delta.objects.count())
     call_command("rebuild_playbook", str(lived.pk), "--dry-run")
-    assert capsys.readouterr().out.endswith("2 differences would be mended\n")
+    assert capsys.readouterr().out.endswith("2 differences would be corrected\n")
     assert (facts(), Version.objects.count(), Delta.objects.count()) == before
 
 

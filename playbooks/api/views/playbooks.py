@@ -126,7 +126,7 @@ class PlaybookDetailView(BasePlaybookView):
 
     @extend_schema(operation_id="archive_playbook", responses={204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
-        """Archive the playbook; nothing is lost, and PATCH `status` restores it."""
+        """Archive the playbook. All data is kept; PATCH `status` restores it."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         archive_playbook(playbook=playbook, by=self.principal)
         return Response(status=204)
@@ -175,7 +175,7 @@ class PlaybookImportView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request) -> Response:
-        """Make a playbook from ACE text."""
+        """Create a playbook from ACE text or JSON."""
         sent = self.validated_body(s.PlaybookImportSerializer)
         sent.pop("version", None)
         return playbook_response(creation.import_playbook(by=self.principal, **sent))

@@ -26,7 +26,7 @@ class ReviewItemListView(BasePlaybookView):
         responses=ReviewItemSerializer(many=True),
     )
     def get(self, request: Request, pk: UUID) -> Response:
-        """What waits for a person before agents read it, newest first."""
+        """Machine-made texts held for review, newest first."""
         state = choice_param(request, "state", STATES)
         rows = ReviewItem.objects.for_user(self.principal).filter(playbook=self.own_playbook(pk))
         if state != "all":
@@ -35,7 +35,7 @@ class ReviewItemListView(BasePlaybookView):
 
 
 class BaseReviewItemView(BasePlaybookView):
-    """One held text, for a person to decide: no API key may approve what agents taught."""
+    """One review item. Only a person decides: no API key may approve what agents taught."""
 
     scopes: ClassVar = {"POST": Scope.ACCOUNT}
 
@@ -54,7 +54,7 @@ class ReviewItemApproveView(BaseReviewItemView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID, review: UUID) -> Response:
-        """Let agents read it from a new version on, in your wording if you send one."""
+        """Approve: agents read it from a new version on, in your wording if you send one."""
         sent = self.validated_body(ReviewItemApproveSerializer)
         made = approve_review_item(item=self.review_item(pk, review), by=self.principal, **sent)
         return Response(ReviewItemSerializer(made.item).data, status=201)
@@ -65,6 +65,6 @@ class ReviewItemDeclineView(BaseReviewItemView):
 
     @extend_schema(operation_id="decline_review_item", request=None, responses=ReviewItemSerializer)
     def post(self, request: Request, pk: UUID, review: UUID) -> Response:
-        """Keep it out for good: the same text is rejected from now on."""
+        """Decline: the same text is rejected from now on."""
         made = decline_review_item(item=self.review_item(pk, review), by=self.principal)
         return Response(ReviewItemSerializer(made).data)

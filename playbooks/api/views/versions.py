@@ -82,9 +82,9 @@ class VersionUndoView(BasePlaybookView):
     @extend_schema(operation_id="undo_version", request=None, responses={201: s.VersionSerializer})
     @idempotent()
     def post(self, request: Request, pk: UUID, number: int) -> Response:
-        """Take back what one version changed, as a new version; what came after it stays.
+        """Undo what one version changed, as a new version; later changes stay.
 
-        409 when one of its bullets was changed again since, or when it only counted votes.
+        409 when one of its bullets has changed since, or when it only counted votes.
         """
         playbook = self.own_playbook(pk)
         version = undo_version(playbook=playbook, by=self.principal, number=number)

@@ -1,4 +1,4 @@
-"""`manage.py load_starters`: the starter playbooks are as their files say."""
+"""`manage.py load_starters`: create or update the starter playbooks from their files."""
 
 from typing import Any
 

@@ -57,14 +57,14 @@ class Command(BaseCommand):
 def _bullet_data(life: BulletHistory) -> dict[str, Any]:
     bullet = life.bullet
     return {
-        "bullet": _face(bullet),
+        "bullet": _bullet_fields(bullet),
         "introduced_by": asdict(life.introduced_by) if life.introduced_by else None,
         "changes": [asdict(change) for change in life.changes],
         "votes": [asdict(vote) for vote in life.votes],
     }
 
 
-def _face(bullet: Bullet) -> dict[str, Any]:
+def _bullet_fields(bullet: Bullet) -> dict[str, Any]:
     names = ("content", "status", "revision", "pinned", "helpful", "harmful", "neutral")
     return {
         "id": bullet.public_id,
@@ -98,11 +98,13 @@ def _version_lines(event: VersionChanges) -> list[str]:
 
 
 def _bullet_lines(life: BulletHistory) -> list[str]:
-    face = _face(life.bullet)
-    into = f" into {face['merged_into']}" if face["merged_into"] else ""
-    counters = f"helpful={face['helpful']} harmful={face['harmful']} neutral={face['neutral']}"
+    bullet = _bullet_fields(life.bullet)
+    into = f" into {bullet['merged_into']}" if bullet["merged_into"] else ""
+    counters = (
+        f"helpful={bullet['helpful']} harmful={bullet['harmful']} neutral={bullet['neutral']}"
+    )
     return [
-        f"[{face['id']}] {face['status']}{into} {counters} :: {face['content']}",
+        f"[{bullet['id']}] {bullet['status']}{into} {counters} :: {bullet['content']}",
         *([f"introduced: {_dated(life.introduced_by)}"] if life.introduced_by else []),
         *(f"changed:    {_dated(change)}" for change in life.changes),
         *(f"vote:       {_vote_line(vote)}" for vote in life.votes),

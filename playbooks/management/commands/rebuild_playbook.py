@@ -1,4 +1,4 @@
-"""`manage.py rebuild_playbook <playbook> [--dry-run]`: make the rows again from the deltas."""
+"""`manage.py rebuild_playbook <playbook> [--dry-run]`: repair the rows from the deltas."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -20,15 +20,17 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("playbook", type=UUID)
-        parser.add_argument("--dry-run", action="store_true", help="say it, and write nothing")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="list corrections, write nothing"
+        )
 
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
         try:
             playbook = Playbook.objects.all().fetch(options["playbook"])
-            rebuilt = rebuild_playbook(playbook=playbook, dry_run=dry_run)
+            result = rebuild_playbook(playbook=playbook, dry_run=dry_run)
         except AceError as error:
             raise CommandError(error.message) from None
-        for line in rebuilt.mended:
+        for line in result.corrections:
             self.stdout.write(line)
-        what = "would be mended" if dry_run else "mended"
-        self.stdout.write(f"{len(rebuilt.mended)} differences {what}")
+        what = "would be corrected" if dry_run else "corrected"
+        self.stdout.write(f"{len(result.corrections)} differences {what}")

@@ -1,4 +1,4 @@
-"""`manage.py rollback_playbook <playbook> <number> --as <e-mail>`: an old version is current."""
+"""`manage.py rollback_playbook <playbook> <number> --as <e-mail>`: make an old version current."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("playbook", type=UUID)
         parser.add_argument("number", type=int)
-        parser.add_argument("--as", dest="email", required=True, help="whose name it carries")
+        parser.add_argument("--as", dest="email", required=True, help="e-mail of its author")
 
     def handle(self, *args: Any, number: int, email: str, **options: Any) -> None:
         user = User.objects.filter(email=email.strip().lower(), is_active=True).first()

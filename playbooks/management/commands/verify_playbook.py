@@ -1,4 +1,4 @@
-"""`manage.py verify_playbook [id …]`: prove that versions, deltas and rows tell one story."""
+"""`manage.py verify_playbook [id …]`: check that versions, deltas and rows agree."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -87,7 +87,7 @@ def render_edit_error(request: UserRequest, playbook: Playbook, form: BulletForm
 def render_playbook(
     request: HttpRequest, playbook: Playbook, form: Any = None, now: Bullet | None = None
 ) -> HttpResponse:
-    """The playbook's page, or for a fragment its bullets; `form` is a change that was refused."""
+    """The playbook's page, or only its bullets for htmx; `form` is a rejected change."""
     context = bullet_list_context(playbook, page_query(request))
     context |= {"playbook": playbook, "tab": "content", "form": form, "now": now}
     context["formats"] = FORMATS.items()

@@ -1,4 +1,4 @@
-"""Playbooks in and out as files."""
+"""Import and export of playbooks as files."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required

@@ -1,4 +1,4 @@
-"""Pages of many playbooks, and of one as a whole: list, starters, make, settings, archive."""
+"""Pages of playbooks as a whole: list, starters, create, settings, clone, archive."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
 
 
 def filter_playbooks(own: PlaybookQuerySet, status: str) -> PlaybookQuerySet:
-    """The rows that a filter of the list names, with what the list says of them."""
+    """The rows of one status filter, with the columns of the list."""
     kept = own.filter(status="archived" if status == "archived" else "active")
     rows = kept.with_counts().with_activity()
     wanted: dict[str, Any] = {
@@ -72,7 +72,7 @@ def filter_playbooks(own: PlaybookQuerySet, status: str) -> PlaybookQuerySet:
 
 
 def choice_param(request: UserRequest, name: str, known: Any) -> str:
-    """A word from the query; the first known one for any other."""
+    """A choice from the query string; the first of `known` for any other word."""
     word = request.GET.get(name, "")
     return word if word in known else next(iter(known))
 

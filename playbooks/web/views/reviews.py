@@ -1,4 +1,4 @@
-"""The page on which a person decides what machines may teach agents."""
+"""The page of the review queue: approve or decline machine-made texts."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -54,7 +54,7 @@ def render_queue(
     typed: dict[object, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The queue; `typed` is what a person wrote over a text that was not taken."""
+    """The queue; `typed` is a person's wording that was rejected, by item."""
     wanted = request.GET.get("state", "")
     state = wanted if wanted in STATES else ReviewItem.State.PENDING
     rows = ReviewItem.objects.for_user(request.user).filter(playbook=playbook, state=state)
@@ -72,7 +72,7 @@ def render_queue(
 
 
 def _item_context(item: ReviewItem, typed: dict[object, str]) -> dict[str, object]:
-    """What the page says of one held text: data only, nothing of it is ever markup."""
+    """The context of one review item: plain data that the template escapes."""
     proposed, before = item.delta.after or {}, item.delta.before or {}
     return {
         "item": item,

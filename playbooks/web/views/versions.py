@@ -1,4 +1,4 @@
-"""A playbook's versions: the timeline, one of them, two compared, and the ways back."""
+"""Pages of versions: timeline, one version, comparison, rollback and undo."""
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -32,7 +32,7 @@ def versions(request: UserRequest, pk: str) -> HttpResponse:
 
 
 def timeline(playbook: Playbook) -> QuerySet[Version]:
-    """Newest first, each with the `note` of its first delta: which version was gone back to."""
+    """Newest first, each with the `note` of its first delta, such as the version rolled back to."""
     first = Delta.objects.filter(version=OuterRef("pk")).order_by("index")
     rows = playbook.versions.select_related("author").defer("text")
     return rows.annotate(note=Subquery(first.values("reason")[:1]))
@@ -57,7 +57,7 @@ def version(request: UserRequest, pk: str, number: int) -> HttpResponse:
 @login_required
 @require_safe
 def compare(request: UserRequest, pk: str) -> HttpResponse:
-    """Leads to the comparison of the two versions that were picked."""
+    """Redirect to the comparison of the two versions that were picked."""
     playbook = fetch_own_playbook(request, pk)
     numbers = sorted((version_param(request, "from"), version_param(request, "to")))
     if numbers[0] == numbers[1]:
@@ -116,7 +116,7 @@ def undo(request: UserRequest, pk: str, number: int) -> HttpResponse:
 
 
 def version_param(request: HttpRequest, name: str, *, default: int | None = None) -> int:
-    """The version number in the query; Invalid for a word that is none."""
+    """The version number in the query string; Invalid for anything else."""
     text = request.GET.get(name, "")
     if not text and default is not None:
         return default
