@@ -1,3 +1,5 @@
+"""The app of management commands, templates and process start-up."""
+
 from django.apps import AppConfig
 
 from config.management import gc_tuning
@@ -5,7 +7,7 @@ from config.observability.telemetry import start_telemetry
 
 
 class ConfigConfig(AppConfig):
-    """Installed for its management commands, and to start what operators watch with."""
+    """Starts telemetry and re-enables the garbage collector once Django is ready."""
 
     name = "config"
 

@@ -1,7 +1,7 @@
-"""One ASGI process: Django, and /mcp beside it.
+"""The ASGI application: Django, with /mcp next to it.
 
-Run it with uvicorn and a `timeout_graceful_shutdown` of some seconds: without one, a client that
-never ends its request holds up the shutdown for ever.
+Run it with uvicorn and a `timeout_graceful_shutdown` of a few seconds; otherwise a client that
+never ends its request blocks the shutdown forever.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from config.management import gc_tuning
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
-# WhiteNoise hands out its files in sync pieces; Django remarks on it once a process, to no avail.
+# WhiteNoise streams files synchronously, of which Django warns once per process.
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
 gc_tuning.disable_gc()
 django.setup(set_prefix=False)
-gc_tuning.disable_gc()  # Django being ready has woken it, and /mcp needs as much again
+gc_tuning.disable_gc()  # again: ConfigConfig.ready() has enabled it, and /mcp imports as much
 
 from config.web.middleware import REQUEST_ID_PATTERN  # noqa: E402 - needs the settings
 from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
@@ -35,12 +35,12 @@ from mcp_bridge.protocol.errors import REQUEST_ID_KEY  # noqa: E402 - needs the 
 from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
 
 django_application = ThreadPerRequestHandler()
-# A refused upload is still read up to here: a reset connection would swallow the answer.
+# A rejected upload is read up to here: resetting the connection would discard the response.
 MAX_DRAINED_BYTES = 64 * 1024 * 1024
 
 
 class LimitedBody:
-    """One request's body on its way in: counted, and cut off at settings.MAX_BODY_BYTES."""
+    """A request body that counts its bytes and ends at settings.MAX_BODY_BYTES."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         headers = Headers(scope=scope)
@@ -60,17 +60,17 @@ class LimitedBody:
         message = await self._receive()
         self.count += len(message.get("body", b""))
         self.ended = not message.get("more_body", False)
-        # To the app the client went away: it cleans up and has nobody to answer.
+        # For the app this looks like a client disconnect, so that it cleans up.
         return {"type": "http.disconnect"} if self.is_over else message
 
     async def drain(self) -> None:
-        """Read on, so that the client gets to the answer; not if it waits for our word to send."""
+        """Read the rest so that the client reads the response, unless it waits for 100-continue."""
         while not (self.ended or self.asks_first or self.count > MAX_DRAINED_BYTES):
             await self.receive()
 
 
 class BodyLimitASGIMiddleware:
-    """Answers 413 over settings.MAX_BODY_BYTES; counts, because a chunked body declares nothing."""
+    """Answers 413 over settings.MAX_BODY_BYTES; counts, since a chunked body has no length."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -81,12 +81,12 @@ class BodyLimitASGIMiddleware:
             return
         body = LimitedBody(scope, receive)
 
-        async def unless_over(message: Message) -> None:
+        async def send_unless_over(message: Message) -> None:
             if not body.is_over:
                 await send(message)
 
         if not body.is_over:
-            await self.app(scope, body.receive, unless_over)
+            await self.app(scope, body.receive, send_unless_over)
         if body.is_over:
             await body.drain()
             if _wants_html(scope):
@@ -96,20 +96,20 @@ class BodyLimitASGIMiddleware:
 
 
 def _wants_html(scope: Scope) -> bool:
-    """A browser that goes somewhere: Django's middleware has a page for it."""
+    """Whether a browser navigates: Django's middleware then renders an error page."""
     wanted = Headers(scope=scope).get("accept", "")
     return "text/html" in wanted and not scope["path"].startswith(("/api/", "/mcp"))
 
 
 def _with_excessive_length(scope: Scope) -> Scope:
-    """The same request with a length that says that it is too long, chunked or not."""
+    """The same request with a Content-Length over the limit, chunked or not."""
     kept = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
     length = str(int(settings.MAX_BODY_BYTES) + 1).encode()
     return {**scope, "headers": [*kept, (b"content-length", length)]}
 
 
 def _empty_body() -> Receive:
-    """A body of nothing, from a client that then stays."""
+    """An empty body from a client that stays connected."""
     rest = iter([{"type": "http.request", "body": b"", "more_body": False}])
 
     async def receive() -> Message:
@@ -128,7 +128,7 @@ def _too_large_response(scope: Scope) -> JSONResponse:
 
 
 def security_headers() -> dict[str, str]:
-    """What Django's middleware gives every page, for answers that no browser should make use of."""
+    """The security headers of Django's middleware, with the strictest CSP, for /mcp and 413s."""
     headers = {
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
@@ -142,7 +142,7 @@ def security_headers() -> dict[str, str]:
 
 
 class RequestIdASGIMiddleware:
-    """Gives /mcp what middleware gives Django: one id in logs and answers, and safe headers."""
+    """Request ids and security headers for /mcp, as the middleware adds them for Django."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -164,26 +164,30 @@ class RequestIdASGIMiddleware:
 
 
 class Application:
-    """Sends /mcp to the MCP endpoint and everything else to `people`."""
+    """Routes /mcp to the MCP server and everything else to `fallback`."""
 
     def __init__(
-        self, people: ASGIApp, *, alone: bool = False, close: Callable[[], None] = lambda: None
+        self,
+        fallback: ASGIApp,
+        *,
+        standalone: bool = False,
+        close: Callable[[], None] = lambda: None,
     ) -> None:
-        self.alone, self.close = alone, close
+        self.standalone, self.close = standalone, close
         self.mcp = build_http_app()
-        self.agents = RequestIdASGIMiddleware(BodyLimitASGIMiddleware(self.mcp))
-        self.people = BodyLimitASGIMiddleware(people)
+        self.mcp_app = RequestIdASGIMiddleware(BodyLimitASGIMiddleware(self.mcp))
+        self.fallback = BodyLimitASGIMiddleware(fallback)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self.mcp(scope, receive, self._close_threads_first(send))
         elif scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
-            await self.agents({**scope, STANDALONE_KEY: self.alone}, receive, send)
+            await self.mcp_app({**scope, STANDALONE_KEY: self.standalone}, receive, send)
         else:
-            await self.people(scope, receive, send)
+            await self.fallback(scope, receive, send)
 
     def _close_threads_first(self, send: Send) -> Send:
-        """Ends the threads of `people` before the server is told that all is shut down."""
+        """Stops the threads of Django before the server learns that shutdown is complete."""
 
         async def closing(message: Message) -> None:
             if message["type"].startswith("lifespan.shutdown"):
@@ -194,15 +198,14 @@ class Application:
 
 
 def build_application() -> Application:
-    """Django and /mcp; one object serves one run of one event loop."""
-    people = cast(ASGIApp, django_application)
-    return Application(people, close=django_application.close)
+    """Django and /mcp. An instance serves one run of one event loop."""
+    return Application(cast(ASGIApp, django_application), close=django_application.close)
 
 
 def build_mcp_application() -> Application:
     """/mcp alone, for `manage.py run_mcp --transport streamable-http`."""
     return Application(
-        PlainTextResponse("Only /mcp is served here.\n", status_code=404), alone=True
+        PlainTextResponse("Only /mcp is served here.\n", status_code=404), standalone=True
     )
 
 

@@ -1,4 +1,4 @@
-"""The table of doors: pages at the root, REST under /api/v1, staff under /admin.
+"""The URL table: pages at the root, REST under /api/v1, the admin under /admin.
 
 /mcp is mounted beside Django in config/asgi.py.
 """
@@ -17,8 +17,7 @@ import evolution.web.urls
 import mcp_bridge.web.urls
 import playbooks.api.urls
 import playbooks.web.urls
-from config.docs_site import views as handbook
-from config.docs_site.api_docs import api_docs
+from config.docs_site import views as docs
 from config.web import theme, views
 from core.rest import exceptions as rest
 
@@ -35,12 +34,12 @@ pages = [
     path("start", views.onboarding, name="onboarding"),
     path("start/dismiss", views.dismiss_onboarding, name="dismiss_onboarding"),
     path("theme", theme.choose_theme, name="theme"),
-    path("docs", handbook.index, name="docs_index"),
-    path("docs/<path:slug>.md", handbook.markdown_source, name="docs_source"),
-    path("docs/<slug:name>.svg", handbook.image, name="docs_image"),
-    path("docs/<path:slug>", handbook.page, name="docs_page"),
-    path("llms.txt", handbook.llms, name="llms"),
-    path("llms-full.txt", handbook.llms_full, name="llms_full"),
+    path("docs", docs.index, name="docs_index"),
+    path("docs/<path:slug>.md", docs.markdown_source, name="docs_source"),
+    path("docs/<slug:name>.svg", docs.image, name="docs_image"),
+    path("docs/<path:slug>", docs.page, name="docs_page"),
+    path("llms.txt", docs.llms, name="llms"),
+    path("llms-full.txt", docs.llms_full, name="llms_full"),
     path("", include((accounts.web.urls, "accounts"))),
     *accounts.web.urls.allauth_urlpatterns,
     path("", include(accounts.oauth.urls)),
@@ -60,8 +59,8 @@ urlpatterns = [
     *pages,
     path("api/v1/", include((api, "api"))),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs", api_docs, name="api_docs"),
-    # Before the admin's own: staff log in under the same limit as everybody.
+    path("api/docs", docs.api_docs, name="api_docs"),
+    # Before the admin's own login, so that staff log in under the same rate limit as everybody.
     path("admin/login/", views.admin_log_in),
     path("admin/", admin.site.urls),
 ]

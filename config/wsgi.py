@@ -1,4 +1,4 @@
-"""Pages and REST for servers that speak WSGI; /mcp then runs by ASGI beside it."""
+"""Pages and REST for WSGI servers; /mcp then needs an ASGI process next to it."""
 
 import os
 

@@ -1,3 +1,5 @@
+"""The app that installs the admin site."""
+
 from importlib import import_module
 
 from django.apps import apps

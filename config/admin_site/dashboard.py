@@ -1,4 +1,4 @@
-"""What staff sees first: the figures of the loop now, each with the list behind it."""
+"""The figures on the admin's first page, each with a link to the list behind it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ JOBS = "evolution_evolutionjob"
 
 @dataclass(frozen=True)
 class Tile:
-    """One tile. `tone` is bad when a person should look; `note` says more in a few words."""
+    """One figure. `tone` is bad when a person should look; `note` adds a few words."""
 
     label: str
     value: str
@@ -34,7 +34,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class HourlyCount:
-    """Outcomes that came in within one hour; `height` is its share of the busiest, 0 to 100."""
+    """Outcomes reported within one hour; `height` is its share of the busiest, 0 to 100."""
 
     start: datetime
     outcomes: int
@@ -74,23 +74,23 @@ def job_tiles(now: datetime) -> list[Tile]:
         **{name: Count("pk", filter=Q(pk__in=active.in_state(name, now))) for name in states},
     )
     oldest = active.in_state("queue", now).order_by("created_at").values("created_at").first()
-    waits = timesince(oldest["created_at"], now) if oldest else "nothing waits"
+    waits = timesince(oldest["created_at"], now) if oldest else "queue is empty"
     queue = changelist_url(JOBS, state="queue", o="7")
     return [
-        Tile("In the queue", str(found["queue"]), changelist_url(JOBS, state="queue")),
-        Tile("Oldest waiting", waits if oldest else "–", queue, "" if oldest else waits),
+        Tile("Queued", str(found["queue"]), changelist_url(JOBS, state="queue")),
+        Tile("Oldest queued", waits if oldest else "–", queue, "" if oldest else waits),
         Tile("Running", str(found["running"]), changelist_url(JOBS, state="running")),
         Tile(
-            "Waiting for a later try",
+            "Waiting to retry",
             str(found["waiting"]),
             changelist_url(JOBS, state="waiting"),
-            "the list says why" if found["waiting"] else "",
+            "open for the reasons" if found["waiting"] else "",
         ),
         Tile(
             "Stuck",
             str(found["stuck"]),
             changelist_url(JOBS, state="stuck"),
-            "look at the worker" if found["stuck"] else "",
+            "check the worker" if found["stuck"] else "",
             ALERT if found["stuck"] else OK,
         ),
     ]
@@ -103,7 +103,7 @@ def failed_jobs_tile(now: datetime) -> Tile:
 
 
 def spend_tile(now: datetime) -> Tile:
-    """Today's cost; calls without a known price are said, not counted as free."""
+    """Today's cost; calls without a known price are reported, not counted as free."""
     calls = UsageRecord.objects.filter(created_at__gte=start_of_day(now)).aggregate(
         cost=Sum("cost_usd"),
         unknown=Count("pk", filter=Q(cost_usd=None) & ~Q(status="started")),
@@ -120,11 +120,11 @@ def spend_tile(now: datetime) -> Tile:
 
 
 def provider_tile(now: datetime) -> Tile:
-    """Lines on which no call passes: a provider is down, or refuses a key or a model."""
+    """Provider circuits that are open: a provider is down, or refuses a key or a model."""
     count = ProviderCircuit.objects.filter(open_until__gt=now).count()
     href = changelist_url("evolution_providercircuit", state="closed")
-    note = "jobs wait for them" if count else ""
-    return Tile("Providers held back", str(count), href, note, ALERT if count else OK)
+    note = "jobs are waiting" if count else ""
+    return Tile("Providers unavailable", str(count), href, note, ALERT if count else OK)
 
 
 def worker_tile(now: datetime) -> Tile:
@@ -141,7 +141,7 @@ def worker_tile(now: datetime) -> Tile:
 def review_tile() -> Tile:
     count = ReviewItem.objects.filter(state=ReviewItem.State.PENDING).count()
     href = changelist_url("playbooks_reviewitem", state__exact="pending")
-    return Tile("Held for review", str(count), href, "bullets that a person decides on")
+    return Tile("Needs review", str(count), href, "bullets waiting for a decision")
 
 
 def outcomes_tile(hours: list[HourlyCount], now: datetime) -> Tile:

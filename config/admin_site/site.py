@@ -1,4 +1,4 @@
-"""The admin site: Django's own, with the operations panel on its first page."""
+"""The admin site: Django's own, with the operations dashboard on its first page."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from django.views.decorators.cache import never_cache
 
 from config.admin_site.dashboard import read_dashboard
 
-# What a model's page is about, and where it stands; what is not named comes last.
+# Models by subject, in the order of the index page; the rest goes to OTHER_GROUP.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
-        "The loop",
+        "Evolution",
         (
             "EvolutionJob",
             "Outcome",
@@ -28,7 +28,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Playbooks",
         ("Playbook", "ReviewItem", "Version", "Delta", "Bullet", "Vote", "Section"),
     ),
-    ("People and keys", ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry")),
+    ("Users and keys", ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry")),
     ("Cost", ("UsageRecord", "PriceOverride", "CostCap", "Budget")),
     (
         "Plans and payment",
@@ -37,15 +37,15 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             *("Subscription", "Invoice", "Event", "WebhookEndpoint"),
         ),
     ),
-    ("Signing in", ("UserSession", "Authenticator", "Application")),
+    ("Authentication", ("UserSession", "Authenticator", "Application")),
 )
 OTHER_GROUP = "Other"
 
 
 class AceAdminSite(AdminSite):
-    site_header = site_title = "ACE Platform: staff"
-    index_title = "What is wrong today?"
-    # The first page has every list, and lists need its width.
+    site_header = site_title = "ACE Platform admin"
+    index_title = "System status"
+    # The index already lists every model, and change lists need the width.
     enable_nav_sidebar = False
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
@@ -57,28 +57,28 @@ class AceAdminSite(AdminSite):
         return super().index(request, context | (extra_context or {}))
 
     def operations(self, request: HttpRequest) -> HttpResponse:
-        """The panel alone, for the page that asks for it again and again."""
+        """The dashboard alone, polled by the index page."""
         if not self.has_permission(request):
-            # A fragment must not be swapped for the page that asks for a password.
+            # htmx must not swap the login page into the fragment.
             back = f"{reverse('accounts:log_in')}?{urlencode({'next': reverse('admin:index')})}"
             if not request.headers.get("HX-Request"):
                 return redirect(back)
             return HttpResponse(status=204, headers={"HX-Redirect": back})
         if not request.headers.get("HX-Request"):
             return redirect("admin:index")
-        return never_cache(self._panel)(request)
+        return never_cache(self._dashboard)(request)
 
-    def _panel(self, request: HttpRequest) -> HttpResponse:
+    def _dashboard(self, request: HttpRequest) -> HttpResponse:
         return render(request, "admin/dashboard.html", {"panel": read_dashboard()})
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
-        """One place to change a password, with its checks and its letter: the settings."""
+        """Passwords change in the user settings only, which check them and send the e-mail."""
         return redirect("accounts:settings")
 
     def groups(self, request: HttpRequest) -> list[dict[str, Any]]:
-        """The models by what they are about, in the order in which staff needs them."""
+        """The models by subject, in the order of GROUPS."""
         models = [model for app in self.get_app_list(request) for model in app["models"]]
         named = {model["object_name"]: model for model in models}
         found = []

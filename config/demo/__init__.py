@@ -1,1 +1,1 @@
-"""A believable history for an instance to look at: `manage.py demo`, and `--remove`."""
+"""The demo account of `manage.py demo`: sixty days of history from simulated agents."""

@@ -1,4 +1,4 @@
-"""Makes the demo by the functions that users reach, a day at a time, and takes it away again."""
+"""Creates the demo account day by day with the services that users call, and deletes it."""
 
 import random
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ EMAIL = "demo@example.org"
 MARK = "demo"
 DAYS = 60
 NEVER = 10_000
-# The playbooks' own thresholds, by which their history went and a worker leaves them alone.
+# The thresholds by which the history evolves, and that the playbooks keep.
 ENOUGH, WEEK = 10, 168
 NOTE = "Made-up data of manage.py demo. "
 MODELS = {"reflect": "gpt-4o-mini", "curate": "gpt-4o"}
@@ -44,11 +44,11 @@ SIZES = {"reflect": 1, "curate": 2}
 
 @dataclass
 class ScenarioRun:
-    """One story on its way: what is still to be learned."""
+    """A scenario in progress."""
 
-    story: Scenario
+    scenario: Scenario
     playbook: Playbook
-    told: int = 0
+    lessons_reported: int = 0
 
     @property
     def pending(self) -> int:
@@ -57,19 +57,21 @@ class ScenarioRun:
 
 
 def demo_user() -> User | None:
-    """The demo's account, if there is one. Raises Conflict: a person has that address."""
+    """The demo account, if it exists. Raises Conflict if a person registered its address."""
     user = User.objects.filter(email=EMAIL).first()
     if user is not None and not user.settings.get(MARK):
-        raise Conflict(f"Somebody registered {EMAIL}: there is no room for a demo.", code="demo")
+        raise Conflict(
+            f"{EMAIL} is registered by someone else, so no demo can be created.", code="demo"
+        )
     return user
 
 
 def build_demo(
-    *, password: str, days: int = DAYS, stories: tuple[Scenario, ...] = SCENARIOS
+    *, password: str, days: int = DAYS, scenarios: tuple[Scenario, ...] = SCENARIOS
 ) -> User:
-    """The demo's account has `days` of history; one that is there is left as it is.
+    """Create the demo account with `days` of history, unless it exists.
 
-    Raises Conflict: billing is on (plans would limit it), or a person has the demo's address.
+    Raises Conflict with billing on (plans would limit it), or if a person has its address.
     """
     user = demo_user()
     if user is not None:
@@ -77,21 +79,21 @@ def build_demo(
     if settings.BILLING_ENABLED:
         raise Conflict("Plans would limit a demo: set BILLING_ENABLED=false.", code="demo")
     load_starters()
-    # The first steps are over for somebody with sixty days behind them.
+    # An account with a history needs no onboarding.
     marks = {MARK: True, "start": "done"}
     user = User.objects.create_user(EMAIL, password, email_verified=True, settings=marks)
     try:
         with without_limits():
-            _simulate(user, stories, days=days)
+            _simulate(user, scenarios, days=days)
     except BaseException:
-        # Half a history would pass for a whole one at the next call.
+        # A partial history would pass for a complete one at the next call.
         delete_account(user=user)
         raise
     return user
 
 
 def remove_demo() -> bool:
-    """The demo's account and every row of it are gone; False when there was none."""
+    """Delete the demo account and its rows; False if there was none."""
     user = demo_user()
     if user is None:
         return False
@@ -101,7 +103,7 @@ def remove_demo() -> bool:
 
 @contextmanager
 def without_limits() -> Iterator[None]:
-    """In this process no limit counts and no model is asked, whatever the instance uses."""
+    """Disable rate limits and model calls in this process."""
     kept = settings.RATE_LIMITS, settings.ACE_ENGINE
     settings.RATE_LIMITS, settings.ACE_ENGINE = dict.fromkeys(settings.RATE_LIMITS), "rules"
     try:
@@ -110,65 +112,65 @@ def without_limits() -> Iterator[None]:
         settings.RATE_LIMITS, settings.ACE_ENGINE = kept
 
 
-def _simulate(user: User, stories: tuple[Scenario, ...], *, days: int) -> None:
-    draw = random.Random(7)  # noqa: S311 - a story, no secret
+def _simulate(user: User, scenarios: tuple[Scenario, ...], *, days: int) -> None:
+    draw = random.Random(7)  # noqa: S311 - demo data, no secret
     by = Principal.of(user)
     keys = [create_api_key(user=user, name=name, scopes=["read", "write"])[0] for name in KEYS]
-    tellings = [_start_scenario(story, by) for story in stories]
+    runs = [_start_scenario(scenario, by) for scenario in scenarios]
     since = user.created_at - timedelta(seconds=1)
     backdate_rows(user, made_since=since, back=timedelta(days=days))
     for day in range(days, -1, -1):
         since = database_now() - timedelta(milliseconds=1)
-        for telling in tellings:
-            _simulate_day(telling, user, keys, draw, day=day)
-            if telling.pending >= ENOUGH:
-                _evolve(telling, user, keys, draw, trigger=EvolutionJob.Trigger.THRESHOLD)
-            elif day == 1:  # somebody wanted to see it; today's outcomes wait
-                _evolve(telling, user, keys, draw, trigger=EvolutionJob.Trigger.MANUAL)
+        for run in runs:
+            _simulate_day(run, user, keys, draw, day=day)
+            if run.pending >= ENOUGH:
+                _evolve(run, user, keys, draw, trigger=EvolutionJob.Trigger.THRESHOLD)
+            elif day == 1:  # a manual one yesterday; today's outcomes stay pending
+                _evolve(run, user, keys, draw, trigger=EvolutionJob.Trigger.MANUAL)
         back = timedelta(days=day, minutes=draw.randint(1, 500) if day else 20)
         backdate_rows(user, made_since=since, back=back)
-    _restore_thresholds(tellings)
+    _restore_thresholds(runs)
 
 
-def _start_scenario(story: Scenario, by: Principal) -> ScenarioRun:
-    starter = Playbook.objects.starters().get(name=story.starter)
-    playbook = clone_playbook(playbook=starter, by=by, name=story.name)
-    # The history decides when it evolves; no worker of the instance joins in.
+def _start_scenario(scenario: Scenario, by: Principal) -> ScenarioRun:
+    starter = Playbook.objects.starters().get(name=scenario.starter)
+    playbook = clone_playbook(playbook=starter, by=by, name=scenario.name)
+    # The simulation decides when it evolves, not a worker of the instance.
     Playbook.objects.filter(pk=playbook.pk).update(
         description=NOTE + playbook.description, outcome_threshold=NEVER, time_threshold_hours=0
     )
     playbook.refresh_from_db()
-    return ScenarioRun(story, playbook)
+    return ScenarioRun(scenario, playbook)
 
 
-def _restore_thresholds(tellings: list[ScenarioRun]) -> None:
-    rows = Playbook.objects.filter(pk__in=[telling.playbook.pk for telling in tellings])
+def _restore_thresholds(runs: list[ScenarioRun]) -> None:
+    rows = Playbook.objects.filter(pk__in=[run.playbook.pk for run in runs])
     rows.update(outcome_threshold=ENOUGH, time_threshold_hours=WEEK)
 
 
 def _simulate_day(
-    telling: ScenarioRun, user: User, keys: list[ApiKey], draw: random.Random, *, day: int
+    run: ScenarioRun, user: User, keys: list[ApiKey], draw: random.Random, *, day: int
 ) -> None:
-    """Up to four outcomes; the more was learned, the more of them succeed."""
+    """Report up to four outcomes; more succeed as lessons are learned."""
     cited = list(
-        Bullet.objects.filter(playbook=telling.playbook, status="active")
+        Bullet.objects.filter(playbook=run.playbook, status="active")
         .order_by("-created_at", "public_id")
         .values_list("public_id", flat=True)
     )
-    current = Playbook.objects.select_related("current_version").get(pk=telling.playbook.pk)
+    current = Playbook.objects.select_related("current_version").get(pk=run.playbook.pk)
     for _ in range(draw.choice((0, 1, 2, 2, 3, 4)) if day > 1 else 2):
         key, client = draw.choice(keys), draw.choice(CLIENTS)
         by = Principal(user, Principal.of(user).scopes, api_key=key).with_client(client)
-        learned = telling.told / len(telling.story.lessons)
+        learned = run.lessons_reported / len(run.scenario.lessons)
         status = "success" if draw.random() < 0.45 + 0.45 * learned else "failure"
         status = "partial" if draw.random() < 0.12 else status
         reading = read_playbook(playbook=current, by=by)
         report_outcome(
             playbook=current,
             by=by,
-            task_description=draw.choice(telling.story.tasks),
+            task_description=draw.choice(run.scenario.tasks),
             outcome=status,
-            notes=_note(telling, status, draw),
+            notes=_note(run, status, draw),
             reasoning_trace=f"$ make test\n{draw.randint(20, 90)} passed\n",
             bullet_ids=sorted(draw.sample(cited, k=min(2, len(cited)))),
             serving_id=reading.serving_id if draw.random() < 0.9 else "",
@@ -176,29 +178,27 @@ def _simulate_day(
         )
 
 
-def _note(telling: ScenarioRun, status: str, draw: random.Random) -> str:
+def _note(run: ScenarioRun, status: str, draw: random.Random) -> str:
     if status == "failure" and draw.random() < 0.4:
-        return f"Avoid: {draw.choice(telling.story.mistakes)}"
-    if telling.told < len(telling.story.lessons) and draw.random() < 0.11:
-        telling.told += 1
-        return f"Lesson: {telling.story.lessons[telling.told - 1]}"
+        return f"Avoid: {draw.choice(run.scenario.mistakes)}"
+    if run.lessons_reported < len(run.scenario.lessons) and draw.random() < 0.11:
+        run.lessons_reported += 1
+        return f"Lesson: {run.scenario.lessons[run.lessons_reported - 1]}"
     return "" if status == "success" else "It took a second attempt."
 
 
 def _evolve(
-    telling: ScenarioRun, user: User, keys: list[ApiKey], draw: random.Random, *, trigger: str
+    run: ScenarioRun, user: User, keys: list[ApiKey], draw: random.Random, *, trigger: str
 ) -> None:
-    """One evolution, begun and run here: its claim commits with the job, so no worker takes it."""
+    """Run an evolution here: its claim commits with the job, so no worker takes it."""
     with transaction.atomic():
-        job = EvolutionJob.objects.create(
-            playbook=telling.playbook, trigger=trigger, triggered_by=user
-        )
+        job = EvolutionJob.objects.create(playbook=run.playbook, trigger=trigger, triggered_by=user)
         claim = claim_job(str(job.pk))
     if claim is None:
         raise Conflict("The demo's evolution could not be begun.", code="demo")
     with LeaseRenewal(claim):
         evolved = run_engine(claim)
-        # Before it is published, which sums up the calls of the job and notes who wrote the text.
+        # Before publication, which sums up the calls of the job and records the model.
         _create_usage_records(job, user, keys, draw)
         claim.touch(engine="openai")
         publish(claim, evolved)
@@ -207,7 +207,7 @@ def _evolve(
 def _create_usage_records(
     job: EvolutionJob, user: User, keys: list[ApiKey], draw: random.Random
 ) -> None:
-    """The job's calls as a model would have made them: for each reflection, and to curate."""
+    """Record the model calls that an engine would make: one per reflection, one to curate."""
     key, now = draw.choice(keys), database_now()
     reflected = job.reflections.order_by("created_at", "outcome_id")
     steps = [f"reflect:{pk}" for pk in reflected.values_list("outcome_id", flat=True)]
@@ -246,9 +246,9 @@ def _usage_record(
 
 
 def backdate_rows(user: User, *, made_since: datetime, back: timedelta) -> None:
-    """Every time of the user's rows since `made_since` lies `back` earlier.
+    """Move all times of the user's rows since `made_since` back by `back`.
 
-    The audit log keeps the real time: nobody may change it.
+    The audit log is immutable and keeps the real times.
     """
     for rows in personal_rows(user):
         if rows.model is AuditEntry:

@@ -1,11 +1,11 @@
-"""What the made-up agents did: three playbooks, their tasks, what they learned and when."""
+"""The scenarios of the demo account: three playbooks, their tasks and lessons."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One playbook: cloned from `starter`; `lessons` are told in this order, one after another."""
+    """One playbook, cloned from `starter`; agents report `lessons` in this order."""
 
     starter: str
     name: str

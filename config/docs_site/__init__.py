@@ -1,1 +1,1 @@
-"""docs/*.md as pages at /docs, and as /llms.txt: one list, one renderer."""
+"""The documentation site: docs/*.md at /docs and /llms.txt, and the OpenAPI document."""

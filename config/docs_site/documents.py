@@ -1,6 +1,6 @@
-"""Which documents there are, in the order of the sidebar. A new one is listed here.
+"""The documents of docs/ in the order of the sidebar; add a new one to SECTIONS.
 
-What is listed and not there yet is left out; what is there and not listed comes last, as "More".
+Unlisted documents come last, under "More".
 """
 
 import re
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Begin": ("QUICKSTART", "CONCEPTS", "PAGES"),
+    "Get started": ("QUICKSTART", "CONCEPTS", "PAGES"),
     "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS"),
-    "How it learns": ("ACE", "RULES_ENGINE", "ADAPTATION", "TOKEN_ECONOMICS", "BENCHMARKS"),
-    "Run it": (
+    "How it works": ("ACE", "RULES_ENGINE", "ADAPTATION", "TOKEN_ECONOMICS", "BENCHMARKS"),
+    "Operate": (
         *("SELF_HOSTING", "CONFIGURATION", "OPERATIONS", "UPGRADING", "BILLING"),
         *("SECURITY", "TROUBLESHOOTING", "RELIABILITY_REPORT"),
     ),
-    "Change it": ("CONTRIBUTING", "ARCHITECTURE", "DECISIONS"),
+    "Develop": ("CONTRIBUTING", "ARCHITECTURE", "DECISIONS"),
 }
 UNLISTED = "More"
 FENCE = re.compile(r"^ *(`{3,}|~{3,})")
@@ -25,7 +25,7 @@ COMMENT = re.compile(r"^ *<!--.*-->\s*$")
 
 @dataclass(frozen=True)
 class Document:
-    """One file: its part of the sidebar, its address below /docs, what it is called."""
+    """One Markdown file: its sidebar group, its path below /docs and its file."""
 
     group: str
     slug: str
@@ -33,7 +33,7 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The Markdown, without comments: they are for whoever changes it."""
+        """The Markdown without HTML comments, which are notes for editors."""
         return "".join(_without_comments(self.path.read_text(encoding="utf-8")))
 
     @property
@@ -43,7 +43,7 @@ class Document:
 
     @property
     def summary(self) -> str:
-        """The first sentence of the first paragraph, in plain words."""
+        """The first sentence of the first paragraph, as plain text."""
         for block in re.split(r"\n\s*\n", self.text):
             words = " ".join(block.split())
             if words and words[0] not in "#|`>-!<":
@@ -58,7 +58,7 @@ def slug_of(name: str) -> str:
 
 
 def documents_in(folder: Path) -> list[Document]:
-    """Every document of the folder, in order."""
+    """The documents of the folder, in order."""
     return list(_listed(folder))
 
 
@@ -73,7 +73,7 @@ def _listed(folder: Path) -> Iterator[Document]:
 
 
 def _without_comments(text: str) -> Iterator[str]:
-    """The lines that are no comment; inside a code block a comment is code."""
+    """The lines that are not comments; inside a code block a comment is code."""
     fence = ""
     for line in text.splitlines(keepends=True):
         mark = FENCE.match(line)

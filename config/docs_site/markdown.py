@@ -1,4 +1,4 @@
-"""Markdown to HTML: no HTML of the author's own, anchors as GitHub makes them, links that work."""
+"""Markdown to HTML: raw HTML disabled, GitHub's heading anchors, links rewritten to pages."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -27,14 +27,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class RenderedDocument:
-    """A document's body, and its headings of the second level for the sidebar."""
+    """A document's HTML, and its second-level headings for the sidebar."""
 
     html: str
     headings: list[Heading] = field(default_factory=list)
 
 
 def render_document(document: Document) -> RenderedDocument:
-    """The document as it is now; an unchanged file is rendered once in a process."""
+    """Render the document; an unchanged file is rendered once per process."""
     changed = document.path.stat().st_mtime_ns
     return _render(document, changed)
 
@@ -54,7 +54,7 @@ def _render(document: Document, changed: int) -> RenderedDocument:
 
 
 def _add_anchors(tokens: Sequence[Token]) -> Iterator[Heading]:
-    """Every heading gets the id that GitHub gives it; the second of a name gets a number."""
+    """Give every heading the id that GitHub gives it; duplicates get a number."""
     seen: dict[str, int] = {}
     for opening, inline in zip(tokens, tokens[1:], strict=False):
         if opening.type != "heading_open":
@@ -74,7 +74,7 @@ def _heading_text(children: Sequence[Token]) -> Iterator[str]:
 
 
 def _rewrite_link(token: Token, document: Document) -> None:
-    """Links between documents lead to pages; what is not served loses its address."""
+    """Point links between documents at pages; remove the target of files that no page serves."""
     name = {"link_open": "href", "image": "src"}.get(token.type)
     if name is None:
         return
@@ -86,7 +86,7 @@ def _rewrite_link(token: Token, document: Document) -> None:
 
 
 def resolve_link(target: str, document: Document) -> str:
-    """Where a link leads on the site; "" for a file of the tree that no page shows."""
+    """The URL of a link on the site; "" for a file that no page shows."""
     if EXTERNAL_URL.match(target) or target.startswith(("#", "/")):
         return target
     path, mark, anchor = target.partition("#")
@@ -104,7 +104,7 @@ def resolve_link(target: str, document: Document) -> str:
 
 
 def _code(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    """A block as components/code.html makes it; the copy button names it."""
+    """A code block like components/code.html, with a copy button."""
     number = env["blocks"] = env.get("blocks", 0) + 1
     text, label = escape(tokens[index].content.rstrip("\n")), f"Code block {number}"
     return (
@@ -129,12 +129,12 @@ def _th_open(renderer: Any, tokens: Sequence[Token], index: int, options: Any, e
 
 
 def _th_close(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    """A heading without words is none."""
+    """An empty header cell is rendered as a data cell."""
     return "</th>" if tokens[index - 1].content.strip() else "</td>"
 
 
 def _td_open(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    """Without the `style` that Markdown's alignment would set: the policy refuses it."""
+    """Without the alignment `style` of Markdown, which the CSP forbids."""
     return "<td>"
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document's own rules: every route names its refusals and its Idempotency-Key."""
+"""drf-spectacular schema: adds error responses, Idempotency-Key and scopes to every operation."""
 
 import re
 from typing import Any, Literal
@@ -9,16 +9,16 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from core.rest.serializers import ErrorSerializer
 
 ERROR_DESCRIPTIONS = {
-    "400": "Something sent does not fit; `fields` says what.",
+    "400": "Invalid input; `fields` has the errors by field.",
     "401": "No valid credential.",
-    "403": "The credential lacks the scope, or may not do this.",
-    "404": "There is no such row, or it is not yours.",
-    "406": "Only JSON is to be had.",
-    "409": "The row's state does not allow it, or an Idempotency-Key was used before.",
-    "413": "A text or the body is over its limit.",
+    "403": "The credential lacks the scope or permission.",
+    "404": "Not found, or you don't have access.",
+    "406": "Only JSON is available.",
+    "409": "The state does not allow it, or the Idempotency-Key was used for another request.",
+    "413": "A text or the body exceeds its limit.",
     "415": "Send `application/json`.",
-    "429": "Over a limit; `Retry-After` says for how many seconds.",
-    "503": "The database is busy; `Retry-After` says for how many seconds.",
+    "429": "Rate limit or quota exceeded; retry after `Retry-After` seconds.",
+    "503": "The database is busy; retry after `Retry-After` seconds.",
 }
 COMMON_ERRORS = ("400", "406", "503")
 OWN_BODY = re.compile(
@@ -28,7 +28,7 @@ BODY_ERRORS = ("413", "415", "429")
 
 
 class ApiSchema(AutoSchema):
-    """Adds to each route what all of its kind can answer, so that no view repeats it."""
+    """Adds the responses that every operation of a kind shares, so that no view repeats them."""
 
     def get_override_parameters(self) -> list[Any]:
         parameters = list(super().get_override_parameters())
@@ -38,7 +38,7 @@ class ApiSchema(AutoSchema):
                     "Idempotency-Key",
                     str,
                     OpenApiParameter.HEADER,
-                    description="Repeat a request with the same key and get the same answer.",
+                    description="A retry with the same key gets the same response.",
                 )
             )
         return parameters
@@ -66,13 +66,13 @@ class ApiSchema(AutoSchema):
         self, direction: Literal["request", "response"] = "response"
     ) -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
-        for code in self._refusals():
+        for code in self._error_codes():
             if code not in bodies:
-                refusal = OpenApiResponse(ErrorSerializer, description=ERROR_DESCRIPTIONS[code])
-                bodies[code] = self._get_response_for_code(refusal, code)  # type: ignore[no-untyped-call]  # theirs
+                error = OpenApiResponse(ErrorSerializer, description=ERROR_DESCRIPTIONS[code])
+                bodies[code] = self._get_response_for_code(error, code)  # type: ignore[no-untyped-call]  # theirs
         return dict(sorted(bodies.items()))
 
-    def _refusals(self) -> list[str]:
+    def _error_codes(self) -> list[str]:
         codes = list(COMMON_ERRORS)
         if self.view.authentication_classes:
             codes += ["401", "403"]

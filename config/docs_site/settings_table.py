@@ -55,7 +55,7 @@ def _filled(title: str, rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def replace_settings_table(document: str, example: str) -> str:
-    """The document with its list written anew. ValueError: it has no place for one."""
+    """The document with its list regenerated. Raises ValueError without the two markers."""
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,13 +1,14 @@
-"""The documents as pages, as Markdown, and as /llms.txt for programs that read."""
+"""The documents as pages, as Markdown and as /llms.txt, and the API reference."""
 
 from itertools import groupby
 from pathlib import Path
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from config.docs_site.documents import Document, documents_in
 from config.docs_site.markdown import render_document
@@ -18,6 +19,7 @@ ABOUT = (
     "the outcome after it; the platform turns outcomes into small edits, as new versions. Agents "
     "speak MCP at /mcp, programs REST at /api/v1 (OpenAPI at /api/schema), people use the pages."
 )
+swagger_script = SpectacularSwaggerSplitView.as_view()
 
 
 def documents() -> list[Document]:
@@ -26,13 +28,13 @@ def documents() -> list[Document]:
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    """The first document; there is no page above it."""
+    """Redirects to the first document."""
     return redirect("docs_page", slug=documents()[0].slug)
 
 
 @require_safe
 def page(request: HttpRequest, slug: str) -> HttpResponse:
-    """One document with all the others beside it."""
+    """One document, with links to the others."""
     listed = documents()
     place = next((n for n, document in enumerate(listed) if document.slug == slug), None)
     if place is None:
@@ -41,7 +43,7 @@ def page(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "document": listed[place],
         "headings": rendered.headings,
-        # Made by our renderer from files of ours, with HTML switched off.
+        # Rendered from files of this repository, with HTML in Markdown disabled.
         "body": mark_safe(rendered.html),  # noqa: S308 - see above
         "groups": [(name, [*found]) for name, found in groupby(listed, key=lambda d: d.group)],
         "before": listed[place - 1] if place else None,
@@ -52,7 +54,7 @@ def page(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def markdown_source(request: HttpRequest, slug: str) -> HttpResponse:
-    """The Markdown of one document, for programs."""
+    """The Markdown source of one document."""
     for document in documents():
         if document.slug == slug:
             return HttpResponse(document.text, content_type=MARKDOWN)
@@ -61,7 +63,7 @@ def markdown_source(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def image(request: HttpRequest, name: str) -> HttpResponse:
-    """A drawing that a document shows: one of the files there, so no name leads outside."""
+    """An SVG of docs/; comparing with the listing keeps paths inside the folder."""
     for path in (Path(settings.BASE_DIR) / "docs").glob("*.svg"):
         if path.stem == name:
             return HttpResponse(path.read_text(), content_type="image/svg+xml")
@@ -70,7 +72,7 @@ def image(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_safe
 def llms(request: HttpRequest) -> HttpResponse:
-    """What there is to read, for programs: https://llmstxt.org."""
+    """The index of documents for language models: https://llmstxt.org."""
     lines = ["# ACE Platform", "", f"> {ABOUT}"]
     for name, found in groupby(documents(), key=lambda document: document.group):
         lines += ["", f"## {name}", ""]
@@ -82,6 +84,15 @@ def llms(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def llms_full(request: HttpRequest) -> HttpResponse:
-    """Every document, one after the other."""
+    """All documents in one text."""
     texts = [document.text.strip() for document in documents()]
     return HttpResponse("\n\n---\n\n".join(texts) + "\n", content_type=PLAIN)
+
+
+@require_safe
+def api_docs(request: HttpRequest) -> HttpResponseBase:
+    """Swagger UI; with `?script` its start-up script, which the CSP forbids inline."""
+    if "script" in request.GET:
+        script: HttpResponseBase = swagger_script(request)
+        return script
+    return render(request, "config/api_docs.html")

@@ -1,6 +1,6 @@
-"""`manage.py doctor`: looks at everything the platform stands on, and says what to do.
+"""The checks of `manage.py doctor`.
 
-A look never raises and never tells a secret: what it found is words of ours, figures, and names.
+A check never raises and never prints a secret: results consist of fixed phrases, numbers and names.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,35 +36,35 @@ TABLE_CHECKS = DATABASE_CHECKS - {"migrations", "clock"}
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one look found."""
+    """The finding of one check."""
 
     name: str
     finding: Finding
 
 
 def run_checks(options: Options) -> Iterator[CheckResult]:
-    """Every look in order; what stands on something that failed is left out, and says so."""
+    """Run the checks in order; those that depend on a failed one are skipped."""
     down: set[str] = set()
-    for name, look in CHECKS.items():
+    for name, check in CHECKS.items():
         if options.only and name not in options.only:
             continue
         if "database" in down and name in DATABASE_CHECKS:
-            finding = skipped("it needs the database")
+            finding = skipped("needs the database")
         elif "migrations" in down and name in TABLE_CHECKS:
-            finding = skipped("it needs the tables")
+            finding = skipped("needs the tables")
         else:
-            finding = _run_check(look, options)
+            finding = _run_check(check, options)
         if finding.status == "failed":
             down.add(name)
         yield CheckResult(name, finding)
 
 
-def _run_check(look: Check, options: Options) -> Finding:
+def _run_check(check: Check, options: Options) -> Finding:
     try:
-        return look(options)
+        return check(options)
     except DatabaseError as error:
-        return failed(f"the database said {type(error).__name__}", "Read the server's log.")
+        return failed(f"database error {type(error).__name__}", "Read the server's log.")
 
 
-def as_dict(named: CheckResult) -> dict[str, str]:
-    return {"name": named.name} | asdict(named.finding)
+def as_dict(result: CheckResult) -> dict[str, str]:
+    return {"name": result.name} | asdict(result.finding)

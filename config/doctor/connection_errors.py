@@ -1,4 +1,4 @@
-"""Why a server of others was not reached, in words of ours: their texts may hold secrets."""
+"""Describes connection errors in fixed phrases, since library messages may contain secrets."""
 
 import socket
 import ssl
@@ -10,20 +10,20 @@ import redis.exceptions
 
 NO_ADDRESS = (httpx2.InvalidURL, httpx2.UnsupportedProtocol)
 TOO_SLOW = (TimeoutError, httpx2.TimeoutException, redis.exceptions.TimeoutError)
-# The most telling first: an error of a library hides the one of the socket behind it.
+# Most specific first: library errors wrap the error of the socket.
 REASONS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
-    (ConnectionRefusedError, "nothing listens there"),
-    (socket.gaierror, "the host is not known"),
-    (ssl.SSLCertVerificationError, "its certificate is not valid"),
-    (ssl.SSLError, "it does not speak TLS there"),
-    (NO_ADDRESS, "this is no address: it begins with https:// or http://"),
-    (TOO_SLOW, "it does not answer in time"),
-    (SMTPServerDisconnected, "it hangs up, or does not answer in time"),
+    (ConnectionRefusedError, "connection refused"),
+    (socket.gaierror, "unknown host"),
+    (ssl.SSLCertVerificationError, "invalid TLS certificate"),
+    (ssl.SSLError, "no TLS on that port"),
+    (NO_ADDRESS, "not a URL: it must begin with https:// or http://"),
+    (TOO_SLOW, "timed out"),
+    (SMTPServerDisconnected, "disconnected or timed out"),
 )
 
 
 def describe_connection_error(error: BaseException) -> str:
-    """The reason, or the name of the error where there is no better word."""
+    """The phrase for the error or its cause, else the name of its class."""
     chain = list(_chain(error))
     for kinds, words in REASONS:
         if any(isinstance(one, kinds) for one in chain):

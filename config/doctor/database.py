@@ -1,4 +1,4 @@
-"""The database, and what its rows tell of the queue and the workers."""
+"""Checks of the database, encryption keys, cache, workers and queue."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -36,40 +36,40 @@ def _postgres() -> Finding:
     known: dict[str, Any] = connection.get_connection_params()
     known = {name: value for name, value in known.items() if name not in {"pool"}}
     try:
-        # Not through the pool, which says only after ten seconds that it has no connection.
+        # Not through the pool, which takes ten seconds to report that it cannot connect.
         with psycopg.connect(**known | {"connect_timeout": 5}) as server:
             return _judge_postgres(server)
     except psycopg.OperationalError as error:
         return failed(
             f"PostgreSQL at {known.get('host')}:{known.get('port') or 5432}: {_reason(error)}",
-            "Is it running, and are host, port, name, user and password in DATABASE_URL right?",
+            "Is it running? Check host, port, name, user and password in DATABASE_URL.",
         )
 
 
 def _reason(error: psycopg.Error) -> str:
-    """Why, in words of ours: libpq's may quote the connection string."""
+    """The reason in fixed phrases: libpq's message may quote the connection string."""
     text = str(error).lower()
     for sign, words in {
-        "password": "it refuses the password",
-        "refused": "nothing listens there",
-        "does not exist": "there is no such database or user",
-        "resolve": "the host is not known",
-        "name or service": "the host is not known",
-        "timeout": "no answer within 5 s",
-        "too many": "it has no connection left",
+        "password": "it rejects the password",
+        "refused": "connection refused",
+        "does not exist": "no such database or user",
+        "resolve": "unknown host",
+        "name or service": "unknown host",
+        "timeout": "timed out after 5 s",
+        "too many": "no connections left",
     }.items():
         if sign in text:
             return words
-    return "it cannot be reached"
+    return "unreachable"
 
 
 def _judge_postgres(server: "psycopg.Connection[Any]") -> Finding:
     number = server.info.server_version
     shown = f"PostgreSQL {number // 10_000}.{number % 10_000}"
     if number < OLDEST_POSTGRES:
-        return failed(shown, "Upgrade the server: 14 is the oldest that works.")
+        return failed(shown, "Upgrade the server: 14 is the oldest supported version.")
     if server.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
-        return failed(f"{shown}, a standby", "Name the primary in DATABASE_URL.")
+        return failed(f"{shown}, a standby", "Point DATABASE_URL at the primary.")
     if any(server.execute(f"SHOW {name}").fetchone() == ("0",) for name in TIMEOUTS):
         return warning(
             f"{shown}, without our time-outs",
@@ -85,11 +85,13 @@ def _sqlite() -> Finding:
             cursor.execute(query).fetchone()[0]
             for query in ("SELECT sqlite_version()", "PRAGMA journal_mode", "PRAGMA busy_timeout")
         )
-    shown = f"SQLite {version}, {mode}, waits {wait // 1000} s for a lock"
+    shown = f"SQLite {version}, {mode}, lock time-out {wait // 1000} s"
     if tuple(map(int, version.split(".")[:2])) < OLDEST_SQLITE:
-        return failed(shown, "Use a Python that is built with SQLite 3.35 or newer.")
+        return failed(shown, "Use a Python built with SQLite 3.35 or newer.")
     if mode != "wal":
-        return warning(shown, "Put ACE_DATA_DIR on a local disk: a network folder cannot do WAL.")
+        return warning(
+            shown, "Put ACE_DATA_DIR on a local disk: network file systems do not support WAL."
+        )
     return ok(shown)
 
 
@@ -99,13 +101,13 @@ def check_migrations(options: Options) -> Finding:
         return failed(detail, "Run manage.py migrate.")
     newer = _unknown_migrations()
     if newer:
-        advice = "Fine during an upgrade; else run the version that migrated (docs/UPGRADING.md)."
-        return warning(f"applied, and {newer} that this version does not know", advice)
+        advice = "Fine during an upgrade; else run the newer version (docs/UPGRADING.md)."
+        return warning(f"applied, and {newer} unknown to this version", advice)
     return ok("applied")
 
 
 def _unknown_migrations() -> int:
-    """How many migrations of our own apps the database has and this code does not."""
+    """The number of our migrations that the database has and this code does not."""
     loader = MigrationLoader(connection)
     applied, known = set(loader.applied_migrations or ()), set(loader.disk_migrations or ())
     return sum(label in OUR_APPS for label, _ in applied - known)
@@ -116,50 +118,52 @@ def host_now() -> datetime:
 
 
 def check_clock(options: Options, now: Callable[[], datetime] | None = None) -> Finding:
-    """How far this host's clock is from the database's, which all leases and waits go by."""
+    """How far this host's clock is from the database's, which leases and waits use."""
     read = now or host_now
     before = read()
     there = database_now()
     skew = (there - before - (read() - before) / 2).total_seconds()
     shown = f"{skew:+.1f} s from this host to the database"
     if abs(skew) > options.max_skew_seconds:
-        return failed(shown, "Set both clocks by NTP: tokens, codes and servings expire by them.")
+        return failed(
+            shown, "Synchronize both clocks with NTP: tokens, codes and servings expire by them."
+        )
     return ok(shown)
 
 
 def check_encryption_keys(options: Options) -> Finding:
-    """The keys open what is stored: the newest row of each kind."""
+    """The keys decrypt the newest row of each kind."""
     key = LlmKey.objects.order_by("-created_at").values_list("encrypted_key", flat=True).first()
     factor = Authenticator.objects.filter(type="totp").order_by("-created_at").first()
     found = [key] if key else []
     found += [factor.data["secret"]] if factor else []
     try:
-        for sealed in found:
-            decrypt(sealed)
+        for value in found:
+            decrypt(value)
     except DecryptionError:
         return failed(
-            "FIELD_ENCRYPTION_KEYS does not open what is stored",
-            "Put the key that sealed it behind the first one; see docs/OPERATIONS.md.",
+            "FIELD_ENCRYPTION_KEYS does not decrypt stored secrets",
+            "Add the key that encrypted them after the first one; see docs/OPERATIONS.md.",
         )
-    return ok("opens what is stored" if found else "nothing is stored sealed")
+    return ok("decrypts stored secrets" if found else "no stored secrets")
 
 
 def check_cache(options: Options) -> Finding:
-    """Rate limits count where all processes see it."""
+    """The rate-limit counters work."""
     where = "Redis" if settings.REDIS_URL else "the database"
     try:
         cache.add("doctor", 0, timeout=10)
         cache.incr("doctor")
     except (OSError, ValueError, RedisError) as error:
         return failed(
-            f"{where}: {describe_connection_error(error)}", "Is REDIS_URL right, and Redis running?"
+            f"{where}: {describe_connection_error(error)}", "Check REDIS_URL. Is Redis running?"
         )
     return ok(f"in {where}")
 
 
 def check_worker(options: Options) -> Finding:
     status, detail = worker()
-    advice = "Start manage.py run_worker, or read its log: nothing evolves without one."
+    advice = "Start manage.py run_worker, or read its log: nothing evolves without a worker."
     return ok(detail) if status == "ok" else failed(detail, advice)
 
 
@@ -169,8 +173,8 @@ def check_queue(options: Options) -> Finding:
     due, stuck = active.due(now).count(), active.in_state("stuck", now).count()
     shown = f"{due} due, {stuck} stuck"
     if stuck:
-        return failed(shown, "Look at admin → Evolutions → stuck; retry or cancel them there.")
+        return failed(shown, "See admin → Evolutions → stuck; retry or cancel them there.")
     if oldest_message_age(now) > LATE_MESSAGE:
-        advice = "More workers, or WORKER_PROCESSES; is the one there silent?"
-        return warning(f"{shown}; a message waits for over five minutes", advice)
+        advice = "Add workers or raise WORKER_PROCESSES. Is the worker running?"
+        return warning(f"{shown}; a message has waited for over five minutes", advice)
     return ok(shown)

@@ -1,11 +1,11 @@
-"""What a look says."""
+"""Options and findings of the checks."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the operator asked for: which looks (none: all), thresholds, whether calls may cost."""
+    """Command-line options: which checks (none: all), thresholds, whether calls may cost."""
 
     only: tuple[str, ...] = ()
     min_free_mb: int = 500

@@ -1,4 +1,4 @@
-"""This machine: Python, the packages, the disk."""
+"""Checks of Python, the packages and the disk."""
 
 import platform
 import re
@@ -24,13 +24,13 @@ def check_python(options: Options) -> Finding:
 
 
 def check_packages(options: Options) -> Finding:
-    """What is installed is what was pinned; a pin for another platform may be missing."""
+    """Installed versions are the pinned ones; pins for other platforms may be missing."""
     lock = Path(settings.BASE_DIR) / "requirements" / "base.txt"
     pins = PINNED.findall(lock.read_text()) if lock.exists() else []
     other = [name for name, wanted in pins if _installed(name) not in {"", wanted}]
     if other:
         some = ", ".join(sorted(other)[:5])
-        advice = "Install the pinned ones: requirements/install base, or build the image anew."
+        advice = "Run requirements/install base, or rebuild the image."
         return warning(f"{len(other)} are not the pinned versions ({some})", advice)
     return ok(f"{len(pins)} pinned")
 
@@ -43,7 +43,7 @@ def _installed(name: str) -> str:
 
 
 def check_disk(options: Options) -> Finding:
-    """Room where we write: the data folder of a local run, the folder for temporary files."""
+    """Free space where the platform writes: data, secrets and temporary files."""
     folders = [tempfile.gettempdir()]
     folders += [settings.SECRETS_DIR] if settings.SECRETS_DIR else []
     folders += [str(settings.DATA_DIR)] if settings.LOCAL or settings.EMBEDDED else []
@@ -52,6 +52,6 @@ def check_disk(options: Options) -> Finding:
     if free[least] < options.min_free_mb:
         return failed(
             f"{free[least]} MB free at {least}",
-            f"Make room: {options.min_free_mb} MB is the least (--min-free-mb).",
+            f"Free up space: at least {options.min_free_mb} MB (--min-free-mb).",
         )
     return ok(f"{free[least]} MB free")

@@ -1,4 +1,4 @@
-"""Settings that are each valid and together wrong."""
+"""Checks for settings that are valid alone and wrong together."""
 
 import os
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ LOCAL_NAMES = {"localhost", "127.0.0.1", "[::1]", "::1"}
 
 
 def check_settings(options: Options) -> Finding:
-    wrong, doubtful = list(_errors()), list(_warnings())
-    if wrong:
-        return failed("; ".join(wrong), "Mend each, then restart every process.")
-    if doubtful:
-        return warning("; ".join(doubtful), "Mend each, unless you mean it so.")
-    return ok("nothing contradicts")
+    errors, warnings = list(_errors()), list(_warnings())
+    if errors:
+        return failed("; ".join(errors), "Fix each, then restart every process.")
+    if warnings:
+        return warning("; ".join(warnings), "Fix each, unless intended.")
+    return ok("no contradictions")
 
 
 def _errors() -> Iterator[str]:
     if settings.DEBUG and not settings.LOCAL:
-        yield "DEBUG=true shows tracebacks to everybody"
+        yield "DEBUG=true shows tracebacks to everyone"
     yield from _public_url_errors()
     if settings.EMAIL_VERIFICATION == "mandatory" and "console" in settings.EMAIL_BACKEND:
-        yield "EMAIL_VERIFICATION=mandatory without EMAIL_URL lets nobody confirm an address"
+        yield "EMAIL_VERIFICATION=mandatory without EMAIL_URL: nobody can confirm an address"
     if os.environ.get("FORWARDED_ALLOW_IPS", "").strip() == "*":
-        yield "FORWARDED_ALLOW_IPS=* lets every client claim any address; name your proxies"
+        yield "FORWARDED_ALLOW_IPS=* lets every client claim any address; list your proxies"
 
 
 def _public_url_errors() -> Iterator[str]:
@@ -36,7 +36,7 @@ def _public_url_errors() -> Iterator[str]:
         return
     parts = urlsplit(settings.PUBLIC_URL)
     if not validate_host(parts.hostname or "", settings.ALLOWED_HOSTS):
-        yield "PUBLIC_URL names a host that ALLOWED_HOSTS refuses"
+        yield "the host of PUBLIC_URL is not in ALLOWED_HOSTS"
     if settings.HTTPS and parts.scheme == "http":
         yield "PUBLIC_URL begins with http:// although HTTPS is on"
 
@@ -55,10 +55,10 @@ def _warnings() -> Iterator[str]:
 def _production_warnings() -> Iterator[str]:
     names = set(settings.ALLOWED_HOSTS)
     if "*" in names:
-        yield "ALLOWED_HOSTS=* lets letters lead to any host that a request names"
+        yield "ALLOWED_HOSTS=* lets links in e-mail lead to any host that a request names"
     elif not names - LOCAL_NAMES:
-        yield "ALLOWED_HOSTS names only this machine: no other reaches it"
+        yield "ALLOWED_HOSTS has only this machine: no other can reach it"
     elif not settings.HTTPS:
-        yield "HTTPS=false sends passwords and keys in the clear"
+        yield "HTTPS=false sends passwords and keys unencrypted"
     if settings.BILLING_ENABLED and not settings.STRIPE_LIVE_MODE and settings.HTTPS:
-        yield "BILLING_ENABLED with a test key of Stripe takes no money"
+        yield "BILLING_ENABLED with a Stripe test key takes no money"

@@ -1,4 +1,4 @@
-"""The first login: what ACE_BOOTSTRAP_* say, or generated once on an empty database."""
+"""The first account: from ACE_BOOTSTRAP_*, or generated once in an empty database."""
 
 import secrets
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ DEFAULT_EMAIL = "admin@localhost"
 
 @dataclass(frozen=True)
 class FirstLogin:
-    """What to show: an empty `password` or `api_key` was not generated now."""
+    """The first account; `password` and `api_key` are set only if generated now."""
 
     email: str
     password: str = ""
@@ -30,9 +30,9 @@ class FirstLogin:
 
 @transaction.atomic
 def ensure_first_login() -> FirstLogin:
-    """A staff superuser and its key are as settings say; without settings, somebody exists.
+    """Create or update the superuser and key of the settings; without settings, only create one.
 
-    What the operator did not choose is generated for a new user. Raises Invalid, with one sentence.
+    For a new user, what the operator did not choose is generated. Raises Invalid.
     """
     chosen = settings.BOOTSTRAP_EMAIL or settings.BOOTSTRAP_PASSWORD or settings.BOOTSTRAP_API_KEY
     email = _email()
@@ -44,13 +44,13 @@ def ensure_first_login() -> FirstLogin:
     if settings.BOOTSTRAP_PASSWORD:
         _sync_login(user)
     elif settings.BOOTSTRAP_EMAIL and not user.is_superuser:
-        # Anybody may have registered this address: only a password of the operator's proves it.
+        # Anyone may have registered this address: only the operator's password proves it.
         raise Invalid("Set ACE_BOOTSTRAP_PASSWORD too: ACE_BOOTSTRAP_EMAIL is not staff yet.")
     return FirstLogin(email, warning=_sync_key(user))
 
 
 def _email() -> str:
-    """The operator's choice, else the oldest superuser's, else the default."""
+    """The configured address, else the oldest superuser's, else the default."""
     email: str = settings.BOOTSTRAP_EMAIL.strip().lower()
     if not email:
         first = User.objects.filter(is_superuser=True).order_by("created_at").first()
@@ -72,7 +72,7 @@ def _create(email: str) -> FirstLogin:
 
 
 def _sync_login(user: User) -> None:
-    """Make the password and the rights of the operator's user what the operator says."""
+    """Set the configured password and superuser rights."""
     if not user.check_password(settings.BOOTSTRAP_PASSWORD):
         _check_password(settings.BOOTSTRAP_PASSWORD, user.email)
         user.set_password(settings.BOOTSTRAP_PASSWORD)
@@ -81,7 +81,7 @@ def _sync_login(user: User) -> None:
 
 
 def _sync_key(user: User) -> str:
-    """Give the user the operator's key; returns a warning when that key may not be used."""
+    """Create the configured key; return a warning if it exists but is no longer active."""
     token = settings.BOOTSTRAP_API_KEY
     if not token:
         return ""
@@ -89,9 +89,9 @@ def _sync_key(user: User) -> str:
     if key is None:
         _create_key(user, token)
     elif key.user_id != user.pk:
-        raise Invalid("Set ACE_BOOTSTRAP_API_KEY to another key: this one is somebody else's.")
+        raise Invalid("Set another ACE_BOOTSTRAP_API_KEY: this one belongs to another account.")
     elif key.state != "active":
-        # A key that somebody revoked or rotated stays so, and must not keep a server from starting.
+        # A revoked or rotated key stays so, and must not prevent a server from starting.
         return f"ACE_BOOTSTRAP_API_KEY is {key.state} and stays so: set another one, or unset it."
     return ""
 

@@ -1,4 +1,4 @@
-"""`manage.py --help`: the commands of this repository first, each with one line."""
+"""`manage.py --help`: the commands of this repository first, with one line each."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,11 @@ from django.apps import apps
 from django.conf import settings
 from django.core.management import ManagementUtility, get_commands, load_command_class
 
-LINE = re.compile(r"(.+?)[.;:](?:\s|$)", re.DOTALL)
-"""The first sentence or clause of a command's help."""
+FIRST_CLAUSE = re.compile(r"(.+?)[.;:](?:\s|$)", re.DOTALL)
 
 
 class CommandLine(ManagementUtility):
-    """Django's, whose list of commands tells ours from Django's and the packages'."""
+    """Django's command line, with a help text that lists our commands apart from the rest."""
 
     def main_help_text(self, commands_only: bool = False) -> str:
         if commands_only or self.settings_exception is not None:
@@ -48,5 +47,5 @@ def our_commands() -> dict[str, str]:
 
 
 def _first_clause(text: str) -> str:
-    found = LINE.match(" ".join(text.split()))
+    found = FIRST_CLAUSE.match(" ".join(text.split()))
     return found[1] if found else text

@@ -1,4 +1,4 @@
-"""A database that is away, or older than the code, as one sentence instead of a traceback."""
+"""A message instead of a traceback when the database is unreachable or not migrated."""
 
 import sqlite3
 
@@ -10,7 +10,7 @@ UNREACHABLE_SQLSTATES = ("08", "28", "3D", "53300", "57P")
 
 
 def describe_database_error(error: DatabaseError) -> str:
-    """What to tell the operator; empty when a database that is current refused something."""
+    """The message for the operator; empty for any other database error."""
     if isinstance(error, OperationalError) and _is_unreachable(error.__cause__):
         return _unreachable_message(error)
     if isinstance(error, OperationalError | ProgrammingError) and _has_missing_migrations():
@@ -19,7 +19,7 @@ def describe_database_error(error: DatabaseError) -> str:
 
 
 def _has_missing_migrations() -> bool:
-    from config.observability.readiness import check_migrations  # noqa: PLC0415 - needs the apps, ready by now
+    from config.observability.readiness import check_migrations  # noqa: PLC0415 - needs the apps
 
     try:
         return check_migrations()[0] != "ok"

@@ -1,6 +1,7 @@
 """Create the database password of docker-compose.yml before PostgreSQL starts.
 
-`python -m config.management.database_password FOLDER`: PostgreSQL reads `postgres_password`, libpq reads `pgpass`.
+`python -m config.management.database_password FOLDER` writes `postgres_password` for the server
+and `pgpass` for libpq.
 """
 
 import sys
@@ -12,7 +13,7 @@ NAME = "postgres_password"
 
 
 def write_password(folder: Path) -> None:
-    """The password is in both files, the same as at every start before."""
+    """Write the password to both files; later starts keep the first one."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     password = read_or_create_secret(NAME, folder)
     passfile = folder / "pgpass"

@@ -1,15 +1,17 @@
+"""Secrets generated at the first start and kept in files."""
+
 import secrets
 from pathlib import Path
 
 
 def read_or_create_secret(name: str, data_dir: Path) -> str:
-    """The secret kept in the folder, made at the first start."""
+    """The secret in the file `name` of the folder, generated if missing."""
     path = data_dir / name
     if not path.exists():
         fresh = path.with_name(f"{name}.{secrets.token_hex(4)}")
         fresh.touch(mode=0o600)
         fresh.write_text(secrets.token_urlsafe(48))
-        # Two first starts at once: link() lets one of them win, both then read the same file.
+        # With two concurrent first starts link() succeeds for one; both then read the same file.
         try:
             path.hardlink_to(fresh)
         except FileExistsError:

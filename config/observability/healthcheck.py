@@ -1,4 +1,4 @@
-"""Asks a running server whether it serves. As a command it is the container's HEALTHCHECK."""
+"""Asks a running server whether it is healthy; as a command it is the container's HEALTHCHECK."""
 
 import http.client
 import os
@@ -6,14 +6,14 @@ import sys
 
 
 def connect_host(host: str) -> str:
-    """Return where a server that listens on `host` is reached from this machine."""
+    """Return the address at which a server listening on `host` is reached from this machine."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - read, not bound
 
 
 def is_serving(host: str, port: int, *, name: str = "localhost") -> bool:
     """Say whether GET /healthz answers 200 within 2 s; `name` is a host that Django allows."""
     connection = http.client.HTTPConnection(connect_host(host), port, timeout=2)
-    # As the proxy in front would say it; else a server for HTTPS answers with a redirect.
+    # As a TLS proxy sets it; otherwise a server with HTTPS=true answers with a redirect.
     headers = {"Host": name, "X-Forwarded-Proto": "https"}
     try:
         connection.request("GET", "/healthz", headers=headers)

@@ -1,7 +1,6 @@
-"""Where log lines go and what they look like: one line a record, on stderr.
+"""Logging to stderr, one line per record: JSON for log collectors, plain text for people.
 
-JSON for a machine that collects them, plain lines for a person. Each carries the id of the
-request, call or job. On the stdio transport of MCP nothing but the protocol may be on stdout.
+Each line carries the id of the request, call or job. Over stdio, stdout belongs to MCP alone.
 """
 
 import logging
@@ -26,14 +25,14 @@ EXTRA_FIELDS = [
     "status",
     "tokens",
 ]
-"""What a record may add by `extra`: ids and figures, never a text."""
+"""Fields allowed in `extra`: ids and numbers, never text of a playbook or outcome."""
 
 
 def logging_config(level: str, form: str, *, texts: bool) -> dict[str, Any]:
     """Django's LOGGING; `form` is `json` or `lines`.
 
-    `texts`: show the messages of exceptions (DEBUG). Otherwise an exception is its type and its
-    places: a database error quotes the row, and with it somebody's outcome.
+    `texts` includes the messages of exceptions (DEBUG). Otherwise only their types and code
+    locations are logged: a database error quotes the row, and with it a user's outcome.
     """
     return {
         "version": 1,
@@ -80,7 +79,7 @@ def _add_request_id(logger: WrappedLogger, method: str, event: EventDict) -> Eve
 
 
 def _redact_exception(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Types and places of an exception and of what caused it."""
+    """The types and code locations of an exception and its causes."""
     given = event.pop("exc_info", None)
     if isinstance(given, tuple) and given[1] is not None:
         event["exception"] = " < ".join(_chain(given[1]))

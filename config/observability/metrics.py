@@ -1,8 +1,7 @@
-"""The figures at /metrics, for Prometheus.
+"""The metrics at /metrics, for Prometheus.
 
-What the loop did is read from the rows at each scrape: the same numbers from every process and
-host, none lost with one. How long requests took is counted by the processes of one host, in files
-that they share in a folder.
+Metrics of outcomes, jobs and usage are read from the database at each scrape, so every host returns
+the same numbers. Request durations are counted per host, in files that its processes share.
 """
 
 import os
@@ -28,14 +27,14 @@ HTTP_SECONDS = Histogram(
 
 
 class DatabaseCollector(Collector):
-    """The figures that stand in the database."""
+    """The metrics that are read from the database."""
 
     def collect(self) -> Iterator[Metric]:
         yield from collect_metrics()
 
 
 def render_metrics(*, rows: bool = True) -> bytes:
-    """The figures in Prometheus' text format; without `rows` only what the processes counted."""
+    """The metrics in Prometheus' text format; without `rows` only what the processes counted."""
     registry = CollectorRegistry()
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library's own
@@ -50,7 +49,7 @@ def render_metrics(*, rows: bool = True) -> bytes:
 
 
 def observe_request(method: str, route: str, status: int, seconds: float) -> None:
-    """Count one answer, where somebody reads the figures."""
+    """Record the duration of one request, if metrics are enabled."""
     if settings.METRICS_TOKEN:
         method = method if method in METHODS else "other"
         HTTP_SECONDS.labels(method, route, f"{status // 100}xx").observe(seconds)

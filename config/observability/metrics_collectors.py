@@ -1,4 +1,4 @@
-"""What the rows say of the loop, as families of metrics; a few aggregates, no row by row."""
+"""Prometheus metrics of outcomes, evolutions, model calls and workers, from SQL aggregates."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -23,7 +23,7 @@ DURATION_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 900)
 
 
 def collect_metrics() -> Iterator[Metric]:
-    """Every family, in the order in which docs/OPERATIONS.md explains them."""
+    """All metric families, in the order of docs/OPERATIONS.md."""
     yield from _outcomes()
     yield from _evolutions()
     yield _durations()
@@ -34,21 +34,21 @@ def collect_metrics() -> Iterator[Metric]:
 
 
 def _counts(rows: Any, *fields: str) -> Iterator[tuple[list[str], int]]:
-    """How many rows there are for each combination of the fields' values."""
+    """The number of rows for each combination of the fields' values."""
     counted = rows.order_by().values(*fields).annotate(number=Count("pk"))
     for row in counted:
         yield [str(row[name] or "") for name in fields], row["number"]
 
 
 def _outcomes() -> Iterator[Metric]:
-    told = CounterMetricFamily(
-        "ace_outcomes", "Outcomes reported, by how the task ended", labels=["status", "signal"]
+    reported = CounterMetricFamily(
+        "ace_outcomes", "Outcomes reported, by result and signal", labels=["status", "signal"]
     )
     for values, number in _counts(Outcome.objects.all(), "status", "signal"):
-        told.add_metric(values, number)
-    yield told
+        reported.add_metric(values, number)
+    yield reported
     waiting = Outcome.objects.pending().count()
-    yield GaugeMetricFamily("ace_outcomes_pending", "Outcomes that wait for an evolution", waiting)
+    yield GaugeMetricFamily("ace_outcomes_pending", "Outcomes waiting for an evolution", waiting)
     aside = Outcome.objects.exclude(set_aside_reason="").count()
     yield GaugeMetricFamily("ace_outcomes_set_aside", "Outcomes without a usable lesson", aside)
 
@@ -56,7 +56,7 @@ def _outcomes() -> Iterator[Metric]:
 def _evolutions() -> Iterator[Metric]:
     ended = CounterMetricFamily(
         "ace_evolutions",
-        "Evolutions that ended, by result and the reason of a failure",
+        "Finished evolutions, by result and reason of failure",
         labels=["result", "reason", "trigger"],
     )
     rows = EvolutionJob.objects.filter(status__in=("completed", "failed", "cancelled"))
@@ -64,11 +64,11 @@ def _evolutions() -> Iterator[Metric]:
         ended.add_metric(values, number)
     yield ended
     lost = EvolutionJob.objects.aggregate(lost=Sum("rescues", default=0))["lost"]
-    yield CounterMetricFamily("ace_lease_expiries", "Workers that died at work on a job", lost)
+    yield CounterMetricFamily("ace_lease_expiries", "Leases of workers that died", lost)
 
 
 def _durations() -> Metric:
-    """Completed evolutions by the time from their first claim."""
+    """Durations of completed evolutions, from their first claim."""
     done = EvolutionJob.objects.filter(status="completed", started_at__isnull=False)
     within = {
         f"to_{bound}": Count(
@@ -80,7 +80,7 @@ def _durations() -> Metric:
     found = done.aggregate(number=Count("pk"), spent=spent, **within)
     buckets = [(str(float(bound)), float(found[f"to_{bound}"])) for bound in DURATION_BUCKETS]
     total = found["spent"].total_seconds() if found["spent"] else 0.0
-    family = HistogramMetricFamily("ace_evolution_seconds", "Time that evolutions took")
+    family = HistogramMetricFamily("ace_evolution_seconds", "Duration of evolutions")
     family.add_metric([], [*buckets, ("+Inf", float(found["number"]))], sum_value=total)
     return family
 
@@ -88,7 +88,7 @@ def _durations() -> Metric:
 def _jobs() -> Iterator[Metric]:
     now = database_now()
     active = EvolutionJob.objects.active()
-    states = GaugeMetricFamily("ace_jobs", "Active jobs, by what they are at", labels=["state"])
+    states = GaugeMetricFamily("ace_jobs", "Active jobs, by state", labels=["state"])
     for state in ("queue", "waiting", "running", "stuck"):
         states.add_metric([state], active.in_state(state, now).count())
     yield states
@@ -99,17 +99,19 @@ def _jobs() -> Iterator[Metric]:
 
 def _usage() -> Iterator[Metric]:
     calls = CounterMetricFamily(
-        "ace_llm_calls", "Physical calls of a model", labels=["model", "operation", "status"]
+        "ace_llm_calls",
+        "Model calls, retries included",
+        labels=["model", "operation", "status"],
     )
     for values, number in _counts(UsageRecord.objects.all(), "model", "operation", "status"):
         calls.add_metric(values, number)
     yield calls
     tokens = CounterMetricFamily("ace_llm_tokens", "Tokens", labels=["model", "kind"])
     cost = CounterMetricFamily(
-        "ace_llm_cost_usd", "Cost where the price is known", labels=["model"]
+        "ace_llm_cost_usd", "Cost of calls with a known price", labels=["model"]
     )
     unknown = CounterMetricFamily(
-        "ace_llm_unpriced_calls", "Calls whose price is not known", labels=["model"]
+        "ace_llm_unpriced_calls", "Calls without a known price", labels=["model"]
     )
     for row in (
         UsageRecord.objects.order_by()
@@ -131,7 +133,7 @@ def _usage() -> Iterator[Metric]:
 
 def _playbooks() -> Iterator[Metric]:
     deltas = CounterMetricFamily(
-        "ace_deltas", "Operations judged, by what became of them", labels=["type", "status"]
+        "ace_deltas", "Proposed edits, by result", labels=["type", "status"]
     )
     for values, number in _counts(Delta.objects.all(), "type", "status"):
         deltas.add_metric(values, number)
@@ -139,18 +141,22 @@ def _playbooks() -> Iterator[Metric]:
     active = Bullet.objects.active()
     yield GaugeMetricFamily("ace_bullets", "Active bullets", active.count())
     harmful = active.filter(harmful__gt=F("helpful")).count()
-    yield GaugeMetricFamily("ace_bullets_harmful", "Active bullets that harm more", harmful)
+    yield GaugeMetricFamily(
+        "ace_bullets_harmful", "Active bullets with more harmful votes", harmful
+    )
     held = ReviewItem.objects.pending().count()
-    yield GaugeMetricFamily("ace_pending_reviews", "Machine-made texts that wait for review", held)
+    yield GaugeMetricFamily("ace_pending_reviews", "Machine-written texts waiting for review", held)
 
 
 def _workers() -> Iterator[Metric]:
     last = WorkerHeartbeat.objects.aggregate(last=Max("last_seen_at"))["last"]
     age = (database_now() - last).total_seconds() if last else float("inf")
-    yield GaugeMetricFamily("ace_worker_beat_age_seconds", "Since a worker was last seen", age)
-    lines = GaugeMetricFamily(
-        "ace_provider_line_open", "1: no call passes to this provider", labels=["line", "code"]
+    yield GaugeMetricFamily("ace_worker_heartbeat_age_seconds", "Since the last heartbeat", age)
+    circuits = GaugeMetricFamily(
+        "ace_provider_circuit_open",
+        "1 while no call is made to the provider",
+        labels=["provider", "code"],
     )
-    for line in ProviderCircuit.objects.all():
-        lines.add_metric([line.label, line.code], float(line.pause > 0))
-    yield lines
+    for circuit in ProviderCircuit.objects.all():
+        circuits.add_metric([circuit.label, circuit.code], float(circuit.pause > 0))
+    yield circuits

@@ -1,4 +1,4 @@
-"""What /readyz looks at: the database, its migrations, the worker's last sign of life."""
+"""The checks behind /readyz: database, migrations, worker heartbeat."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ WORKER_SILENT_AFTER = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Check:
-    """One look: `status` is ok, late (said, but still ready) or failed; `took_ms` its time."""
+    """The result of one check: `status` is ok, late (reported, but still ready) or failed."""
 
     name: str
     status: str
@@ -30,11 +30,11 @@ class Check:
 
 
 def run_checks() -> Iterator[Check]:
-    """Every check in order; a failing database fails each that needs it, and raises nothing."""
-    for name, look in CHECKS.items():
+    """Run every check in order; a database error is a failed check."""
+    for name, check in CHECKS.items():
         started = time.perf_counter()
         try:
-            status, detail = look()
+            status, detail = check()
         except DatabaseError as error:
             status, detail = "failed", type(error).__name__
         yield Check(name, status, round((time.perf_counter() - started) * 1000, 1), detail)

@@ -1,6 +1,6 @@
-"""What leaves the process for people who operate it: errors to Sentry, spans over OTLP.
+"""Errors to Sentry and spans over OTLP, both off until their address is set.
 
-Both are off until their address is set, and both leave without texts of playbooks and outcomes.
+Neither contains texts of playbooks or outcomes.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ def start_telemetry() -> None:
 
 
 def _start_sentry() -> None:
-    import sentry_sdk  # noqa: PLC0415 - half a second that only those pay who use it
+    import sentry_sdk  # noqa: PLC0415 - half a second that only users of Sentry pay
 
     sentry_sdk.init(
         dsn=settings.SENTRY_DSN,
@@ -37,10 +37,10 @@ def _start_sentry() -> None:
 
 
 def scrub_event(event: Any, hint: Any) -> Any:
-    """The event with types, places and ids only.
+    """The event with types, code locations and ids only.
 
-    Messages of exceptions quote rows, log parameters quote what was logged, headers and addresses
-    carry keys and search words.
+    Messages of exceptions quote rows, log parameters quote user texts, headers and URLs contain
+    keys and search terms.
     """
     for entry in (event.get("exception") or {}).get("values", []):
         entry["value"] = ""
@@ -56,7 +56,7 @@ def scrub_event(event: Any, hint: Any) -> Any:
 
 
 def _start_tracing() -> None:
-    # These imports cost about half a second and are paid only where spans are wanted.
+    # These imports take about half a second, paid only where tracing is on.
     from opentelemetry import trace  # noqa: PLC0415 - see above
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
         OTLPSpanExporter,

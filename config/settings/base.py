@@ -158,7 +158,7 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     # A stolen access token is of use for 15 minutes; an app unused for 30 days asks again.
     "ACCESS_TOKEN_EXPIRE_SECONDS": 15 * 60,
     "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 86_400,
-    # Only the toolkit's deploy check reads it; accounts/oauth/redirect_uris.py also allows loopback.
+    # Read only by the toolkit's deploy check; oauth/redirect_uris.py also allows loopback.
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https"],
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
     # RFC 8252: a program on the person's machine listens on whatever port is free.

@@ -1,4 +1,4 @@
-"""How settings read the environment: empty is unset, and a wrong value stops the start."""
+"""Reads environment variables: empty means unset, and an invalid value stops the start."""
 
 import os
 import re
@@ -17,21 +17,21 @@ RATE = re.compile(r"\d+/\d*[smhd]")
 
 
 def parse_bool(text: str) -> bool:
-    """Read yes or no; ValueError for anything else (django-environ takes it for no)."""
+    """Parse true or false; ValueError for anything else (django-environ takes it for false)."""
     if text.lower() not in TRUE_WORDS | FALSE_WORDS:
         raise ValueError("true or false")
     return text.lower() in TRUE_WORDS
 
 
 def parse_int(text: str, first: int = 1, last: int = 10**12) -> int:
-    """Read a whole number from `first` to `last`; ValueError otherwise."""
+    """Parse a whole number from `first` to `last`; ValueError otherwise."""
     if not re.fullmatch(r"[0-9]{1,13}", text) or not first <= int(text) <= last:
         raise ValueError(f"a whole number from {first} to {last}")
     return int(text)
 
 
 def parse_list(text: str) -> list[str]:
-    """Read a list parted by commas."""
+    """Parse a comma-separated list."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -39,7 +39,7 @@ CASTS: dict[Any, Callable[[str], Any]] = {bool: parse_bool, int: parse_int, list
 
 
 class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no types
-    """django-environ with strict values, one sentence for a wrong one, and no `$NAME` look-ups."""
+    """django-environ with strict values, a clear error message, and no `$NAME` look-ups."""
 
     def get_value(
         self, var: str, cast: Any = None, default: Any = None, parse_default: bool = False
@@ -57,7 +57,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
         return int(self.get_value(var, lambda text: parse_int(text, 1, 65_535), default))
 
     def seconds(self, var: str, *, default: int) -> int:
-        """A time that may be 0."""
+        """A whole number that may be 0."""
         return int(self.get_value(var, lambda text: parse_int(text, 0), default))
 
     def dollars(self, var: str) -> Decimal:
@@ -93,7 +93,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
         return defaults | changed
 
     def secret_file(self, name: str, folder: str) -> str:
-        """The secret in a file of the folder, made there if it is missing."""
+        """The secret in a file of the folder, generated if missing."""
         try:
             return read_or_create_secret(name, Path(folder))
         except OSError as error:
@@ -122,18 +122,18 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
         return str(self.get_value(var, read, ""))
 
     def postgres(self, var: str) -> dict[str, Any]:
-        """The database behind a postgres:// URL; the sentence never repeats its password."""
-        sentence = f"Set {var} to postgres://USER:PASSWORD@HOST:PORT/NAME, or unset it for SQLite."
+        """The database of a postgres:// URL; the error never repeats its password."""
+        message = f"Set {var} to postgres://USER:PASSWORD@HOST:PORT/NAME, or unset it for SQLite."
         try:
             found: dict[str, Any] = self.db_url_config(self.ENVIRON[var].strip())
         except (ValueError, KeyError, ImproperlyConfigured):
-            raise ImproperlyConfigured(sentence) from None
+            raise ImproperlyConfigured(message) from None
         if found["ENGINE"] != "django.db.backends.postgresql" or not found["NAME"]:
-            raise ImproperlyConfigured(sentence)
+            raise ImproperlyConfigured(message)
         return found
 
     def mail(self, var: str, url: str) -> dict[str, Any]:
-        """Django's EMAIL_* of a mail URL; the sentence never repeats its password."""
+        """Django's EMAIL_* of a mail URL; the error never repeats its password."""
         try:
             found: dict[str, Any] = self.email_url_config(url)
         except (ValueError, ImproperlyConfigured):
@@ -146,25 +146,25 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
 def enable_multiprocess_metrics(folder: Path) -> None:
     """Let every process of this host count its requests in files of `folder`.
 
-    prometheus_client reads the variable when it is imported, so this comes first.
+    prometheus_client reads the variable at import, so the settings set it.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = folder.lstat().st_uid
     except OSError as error:
         raise ImproperlyConfigured(f"Set TMPDIR to a directory of yours: {error}.") from None
-    # The folder for temporary files is everybody's: another user may have made this one before.
+    # Temporary folders are shared: another user may have created this one.
     if owner != os.getuid():
         raise ImproperlyConfigured(f"Set TMPDIR to a directory of yours: {folder} is not.")
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
 
 
 def sqlite_database(data_dir: Path) -> dict[str, Any]:
-    """Django's settings for the embedded database: WAL, and writers that queue from the start."""
+    """The DATABASES entry of SQLite: WAL, and transactions that take the write lock at BEGIN."""
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(data_dir / "ace.sqlite3"),
-        # The queue enqueues about ten times faster on a kept connection.
+        # Enqueueing is about ten times faster on a persistent connection.
         "CONN_MAX_AGE": 60,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",

@@ -1,4 +1,4 @@
-"""The overlay for tests: fixed secrets, a fast hasher, SQLite or TEST_DATABASE_URL."""
+"""Settings of the tests: fixed secrets, a fast hasher, SQLite or TEST_DATABASE_URL."""
 
 import os
 import tempfile
@@ -22,8 +22,7 @@ os.environ.update(
     STRIPE_SECRET_KEY="sk_test_" + "fake" * 8,
     STRIPE_WEBHOOK_SECRET="",
 )
-for name in ("ACE_ENGINE",):
-    del os.environ[name]
+del os.environ["ACE_ENGINE"]
 
 from config.settings.base import *  # noqa: E402, F403 - the environment had to be set first
 from config.settings.base import BILLING_ENABLED, DATA_DIR, DATABASES, EMBEDDED  # noqa: E402 - as above
@@ -34,17 +33,17 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 STATIC_ROOT, WHITENOISE_USE_FINDERS = None, True
-# Looks a file up when it is asked for: listing all 240 took a third of a test with a client.
+# Finds files on request: listing all 240 took a third of a test with a client.
 WHITENOISE_AUTOREFRESH = True
 if EMBEDDED:
-    # A file: threads and child processes of a test see the same database.
+    # A file, so that threads and child processes of a test share the database.
     DATABASES["default"]["TEST"] = {"NAME": str(Path(DATA_DIR) / "test.sqlite3")}
-    # Processes are killed in tests, machines are not: nothing has to wait for the disk.
+    # Tests kill processes, not machines, so no write has to wait for the disk.
     DATABASES["default"]["OPTIONS"] = DATABASES["default"]["OPTIONS"] | {
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
     }
 elif template := os.environ.get("TEST_DATABASE_TEMPLATE"):
     DATABASES["default"]["TEST"] = {"TEMPLATE": template}
 if BILLING_ENABLED:
-    # dj-stripe's own cost about 70 s of CPU: `make billing-migrations` runs those.
+    # dj-stripe's own take about 70 s of CPU; `make billing-migrations` runs those.
     MIGRATION_MODULES = {"djstripe": "tests.billing.stripe.migrations"}

@@ -1,6 +1,6 @@
-"""The supervisor as a process of its own, which `manage.py run` becomes once all is prepared.
+"""The supervisor process that `manage.py run` becomes once the database is prepared.
 
-Nothing here imports Django: who only waits for signals need not keep 90 MB for it.
+Nothing here imports Django, which would keep 90 MB in a process that only waits for signals.
 """
 
 import json
@@ -16,7 +16,7 @@ from config.supervisor.supervisor import Child, Supervisor
 
 @dataclass(frozen=True)
 class SupervisorConfig:
-    """What to run, and where it is asked whether it serves: `name` is a host that Django allows."""
+    """The commands to run, and the address of the health check; `name` is in ALLOWED_HOSTS."""
 
     commands: dict[str, list[str]]
     host: str
@@ -29,21 +29,21 @@ class SupervisorConfig:
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
-def exec_supervisor(plan: SupervisorConfig) -> NoReturn:
-    """This process, under the same pid, is the supervisor of the plan from now on."""
+def exec_supervisor(config: SupervisorConfig) -> NoReturn:
+    """Replace this process, keeping its pid, with the supervisor."""
     os.chdir(Path(__file__).parents[2])
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    again = [sys.executable, "-m", "config.supervisor.process", json.dumps(asdict(plan))]
+    again = [sys.executable, "-m", "config.supervisor.process", json.dumps(asdict(config))]
     os.execv(sys.executable, again)  # noqa: S606 - our own file, no shell
 
 
-def build_supervisor(plan: SupervisorConfig) -> Supervisor:
-    """It says `ready` and the address once the platform serves."""
+def build_supervisor(config: SupervisorConfig) -> Supervisor:
+    """A supervisor that prints `ready` and the address once the platform is healthy."""
     return Supervisor(
-        [Child(name, command) for name, command in plan.commands.items()],
-        is_ready=lambda: is_serving(plan.host, plan.port, name=plan.name),
-        on_ready=lambda: print(f"ready {plan.address}", flush=True),
+        [Child(name, command) for name, command in config.commands.items()],
+        is_ready=lambda: is_serving(config.host, config.port, name=config.name),
+        on_ready=lambda: print(f"ready {config.address}", flush=True),
     )
 
 

@@ -86,7 +86,7 @@ class Supervisor:
                 self.report(f"+{child.process.pid}")
 
     def _reap_children(self) -> bool:
-        """Note who died, and end what is left of their groups; say whether to go on."""
+        """Record dead children and kill the rest of their groups; return whether to go on."""
         for child in self.children:
             if child.process is None or child.process.poll() is None:
                 continue
@@ -107,7 +107,7 @@ class Supervisor:
             self.on_ready()
 
     def _next_start(self) -> float:
-        """Seconds until the first child that waits for its start may have it."""
+        """Seconds until the next restart is due."""
         dues = [child.due for child in self.children if child.process is None]
         return max(0.0, min(dues, default=float("inf")) - time.monotonic())
 

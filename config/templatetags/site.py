@@ -1,4 +1,4 @@
-"""What every page's template may use: times in words, and the undo of a message."""
+"""Template tags and filters of every page: relative times, badges, browser names, undo URLs."""
 
 from datetime import UTC, datetime
 
@@ -24,7 +24,7 @@ STEPS = (
 
 @register.filter
 def ago(at: datetime) -> str:
-    """“3 minutes ago”, “in 2 days”, “just now”; static/js/times.js says the same words."""
+    """“3 minutes ago”, “in 2 days”, “just now”; static/js/times.js uses the same words."""
     seconds = (timezone.now() - at).total_seconds()
     for name, length in STEPS:
         count = int(abs(seconds) // length)
@@ -47,13 +47,13 @@ SIGNS = {
 # Tags and not templates: lists have hundreds of these, and an include each was half of their cost.
 @register.simple_tag
 def badge(word: str, label: str = "") -> SafeString:
-    """The state `word` as a badge: colour and sign go together. `label` overrides the text."""
+    """The state `word` as a coloured badge. `label` overrides the text."""
     return format_html('<span class="badge {}">{}</span>', SIGNS.get(word, ""), label or word)
 
 
 @register.simple_tag
 def when(at: datetime | None, none: str = "") -> SafeString:
-    """A moment in words, with the exact one for programs and for browsers without scripts."""
+    """A relative time, with the exact one in `datetime` and for browsers without JavaScript."""
     if not at:
         return format_html('<span class="muted">{}</span>', none or "never")
     exact = at.astimezone(UTC)
@@ -62,7 +62,7 @@ def when(at: datetime | None, none: str = "") -> SafeString:
     return format_html(form, exact.isoformat(), ago(at), shown)
 
 
-# The first that is in the name counts: Edge and Opera also say Chrome, and all of them Safari.
+# The first match counts: Edge and Opera also say Chrome, and all of them say Safari.
 BROWSERS = (
     *(("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox", "Firefox"), ("FxiOS", "Firefox")),
     *(("Chrome", "Chrome"), ("CriOS", "Chrome"), ("Safari", "Safari")),
@@ -75,12 +75,12 @@ SYSTEMS = (
 
 @register.filter
 def browser_name(user_agent: str) -> str:
-    """“Firefox on Windows”; of one that we do not know, what it calls itself."""
+    """“Firefox on Windows”; an unknown one by its own user agent."""
     browser = next((name for sign, name in BROWSERS if sign in user_agent), "")
     system = next((name for sign, name in SYSTEMS if sign in user_agent), "")
     if browser and system:
         return f"{browser} on {system}"
-    return browser or user_agent[:80] or "An unnamed browser"
+    return browser or user_agent[:80] or "Unknown browser"
 
 
 @register.filter(name="undo_url")

@@ -1,4 +1,4 @@
-"""Pages and their files go out compressed."""
+"""Gzip for HTML pages and for static files served from the source folders."""
 
 import gzip
 
@@ -14,9 +14,9 @@ COMPRESSED_TYPES = ("text/css", "text/javascript", "image/svg+xml")
 class CompressionMiddleware(GZipMiddleware):
     """Whole HTML pages, and the small static files that no build step has compressed.
 
-    Never a stream: each of its chunks would be a gzip member of its own. Never a page that no
-    cache may keep: it shows a secret, and the size of a compressed page tells about its content.
-    Other pages hold only CSRF tokens, which Django masks anew each time, and GZipMiddleware pads.
+    Never a stream: each of its chunks would be a separate gzip member. Never a `no-store` page: it
+    shows a secret, and the size of a compressed page leaks its content (BREACH). The only secrets
+    of other pages are CSRF tokens, which Django masks per response and GZipMiddleware pads.
     """
 
     def process_response(
@@ -35,14 +35,14 @@ class CompressionMiddleware(GZipMiddleware):
 
 
 def compress_static_file(request: HttpRequest, response: StreamingHttpResponse) -> HttpResponseBase:
-    """A static file that is served from the source folders, as the build would have packed it."""
+    """A static file served from the source folders, compressed as collectstatic would."""
     patch_vary_headers(response, ["Accept-Encoding"])
     whole = request.method == "GET" and response.status_code == 200
     packed = response.has_header("Content-Encoding") or response.is_async
     if packed or not whole or "gzip" not in request.headers.get("Accept-Encoding", ""):
         return response
     body = gzip.compress(b"".join(response), 6, mtime=0)
-    # Not close(): that would say to Django that the request is over.
+    # Not response.close(), which would send request_finished.
     if file := getattr(response, "file_to_stream", None):
         file.close()
     # Without the ETag, which is that of the plain file: Last-Modified is enough for a 304.

@@ -1,4 +1,4 @@
-"""What every template may read."""
+"""Variables of every template."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What every request passes: an id, a body limit, and one place where page errors become pages."""
+"""Middleware: request ids, the body limit, error pages, and htmx polls after a logout."""
 
 import re
 import uuid
@@ -17,7 +17,7 @@ REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
 class RequestIdMiddleware(MiddlewareMixin):
-    """Takes a well-formed `X-Request-ID`, else makes one; answers with it, and takes the time."""
+    """Uses a well-formed `X-Request-ID` or creates one, returns it, and times the request."""
 
     def process_request(self, request: HttpRequest) -> None:
         given = request.headers.get("X-Request-ID", "")
@@ -55,7 +55,7 @@ class BodyLimitMiddleware(MiddlewareMixin):
 
 
 class ErrorPageMiddleware(MiddlewareMixin):
-    """A refusal raised by a page's service becomes a page that says what to do."""
+    """Renders an AceError raised behind a page as an error page."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, AceError):
@@ -67,9 +67,9 @@ class ErrorPageMiddleware(MiddlewareMixin):
 
 
 class HtmxLoginMiddleware(MiddlewareMixin):
-    """A poll whose session has ended reloads its page, which leads to the login.
+    """Answers a poll after logout with a page reload, which leads to the login.
 
-    Otherwise htmx would follow the redirect and put the login into the middle of the page.
+    Otherwise htmx would follow the redirect and swap the login into the middle of the page.
     """
 
     def process_response(

@@ -1,4 +1,4 @@
-"""How far a new account is: the five steps from nothing to a playbook that learned something."""
+"""The onboarding checklist: five steps from a new account to the first evolution."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +14,11 @@ from mcp_bridge.models import ClientActivity
 from playbooks.models import Playbook, Version
 
 TITLES = {
-    "playbook": "Make or clone a playbook",
-    "key": "Make an API key",
+    "playbook": "Create or clone a playbook",
+    "key": "Create an API key",
     "connect": "Connect an agent",
-    "outcome": "Get the first outcome",
-    "evolution": "Watch the first evolution",
+    "outcome": "Report the first outcome",
+    "evolution": "See the first evolution",
 }
 FIRST_CLIENTS = ("claude-code", "codex", "cursor", "vs-code", "gemini-cli")
 STARTERS_SHOWN = 4
@@ -26,7 +26,7 @@ STARTERS_SHOWN = 4
 
 @dataclass(frozen=True)
 class Step:
-    """One line of the checklist; `is_next` is the first that is not done."""
+    """One step of the checklist; `is_next` marks the first that is not done."""
 
     name: str
     number: int
@@ -39,7 +39,7 @@ class Step:
 
 
 def steps_of(user: User) -> list[Step]:
-    """The checklist, found out from rows; one query."""
+    """The checklist, derived from the user's rows in one query."""
     done = _done(user)
     first = next((name for name in TITLES if not done[name]), "")
     return [
@@ -48,14 +48,14 @@ def steps_of(user: User) -> list[Step]:
 
 
 def _done(user: User) -> dict[str, bool]:
-    """A login in the browser stands for a key; an agent at REST leaves its mark on its key."""
-    contacts = ClientActivity.objects.filter(user=user).exclude(accepted_at=None)
+    """An OAuth login counts as a key; a REST client shows in its key's `last_used_at`."""
+    clients_seen = ClientActivity.objects.filter(user=user).exclude(accepted_at=None)
     keys = ApiKey.objects.filter(user=user)
     outcomes = Outcome.objects.filter(playbook__owner=user)
     found = User.objects.filter(pk=user.pk).values(
         playbook=Exists(Playbook.objects.filter(owner=user)),
-        key=Q(Exists(keys)) | Q(Exists(contacts)),
-        connect=Q(Exists(contacts)) | Q(Exists(keys.exclude(last_used_at=None))),
+        key=Q(Exists(keys)) | Q(Exists(clients_seen)),
+        connect=Q(Exists(clients_seen)) | Q(Exists(keys.exclude(last_used_at=None))),
         outcome=Exists(outcomes),
         evolution=Exists(EvolutionJob.objects.filter(playbook__owner=user, status="completed")),
     )
@@ -63,13 +63,13 @@ def _done(user: User) -> dict[str, bool]:
 
 
 def show_onboarding(request: HttpRequest) -> bool:
-    """Somebody is logged in who has neither finished nor put away the checklist."""
+    """True while the onboarding checklist should be shown."""
     user = getattr(request, "user", None)
     return user is not None and user.is_authenticated and "start" not in user.settings
 
 
 def onboarding_context(user: User, *, steps: list[Step], mcp_url: str) -> dict[str, Any]:
-    """What the step that comes next needs, beside the steps themselves."""
+    """The template context: the steps and what the next one needs."""
     name = next((step.name for step in steps if step.is_next), "")
     context: dict[str, Any] = {"steps": steps, "next": name, "all_done": not name}
     context["state"] = "".join("x" if step.is_done else "-" for step in steps)

@@ -1,4 +1,4 @@
-"""The person's choice of light or dark, kept in a cookie and rendered into every page."""
+"""The light or dark theme: kept in a cookie, rendered into every page."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -14,14 +14,14 @@ YEAR = 365 * 24 * 3600
 
 
 def current_theme(request: HttpRequest) -> str:
-    """What the cookie says; `system` when it says nothing that is known."""
+    """The theme of the cookie; `system` if it is absent or unknown."""
     chosen = request.COOKIES.get(COOKIE, "")
     return chosen if chosen in THEMES else "system"
 
 
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Keep the choice, and go back to where it was made."""
+    """Store the choice and redirect back."""
     chosen = request.POST.get("theme", "")
     if chosen not in THEMES:
         raise Invalid("Choose system, light or dark.")

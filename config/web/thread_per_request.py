@@ -1,7 +1,7 @@
-"""Django by ASGI, each request in one visit to a thread.
+"""An ASGI handler that runs each Django request in one hop to a pooled thread.
 
-Django's own way goes to a thread and back for every sync middleware, signal and view, some twenty
-times a request, on a thread made for this one request, which connects to the database anew.
+Django's own handler hops to a thread for every sync middleware, signal and view, some twenty times
+a request, on a thread made for that request, which opens a new database connection.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ from starlette.types import Scope
 
 from mcp_bridge.protocol.db_threads import DatabaseThreads
 
-# More than the playground's seats, whose page without a script waits for the model on its thread.
+# More than PLAYGROUND_STREAMS: without JavaScript a chat waits for the model on its thread.
 THREADS = 32
-# Asks nobody else. While a lost database holds all the others up, it says that the process lives:
-# to kill it would mend nothing.
+# Has its own thread: when a lost database blocks all others, the process still reports that it is
+# alive, because restarting it would not help.
 LIVENESS_PATH = "/healthz"
 
 
 class ThreadPerRequestHandler(ASGIHandler):
-    """Sync middleware and views beside each other on one thread, which keeps its connection."""
+    """Runs sync middleware and views on one thread, which keeps its database connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class ThreadPerRequestHandler(ASGIHandler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        # What the request sets (its id, the language) is also there while its answer is sent.
+        # Context variables of the request (its id, the language) stay set while it is sent.
         context = copy_context()
         threads = self.liveness_thread if scope["path"] == LIVENESS_PATH else self.threads
         with closing(body):
@@ -66,14 +66,14 @@ class ThreadPerRequestHandler(ASGIHandler):
         return response
 
     def close(self) -> None:
-        """End the threads and their connections, within the seconds that a stop has."""
+        """Stop the threads and close their connections."""
         self.threads.close()
         self.liveness_thread.close()
 
     async def _stream(
         self, response: HttpResponseBase, context: Context, receive: Any, send: Any
     ) -> None:
-        """Send it part by part; a client that goes away ends it."""
+        """Send the parts; a client disconnect cancels it."""
         gone = asyncio.create_task(self.listen_for_disconnect(receive))
         sending = asyncio.create_task(self.send_response(response, send), context=context)
         try:

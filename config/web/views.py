@@ -1,4 +1,4 @@
-"""Home, health, and the pages that say what went wrong."""
+"""Home, onboarding, health and metrics endpoints, and the error pages."""
 
 from hmac import compare_digest
 from http import HTTPStatus
@@ -26,7 +26,7 @@ from core.rest.exceptions import error_body
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """What it is; people who are logged in go to their checklist until it is done, then on."""
+    """The landing page; logged-in users are redirected to onboarding or their playbooks."""
     if request.user.is_authenticated:
         return redirect("onboarding" if show_onboarding(request) else "playbooks:list")
     return render(request, "config/home.html")
@@ -35,7 +35,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def onboarding(request: UserRequest) -> HttpResponse:
-    """The checklist, or for a poll its list; 204 while nothing has changed since `seen`."""
+    """The checklist; a poll gets its list, or 204 while nothing changed since `seen`."""
     steps = steps_of(request.user)
     context = onboarding_context(
         request.user, steps=steps, mcp_url=request.build_absolute_uri("/mcp")
@@ -53,27 +53,27 @@ def onboarding(request: UserRequest) -> HttpResponse:
 @require_POST
 def dismiss_onboarding(request: UserRequest) -> HttpResponse:
     finish_onboarding(user=request.user, how="dismissed")
-    messages.info(request, "The first steps are hidden. “Go to” finds them again.")
+    messages.info(request, "First steps hidden. Find them again with “Go to”.")
     return redirect("playbooks:list")
 
 
 @require_safe
 def favicon(request: HttpRequest) -> HttpResponse:
-    """For pages that name none, such as the admin's."""
+    """For pages without an icon link, such as the admin."""
     return redirect(static("img/favicon.svg"))
 
 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """This process answers; it asks nobody else."""
+    """Liveness: this process answers, without asking the database."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when pages and REST can work; a silent worker is said, and does not take us out."""
+    """Readiness: 503 when pages and REST cannot work; a silent worker is only reported."""
     found = {check.name: check.as_dict() for check in run_checks()}
     down = any(check["status"] == "failed" for check in found.values())
     body = {"status": "failed" if down else "ok", "checks": found}
@@ -83,7 +83,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """For Prometheus, with METRICS_TOKEN as its bearer token; staff may look as well."""
+    """Prometheus metrics, for METRICS_TOKEN as bearer token or for staff."""
     sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
     wanted = settings.METRICS_TOKEN
     if not wanted:
@@ -96,7 +96,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def is_staff(request: HttpRequest) -> bool:
-    """Somebody whom the admin lets in, with the second factor that it asks for."""
+    """Whether the admin is open to the user, second factor included."""
     user = request.user
     if not (user.is_authenticated and user.is_active and user.is_staff):
         return False
@@ -104,44 +104,44 @@ def is_staff(request: HttpRequest) -> bool:
 
 
 def admin_log_in(request: HttpRequest) -> HttpResponse:
-    """Staff log in where everybody does, under the same limit; others are told why not."""
+    """Redirects staff to the normal login and its rate limit; refuses other users."""
     if request.user.is_authenticated:
-        raise Forbidden("This account is not staff's. Log out, then log in with one that is.")
+        raise Forbidden("This account isn't staff. Log out, then log in with a staff account.")
     wanted = urlencode({"next": request.GET.get("next") or reverse("admin:index")})
     return redirect(f"{reverse('accounts:log_in')}?{wanted}")
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form without a valid token: most often the page was open for long, or cookies are off."""
-    message = "This page was open for too long, or cookies are off. Go back, reload, send again."
+    """A form without a valid CSRF token: usually an old page, or cookies are disabled."""
+    message = "This page expired or cookies are disabled. Go back, reload the page and try again."
     return error_page(request, 403, AceError(message, code="csrf"))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    message = "The server could not make sense of this request. Go back and try again."
+    message = "The server couldn't understand this request. Go back and try again."
     return error_page(request, 400, AceError(message, code="bad_request"))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_page(request, 403, Forbidden("Your account may not do this."))
+    return error_page(request, 403, Forbidden("You don't have permission to do this."))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    message = "There is nothing at this address, or it is not yours."
+    message = "Page not found, or you don't have access."
     return error_page(request, 404, AceError(message, code="not_found"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Needs neither the database nor a session: either may be what failed."""
+    """The 500 page uses neither database nor session: either may be what failed."""
     request_id = getattr(request, "request_id", "")
     if request.path.startswith("/api/"):
-        message = "Something failed on our side. Try again; if it stays, send us the request id."
+        message = "Something went wrong on our end. Try again, or report the request ID."
         return error_json(500, AceError(message, code="server_error"))
     return render(None, "500.html", {"request_id": request_id}, status=500)
 
 
 def error_page(request: HttpRequest, status: int, error: AceError) -> HttpResponse:
-    """The branded page, or for a program under /api/ the shape that its other errors have."""
+    """The HTML error page, or under /api/ the JSON body of every other API error."""
     if request.path.startswith("/api/"):
         return error_json(status, error)
     return render(request, "error.html", {"error": error, "status": status}, status=status)

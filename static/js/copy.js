@@ -9,11 +9,11 @@ async function copy(button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    announcer.textContent = "The browser does not allow copying";
+    announcer.textContent = "Your browser blocked copying";
     return;
   }
   button.textContent = "Copied";
-  announcer.textContent = "Copied to the clipboard";
+  announcer.textContent = "Copied to clipboard";
   setTimeout(() => { button.innerHTML = label; }, 2000);
 }
 

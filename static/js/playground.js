@@ -23,7 +23,7 @@ async function* eventsOf(response) {
 
 async function refusalOf(response) {
   if (response.headers.get("Content-Type")?.includes("json")) return (await response.json()).message;
-  return response.ok ? "You are logged out. Reload the page." : `The server answered ${response.status}. Reload the page, then ask again.`;
+  return response.ok ? "You’re logged out. Reload the page." : `The server responded with ${response.status}. Reload the page and try again.`;
 }
 
 function finish(side, turn, ended) {
@@ -48,7 +48,7 @@ async function ask(side, question, sent, signal) {
   turn.querySelector(".answer").append(text);
   side.querySelector("[data-empty]")?.remove();
   side.querySelector("[data-log]").append(turn);
-  let why = "The connection broke off. Reload the page to see what was stored.";
+  let why = "Connection lost. Reload the page to see what was saved.";
   try {
     const response = await fetch(side.dataset.stream, { method: "POST", body: sent, headers: { Accept: "text/event-stream" }, signal });
     if (!response.ok || !response.headers.get("Content-Type")?.includes("event-stream")) {

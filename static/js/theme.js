@@ -14,7 +14,7 @@ async function choose(form, theme) {
   document.querySelectorAll("form.theme button").forEach((button) => {
     button.setAttribute("aria-pressed", String(button.value === theme));
   });
-  document.getElementById("announcer").textContent = `The theme is ${theme} now`;
+  document.getElementById("announcer").textContent = `Theme: ${theme}`;
 }
 
 document.addEventListener("submit", (event) => {

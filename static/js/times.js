@@ -19,7 +19,7 @@ function ago(at) {
   return seconds >= 0 ? "just now" : "in a moment";
 }
 
-function said(at) {
+function exactTime(at) {
   const short = brief.formatToParts(at).find((part) => part.type === "timeZoneName")?.value ?? zone;
   return `${exact.format(at)} (${short})`;
 }
@@ -31,7 +31,7 @@ function refresh() {
     const words = ago(at);
     if (time.textContent !== words) time.textContent = words;
     if (!time.dataset.tip) {
-      time.dataset.tip = said(at);
+      time.dataset.tip = exactTime(at);
       if (!time.closest("a, button, summary")) time.tabIndex = 0;
     }
   });
@@ -80,5 +80,5 @@ refresh();
 setInterval(refresh, 30000);
 document.addEventListener("htmx:afterSwap", refresh);
 document.querySelectorAll("[data-zone]").forEach((place) => {
-  place.textContent = `Times are in your zone, ${zone.replaceAll("_", " ")}.`;
+  place.textContent = `Times shown in ${zone.replaceAll("_", " ")}`;
 });

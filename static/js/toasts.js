@@ -36,14 +36,14 @@ if (list) {
 
 /* What htmx could not do is said once, not swallowed; a page that asks for news by itself takes
    it back with the next answer. */
-const SILENT = "The server does not answer: what this page shows may be old. It asks again by itself.";
-const REFUSED = "That did not reach the server, or it refused. Reload the page, then try again.";
+const SILENT = "Can’t reach the server. This page may be out of date; it retries automatically.";
+const REFUSED = "Your request failed. Reload the page and try again.";
 
 function say(words) {
-  if ([...list.children].some((toast) => toast.dataset.said === words)) return;
+  if ([...list.children].some((toast) => toast.dataset.text === words)) return;
   const toast = document.createElement("div");
   toast.className = "toast note bad";
-  toast.dataset.said = words;
+  toast.dataset.text = words;
   const text = document.createElement("span");
   text.textContent = words;
   const button = document.createElement("button");
@@ -62,6 +62,6 @@ if (list) {
     document.addEventListener(name, (event) => say(asksAgain(event) ? SILENT : REFUSED));
   }
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.successful) list.querySelectorAll(`[data-said="${SILENT}"]`).forEach((toast) => toast.remove());
+    if (event.detail.successful) list.querySelectorAll(`[data-text="${SILENT}"]`).forEach((toast) => toast.remove());
   });
 }

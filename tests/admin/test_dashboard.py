@@ -29,8 +29,8 @@ def figures() -> dict[str, str]:
 def test_the_figures_are_those_of_the_rows(world: World) -> None:
     found = figures()
     assert found["Failed today"] == "1"
-    assert found["Waiting for a later try"] == "1"
-    assert (found["In the queue"], found["Running"], found["Stuck"]) == ("0", "0", "0")
+    assert found["Waiting to retry"] == "1"
+    assert (found["Queued"], found["Running"], found["Stuck"]) == ("0", "0", "0")
     assert found["Worker"] == "alive"
     assert found["Outcomes this hour"] == str(Outcome.objects.count())
 

@@ -41,7 +41,7 @@ def verify_problems() -> list[Problem]:
 
 @pytest.fixture
 def demo() -> Iterator[User]:
-    yield build_demo(password="look at this demo", days=DAYS, stories=SCENARIOS[:1])
+    yield build_demo(password="look at this demo", days=DAYS, scenarios=SCENARIOS[:1])
 
 
 def test_the_history_is_old_in_order_and_whole(demo: User) -> None:
@@ -73,7 +73,7 @@ def test_everything_says_that_it_is_made_up(demo: User) -> None:
 
 def test_no_model_is_asked_and_no_limit_is_used_up(settings: Any) -> None:
     settings.ACE_ENGINE, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:1"
-    build_demo(password="look at this demo", days=4, stories=SCENARIOS[:1])
+    build_demo(password="look at this demo", days=4, scenarios=SCENARIOS[:1])
     assert set(EvolutionJob.objects.values_list("status", flat=True)) == {"completed"}
     assert settings.ACE_ENGINE == "openai"
 

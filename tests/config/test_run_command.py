@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from config.management.commands.run import commands, require_free
+from config.management.commands.run import commands, require_free_port
 from config.observability.healthcheck import connect_host, is_serving
 from config.supervisor.process import SupervisorConfig, build_supervisor
 
@@ -33,7 +33,7 @@ def test_a_free_port_is_taken_for_free(taken: int) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]
-    require_free("127.0.0.1", free)
+    require_free_port("127.0.0.1", free)
 
 
 def test_web_and_worker_are_what_runs() -> None:

@@ -56,7 +56,7 @@ def test_times_are_said_in_words(before: timedelta, words: str) -> None:
         ("Mozilla/5.0 (Windows NT 10.0) Chrome/140.0 Safari/537.36 Edg/140.0", "Edge on Windows"),
         ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Safari/604.1", "Safari on iPhone"),
         ("curl/8.5.0", "curl/8.5.0"),
-        ("", "An unnamed browser"),
+        ("", "Unknown browser"),
     ],
 )
 def test_a_browser_is_named_as_people_name_it(user_agent: str, words: str) -> None:

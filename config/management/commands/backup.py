@@ -8,7 +8,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.management.backups import BackupError, write_backup
 
-KEEP = "Not in it: SECRET_KEY, JWT_SECRET_KEY, FIELD_ENCRYPTION_KEYS. Keep them with it, apart."
+NOT_INCLUDED = (
+    "Not included: SECRET_KEY, JWT_SECRET_KEY, FIELD_ENCRYPTION_KEYS. Back them up separately."
+)
 
 
 class Command(BaseCommand):
@@ -22,4 +24,4 @@ class Command(BaseCommand):
             written = write_backup(target)
         except BackupError as error:
             raise CommandError(str(error)) from None
-        self.stdout.write(f"{written} ({written.stat().st_size} bytes). {KEEP}")
+        self.stdout.write(f"{written} ({written.stat().st_size} bytes). {NOT_INCLUDED}")

@@ -1,4 +1,4 @@
-"""`manage.py bootstrap`: the first login."""
+"""`manage.py bootstrap`: create or update the first account."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`manage.py demo`: an account with sixty days of made-up history; `--remove` takes it away."""
+"""`manage.py demo`: create or delete a demo account with sixty days of history."""
 
 import secrets
 from argparse import ArgumentParser
@@ -18,9 +18,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--remove", action="store_true", help="delete the demo")
-        parser.add_argument("--days", type=int, default=DAYS, help=f"of history, {DAYS} by default")
-        parser.add_argument("--password", default="", help="else one is made and printed once")
+        parser.add_argument("--remove", action="store_true", help="delete the demo account")
+        parser.add_argument("--days", type=int, default=DAYS, help=f"of history, default {DAYS}")
+        parser.add_argument("--password", default="", help="default: generated and printed once")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -29,18 +29,18 @@ class Command(BaseCommand):
             raise CommandError(error.message) from None
 
     def _remove(self) -> None:
-        gone = remove_demo()
-        self.stdout.write("The demo is gone." if gone else "There is no demo.")
+        removed = remove_demo()
+        self.stdout.write("Demo account deleted." if removed else "There is no demo account.")
 
     def _build(self, options: dict[str, Any]) -> None:
         if demo_user() is not None:
-            self.stdout.write(f"The demo is there: log in as {EMAIL}. --remove deletes it.")
+            self.stdout.write(f"The demo account exists: log in as {EMAIL}. --remove deletes it.")
             return
-        # The first login is for an empty database, which it will not be from here on.
+        # The first login is only created in an empty database, so it comes before the demo user.
         call_command("bootstrap", stdout=self.stdout, stderr=self.stderr)
-        self.stdout.write("Making the history; on a busy machine this takes a minute or two.")
+        self.stdout.write("Creating the history. This may take a minute or two.")
         password = options["password"] or secrets.token_urlsafe(15)
         build_demo(password=password, days=options["days"])
-        self.stdout.write(f"The demo is there. Log in as {EMAIL}")
+        self.stdout.write(f"Demo account created. Log in as {EMAIL}")
         if not options["password"]:
             self.stdout.write(f"  password  {password}")

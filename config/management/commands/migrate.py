@@ -1,4 +1,4 @@
-"""`manage.py migrate`, without the time-outs that hold for everything else."""
+"""`manage.py migrate` without the statement time-outs of requests."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
 
 
 class Command(migrate.Command):
-    """Django's own; an index on a large table takes longer than a request's statement may."""
+    """Django's own, without time-outs: indexing a large table takes longer than a request may."""
 
     help = "Create and update the database tables."
 

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: a backup, into an empty database."""
+"""`manage.py restore FILE`: restore a backup into an empty database."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -22,6 +22,6 @@ class Command(BaseCommand):
         except BackupError as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
-            "Restored. Now: manage.py migrate; manage.py verify; and manage.py doctor encryption, "
-            "which says whether FIELD_ENCRYPTION_KEYS opens it."
+            "Restored. Next: manage.py migrate, manage.py verify, and manage.py doctor encryption, "
+            "which checks that FIELD_ENCRYPTION_KEYS decrypts it."
         )

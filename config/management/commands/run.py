@@ -1,4 +1,4 @@
-"""`manage.py run`: the whole platform on one machine, under one supervisor."""
+"""`manage.py run`: run the whole platform on one machine under a supervisor."""
 
 import socket
 import sys
@@ -18,14 +18,14 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # migrate runs them
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_free(settings.HOST, settings.PORT)
+        require_free_port(settings.HOST, settings.PORT)
         self.prepare()
         name = settings.ALLOWED_HOSTS[0].lstrip(".*") or connect_host(settings.HOST)
         exec_supervisor(SupervisorConfig(commands(), settings.HOST, settings.PORT, name))
 
     def prepare(self) -> None:
-        """Migrations are applied, starters loaded, a first login exists."""
-        # Here one connection is enough, and a pool says only after 10 s that there is no server.
+        """Apply migrations, load starters, create the first login."""
+        # One connection is enough here, and a pool takes 10 s to report a missing server.
         connection.settings_dict["OPTIONS"].pop("pool", None)
         call_command("migrate", interactive=False, verbosity=0)
         if not settings.LOCAL:
@@ -37,18 +37,18 @@ class Command(BaseCommand):
 
 
 def commands() -> dict[str, list[str]]:
-    """The command lines that make up a running platform."""
+    """The command lines of the processes of a running platform."""
     web = ["-m", "uvicorn", "config.asgi:application", "--log-level", "warning"]
     web += ["--host", settings.HOST, "--port", str(settings.PORT)]
-    # No access log: a query string may carry what is nobody's business. An open event stream would
-    # hold the shutdown up for ever.
+    # No access log: query strings may be private. Without the timeout an open event stream would
+    # block the shutdown forever.
     web += ["--no-access-log", "--no-server-header", "--timeout-graceful-shutdown", "5"]
     manage = str(settings.BASE_DIR / "manage.py")
     return {"web": [sys.executable, *web], "worker": [sys.executable, manage, "run_worker"]}
 
 
-def require_free(host: str, port: int) -> None:
-    """Raise CommandError with a sentence when nothing can listen there."""
+def require_free_port(host: str, port: int) -> None:
+    """Raise CommandError if the port cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -24,7 +24,7 @@ def look() -> Finding:
 
 
 def test_a_shop_that_was_set_up_is_fine(shop: FakeStripe) -> None:
-    assert (look().status, look().detail) == ("ok", "takes the test key, sells 2 plans")
+    assert (look().status, look().detail) == ("ok", "accepts the test key, has prices of 2 plans")
 
 
 def test_plans_without_a_price_are_named_with_the_command(fake: FakeStripe) -> None:
@@ -37,7 +37,7 @@ def test_plans_without_a_price_are_named_with_the_command(fake: FakeStripe) -> N
 def test_a_key_that_stripe_refuses_is_said_and_not_shown(shop: FakeStripe, settings: Any) -> None:
     shop.api.key = "another"
     found = look()
-    assert (found.status, found.detail) == ("failed", "Stripe refuses the key")
+    assert (found.status, found.detail) == ("failed", "Stripe rejects the key")
     assert settings.STRIPE_SECRET_KEY not in f"{found}"
 
 

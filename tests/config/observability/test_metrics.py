@@ -85,7 +85,7 @@ def test_a_failure_is_counted_with_its_reason(client: Client, job: EvolutionJob)
 def test_an_empty_platform_has_figures_too(client: Client, db: None) -> None:
     found = figures(client)
     assert found["ace_jobs['running']"] == 0
-    assert found["ace_worker_beat_age_seconds[]"] == float("inf")
+    assert found["ace_worker_heartbeat_age_seconds[]"] == float("inf")
 
 
 def test_requests_are_timed_by_route_and_not_by_address(client: Client, db: None) -> None:
