@@ -158,7 +158,7 @@ def test_forms_that_are_refused(
 def test_the_keyboard_reaches_the_content_first(watch: BrowserPage, transactional_db: None) -> None:
     watch.open("/")
     watch.page.keyboard.press("Tab")
-    expect(watch.page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(watch.page.get_by_role("link", name="Skip to content")).to_be_focused()
     watch.page.keyboard.press("Enter")
     expect(watch.page.locator("main")).to_be_focused()
 

@@ -43,11 +43,11 @@ def test_the_list_ticks_itself_off_to_the_end(
     page.get_by_role("button", name="Clone Coding agent").click()
     ticked(page, 1)
     watch.open("/start")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     secret = page.locator("#secret").inner_text()
     page.wait_for_load_state()  # with the script that copies
     page.get_by_role("button", name="Copy the key").press("Enter")
-    expect(page.locator("#announcer")).to_have_text("Copied to the clipboard")
+    expect(page.locator("#announcer")).to_have_text("Copied to clipboard")
     expect(page.locator("[data-copy=secret]")).to_be_focused()
     assert page.evaluate("() => navigator.clipboard.readText()") == secret
     page.get_by_role("link", name="Back to the first steps").click()

@@ -136,7 +136,7 @@ def test_a_time_says_exactly_when_in_the_readers_zone(
         page.keyboard.press("Escape")
         expect(tip).to_be_hidden()
         page.mouse.move(0, 0)
-    expect(page.get_by_text("Times are in your zone, Asia/")).to_be_visible()
+    expect(page.get_by_text("Times shown in Asia/")).to_be_visible()
 
 
 def test_the_menu_opens_by_keyboard_and_closes_with_the_focus_back(
