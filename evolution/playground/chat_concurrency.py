@@ -1,7 +1,7 @@
-"""How many answers of the playground are heard at a time: by a person, and by this process.
+"""Limits on concurrent playground answers: per person, and per process.
 
-A person's seats are rows, so that four are four however many processes serve the pages. What a
-process may hold is its own affair: the number keeps it from running out of threads.
+A person's slots are rows, so that the limit holds over all processes that serve the pages. The
+limit of a process is in memory: it keeps the process from running out of threads.
 """
 
 import threading
@@ -25,23 +25,23 @@ SLOTS_PER_USER = 4
 """Answers at a time for one person: two chats side by side."""
 RETRY_AFTER_SECONDS = 5
 UNUSED_TIMEOUT = timedelta(seconds=20)
-"""A seat whose answer never began is free again after so long: the browser left before it."""
+"""A slot whose answer has not begun by then is free again: the browser left before it."""
 
 
 def max_slot_duration() -> timedelta:
-    """From the wish for a call to its end, and a pause before the next: then the seat is free."""
+    """The longest wait for a call and the call itself, with a margin: then the slot is free."""
     return max_call_duration() + timedelta(seconds=MAX_QUEUE_SECONDS) + UNUSED_TIMEOUT
 
 
 @dataclass
 class ProcessSlots:
-    """The seats of this process, each with the second at which it counts as left."""
+    """The slots of this process, each with the second at which it expires."""
 
     taken: dict[UUID, float] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def enter(self, slots: list["Slot"]) -> None:
-        """These are heard too; RateLimited when there is no room for all of them."""
+    def acquire(self, slots: list["Slot"]) -> None:
+        """Take these slots; RateLimited when there is no room for all of them."""
         with self.lock:
             now = time.monotonic()
             self.taken = {pk: until for pk, until in self.taken.items() if until > now}
@@ -52,11 +52,11 @@ class ProcessSlots:
                 )
             self.taken |= {slot.pk: now + UNUSED_TIMEOUT.total_seconds() for slot in slots}
 
-    def keep(self, slot: "Slot") -> None:
+    def renew(self, slot: "Slot") -> None:
         with self.lock:
             self.taken[slot.pk] = time.monotonic() + max_slot_duration().total_seconds()
 
-    def leave(self, slot: "Slot") -> None:
+    def release(self, slot: "Slot") -> None:
         with self.lock:
             self.taken.pop(slot.pk, None)
 
@@ -66,34 +66,34 @@ PROCESS_SLOTS = ProcessSlots()
 
 @dataclass(frozen=True)
 class Slot:
-    """One answer's place, until it is left or its lease is over."""
+    """One answer's slot, until it is released or expires."""
 
     pk: UUID
 
-    def keep(self) -> None:
-        """A call begins: the place is taken for as long as the call may last.
+    def renew(self) -> None:
+        """Hold the slot for as long as the call that begins now may last.
 
-        CallHeldBack when it came so late that somebody else may sit here: it would be one too many.
+        CallHeldBack when the slot has expired already: another answer may have taken it.
         """
-        PROCESS_SLOTS.keep(self)
+        PROCESS_SLOTS.renew(self)
         until = database_now() + max_slot_duration()
         if not ChatSlot.objects.filter(pk=self.pk).update(expires_at=until):
             raise CallHeldBack(
                 "no_slot", "Your question waited too long here.", retry_after=RETRY_AFTER_SECONDS
             )
 
-    def leave(self) -> None:
-        """Free for the next one."""
-        PROCESS_SLOTS.leave(self)
+    def release(self) -> None:
+        """Free the slot."""
+        PROCESS_SLOTS.release(self)
         ChatSlot.objects.filter(pk=self.pk).delete()
 
 
 def acquire_slots(user: User, count: int) -> list[Slot]:
-    """So many answers more are heard; RateLimited, and none of them, when there is no room."""
+    """`count` slots for the user; RateLimited, and no slot, when there is no room for all."""
     now = database_now()
     rows = [ChatSlot(user=user, expires_at=now + UNUSED_TIMEOUT) for _ in range(count)]
     slots = [Slot(row.pk) for row in rows]
-    PROCESS_SLOTS.enter(slots)
+    PROCESS_SLOTS.acquire(slots)
     try:
         with transaction.atomic():
             # Two at once would both count before either is there: the user's row makes them queue.
@@ -107,6 +107,6 @@ def acquire_slots(user: User, count: int) -> list[Slot]:
             ChatSlot.objects.bulk_create(rows)
     except (RateLimited, DatabaseError, User.DoesNotExist):
         for slot in slots:
-            PROCESS_SLOTS.leave(slot)
+            PROCESS_SLOTS.release(slot)
         raise
     return slots

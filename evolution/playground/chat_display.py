@@ -1,4 +1,4 @@
-"""What a playground's page shows of a chat: its sides, their turns, and what each answer cites."""
+"""What the playground shows of a chat: its sides, their turns, and the bullets an answer cites."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ class DisplayedMessage:
     """One message as it is shown. `cost` None: nobody knows the price."""
 
     role: str
-    pieces: list[TextPart]
+    parts: list[TextPart]
     cited: list[Bullet] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     note: str = ""
@@ -49,32 +49,32 @@ class DisplayedMessage:
 
 @dataclass(frozen=True)
 class ChatSide:
-    """One session of a chat: `label` says what the model reads, `shelves` all of it."""
+    """One session of a chat: `label` names what the model reads, `sections` are its bullets."""
 
     key: str
     label: str
     session: AgentSession | None
-    said: list[DisplayedMessage]
-    shelves: list[tuple[Section, list[Bullet]]]
+    messages: list[DisplayedMessage]
+    sections: list[tuple[Section, list[Bullet]]]
     reads: bool = True
-    """Whether the model is told of a playbook at all; one without bullets has no shelves."""
+    """Whether the model reads a playbook at all; one without bullets has no sections."""
     can_rate: bool = False
     total: Mapping[str, Any] = field(default_factory=dict)
     """Of all its calls, those without an answer too: see `sum_usage`."""
 
     @property
     def cited(self) -> set[str]:
-        return {bullet.id for one in self.said for bullet in one.cited}
+        return {bullet.id for one in self.messages for bullet in one.cited}
 
     @property
     def answers(self) -> list[DisplayedMessage]:
-        return [one for one in self.said if not one.is_question]
+        return [one for one in self.messages if not one.is_question]
 
     @property
     def turns(self) -> list[list[DisplayedMessage]]:
-        """A question with what was said to it; an odd session may begin with an answer."""
+        """Each question with its answers; a recorded session may begin with an answer."""
         turns: list[list[DisplayedMessage]] = []
-        for one in self.said:
+        for one in self.messages:
             if one.is_question or not turns:
                 turns.append([])
             turns[-1].append(one)
@@ -83,12 +83,12 @@ class ChatSide:
     @property
     def is_cut(self) -> bool:
         return (
-            self.session is not None and self.session.message_count > len(self.said) == MAX_MESSAGES
+            self.session is not None and self.session.message_count > len(self.messages) == MAX_MESSAGES
         )
 
 
 def chat_side(session: AgentSession, *, user: User) -> ChatSide:
-    """The session with what was said in it lately."""
+    """The session with its latest messages."""
     document = document_read_by(session)
     rows = session.messages.filter(role__in=("user", "assistant")).select_related("usage")
     latest = reversed(rows.order_by("-position")[:MAX_MESSAGES])
@@ -96,8 +96,8 @@ def chat_side(session: AgentSession, *, user: User) -> ChatSide:
         key=str(session.pk),
         label=label_of(session),
         session=session,
-        said=[displayed_message(row, document) for row in latest],
-        shelves=sections_with_bullets(document),
+        messages=[displayed_message(row, document) for row in latest],
+        sections=sections_with_bullets(document),
         reads=reads_playbook(session),
         can_rate=can_rate(session, user),
         total=sum_usage(session_id=session.pk),
@@ -122,20 +122,20 @@ def label_of(session: AgentSession) -> str:
 
 
 def can_rate(session: AgentSession, user: User) -> bool:
-    """Only one's own playbook learns, from what was read in it."""
-    own = session.playbook is not None and session.playbook.owner_id == user.pk
-    open_to_it = session.outcome_id is None and session.blanked_at is None
-    return own and session.ace_enabled and open_to_it
+    """Whether the user can rate the chat: it used a playbook of theirs and has no outcome yet."""
+    is_own = session.playbook is not None and session.playbook.owner_id == user.pk
+    unrated = session.outcome_id is None and session.blanked_at is None
+    return is_own and session.ace_enabled and unrated
 
 
 def displayed_message(row: SessionMessage, document: Document) -> DisplayedMessage:
     """A stored message; bullets are looked up in what was read."""
     usage = row.usage
-    said = displayed_text(document, role=row.role, text=row.content)
+    message = displayed_text(document, role=row.role, text=row.content)
     if usage is None:
-        return said
+        return message
     return replace(
-        said,
+        message,
         note=usage_note(usage),
         tokens=usage.total_tokens,
         estimated=usage.estimated,
@@ -149,11 +149,11 @@ def displayed_text(document: Document, *, role: str, text: str) -> DisplayedMess
     if role == SessionMessage.Role.USER:
         return DisplayedMessage(role, [TextPart(text)])
     known = document.by_id()
-    pieces = text_parts(text, known)
-    named = dict.fromkeys(piece.text for piece in pieces if piece.is_id)
+    parts = text_parts(text, known)
+    named = dict.fromkeys(part.text for part in parts if part.is_id)
     return DisplayedMessage(
         role=role,
-        pieces=pieces,
+        parts=parts,
         cited=[known[name] for name in named if name in known],
         unknown=[name for name in named if name not in known],
     )
@@ -161,12 +161,12 @@ def displayed_text(document: Document, *, role: str, text: str) -> DisplayedMess
 
 def text_parts(text: str, known: Iterable[str]) -> list[TextPart]:
     """The text cut at the bullet ids that it names."""
-    pieces, end, known = [], 0, set(known)
+    parts, end, known = [], 0, set(known)
     for match in BULLET_ID.finditer(text):
-        pieces += [TextPart(text[end : match.start()])] if match.start() > end else []
-        pieces.append(TextPart(match.group(), is_id=True, known=match.group() in known))
+        parts += [TextPart(text[end : match.start()])] if match.start() > end else []
+        parts.append(TextPart(match.group(), is_id=True, known=match.group() in known))
         end = match.end()
-    return [*pieces, TextPart(text[end:])] if end < len(text) else pieces
+    return [*parts, TextPart(text[end:])] if end < len(text) else parts
 
 
 def usage_note(usage: UsageRecord) -> str:
@@ -179,8 +179,8 @@ def usage_note(usage: UsageRecord) -> str:
 
 def sections_with_bullets(document: Document) -> list[tuple[Section, list[Bullet]]]:
     """The sections that have bullets."""
-    shelves: Sequence[tuple[Section, list[Bullet]]] = [
+    sections: Sequence[tuple[Section, list[Bullet]]] = [
         (section, [bullet for bullet in document.bullets if bullet.section == section.key])
         for section in document.sections
     ]
-    return [(section, bullets) for section, bullets in shelves if bullets]
+    return [(section, bullets) for section, bullets in sections if bullets]

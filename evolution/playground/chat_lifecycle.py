@@ -142,7 +142,7 @@ def begin_turns(
             consume_rate_limit("ask_playground", str(by.user.pk))
     except RateLimited:
         for slot in slots:
-            slot.leave()
+            slot.release()
         raise
     return [ChatTurn(turn, slot) for turn, slot in zip(turns, slots, strict=True)]
 

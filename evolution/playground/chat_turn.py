@@ -1,7 +1,7 @@
-"""One turn of a playground's chat: a model is asked, and its answer heard, metered and stored.
+"""One turn of a playground chat: the model's answer is streamed, metered and stored.
 
-It runs on a thread of its own. While the model speaks, no database connection is held: an answer
-takes a minute, and a pool has a dozen of them.
+It runs on a thread of its own. While the model answers, no database connection is held: an answer
+takes a minute, and a pool has a dozen connections.
 """
 
 import contextvars
@@ -63,79 +63,82 @@ class TurnResult:
 
 
 class ChatTurn:
-    """A turn that is about to be taken, or under way; `cut` ends it from any thread.
+    """A turn that will begin, or is under way; `cancel` ends it from any thread.
 
-    Its slot is left when it ends, or soon after if it never begins.
+    Its slot is released when it ends, or soon after if it never begins.
     """
 
     def __init__(self, turn: TurnRequest, slot: Slot) -> None:
-        # As in evolution.worker.engine_run: only who asks a model imports the SDK.
-        from evolution.engine.providers.cancellable_transport import CancellableConnection  # noqa: PLC0415 - see above
+        # Imported here as in evolution.worker.engine_run: only a process that calls a model needs
+        # the SDK.
+        from evolution.engine.providers.cancellable_transport import (  # noqa: PLC0415 - see above
+            CancellableConnection,
+        )
 
         self.turn, self.slot, self._wire = turn, slot, CancellableConnection()
-        self._asked_in = contextvars.copy_context()
+        self._context = contextvars.copy_context()
 
-    def cut(self) -> None:
-        """Nobody listens any more: the call ends, and what it cost is on record."""
+    def cancel(self) -> None:
+        """End the call, for example when the browser has left; its cost is recorded."""
         self._wire.cut()
 
-    def run(self, say: OnText) -> TurnResult:
-        """The answer, piece by piece to `say`, then stored with its question.
+    def run(self, on_text: OnText) -> TurnResult:
+        """The answer, streamed to `on_text`, then stored with its question.
 
-        On a thread that has no transaction open.
+        Call it on a thread that has no transaction open.
         """
         try:
-            return self._run(say)
+            return self._run(on_text)
         finally:
             with suppress(DatabaseError):  # without it the lease runs out, and the answer counts
-                self.slot.leave()
+                self.slot.release()
             connections.close_all()
 
-    def _run(self, say: OnText) -> TurnResult:
-        said: list[str] = []
+    def _run(self, on_text: OnText) -> TurnResult:
+        parts: list[str] = []
 
-        def hear(text: str) -> None:
-            said.append(text)
-            say(text)
+        def collect(text: str) -> None:
+            parts.append(text)
+            on_text(text)
 
         with StreamUsageLedger(self.turn.session, self.slot) as ledger:
             connections.close_all()  # of reading the credential
-            error = self._ask(ledger, hear)
-        return self._store("".join(said), ledger.last, error)
+            error = self._ask(ledger, collect)
+        return self._store("".join(parts), ledger.last, error)
 
-    def start(self, say: OnText, done: Callable[[TurnResult], None]) -> None:
-        """`run` on a thread of its own; `done` gets what it answers, whatever happens."""
+    def start(self, on_text: OnText, done: Callable[[TurnResult], None]) -> None:
+        """`run` on a thread of its own; `done` always gets a result."""
 
         def work() -> None:
             try:
-                answered = self._asked_in.run(self.run, say)
-            except Exception as error:  # noqa: BLE001 - the thread's edge: somebody waits for `done`
+                answered = self._context.run(self.run, on_text)
+            except Exception as error:  # noqa: BLE001 - the thread's edge: the page waits for `done`
                 # The type only: the text of an unknown error may quote the chat.
                 logger.error("a chat's turn ended with %s", type(error).__name__)
                 answered = TurnResult(None, "Something went wrong here. Ask again.")
             done(answered)
 
         # A daemon: an answer must not hold up the end of the server; the sweep meters its call.
-        threading.Thread(target=work, name="conversing", daemon=True).start()
+        threading.Thread(target=work, name="chat_turn", daemon=True).start()
 
-    def _ask(self, ledger: UsageLedger, hear: OnText) -> str:
+    def _ask(self, ledger: UsageLedger, on_text: OnText) -> str:
         """Why the answer is not whole, in a sentence; empty when it is."""
         try:
-            reply = self._answer(RetryingStream(self._connect(ledger), self._wire.wait), hear)
+            reply = self._answer(RetryingStream(self._connect(ledger), self._wire.wait), on_text)
         except LLMError as error:
             return describe_llm_error(error)
         if reply.finish_reason == "length":
             return f"Cut off: an answer has at most {self.turn.requests[0].max_tokens:,} tokens."
         return ""
 
-    def _answer(self, llm: StreamingLLM, hear: OnText) -> LLMReply:
+    def _answer(self, llm: StreamingLLM, on_text: OnText) -> LLMReply:
         for request in self.turn.requests[:-1]:
             try:
-                return llm.chat(request, hear)
+                return llm.chat(request, on_text)
             except LLMError as error:
                 if error.code != CONTEXT_TOO_LONG:
                     raise
-        return llm.chat(self.turn.requests[-1], hear)
+        return llm.chat(self.turn.requests[-1], on_text)
 
     def _connect(self, ledger: UsageLedger) -> StreamingLLM:
         from evolution.engine.providers.chat_stream import ChatLLM  # noqa: PLC0415 - as above
@@ -151,7 +154,7 @@ class ChatTurn:
         return TracedChat(bare, address=urlsplit(ledger.credential.base_url).hostname or "openai")
 
     def _store(self, text: str, usage: UsageRecord | None, error: str) -> TurnResult:
-        """A question without any answer is not kept: it can be asked again."""
+        """Store the question and its answer; a question without any answer is not kept."""
         if not text:
             return TurnResult(None, error or "The model gave an empty answer.")
         session, tokens = self.turn.session, usage.total_tokens if usage else 0
@@ -174,8 +177,8 @@ class StreamUsageLedger(SessionLedger):
         self._slot = slot
 
     def begin(self, *, step: str, operation: str, model: str, most: Usage) -> AdmittedCall:
-        """As every ledger; a try that begins late keeps its slot too."""
-        self._write(self._slot.keep)
+        """As every ledger; each attempt renews the slot too."""
+        self._write(self._slot.renew)
         return super().begin(step=step, operation=operation, model=model, most=most)
 
     def _write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -189,7 +192,7 @@ class StreamUsageLedger(SessionLedger):
 
 
 def describe_llm_error(error: LLMError) -> str:
-    """Why there is no whole answer, to somebody who waits: nothing here comes again by itself."""
+    """Why there is no whole answer, for the person in the chat: nothing here is retried later."""
     if isinstance(error, Cancelled):
         return "Stopped."
     if isinstance(error, CallHeldBack):
@@ -198,5 +201,5 @@ def describe_llm_error(error: LLMError) -> str:
 
 
 def _truncated(text: str) -> str:
-    """What a message may hold: a model that ignores its cap can say more."""
+    """Cut to what a message may hold: a model may ignore its token limit."""
     return text.encode()[: settings.MAX_MESSAGE_BYTES].decode(errors="ignore")

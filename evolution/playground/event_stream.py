@@ -1,8 +1,8 @@
-"""An answer on its way to a browser: server-sent events from a turn's thread.
+"""The answer of a turn as server-sent events.
 
-    event: piece   {"text": "…"}                     as often as the model says something
+    event: piece   {"text": "…"}                     as often as the model sends text
     event: end     {"html": …, "cited": […], …}      stored; the turn as the page shows it
-    event: failed  {"message": "…"}                  nothing came, and nothing is stored
+    event: failed  {"message": "…"}                  no answer, and nothing is stored
 
 Under ASGI nothing here waits on a thread; under WSGI a process of its own is held all the while.
 """
@@ -22,7 +22,7 @@ from evolution.playground.chat_turn import ChatTurn, TurnResult
 
 RenderSide = Callable[[TurnResult], ChatSide | None]
 KEEPALIVE_SECONDS = 15.0
-"""Seconds without a piece after which a comment says that the line is alive."""
+"""Seconds without text after which a comment keeps the connection alive."""
 KEEPALIVE_COMMENT = b": still waiting\n\n"
 
 
@@ -48,7 +48,7 @@ async def events_async(turn: ChatTurn, shown: RenderSide) -> AsyncIterator[bytes
                 return
             yield text_event(what)
     finally:
-        turn.cut()
+        turn.cancel()
 
 
 def events_sync(turn: ChatTurn, shown: RenderSide) -> Iterator[bytes]:
@@ -68,7 +68,7 @@ def events_sync(turn: ChatTurn, shown: RenderSide) -> Iterator[bytes]:
                 return
             yield text_event(what)
     finally:
-        turn.cut()
+        turn.cancel()
 
 
 def text_event(text: str) -> bytes:

@@ -1,7 +1,7 @@
-"""The recorded chat: what the playground shows, for who has no model to ask.
+"""The recorded chat that the playground shows where no model is configured.
 
-A script plays the model (tests/evolution/playground/record_chat.py); a test records it anew and compares it with
-`recorded_chat.json`. What its calls used says nothing about a model's, so it is left out.
+A script plays the model (tests/evolution/playground/record_chat.py); a test records it again and
+compares it with `recorded_chat.json`. Tokens and cost are left out: they are the script's.
 """
 
 import json
@@ -29,14 +29,14 @@ def recorded_sides() -> list[ChatSide]:
 
 def _side(recorded: dict[str, Any], side: dict[str, Any]) -> ChatSide:
     document = parse(recorded["playbook"]) if side["reads_playbook"] else Document((), ())
-    said: list[DisplayedMessage] = [
-        displayed_text(document, role=one["role"], text=one["text"]) for one in side["said"]
+    messages: list[DisplayedMessage] = [
+        displayed_text(document, role=one["role"], text=one["text"]) for one in side["messages"]
     ]
     return ChatSide(
         key=side["key"],
         label=side["label"],
         session=None,
-        said=said,
-        shelves=sections_with_bullets(document),
+        messages=messages,
+        sections=sections_with_bullets(document),
         reads=side["reads_playbook"],
     )

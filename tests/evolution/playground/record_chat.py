@@ -71,7 +71,7 @@ def _side(side: ChatSide, key: str) -> dict[str, Any]:
         "key": key,
         "label": side.label,
         "reads_playbook": bool(side.sections),
-        "said": [
+        "messages": [
             {"role": one.role, "text": "".join(piece.text for piece in one.parts)}
             for one in side.messages
         ],

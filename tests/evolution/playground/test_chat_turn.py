@@ -207,7 +207,7 @@ def test_the_days_limit_on_cost_holds_here_too(
     settings.COST_CAP_USER_DAY_USD = Decimal("0.000001")
     answered = ask(chat)[0]
     assert answered.answer is None
-    assert answered.error.startswith("Today's limit on cost of this account")
+    assert answered.error.startswith("Today's cost limit of this account")
     assert answered.error.endswith("Ask again later.")
     assert (llm.count(), UsageRecord.objects.count()) == (0, 0)
 

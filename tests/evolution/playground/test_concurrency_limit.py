@@ -80,7 +80,7 @@ def test_a_refused_question_releases_its_slot(chat: AgentSession, settings: Lazy
 
 def test_the_slots_of_a_dead_process_are_free_after_their_lease(chat: AgentSession) -> None:
     for _ in range(SLOTS_PER_USER):
-        begin(chat).seat.keep()
+        begin(chat).slot.renew()
     ChatSlot.objects.update(expires_at=database_now())
     PROCESS_SLOTS.taken.clear()
     begin(chat)

@@ -31,7 +31,7 @@ def test_the_recorded_chat_says_so_and_is_there_without_a_model(client: Client) 
 
 
 def test_the_recording_cites_only_what_its_playbook_has() -> None:
-    add_playbook, without = recorded_sides()
-    assert add_playbook.cited == {"str-00001", "str-00002", "calc-00003", "mis-00004", "mis-00005"}
-    assert not any(one.unknown for one in add_playbook.said)
+    with_playbook, without = recorded_sides()
+    assert with_playbook.cited == {"str-00001", "str-00002", "calc-00003", "mis-00004", "mis-00005"}
+    assert not any(one.unknown for one in with_playbook.messages)
     assert not without.cited
