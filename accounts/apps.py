@@ -1,3 +1,5 @@
+"""Django's configuration of the accounts app."""
+
 from django.apps import AppConfig
 
 

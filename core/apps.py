@@ -1,3 +1,5 @@
+"""Django's configuration of the core app."""
+
 from django.apps import AppConfig
 
 

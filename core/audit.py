@@ -1,4 +1,4 @@
-"""The audit log: one entry for each change that a person or a key makes."""
+"""Writing the audit log: one entry for each change that a user or an API key makes."""
 
 from typing import TYPE_CHECKING, Union
 from uuid import UUID
@@ -21,22 +21,22 @@ def record(
     owner: Union["User", UUID, None] = None,
     **detail: str | int | bool | None,
 ) -> None:
-    """An entry says that `by` did `action` (the service's verb) to `subject`.
+    """Record that `by` did `action` (the service's verb) to `subject`.
 
     Call it in the transaction of the change: both are kept, or neither. `by` is None for the
-    platform itself; `owner`, whose row it is, is the actor unless given. `detail` carries figures
-    and words of ours, never texts, names or secrets: it outlives what people delete.
+    platform itself; `owner`, the user whose row it is, defaults to the actor. `detail` holds
+    figures and constants, never users' texts, names or secrets: it outlives what they delete.
     """
-    who = None if by is None else Principal.of(by)
-    key = who.api_key if who else None
-    if who is not None and who.app is not None:
-        detail |= {"app": who.app.name}
+    principal = None if by is None else Principal.of(by)
+    key = principal.api_key if principal else None
+    if principal is not None and principal.app is not None:
+        detail |= {"app": principal.app.name}
     AuditEntry.objects.create(
         action=action,
-        actor_id=who.user.pk if who else None,
-        actor=who.user.email if who else "",
+        actor_id=principal.user.pk if principal else None,
+        actor=principal.user.email if principal else "",
         key_prefix=key.prefix if key else "",
-        owner_id=_owner_id(owner, who),
+        owner_id=_owner_id(owner, principal),
         subject=subject._meta.model_name or "",
         subject_id=str(subject.pk),
         detail=detail,
@@ -44,7 +44,7 @@ def record(
     )
 
 
-def _owner_id(owner: Union["User", UUID, None], who: Principal | None) -> UUID | None:
+def _owner_id(owner: Union["User", UUID, None], actor: Principal | None) -> UUID | None:
     if owner is None:
-        return who.user.pk if who else None
+        return actor.user.pk if actor else None
     return owner if isinstance(owner, UUID) else owner.pk

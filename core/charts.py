@@ -1,4 +1,4 @@
-"""Where bars, points and lines of SVG charts stand, and the elements of a whole picture. Pure."""
+"""Geometry of bars and points in SVG charts, and the elements of whole SVG pictures. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ class Frame:
 
 
 SMALL = Frame(100.0, 40.0)
-"""What the pages' templates draw in."""
+"""The frame that the pages' templates draw in."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bucket: its first day, its figure, and where its bar stands."""
+    """One bucket: its first day, its figure, and the position of its bar."""
 
     start: date
     figure: Decimal
@@ -56,14 +56,14 @@ class BarChart:
 
     @property
     def labels(self) -> list[str]:
-        """The ticks, none longer after the point than it needs, all as long: 0.10 and 0.05."""
+        """The ticks with the fewest decimals that all of them need: 0.10 and 0.05."""
         exponent = (self.ticks[0] / 2).normalize().as_tuple().exponent
         places = max(0, -int(exponent))
         return [f"{tick:,.{places}f}" if tick else "0" for tick in self.ticks]
 
     @property
     def dates(self) -> list[date]:
-        """What stands below the bars: the first, the middle and the last bucket."""
+        """The labels below the bars: the first, the middle and the last bucket."""
         starts = [bar.start for bar in self.bars]
         return [starts[0], starts[len(starts) // 2], starts[-1]]
 
@@ -77,18 +77,18 @@ def draw_bars(figures: Mapping[date, int | Decimal], starts: Sequence[date]) -> 
         Bar(
             start=start,
             figure=value,
-            x=round(place * slot + slot * 0.15, 3),
+            x=round(index * slot + slot * 0.15, 3),
             y=round(SMALL.y(float(value / top)), 3),
             width=round(slot * 0.7, 3),
             height=round(SMALL.height * float(value / top), 3),
         )
-        for place, (start, value) in enumerate(zip(starts, values, strict=True))
+        for index, (start, value) in enumerate(zip(starts, values, strict=True))
     ]
     return BarChart(bars, [top, top / 2, Decimal(0)])
 
 
 def scale_top(most: Decimal) -> Decimal:
-    """The least of 1, 2, 5, 10, 20, … (or 0.5, 0.2, …) that is not below `most`; 1 for 0."""
+    """The least of 1, 2, 5, 10, 20, … (or 0.5, 0.2, …) that is at least `most`; 1 for 0."""
     if most <= 0:
         return Decimal(1)
     power = Decimal(10) ** most.adjusted()
@@ -109,7 +109,7 @@ class Point:
 
 @dataclass(frozen=True)
 class PointChart:
-    """The newest MOST_POINTS versions, oldest first, and where the compared sides meet."""
+    """The newest MOST_POINTS versions, oldest first, and the x where the compared sides meet."""
 
     points: Sequence[Point]
     split: float | None
@@ -123,10 +123,10 @@ def draw_points(rates: Sequence[tuple[int, Any]], *, since: int | None) -> Point
         Point(
             number,
             rate,
-            round((place + 0.5) * slot, 3),
+            round((index + 0.5) * slot, 3),
             *(round(SMALL.y(share), 3) for share in (rate.share, rate.low, rate.high)),
         )
-        for place, (number, rate) in enumerate(shown)
+        for index, (number, rate) in enumerate(shown)
     ]
     older = sum(number < since for number, _ in shown) if since is not None else 0
     split = round(older * slot, 3) if 0 < older < len(shown) else None
@@ -141,7 +141,7 @@ def svg_text(x: float, y: float, text: str, *, anchor: str = "start", weight: st
 
 
 def svg_document(frame: Frame, parts: Sequence[str], *, title: str, style: str) -> str:
-    """A picture by itself, on white, with its title on top."""
+    """A standalone picture on white, with its title on top."""
     heading = svg_text(frame.width / 2, 20, title, anchor="middle", weight="600")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {frame.height}" '

@@ -1,4 +1,4 @@
-"""The one clock of leases, waits and days: the database's, so that hosts need not agree."""
+"""The clock of leases, waits and days: the database's, because hosts' clocks differ."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet shows and never runs. Pure."""
+"""CSV whose cells a spreadsheet never runs as formulas. Pure."""
 
 import csv
 import io
@@ -8,13 +8,13 @@ FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 
 def escape_formula(value: object) -> str:
-    """The value as text; an apostrophe in front of what a spreadsheet would take for a formula."""
+    """The value as text, with an apostrophe before what a spreadsheet would run as a formula."""
     text = "" if value is None else str(value)
     return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
 def write_csv(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """The table as RFC 4180 has it, with every cell safe."""
+    """The table in the format of RFC 4180, with formulas escaped."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(heads)

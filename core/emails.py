@@ -1,4 +1,4 @@
-"""Letters of the platform to people: one text template each, its first line the subject."""
+"""Sending e-mail: one text template each, whose first line is the subject."""
 
 import logging
 from smtplib import SMTPException
@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def send_email(name: str, *, to: str, **context: str) -> None:
-    """The letter `templates/emails/<name>.txt` is on its way, or the log says why not.
+    """Send `templates/emails/<name>.txt`; a failure is logged, not raised.
 
     Never call it inside a transaction: a slow mail server would hold it open.
     """
@@ -19,5 +19,5 @@ def send_email(name: str, *, to: str, **context: str) -> None:
     try:
         EmailMessage(subject, body.strip() + "\n", to=[to]).send()
     except (SMTPException, OSError) as error:
-        # The answer to the person must not depend on it: it would tell who has an account.
+        # The response must not depend on it: that would reveal which addresses have accounts.
         logger.warning("Could not send the e-mail %s: %s", name, type(error).__name__)

@@ -1,10 +1,10 @@
-"""What can go wrong, said once: each door turns these into its own kind of answer."""
+"""The errors that services raise; pages, REST and MCP each turn them into a response."""
 
 from collections.abc import Mapping, Sequence
 
 
 class AceError(Exception):
-    """A refusal with a stable code, an HTTP status and a sentence that says what to do."""
+    """Base of all: a stable code, an HTTP status and a sentence that tells what to do."""
 
     code = "error"
     status = 400
@@ -23,7 +23,7 @@ class AceError(Exception):
 
 
 class Invalid(AceError):
-    """The input does not fit; `fields` says where."""
+    """The input is invalid; `fields` has the messages by field."""
 
     code = "invalid"
     status = 400
@@ -34,7 +34,7 @@ class Invalid(AceError):
 
 
 class NotAuthenticated(AceError):
-    """One text for every way in which a credential can be wrong."""
+    """The credential is missing, malformed, unknown, expired or revoked: one text for all."""
 
     code = "not_authenticated"
     status = 401
@@ -44,47 +44,47 @@ class NotAuthenticated(AceError):
 
 
 class WrongCredentials(NotAuthenticated):
-    """E-mail and password do not fit; the text does not say which."""
+    """E-mail or password is wrong; the text does not reveal which."""
 
     code = "wrong_credentials"
 
     def __init__(self) -> None:
         AceError.__init__(
             self,
-            "No account has this e-mail and password. Check both; a new account has to be "
-            "confirmed first, by the link that we e-mailed.",
+            "Incorrect email or password. A new account must first be confirmed with the link "
+            "in our email.",
         )
 
 
 class SecondFactorRequired(NotAuthenticated):
-    """E-mail and password fit, and the account has a second factor."""
+    """E-mail and password are right, and the account has a second factor."""
 
     code = "second_factor_required"
 
     def __init__(self) -> None:
         AceError.__init__(
-            self, "Send `code` too: six digits of the app, or one of the recovery codes."
+            self, "Also send `code`: six digits from the authenticator app, or a recovery code."
         )
 
 
 class WrongCode(NotAuthenticated):
-    """The code is not the app's, is used already, or is no recovery code of this account."""
+    """The code is neither a current code of the app nor an unused recovery code."""
 
     code = "wrong_code"
 
     def __init__(self) -> None:
-        AceError.__init__(self, "This code does not fit. Take the next one that the app shows.")
+        AceError.__init__(self, "Incorrect code. Enter the next one that the app shows.")
 
 
 class Forbidden(AceError):
-    """The caller is known and the row is theirs, but the credential may not do this."""
+    """The caller owns the row, but the credential does not allow this."""
 
     code = "forbidden"
     status = 403
 
 
 class NotFound(AceError):
-    """There is no such row, or it is somebody else's: the text is the same."""
+    """The row does not exist or belongs to another user: the text is the same."""
 
     code = "not_found"
     status = 404
@@ -100,28 +100,28 @@ class NotFound(AceError):
 
 
 class Conflict(AceError):
-    """The row is in a state that does not allow this, or somebody was faster."""
+    """The state of the row does not allow this, or another request was faster."""
 
     code = "conflict"
     status = 409
 
 
 class FormAlreadySubmitted(AceError):
-    """The form was sent before and has done its work; its secret was shown then."""
+    """The form was submitted before and did its work; its secret was shown then."""
 
     code = "form_already_submitted"
     status = 409
 
 
 class TooLarge(AceError):
-    """A text is over its limit in bytes."""
+    """A text exceeds its limit in bytes."""
 
     code = "too_large"
     status = 413
 
 
 class RateLimited(AceError):
-    """Over a limit; `retry_after` is in whole seconds, at least 1."""
+    """A rate limit is exceeded; `retry_after` is in whole seconds, at least 1."""
 
     code = "rate_limited"
     status = 429

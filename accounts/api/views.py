@@ -20,8 +20,9 @@ from accounts.services.account_settings import reauthenticate_user
 from accounts.services.login import log_in, register_user
 from accounts.services.login_throttling import LoginSource
 from accounts.services.personal_data import delete_account, export_account
+from core.http.requests import client_address, site_url
 from core.rest.idempotency import idempotent
-from core.rest.views import BaseAPIView, client_address, site_url
+from core.rest.views import BaseAPIView
 from core.security.scopes import Scope
 
 REGISTRATION_MESSAGES = {
@@ -48,7 +49,7 @@ class RegisterView(PublicView):
     def post(self, request: Request) -> Response:
         """Make an account. The answer is the same when the address has one already."""
         sent = self.validated_body(s.CredentialsSerializer)
-        register_user(**sent, address=client_address(request), site=site_url(request))
+        register_user(**sent, address=client_address(request._request), site=site_url(request._request))
         body = {
             "email": sent["email"].strip().lower(),
             "status": "registered",
@@ -68,7 +69,7 @@ class LoginView(PublicView):
         and `wrong_code` when it does not fit.
         """
         sent = self.validated_body(s.LoginSerializer)
-        user = log_in(**sent, address=client_address(request), site=site_url(request))
+        user = log_in(**sent, address=client_address(request._request), site=site_url(request._request))
         return _tokens_response(issue_tokens(user=user))
 
 
@@ -118,7 +119,7 @@ class CurrentUserView(BaseAPIView):
     )
     def delete(self, request: Request) -> Response:
         """Delete the account and everything in it, for good. Needs the password again."""
-        user, source = self.principal.user, LoginSource(client_address(request))
+        user, source = self.principal.user, LoginSource(client_address(request._request))
         sent = self.validated_body(s.AccountDeleteSerializer)
         reauthenticate_user(user=user, source=source, **sent)
         delete_account(user=user)

@@ -26,7 +26,8 @@ from billing.models import Budget
 from billing.plans.summary import summarize_plan
 from billing.stripe import subscriptions, sync
 from billing.usage.reports import usage_summary
-from core.rest.views import BaseAPIView, site_url
+from core.http.requests import site_url
+from core.rest.views import BaseAPIView
 from core.security.scopes import Scope
 
 
@@ -140,7 +141,7 @@ class SubscribeView(BaseAPIView):
         """
         require_billing()
         plan = self.validated_body(SubscriptionCreateSerializer)["plan"]
-        user, site = self.principal.user, site_url(request)
+        user, site = self.principal.user, site_url(request._request)
         url = subscriptions.subscribe(user=user, plan=plan, site=site, by=self.principal)
         return Response(RedirectUrlSerializer({"url": url}).data)
 
@@ -158,7 +159,7 @@ class BillingPortalView(BaseAPIView):
 
         `no_customer` (409) before the first plan. `billing_disabled` (404) while billing is off.
         """
-        url = subscriptions.open_portal(user=self.principal.user, site=site_url(request))
+        url = subscriptions.open_portal(user=self.principal.user, site=site_url(request._request))
         return Response(RedirectUrlSerializer({"url": url}).data)
 
 

@@ -1,11 +1,15 @@
-"""Rows that the platform writes: staff look, search, export, and act through actions only."""
+"""Base classes and helpers of the admin: read-only lists, actions that call a service."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
 
 from core.admin.csv_export import CsvExportAdmin
 from core.errors import AceError
@@ -15,6 +19,8 @@ M = TypeVar("M", bound=Model)
 
 
 class ReadOnlyAdmin(CsvExportAdmin):
+    """Rows that the platform writes: staff view, search, export and use actions only."""
+
     show_full_result_count = False
     list_per_page = 50
 
@@ -22,7 +28,7 @@ class ReadOnlyAdmin(CsvExportAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        # Without a row it is what actions ask for; the form of a row is never writable.
+        # Actions check this without a row; the form of a row is never writable.
         return obj is None and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -32,9 +38,9 @@ class ReadOnlyAdmin(CsvExportAdmin):
 def apply_action(
     request: HttpRequest, rows: QuerySet[M], act: Callable[[M], object], *, one: str, many: str
 ) -> None:
-    """Call a service for each row; say how many changed, and why the others did not.
+    """Call a service for each row; a message counts the changes, warnings name the refusals.
 
-    `one` and `many` say what became of them: "key revoked", "keys revoked".
+    `one` and `many` name the result: "key revoked", "keys revoked".
     """
     changed = 0
     for row in rows:
@@ -55,22 +61,45 @@ def row_action(
     many: str,
     rows: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
 ) -> Callable[[Any, HttpRequest, QuerySet[Any]], None]:
-    """An admin action that calls a service for each chosen row; `rows` says which of them."""
+    """An admin action that calls a service for each selected row that `rows` lets through."""
 
     @admin.action(description=description, permissions=["change"])
-    def action(_admin: Any, request: HttpRequest, chosen: QuerySet[Any]) -> None:
-        who = request_principal(request)
-        apply_action(request, rows(chosen), lambda row: act(row, who), one=one, many=many)
+    def action(_admin: Any, request: HttpRequest, selected: QuerySet[Any]) -> None:
+        by = request_principal(request)
+        apply_action(request, rows(selected), lambda row: act(row, by), one=one, many=many)
 
     return action
 
 
 def request_principal(request: HttpRequest) -> Principal:
-    """Who acts: the admin lets only users in."""
-    return Principal.of(request.user)  # type: ignore[arg-type]  # not anonymous, as said above
+    """The principal of a request to the admin, which admits only users."""
+    return Principal.of(request.user)  # type: ignore[arg-type]  # never anonymous here
 
 
 def first_line(text: str) -> str:
-    """The first line's beginning, for a cell of a list."""
+    """The first line of a text, cut to 70 characters, for a cell of a list."""
     line = text.strip().splitlines()[0] if text.strip() else ""
     return line if len(line) <= 70 else f"{line[:69]}…"
+
+
+def confirm_page(
+    request: HttpRequest,
+    page: "admin.ModelAdmin[M]",
+    rows: QuerySet[M],
+    *,
+    form: Form | None = None,
+    **context: Any,
+) -> HttpResponse:
+    """Ask before an action; context: `title`, `action`, `verb`, `consequence`, maybe `lines`."""
+    context |= page.admin_site.each_context(request) | {"opts": page.opts, "rows": rows}
+    status = 400 if form is not None and form.errors else 200
+    template = "admin/confirm_action.html"
+    return render(request, template, context | {"form": form}, status=status)
+
+
+def changelist_url(model: str, **query: object) -> str:
+    """The URL of a filtered list: `changelist_url("evolution_outcome", state="pending")`."""
+    address = reverse(f"admin:{model}_changelist")
+    if not query:
+        return address
+    return f"{address}?{urlencode({name: str(value) for name, value in query.items()})}"

@@ -1,4 +1,4 @@
-"""The list as CSV: the same rows as on the page, streamed, bounded, and no formula in it."""
+"""Export of an admin list as CSV: the rows of the page, streamed, bounded, without formulas."""
 
 import csv
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -24,7 +24,7 @@ CHUNK_SIZE = 500
 
 
 class CsvExportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
-    """`csv_columns`: field paths, such as owner__email; without any there is no export."""
+    """Exports `csv_columns` (field paths such as owner__email); without any, no export."""
 
     csv_columns: ClassVar[tuple[str, ...]] = ()
     change_list_template = "admin/csv_change_list.html"
@@ -32,7 +32,7 @@ class CsvExportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
-        """Not "select one to change": nobody does that here."""
+        """Titled by the model, not "Select one to change": most lists are read-only."""
         title = {"title": capfirst(str(self.opts.verbose_name_plural))}
         return super().changelist_view(request, title | (extra_context or {}))
 
@@ -55,14 +55,14 @@ class CsvExportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 
 
 class Echo:
-    """A file that hands each line back instead of keeping it."""
+    """A file that returns each line instead of keeping it."""
 
     def write(self, line: str) -> str:
         return line
 
 
 def csv_lines(rows: QuerySet[Any], columns: tuple[str, ...]) -> Iterator[str]:
-    """A head, a line for each row, and a word where the export had to stop."""
+    """A header, a line for each row, and a note when the export stops at MAX_ROWS."""
     writer: Any = csv.writer(Echo())
     yield writer.writerow(columns)
     found = rows.values_list(*columns)[: MAX_ROWS + 1].iterator(chunk_size=CHUNK_SIZE)
@@ -89,7 +89,7 @@ def chunks(text: Iterator[str]) -> Iterator[str]:
 
 
 async def iterate_on_request_thread(parts: Iterator[str]) -> AsyncIterator[str]:
-    """Each part is made on the thread that holds the request's database connection."""
+    """Build each part on the thread that holds the request's database connection."""
     following = sync_to_async(lambda: next(parts, None), thread_sensitive=True)
     while (part := await following()) is not None:
         yield part

@@ -1,7 +1,7 @@
-"""Connections that end at one deadline (a value of time.monotonic), for every call to another host.
+"""HTTP connections with one deadline (a time.monotonic value) for calls to other hosts.
 
-A read time-out begins anew with every byte: measured, a dripping server kept one call for 12 s
-with a time-out of 2 s. Here every operation on the socket gets only what is left of the call.
+A read timeout restarts with every byte: a dripping server kept one call for 12 s with a timeout
+of 2 s (measured). Here every operation on the socket gets only the time left of the call.
 """
 
 import ssl
@@ -14,11 +14,11 @@ import httpx2
 
 CONNECT_SECONDS = 10.0
 Resolve = Callable[[str, int], list[str]]
-"""The addresses that a host may be reached at; raises when there are none."""
+"""Returns the addresses to connect to for a host and port; raises when there are none."""
 
 
 def seconds_left(deadline: float) -> float:
-    """Seconds until the deadline; the time-out of httpcore2 when there are none."""
+    """Seconds until the deadline. Raises httpcore2.ReadTimeout when it has passed."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise httpcore2.ReadTimeout("the deadline has passed")
@@ -26,7 +26,7 @@ def seconds_left(deadline: float) -> float:
 
 
 class DeadlineStream(httpcore2.NetworkStream):
-    """A stream whose every operation ends at the deadline."""
+    """A network stream whose operations all end at the deadline."""
 
     def __init__(self, stream: httpcore2.NetworkStream, deadline: float) -> None:
         self._stream = stream
@@ -56,7 +56,7 @@ class DeadlineStream(httpcore2.NetworkStream):
 
 
 class DeadlineBackend(httpcore2.NetworkBackend):
-    """Sockets that share one deadline; with `resolve`, to the addresses that it answers only."""
+    """Sockets that share one deadline; with `resolve`, they connect only to its addresses."""
 
     def __init__(self, deadline: float, resolve: Resolve | None = None) -> None:
         self._deadline = deadline
@@ -72,7 +72,7 @@ class DeadlineBackend(httpcore2.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
         for address in self._resolve(host, port) if self._resolve else [host]:
-            # A name with several addresses is tried one after the other, each with this time-out.
+            # The addresses of a host are tried one after the other, each with this timeout.
             left = min(CONNECT_SECONDS, seconds_left(self._deadline))
             try:
                 stream = self._inner.connect_tcp(address, port, left, local_address, socket_options)
@@ -83,7 +83,7 @@ class DeadlineBackend(httpcore2.NetworkBackend):
 
 
 def to_httpcore_request(request: httpx2.Request) -> httpcore2.Request:
-    """The same request as httpcore2 takes it."""
+    """The request in the type that httpcore2 takes."""
     return httpcore2.Request(
         method=request.method,
         url=httpcore2.URL(

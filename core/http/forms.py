@@ -1,3 +1,5 @@
+"""Base forms of the pages: valid input goes to a service, its errors go onto the fields."""
+
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,14 +11,14 @@ T = TypeVar("T")
 
 
 class ServiceForm(forms.Form):
-    """A form whose valid input goes to one service."""
+    """A form whose valid input is passed to one service."""
 
     error_status = 422
 
     def submit(self, service: Callable[..., T], **extra: Any) -> T | None:
-        """What the service answers to the cleaned input; None with errors on the form.
+        """The result of the service for the cleaned input; None with errors on the form.
 
-        A service that answers None leaves `is_valid()` to tell success from refusal.
+        For a service that returns None, `is_valid()` tells success from failure.
         """
         if not self.is_valid():
             return None
@@ -27,7 +29,7 @@ class ServiceForm(forms.Form):
             return None
 
     def add_service_error(self, error: AceError) -> None:
-        """Put the reasons of a refusal onto the fields they are about, else above the form."""
+        """Attach the messages to their fields, or above the form when they have none."""
         self.error_status = 422 if isinstance(error, Invalid) else error.status
         for name, lines in (error.fields or {"": [error.message]}).items():
             self.add_error(name if name in self.fields else None, lines)
@@ -39,4 +41,4 @@ class ServiceForm(forms.Form):
 
 
 class ConfirmForm(ServiceForm):
-    """A question whose only answer is the button."""
+    """A confirmation: a button and no fields."""

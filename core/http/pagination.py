@@ -1,6 +1,6 @@
-"""Lists that grow without end, newest first: cut by a row's place, so that no page counts rows.
+"""Keyset pagination of HTML lists, newest first: no page counts rows.
 
-A numbered page reads every row before it, and says how many there are by reading them all.
+A numbered page would read all rows before it, and count all rows to know how many there are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,14 +14,14 @@ M = TypeVar("M", bound=Model)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 MAX_CURSOR = 2**53
-"""In microseconds the year 2255; a mark beyond it, or beyond a key's range, is none of ours."""
+"""In microseconds the year 2255; a cursor beyond it, or beyond a key's range, is not ours."""
 
 
 class KeysetPage(Generic[M]):
-    """One page of `rows`: the newest, or those `before` or `after` the row that the query marks.
+    """One page of `rows`: the newest, or those `before` or `after` the cursor in the query.
 
-    `newer` and `older` are the marks for the pages beside it, empty where there is none. By
-    (created_at, pk), or by pk alone where it counts up; both want an index in that order.
+    `newer` and `older` are the cursors of the adjacent pages, empty where there is none. Ordered
+    by (created_at, pk), or by pk alone if it is serial; either needs an index in that order.
     """
 
     def __init__(self, rows: QuerySet[M], query: Mapping[str, Any], *, size: int) -> None:
@@ -40,59 +40,59 @@ class KeysetPage(Generic[M]):
 
     @property
     def is_all(self) -> bool:
-        """Whether the page has every row that there is."""
+        """True when the page has all rows."""
         return not (self.newer or self.older)
 
     def _first(self) -> list[M]:
         found = list(self.rows.order_by(*self._order())[: self.size + 1])
-        self.older = self.mark(found[self.size - 1]) if len(found) > self.size else ""
+        self.older = self.cursor(found[self.size - 1]) if len(found) > self.size else ""
         return found[: self.size]
 
-    def _before(self, mark: str) -> list[M]:
-        """The rows next to the marked one, older than it."""
-        place = self._place(mark)
-        if place is None:
+    def _before(self, cursor: str) -> list[M]:
+        """The next rows older than the cursor."""
+        position = self._decode(cursor)
+        if position is None:
             return []
-        beyond = self.rows.filter(self._beyond(place, "lt"))
+        beyond = self.rows.filter(self._beyond(position, "lt"))
         found = list(beyond.order_by(*self._order())[: self.size + 1])
-        self.newer = self.mark(found[0]) if found else ""
-        self.older = self.mark(found[self.size - 1]) if len(found) > self.size else ""
+        self.newer = self.cursor(found[0]) if found else ""
+        self.older = self.cursor(found[self.size - 1]) if len(found) > self.size else ""
         return found[: self.size]
 
-    def _after(self, mark: str) -> list[M]:
-        """The rows next to the marked one, newer than it; none when the first page has them."""
-        place = self._place(mark)
-        if place is None:
+    def _after(self, cursor: str) -> list[M]:
+        """The next rows newer than the cursor; none when they are on the first page."""
+        position = self._decode(cursor)
+        if position is None:
             return []
-        beyond = self.rows.filter(self._beyond(place, "gt"))
+        beyond = self.rows.filter(self._beyond(position, "gt"))
         nearest = list(beyond.order_by(*self._order(""))[: self.size + 1])
         if len(nearest) <= self.size:
             return []
         found = nearest[: self.size][::-1]
-        self.newer, self.older = self.mark(found[0]), self.mark(found[-1])
+        self.newer, self.older = self.cursor(found[0]), self.cursor(found[-1])
         return found
 
     def _order(self, sign: str = "-") -> list[str]:
         return [f"{sign}{name}" for name in (["pk"] if self.by_key else ["created_at", "pk"])]
 
-    def _beyond(self, place: tuple[Any, ...], way: str) -> Q:
+    def _beyond(self, position: tuple[Any, ...], lookup: str) -> Q:
         if self.by_key:
-            return Q(**{f"pk__{way}": place[0]})
-        at, pk = place
-        # The first condition is what an index can begin at.
-        tied = Q(**{f"created_at__{way}": at}) | Q(**{f"pk__{way}": pk})
-        return Q(**{f"created_at__{way}e": at}) & tied
+            return Q(**{f"pk__{lookup}": position[0]})
+        at, pk = position
+        # The first condition lets the index start at the right row.
+        tied = Q(**{f"created_at__{lookup}": at}) | Q(**{f"pk__{lookup}": pk})
+        return Q(**{f"created_at__{lookup}e": at}) & tied
 
-    def mark(self, row: M) -> str:
-        """The row's place, for an address."""
+    def cursor(self, row: M) -> str:
+        """The row's cursor, for a URL."""
         if self.by_key:
             return str(row.pk)
-        at: datetime = row.created_at  # type: ignore[attr-defined]  # every row of ours but the log's
+        at: datetime = row.created_at  # type: ignore[attr-defined]  # every model of ours but the audit log
         return f"{(at - EPOCH) // MICROSECOND}-{row.pk.hex}"
 
-    def _place(self, mark: str) -> tuple[Any, ...] | None:
-        """What a mark says, or None for one that we never gave."""
-        first, _, last = mark.partition("-")
+    def _decode(self, cursor: str) -> tuple[Any, ...] | None:
+        """The ordering values in a cursor, or None for a malformed one."""
+        first, _, last = cursor.partition("-")
         if not (
             first.isascii() and first.isdecimal() and len(first) < 20 and int(first) < MAX_CURSOR
         ):

@@ -1,4 +1,4 @@
-"""The id that one request, call or job carries through logs, audit entries and answers."""
+"""The id of a request, call or job in logs, audit entries and responses."""
 
 from contextvars import ContextVar
 

@@ -1,4 +1,4 @@
-"""The request that a page sees, and what sign-ins need to know of one."""
+"""The request type of pages, and the client's address and program of a request."""
 
 from typing import TYPE_CHECKING
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class UserRequest(HttpRequest):
-    """For views behind `@login_required`: the user is a User; `htmx` is true for fragments."""
+    """The request in views behind `@login_required`; `htmx` is true for fragments."""
 
     user: "User"
     htmx: HtmxDetails
 
 
 def user_agent_product(user_agent: str) -> str:
-    """The first product of a `User-Agent`, as "name version": "curl/8.5.0 (x)" is "curl 8.5.0"."""
+    """The first product of a `User-Agent` as "name version": "curl/8.5.0 (x)" → "curl 8.5.0"."""
     first = user_agent.split(maxsplit=1)[:1]
     return " ".join(first[0].split("/", 1)) if first else ""
 
 
 def client_address(request: HttpRequest) -> str:
-    """The network address that limits on signing in count by."""
+    """The network address that login rate limits count by."""
     return str(request.META.get("REMOTE_ADDR") or "unknown")
 
 
 def site_url(request: HttpRequest) -> str:
-    """The address that links in letters begin with: PUBLIC_URL, else what this request came to."""
+    """The base URL of links in e-mails: PUBLIC_URL, else the host of this request."""
     return str(settings.PUBLIC_URL) or request.build_absolute_uri("/").rstrip("/")

@@ -1,7 +1,7 @@
-"""Requests to addresses that somebody else chose: https, public, no redirects, bounded.
+"""HTTP requests to URLs that users or clients choose: https, public, no redirects, bounded.
 
-A name is resolved once, every address of it has to be public, and the connection goes to one of
-those: a second answer of the name server cannot lead inside (DNS rebinding).
+A host is resolved once, all of its addresses must be public, and the connection goes to one of
+them: a second DNS answer cannot lead to an internal host (DNS rebinding).
 """
 
 import ipaddress
@@ -22,19 +22,19 @@ from core.http.deadlines import DeadlineBackend, to_httpcore_request
 for _logger in ("httpx2", "httpcore2"):
     logging.getLogger(_logger).setLevel(logging.WARNING)
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# All that is given out of IPv6 to the internet, and what of it is for documents (RFC 9637).
+# The assigned part of IPv6, and the prefix in it for documentation (RFC 9637).
 GLOBAL_UNICAST, DOCUMENTATION = ipaddress.ip_network("2000::/3"), ipaddress.ip_network("3fff::/20")
 
 
 class HostUnreachable(Invalid):
-    """Nothing can be had from there; the sentence names the reason, never an inner address."""
+    """The URL gives no response; the message has the reason, never an internal address."""
 
     code = "unreachable"
 
 
 @dataclass(frozen=True)
 class FetchedResponse:
-    """A whole answer."""
+    """A complete response."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,7 +42,7 @@ class FetchedResponse:
 
 
 def is_public_address(address: str) -> bool:
-    """Whether the whole internet can reach it; an IPv4 address inside an IPv6 one counts."""
+    """True for an address on the public internet; IPv4 inside IPv6 is checked as IPv4."""
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.teredo is not None:
@@ -52,7 +52,7 @@ def is_public_address(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return inner.is_global and not inner.is_multicast
-        # Python counts old ways to carry an IPv4 address and unassigned blocks as global.
+        # Python counts deprecated IPv4 embeddings and unassigned blocks as global.
         if ip not in GLOBAL_UNICAST or ip in DOCUMENTATION:
             return False
     return ip.is_global and not ip.is_multicast
@@ -63,15 +63,15 @@ def resolve_public_addresses(
 ) -> list[str]:
     """The addresses of the host; all of them public, unless it is one of `private_hosts`.
 
-    Raises Unreachable. One inner address refuses the host: picking a good one would be a lottery.
+    Raises HostUnreachable: one internal address among them refuses the host.
     """
     try:
         found = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)
     except (OSError, UnicodeError):
-        raise HostUnreachable("The host of this address is not known.") from None
+        raise HostUnreachable("The host of this URL is unknown.") from None
     addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
     if host not in private_hosts and not all(map(is_public_address, addresses)):
-        raise HostUnreachable("The host of this address is not on the public internet.")
+        raise HostUnreachable("The host of this URL is not on the public internet.")
     return addresses
 
 
@@ -83,13 +83,14 @@ def fetch(
     private_hosts: Collection[str] = (),
     headers: Mapping[str, str] | None = None,
 ) -> FetchedResponse:
-    """What an https address answers to a GET, redirects included as they are.
+    """GET an https URL; redirects are returned, not followed.
 
-    Raises Unreachable: no https, an inner address, no answer in `seconds`, over `max_bytes`.
+    Raises HostUnreachable: no https, an internal address, no response in `seconds`, a body over
+    `max_bytes`.
     """
     parts = urlsplit(url)
     if parts.scheme != "https" or not parts.hostname:
-        raise HostUnreachable("The address does not begin with https://.")
+        raise HostUnreachable("The URL does not start with https://.")
     deadline = time.monotonic() + seconds
     resolve = partial(resolve_public_addresses, private_hosts=private_hosts)
     backend = DeadlineBackend(deadline, resolve)
@@ -102,22 +103,22 @@ def fetch(
         ) as pool:
             return _read_response(pool, request, max_bytes)
     except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError):
-        raise HostUnreachable("The address gave no answer.") from None
+        raise HostUnreachable("The URL did not respond.") from None
 
 
 def _read_response(
     pool: httpcore2.ConnectionPool, request: httpx2.Request, max_bytes: int
 ) -> FetchedResponse:
-    answer = pool.handle_request(to_httpcore_request(request))
+    response = pool.handle_request(to_httpcore_request(request))
     body = bytearray()
     try:
-        for chunk in answer.iter_stream():
+        for chunk in response.iter_stream():
             body += chunk
             if len(body) > max_bytes:
-                raise HostUnreachable(f"The address answered with over {max_bytes} bytes.")
+                raise HostUnreachable(f"The response is over {max_bytes} bytes.")
     finally:
-        answer.close()
+        response.close()
     headers = {
-        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
     }
-    return FetchedResponse(answer.status, headers, bytes(body))
+    return FetchedResponse(response.status, headers, bytes(body))

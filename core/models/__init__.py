@@ -1,3 +1,5 @@
+"""The models that every app uses."""
+
 from core.models.audit_entries import AuditEntry, AuditQuerySet
 from core.models.base import BaseModel
 from core.models.idempotent_responses import IdempotentResponse

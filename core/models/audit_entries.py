@@ -1,4 +1,4 @@
-"""The audit log's rows: added by core/audit.py, changed by nobody."""
+"""The rows of the audit log: written by core/audit.py, never changed."""
 
 import uuid
 from typing import Any, ClassVar, NoReturn
@@ -12,7 +12,7 @@ APPEND_ONLY = "The audit log is append-only."
 
 
 class AuditQuerySet(OwnedQuerySet["AuditEntry"]):
-    """`for_user` finds what was done to the user's own rows, by whomever."""
+    """`for_user` finds every change to the user's own rows, by any actor."""
 
     owner_path = "owner_id"
 
@@ -26,9 +26,9 @@ class AuditQuerySet(OwnedQuerySet["AuditEntry"]):
         raise TypeError(APPEND_ONLY)
 
     def anonymize(self, actor_id: uuid.UUID) -> int:
-        """Entries name this person by id alone, and tell nothing of their rows: the one change.
+        """Blank the user's e-mail and the details about their rows: the only change there is.
 
-        Says how many named them. What staff did to their rows keeps who did it.
+        Returns how many entries named them. Entries of staff keep the actor.
         """
         models.QuerySet.update(self.filter(owner_id=actor_id), detail={})
         named = self.filter(actor_id=actor_id).exclude(actor="")
@@ -36,10 +36,10 @@ class AuditQuerySet(OwnedQuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """One change made by a person or a key.
+    """One change made by a user or an API key.
 
-    Plain ids and an e-mail: the entry has to outlive what it speaks of. The database refuses
-    changes as well (triggers of the first migration).
+    Holds plain ids and an e-mail, because it outlives the rows it is about. The database refuses
+    changes too (triggers in the first migration).
     """
 
     id = models.BigAutoField(primary_key=True)

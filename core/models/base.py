@@ -1,3 +1,5 @@
+"""The base of all models."""
+
 import uuid
 
 from django.db import models
@@ -5,7 +7,7 @@ from django.utils import timezone
 
 
 class BaseModel(models.Model):
-    """What every row has: a UUID that says nothing, and two times."""
+    """A random UUID as primary key, and the times of creation and last change."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -1,20 +1,25 @@
+"""Responses kept for retries with the same `Idempotency-Key`."""
+
 import uuid
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import models
 
 from core.models.base import BaseModel
 
+KEPT_FOR = timedelta(hours=24)
+
 
 class IdempotentResponse(BaseModel):
-    """The answer given to an `Idempotency-Key`, replayed for the same request (Stripe's rule)."""
+    """The response to a request with an `Idempotency-Key`, replayed for the same request."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     key = models.CharField(max_length=200)
     request_hash = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)
     body = models.JSONField(null=True)
-    # A plain id: what requests make lives above.
+    # A plain id: the rows that requests create belong to the apps above.
     subject_id = models.UUIDField(
         null=True, db_index=True, help_text="what the request made, and the answer shows"
     )
@@ -31,8 +36,8 @@ class IdempotentResponse(BaseModel):
 
     @classmethod
     def erase(cls, subject_id: uuid.UUID) -> None:
-        """No answer shows this row any more; call it in the transaction that deletes the row.
+        """Erase the responses that show this row, in the transaction that deletes the row.
 
-        The keys stay, so that a late repeat does not make it again.
+        The keys stay, so that a late retry does not create it again.
         """
         cls.objects.filter(subject_id=subject_id).update(body=None, status=None)

@@ -1,3 +1,5 @@
+"""The counters of rate limits, where no Redis is used."""
+
 from django.db import models
 
 

@@ -1,7 +1,7 @@
-"""A cache backend for counters that several processes share without Redis.
+"""Cache backends that keep shared counters in the database, for deployments without Redis.
 
-Django's DatabaseCache reads, then writes: 97 to 147 of 50 allowed requests passed under 300
-parallel ones. Here `add` and `incr` are one upsert each, exact on SQLite and PostgreSQL.
+Django's DatabaseCache reads, then writes: with 300 parallel requests and 50 allowed, 97 to 147
+passed. Here `add` and `incr` are one upsert each, exact on SQLite and PostgreSQL.
 """
 
 import time
@@ -31,7 +31,7 @@ RETURNING value
 
 
 class DatabaseCounterCache(BaseCache):
-    """Integers with an expiry in the default database: what rate limits need of a cache."""
+    """A cache of integers with an expiry, in the default database."""
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(params)
@@ -49,9 +49,9 @@ class DatabaseCounterCache(BaseCache):
     def add(
         self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
     ) -> bool:
-        """Store `value` unless a live counter is there; True when it was stored.
+        """Store `value` unless a live counter exists; True when it was stored.
 
-        What is no number counts as 1: allauth marks a used code with a letter.
+        Anything but an integer counts as 1: allauth marks a used code with "y".
         """
         name = self.make_and_validate_key(key, version)
         number = value if isinstance(value, int) else 1
@@ -96,10 +96,10 @@ class DatabaseCounterCache(BaseCache):
 
 
 class RateLimitCache(DatabaseCounterCache):
-    """The same counters for django-ratelimit alone, which calls `add` and, when that is False,
-    `incr`: `add` counts in one statement, and `incr` tells what it counted.
+    """The counters for django-ratelimit, which calls `add` and, when that returns False, `incr`.
 
-    A cache object belongs to one thread, so nobody else's count comes between the two.
+    `add` counts in one statement, and `incr` returns that count. A cache object belongs to one
+    thread, so no other request's count comes in between.
     """
 
     _counted: tuple[str, int] | None = None
@@ -107,14 +107,14 @@ class RateLimitCache(DatabaseCounterCache):
     def add(
         self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
     ) -> bool:
-        """Count `value`; True when the counter began with it."""
+        """Add `value` to the counter; True when the counter started with it."""
         name, now = self.make_and_validate_key(key, version), time.time()
         count = self._one(UPSERT_AND_ADD, [name, value, self._expiry(timeout), now, now])
         self._counted = (name, count)
         return bool(count == value)
 
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
-        """What `add` has just counted for this key, else one more."""
+        """The count of the preceding `add` for this key; without one, add `delta`."""
         counted, self._counted = self._counted, None
         if counted is not None and counted[0] == self.make_and_validate_key(key, version):
             return counted[1]

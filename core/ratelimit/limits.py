@@ -1,4 +1,4 @@
-"""Rate limits: one list in settings.RATE_LIMITS, counted by django-ratelimit."""
+"""Rate limits: defined in settings.RATE_LIMITS, counted by django-ratelimit."""
 
 import ipaddress
 import time
@@ -11,9 +11,9 @@ from core.models import RateCounter
 
 
 def consume_rate_limit(name: str, key: str) -> None:
-    """Count one use of the limit `name` by `key`; raise RateLimited when it is used up.
+    """Count one use of the limit `name` by `key`; raise RateLimited when it is exceeded.
 
-    One atomic step of the shared counters, so 20 allowed of 200 parallel means 20.
+    The count is one atomic step: of 200 parallel calls with 20 allowed, exactly 20 pass.
     """
     usage = get_usage(
         None,
@@ -31,7 +31,7 @@ def consume_rate_limit(name: str, key: str) -> None:
 
 
 def _network(key: str) -> str:
-    """For an IPv6 address its /64: one person has all of it at hand."""
+    """For an IPv6 address its /64, which one client usually controls as a whole."""
     try:
         address = ipaddress.IPv6Address(key)
     except ValueError:
@@ -40,5 +40,5 @@ def _network(key: str) -> str:
 
 
 def delete_expired_rate_counters() -> None:
-    """Drop the counters of windows that are over; Redis does so by itself."""
+    """Delete the counters of windows that have ended; Redis expires its own."""
     RateCounter.objects.filter(expires_at__lt=time.time()).delete()

@@ -1,4 +1,4 @@
-"""The REST door's own rules: what a body may be, how lists are paged, how errors look."""
+"""Errors as REST responses: `{"error": {…}, "request_id"}`."""
 
 import logging
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ DATABASE_UNAVAILABLE_ERRORS = (OperationalError, InternalError, InterfaceError)
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Every refusal in one shape. None for what nobody expected: Django logs it and answers 500."""
+    """The response for an error; None for unexpected ones, which Django logs as a 500."""
     known = to_ace_error(error)
     if known is None:
         return None
@@ -42,14 +42,14 @@ def error_body(error: AceError) -> dict[str, Any]:
 
 
 def to_ace_error(error: Exception) -> AceError | None:
-    """The error in our words, or None when it is a fault of ours."""
+    """The AceError for any error, or None for an unexpected one (a bug)."""
     match error:
         case AceError():
             return error
         case exceptions.ValidationError():
             return _from_validation_error(error)
         case Http404():
-            return _error(404, "not_found", "There is nothing at this address.")
+            return _error(404, "not_found", "Nothing at this URL.")
         case PermissionDenied():
             return _error(403, "forbidden", "This is not allowed.")
         case exceptions.APIException():
@@ -60,7 +60,7 @@ def to_ace_error(error: Exception) -> AceError | None:
 
 def _from_database_error(error: Exception) -> AceError | None:
     if isinstance(error, DataError):
-        logger.warning("The database refused a value: %s", type(error.__cause__).__name__)
+        logger.warning("The database rejected a value: %s", type(error.__cause__).__name__)
         return Invalid("A value is out of range or malformed. Check numbers and texts.")
     if isinstance(error, DATABASE_UNAVAILABLE_ERRORS):
         logger.exception("The database could not answer")
@@ -99,9 +99,6 @@ def _flatten(detail: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
 
 
 def route_not_found(request: HttpRequest, rest: str = "") -> HttpResponse:
-    """What every unknown address under /api/v1 answers, whoever asks."""
-    return _json_response(_error(404, "not_found", "There is no such route. See /api/docs."))
-
-
-def _json_response(error: AceError) -> HttpResponse:
+    """The 404 of every unknown URL under /api/v1, authenticated or not."""
+    error = _error(404, "not_found", "There is no such route. See /api/docs.")
     return JsonResponse(error_body(error), status=error.status)

@@ -1,10 +1,9 @@
-"""`Idempotency-Key`: the same request twice is done once and answered twice (Stripe's rule)."""
+"""`Idempotency-Key` on POST: a retry of the same request returns the first response."""
 
 import hashlib
 import json
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from functools import wraps
 from typing import Any, TypeVar
 from uuid import UUID
@@ -18,26 +17,26 @@ from rest_framework.request import Request
 
 from core.errors import Conflict, Invalid
 from core.models import IdempotentResponse
+from core.models.idempotent_responses import KEPT_FOR
 from core.rest.views import BaseAPIView
 from core.security.scopes import Principal
 
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
-RESPONSES_KEPT_FOR = timedelta(hours=24)
 Post = Callable[..., HttpResponseBase]
 P = TypeVar("P", bound=Post)
 
 
 def idempotent(*, secret: bool = False) -> Callable[[P], Post]:
-    """Honour `Idempotency-Key` on a POST that creates.
+    """Honour `Idempotency-Key` on a POST that creates a row.
 
-    Only the answers of success are kept, for a day, or until what they show is deleted. With
-    `secret` the answer carries a secret, so its body is not kept and a repeat raises Conflict
+    Only successful responses are kept, for a day, or until the row they show is deleted. With
+    `secret` the response has a secret: its body is not kept, and a retry raises Conflict
     (`already_created`).
     """
 
-    def around(post: P) -> Post:
+    def decorate(post: P) -> Post:
         @wraps(post)
-        def answer(
+        def handle(
             view: BaseAPIView, request: Request, *args: Any, **kwargs: Any
         ) -> HttpResponseBase:
             key = idempotency_key(request)
@@ -47,14 +46,14 @@ def idempotent(*, secret: bool = False) -> Callable[[P], Post]:
                 key, view, request, lambda: post(view, request, *args, **kwargs), secret
             )
 
-        answer.is_idempotent = True  # type: ignore[attr-defined]  # read by the OpenAPI document
-        return answer
+        handle.is_idempotent = True  # type: ignore[attr-defined]  # read by the OpenAPI document
+        return handle
 
-    return around
+    return decorate
 
 
 def idempotency_key(request: Request) -> str:
-    """The request's key, or an empty text. Raises Invalid for one that cannot be kept."""
+    """The request's key, or "". Raises Invalid for a malformed one."""
     key = request.headers.get("Idempotency-Key", "")
     if key and not KEY.fullmatch(key):
         raise Invalid.field("Idempotency-Key", "Send 1 to 200 ASCII characters without spaces.")
@@ -68,28 +67,30 @@ def _run_once(
     post: Callable[[], HttpResponseBase],
     secret: bool,
 ) -> HttpResponseBase:
-    wanted = _fingerprint(view.principal, request)
+    fingerprint = _fingerprint(view.principal, request)
     IdempotentResponse.objects.filter(
-        user=view.principal.user, created_at__lt=timezone.now() - RESPONSES_KEPT_FOR
+        user=view.principal.user, created_at__lt=timezone.now() - KEPT_FOR
     ).delete()
     try:
-        # One transaction: the unique row makes a parallel repeat wait here until the first one is
+        # One transaction: the unique row makes a parallel retry wait until the first request is
         # done, and an error leaves neither the row nor half of the work.
         with transaction.atomic():
-            stored = _claim(key, view.principal, wanted)
+            stored = _claim(key, view.principal, fingerprint)
             response = post()
             _store(stored, response, secret)
     except _KeyTaken:
-        return _replay(IdempotentResponse.objects.get(user=view.principal.user, key=key), wanted)
+        return _replay(
+            IdempotentResponse.objects.get(user=view.principal.user, key=key), fingerprint
+        )
     return response
 
 
 class _KeyTaken(Exception):
-    """Another request holds this key."""
+    """Another request used this key."""
 
 
-def _claim(key: str, who: Principal, wanted: str) -> IdempotentResponse:
-    stored = IdempotentResponse(user=who.user, key=key, request_hash=wanted)
+def _claim(key: str, principal: Principal, fingerprint: str) -> IdempotentResponse:
+    stored = IdempotentResponse(user=principal.user, key=key, request_hash=fingerprint)
     try:
         with transaction.atomic():
             stored.save(force_insert=True)
@@ -106,30 +107,30 @@ def _store(stored: IdempotentResponse, response: HttpResponseBase, secret: bool)
     stored.save(update_fields=["status", "body", "subject_id", "updated_at"])
 
 
-def _created_id(answer: Any) -> UUID | None:
-    """The row that an answer shows, whose texts go with it (`IdempotentResponse.erase`)."""
+def _created_id(body: Any) -> UUID | None:
+    """The id of the row in a response, by which `IdempotentResponse.erase` finds it."""
     try:
-        return UUID(str(answer["id"]))
+        return UUID(str(body["id"]))
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _replay(stored: IdempotentResponse, wanted: str) -> HttpResponse:
-    if stored.request_hash != wanted:
+def _replay(stored: IdempotentResponse, fingerprint: str) -> HttpResponse:
+    if stored.request_hash != fingerprint:
         raise Conflict(
             "This Idempotency-Key was used for another request. Use a new key for a new request.",
             code="idempotency_conflict",
         )
     if stored.status is None:
         raise Conflict(
-            "This request was already done, and what it made has been deleted since. Use a new key "
-            "to make it again.",
+            "This request was already done, and the row it created was deleted. Use a new key to "
+            "create it again.",
             code="already_deleted",
         )
     if stored.body is None:
         raise Conflict(
             "This request was already done: the key was created, and its secret was shown once. "
-            "Rotate or revoke it if the answer was lost.",
+            "Rotate or revoke it if the response was lost.",
             code="already_created",
         )
     response = HttpResponse(stored.body, status=stored.status, content_type="application/json")
@@ -137,11 +138,13 @@ def _replay(stored: IdempotentResponse, wanted: str) -> HttpResponse:
     return response
 
 
-def _fingerprint(who: Principal, request: Request) -> str:
-    """What makes two requests the same: route, body, and the playbooks in the key's reach.
+def _fingerprint(principal: Principal, request: Request) -> str:
+    """A hash of the route, the body, and the playbooks that the API key is limited to.
 
-    Without the reach, a limited key could read the stored answer to a wider one.
+    Without those, a limited key could read the stored response to an unlimited one.
     """
-    reach = None if who.playbook_ids is None else sorted(map(str, who.playbook_ids))
-    parts = [request.method, request.get_full_path(), request.data, reach]
+    limited_to = (
+        None if principal.playbook_ids is None else sorted(map(str, principal.playbook_ids))
+    )
+    parts = [request.method, request.get_full_path(), request.data, limited_to]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,3 +1,5 @@
+"""Cursor pagination of REST lists."""
+
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -28,19 +30,15 @@ class StandardCursorPagination(CursorPagination):
         return tuple(view.ordering)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """For the OpenAPI document: all three are always there."""
+        """For the OpenAPI document: all three fields are always present."""
         page = {"type": "string", "format": "uri", "nullable": True}
-        more = {"description": "The address of the next page; null: this is the last one."}
-        less = {"description": "The address of the page before; null: this is the first one."}
-        properties = {
-            "next": page | more,
-            "previous": page | less,
-            "results": schema,
-        }
+        more = {"description": "URL of the next page; null on the last one."}
+        less = {"description": "URL of the previous page; null on the first one."}
+        properties = {"next": page | more, "previous": page | less, "results": schema}
         return {"type": "object", "required": list(properties), "properties": properties}
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """The cursor in the query string, or None. Raises Invalid for one that we never gave."""
+        """The cursor in the query string, or None. Raises Invalid for a malformed one."""
         try:
             cursor = super().decode_cursor(request)
         except exceptions.NotFound:
@@ -56,9 +54,9 @@ class StandardCursorPagination(CursorPagination):
         try:
             return super().paginate_queryset(queryset, request, view)
         except (ValidationError, ValueError, OverflowError):
-            # A position that is no value of the ordering column.
+            # The position is not a value of the ordering column.
             raise _bad_cursor() from None
 
 
 def _bad_cursor() -> Invalid:
-    return Invalid.field("cursor", "This cursor is not one of ours. Start without one.")
+    return Invalid.field("cursor", "Invalid cursor. Start without one.")

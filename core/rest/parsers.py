@@ -1,3 +1,5 @@
+"""Strict parsing of JSON request bodies, with an error message for each fault."""
+
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -9,13 +11,11 @@ from rest_framework.parsers import BaseParser
 from core.errors import Invalid, TooLarge
 
 MAX_DEPTH = 20
-
-
 MAX_INTEGER = 2**63 - 1
 
 
 class StrictJSONParser(BaseParser):
-    """Takes one JSON object in UTF-8, and says in a sentence what is wrong with anything else."""
+    """Accepts one JSON object in UTF-8 of at most MAX_BODY_BYTES."""
 
     media_type = "application/json"
 
@@ -25,7 +25,7 @@ class StrictJSONParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        # Read here and not trusted to Content-Length: a chunked body declares none.
+        # Checked here, not by Content-Length: a chunked body has none.
         body = stream.read(settings.MAX_BODY_BYTES + 1)
         if len(body) > settings.MAX_BODY_BYTES:
             raise TooLarge(f"The request body is over {settings.MAX_BODY_BYTES} bytes.")
@@ -33,7 +33,7 @@ class StrictJSONParser(BaseParser):
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in these bytes. Raises Invalid with a sentence for anything else."""
+    """The JSON object in these bytes. Raises Invalid for anything else."""
     try:
         value = json.loads(
             body.decode(),
@@ -73,7 +73,7 @@ def _parse_int(text: str) -> int:
 
 
 def _strings_in(value: Any) -> Iterator[str]:
-    """Every text in it, keys included; without recursion, so that depth cannot hurt."""
+    """Every string in it, keys included; iterative, so deep nesting cannot overflow the stack."""
     rest = [(value, 1)]
     while rest:
         item, depth = rest.pop()

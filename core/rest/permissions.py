@@ -1,3 +1,5 @@
+"""The permission class of every REST route: the scope that its view declares."""
+
 from typing import TYPE_CHECKING
 
 from rest_framework.exceptions import MethodNotAllowed
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class HasScope(BasePermission):
-    """Allows what the view declares: `scopes = {"GET": Scope.READ}`; None means public.
+    """Requires the scope that the view declares: `scopes = {"GET": Scope.READ}`; None is public.
 
     A view or method without a declaration is refused to everyone.
     """
@@ -24,7 +26,7 @@ class HasScope(BasePermission):
             raise MethodNotAllowed(str(request.method))
         declared = getattr(view, "scopes", {})
         if method not in declared:
-            raise Forbidden("This route declares no scope, so nobody may use it.")
+            raise Forbidden("This route declares no scope, so no request is allowed.")
         if declared[method] is None:
             return True
         if not isinstance(request.auth, Principal):

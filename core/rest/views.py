@@ -1,4 +1,4 @@
-"""What every REST route shares: who asks, what was sent, and how lists are cut into pages."""
+"""The base class of REST views: principal, validated body, paginated lists."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -13,18 +13,17 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, ListSerializer, Serializer
 
 from core.errors import Invalid, NotAuthenticated
-from core.http import requests
 from core.security.scopes import Principal, Scope
 
 MAX_INTEGER = 2_147_483_647
 
 
 class BaseAPIView(GenericAPIView[Any]):
-    """A REST route. `scopes` says what each of its methods needs; None means public."""
+    """A REST route. `scopes` is the scope that each method requires; None means public."""
 
     scopes: ClassVar[Mapping[str, Scope | None]] = {}
     ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
-    # No OPTIONS: browsers' preflights are answered before a view is reached.
+    # No OPTIONS: CORS preflights are answered by middleware.
     http_method_names = ("get", "post", "put", "patch", "delete", "head")
 
     @property
@@ -37,18 +36,17 @@ class BaseAPIView(GenericAPIView[Any]):
     def validated_body(
         self, serializer_class: type[Serializer[Any]], *, partial: bool = False
     ) -> dict[str, Any]:
-        """The request's body in this shape; what does not fit becomes a 400 with its fields.
+        """The request body as validated by the serializer. Raises Invalid with the fields.
 
-        `partial`: only the fields that were sent, none of them required.
+        `partial`: no field is required.
         """
         serializer = serializer_class(data=self.request.data, partial=partial)
-        # A misspelt field must not be dropped in silence: a citation would be lost.
+        # A misspelt field must not be dropped silently: a citation would be lost.
         unknown = dict(islice(_unknown_fields(serializer, self.request.data), 10))
         if unknown:
-            raise Invalid("There is a field that this route does not know.", fields=unknown)
+            raise Invalid(f"Unknown field `{next(iter(unknown))}`.", fields=unknown)
         serializer.is_valid(raise_exception=True)
-        sent: dict[str, Any] = serializer.validated_data
-        return sent
+        return dict(serializer.validated_data)
 
     def paginate(
         self, rows: QuerySet[Any, Any], serializer_class: type[BaseSerializer[Any]]
@@ -69,7 +67,7 @@ class BaseAPIView(GenericAPIView[Any]):
         return int(text)
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        # DRF takes a body of undeclared length for none; the parser stops at the same limit.
+        # DRF treats a body of undeclared length as empty; the parser enforces the same limit.
         if request.META.get("HTTP_TRANSFER_ENCODING") and not request.META.get("CONTENT_LENGTH"):
             request.META["CONTENT_LENGTH"] = str(settings.MAX_BODY_BYTES + 1)
         return super().initialize_request(request, *args, **kwargs)
@@ -82,24 +80,14 @@ class BaseAPIView(GenericAPIView[Any]):
         return response
 
 
-def _unknown_fields(shape: Any, sent: Any, where: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Each field, at whatever depth, that its shape does not have; with those that it has."""
-    if isinstance(shape, ListSerializer):
+def _unknown_fields(serializer: Any, sent: Any, where: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Each field, at any depth, that the serializer lacks, with a list of those that it has."""
+    if isinstance(serializer, ListSerializer):
         for index, item in enumerate(sent if isinstance(sent, list) else ()):
-            yield from _unknown_fields(shape.child, item, f"{where}{index}.")
-    elif isinstance(shape, Serializer) and isinstance(sent, Mapping):
-        known = f"Send only: {', '.join(shape.fields)}."
-        for name in sorted(set(sent) - set(shape.fields)):
+            yield from _unknown_fields(serializer.child, item, f"{where}{index}.")
+    elif isinstance(serializer, Serializer) and isinstance(sent, Mapping):
+        known = f"Send only: {', '.join(serializer.fields)}."
+        for name in sorted(set(sent) - set(serializer.fields)):
             yield f"{where}{name[:100]}", [known]
-        for name, field in shape.fields.items():
+        for name, field in serializer.fields.items():
             yield from _unknown_fields(field, sent.get(name), f"{where}{name}.")
-
-
-def client_address(request: Request) -> str:
-    """The network address that limits on signing in count by."""
-    return requests.client_address(request._request)
-
-
-def site_url(request: Request) -> str:
-    """The address that links in letters begin with."""
-    return requests.site_url(request._request)

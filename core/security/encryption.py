@@ -1,6 +1,6 @@
-"""Sealing what has to be read again: keys of users' own providers, secrets of second factors.
+"""Encryption of stored secrets that must be read again: LLM keys, secrets of second factors.
 
-MultiFernet under FIELD_ENCRYPTION_KEYS: the first key seals, every key opens.
+MultiFernet with FIELD_ENCRYPTION_KEYS: the first key encrypts, every key decrypts.
 """
 
 import base64
@@ -11,31 +11,31 @@ from django.conf import settings
 
 
 class DecryptionError(Exception):
-    """No key of FIELD_ENCRYPTION_KEYS opens this."""
+    """No key of FIELD_ENCRYPTION_KEYS decrypts this."""
 
 
 def encrypt(text: str) -> str:
-    """The text, readable only with the first key."""
+    """The text encrypted with the first key."""
     return _keys().encrypt(text.encode()).decode()
 
 
-def decrypt(sealed: str) -> str:
-    """The text that was sealed. Raises DecryptionError."""
+def decrypt(encrypted: str) -> str:
+    """The plain text. Raises DecryptionError."""
     try:
-        return _keys().decrypt(sealed.encode()).decode()
+        return _keys().decrypt(encrypted.encode()).decode()
     except InvalidToken:
-        raise DecryptionError("No key of FIELD_ENCRYPTION_KEYS opens this.") from None
+        raise DecryptionError("No key of FIELD_ENCRYPTION_KEYS decrypts this.") from None
 
 
-def reencrypt(sealed: str) -> str:
-    """The same text under the first key. Raises DecryptionError."""
+def reencrypt(encrypted: str) -> str:
+    """The same text encrypted with the first key. Raises DecryptionError."""
     try:
-        return _keys().rotate(sealed.encode()).decode()
+        return _keys().rotate(encrypted.encode()).decode()
     except InvalidToken:
-        raise DecryptionError("No key of FIELD_ENCRYPTION_KEYS opens this.") from None
+        raise DecryptionError("No key of FIELD_ENCRYPTION_KEYS decrypts this.") from None
 
 
 def _keys() -> MultiFernet:
-    # The settings are random texts of 32 characters or more, so one SHA-256 makes keys of them.
+    # The settings are random strings of at least 32 characters, so one SHA-256 derives a key.
     digests = (hashlib.sha256(key.encode()).digest() for key in settings.FIELD_ENCRYPTION_KEYS)
     return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])

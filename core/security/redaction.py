@@ -1,14 +1,12 @@
-"""Credentials in texts that agents send: a trace may carry its environment. Pure.
+"""Redaction of credentials in texts that agents send, such as traces. Pure.
 
-Patterns of a fixed beginning and a bounded tail: a key is blanked, prose is left alone, and no
-text makes the search slow.
+The patterns have a fixed prefix and a bounded length: prose is left alone, and no text makes the
+search slow.
 """
 
 import re
 
 API_KEY_PATTERN = re.compile(r"ace_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}")
-
-
 REMOVED_API_KEY = "[API key removed]"
 REMOVED_CREDENTIAL = "[credential removed]"
 PRIVATE_KEY_BLOCK = re.compile(
@@ -40,7 +38,7 @@ KNOWN_CREDENTIALS = re.compile(
         )
     )
 )
-# Known by what stands before: a name and password in an address, AWS's secret by its name.
+# Known by their context: a user and password in a URL, an AWS secret after its name.
 CREDENTIALS_BY_CONTEXT = re.compile(
     r"(?<=://)[^\s/:@]{0,100}:[^\s/@]{1,200}@"
     r"|(?i:(?<=secret_access_key)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)[0-9A-Za-z/+]{40}(?![0-9A-Za-z/+])"
@@ -48,11 +46,8 @@ CREDENTIALS_BY_CONTEXT = re.compile(
 
 
 def redact(text: str) -> str:
-    """The text with our keys and tokens, and the well-known forms of others', blanked out."""
+    """The text without our keys and tokens and well-known credentials of other services."""
     text = API_KEY_PATTERN.sub(REMOVED_API_KEY, text)
-    return KNOWN_CREDENTIALS.sub(
-        REMOVED_CREDENTIAL,
-        CREDENTIALS_BY_CONTEXT.sub(
-            REMOVED_CREDENTIAL, PRIVATE_KEY_BLOCK.sub(REMOVED_CREDENTIAL, text)
-        ),
-    )
+    for pattern in (PRIVATE_KEY_BLOCK, CREDENTIALS_BY_CONTEXT, KNOWN_CREDENTIALS):
+        text = pattern.sub(REMOVED_CREDENTIAL, text)
+    return text

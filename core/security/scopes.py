@@ -1,4 +1,4 @@
-"""What a credential may do, and who is asking. Scopes deny by default."""
+"""Scopes of credentials, and the principal of a request. Scopes deny by default."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Scope(StrEnum):
-    """READ, WRITE and EVOLVE can be given to an API key; ACCOUNT belongs to people only."""
+    """READ, WRITE and EVOLVE can be granted to API keys; ACCOUNT is for users only."""
 
     READ = "read"
     WRITE = "write"
@@ -25,7 +25,7 @@ MAX_CLIENT = 100
 
 
 def clean_client_name(name: str, *, most: int = MAX_CLIENT) -> str:
-    """A program's name for itself, without line breaks and what only changes how others read."""
+    """The name that a client gives itself, without line breaks and invisible characters."""
     words = "".join(letter if letter.isprintable() else " " for letter in name).split()
     return " ".join(words)[:most].strip()
 
@@ -34,14 +34,14 @@ def clean_client_name(name: str, *, most: int = MAX_CLIENT) -> str:
 class Principal:
     """A user together with what the credential in use allows.
 
-    `playbook_ids` is None when every playbook of the user is in reach. `client` is the program
-    that asks, as it calls itself ("claude-code 2.1"): to be shown, never to be trusted.
-    `app` is the connected app whose token was sent.
+    `playbook_ids` is None for all playbooks of the user. `client` is the name that the calling
+    program gives itself ("claude-code 2.1"): to be shown, never trusted. `app` is the connected
+    app whose token was sent.
     """
 
     user: "User"
     scopes: frozenset[Scope]
-    # Rows of accounts, which core does not import: an ApiKey, a ConnectedApp.
+    # An ApiKey and a ConnectedApp: models of accounts, which core does not import.
     api_key: Any = None
     playbook_ids: frozenset[UUID] | None = None
     client: str = ""
@@ -49,17 +49,17 @@ class Principal:
 
     @classmethod
     def of(cls, who: Union["User", "Principal"]) -> "Principal":
-        """A person at a page or with an access token may do everything that is theirs to do."""
+        """The principal of a user with a session or an access token: all scopes."""
         return who if isinstance(who, Principal) else cls(who, frozenset(Scope))
 
     def with_client(self, name: str) -> "Principal":
-        """The same principal, asking through the program of this name (made printable, cut)."""
+        """The same principal with the name of the calling program, cleaned and cut."""
         return replace(self, client=clean_client_name(name))
 
     def require(self, scope: Scope) -> None:
-        """Raise Forbidden (`insufficient_scope`) unless the credential carries `scope`."""
+        """Raise Forbidden (`insufficient_scope`) unless the credential has `scope`."""
         if scope not in self.scopes:
             raise Forbidden(
-                f"This credential lacks the scope `{scope}`. Use one that carries it.",
+                f"This credential lacks the scope `{scope}`. Use one that has it.",
                 code="insufficient_scope",
             )

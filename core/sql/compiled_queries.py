@@ -1,7 +1,7 @@
-"""Statements of a fixed shape, compiled once: making their SQL costs more than running them.
+"""Querysets compiled to SQL once, for hot paths: building the SQL costs more than running it.
 
-The querysets stay the source of every rule. Only SQL text is kept, never a row and never a right;
-what may differ between two runs is a `Param`, and a clock or an id that is not is refused.
+The querysets stay the source of every rule; only SQL text is cached, never a row or a permission.
+Values that differ between runs must be `Param`s; a literal time or id is refused.
 """
 
 import re
@@ -19,7 +19,7 @@ STATUS_WORD = re.compile(r"[a-z_]*")
 
 
 class Param(Expression):
-    """A value that comes with each run, under this name and in the form of this field."""
+    """A placeholder for a value passed to each run by this name, typed by this field."""
 
     def __init__(self, name: str, field: "models.Field[Any, Any]") -> None:
         super().__init__(output_field=field)
@@ -30,7 +30,7 @@ class Param(Expression):
 
 
 def _is_constant(value: Any) -> bool:
-    """A number or the word of a status; times and ids, as any database spells them, are not."""
+    """True for a number or the word of a status; times and ids are not constant."""
     word = isinstance(value, str) and STATUS_WORD.fullmatch(value)
     return isinstance(value, Param | int | None) or bool(word)
 
@@ -42,7 +42,7 @@ def uuid_param(name: str) -> Param:
 
 @dataclass(frozen=True)
 class CompiledStatement:
-    """SQL of one kind of database, and the parameters in its order."""
+    """SQL for one kind of database, and its parameters in order."""
 
     text: str
     params: tuple[Any, ...]
@@ -50,7 +50,7 @@ class CompiledStatement:
     @classmethod
     def of(cls, compiler: Any) -> "CompiledStatement":
         text, params = compiler.as_sql()
-        assert all(map(_is_constant, params)), "what differs between two runs has to be a Param"  # noqa: S101 - programming error
+        assert all(map(_is_constant, params)), "a value that differs between runs has to be a Param"  # noqa: S101 - programming error
         return cls(text, tuple(params))
 
     def with_values(self, values: dict[str, Any]) -> list[Any]:
@@ -64,7 +64,7 @@ class CompiledStatement:
 
 @dataclass(frozen=True)
 class _CompiledSelect:
-    """How a row of the answer becomes an object: what Django finds out anew for every query."""
+    """A SELECT and how its rows become objects, which Django works out anew for every query."""
 
     statement: CompiledStatement
     model: type[models.Model]
@@ -76,7 +76,7 @@ class _CompiledSelect:
 
     @classmethod
     def of(cls, rows: models.QuerySet[Any]) -> "_CompiledSelect":
-        # The order that a model has by default costs, and says nothing here.
+        # The default order of a model costs time and does not matter here.
         rows = rows if rows.query.order_by else rows.order_by()
         compiler: Any = rows.query.get_compiler(connection=connection)
         statement = CompiledStatement.of(compiler)
@@ -88,20 +88,20 @@ class _CompiledSelect:
             info["model"],
             slice(first, last),
             [column[0].target.attname for column in select[first:last]],
-            [(place, converters, column) for place, (converters, column) in found.items()],
+            [(index, converters, column) for index, (converters, column) in found.items()],
             get_related_populators(info, select, connection.alias),  # type: ignore[call-arg]  # the stubs are of Django 6
             dict(compiler.annotation_col_map or {}),
         )
 
     def take(self, row: list[Any]) -> Any:
-        for place, converters, column in self.converters:
+        for index, converters, column in self.converters:
             for convert in converters:
-                row[place] = convert(row[place], column, connection)
+                row[index] = convert(row[index], column, connection)
         found = self.model.from_db(connection.alias, self.names, row[self.columns])
         for populator in self.related:
             populator.populate(row, found)
-        for name, place in self.annotations.items():
-            setattr(found, name, row[place])
+        for name, index in self.annotations.items():
+            setattr(found, name, row[index])
         return found
 
 
@@ -110,27 +110,27 @@ class CompiledQuery(Generic[M]):
 
     def __init__(self, build: Callable[[], models.QuerySet[M]]) -> None:
         self._build = build
-        self._readings: dict[str, _CompiledSelect] = {}
+        self._statements: dict[str, _CompiledSelect] = {}
 
     def first(self, **values: Any) -> M | None:
-        """The row for these values, or None. The queryset has to name one row at most."""
+        """The row for these values, or None. The queryset must match at most one row."""
         found = self.all(**values)
         return found[0] if found else None
 
     def all(self, **values: Any) -> list[M]:
         """The rows for these values, in the queryset's own order if it has one."""
-        reading = self._readings.get(connection.vendor)
-        if reading is None:
-            reading = self._readings[connection.vendor] = _CompiledSelect.of(self._build())
+        select = self._statements.get(connection.vendor)
+        if select is None:
+            select = self._statements[connection.vendor] = _CompiledSelect.of(self._build())
         with connection.cursor() as cursor:
-            cursor.execute(reading.statement.text, reading.statement.with_values(values))
+            cursor.execute(select.statement.text, select.statement.with_values(values))
             rows = cursor.fetchall()
-        return [reading.take(list(row)) for row in rows]
+        return [select.take(list(row)) for row in rows]
 
 
 @dataclass(frozen=True)
 class _UpdateStatement:
-    """An UPDATE, and how to read each of the figures that it returns."""
+    """An UPDATE, and the converters of the values that it returns."""
 
     statement: CompiledStatement
     converters: list[list[Callable[..., Any]]]
@@ -158,18 +158,18 @@ class _UpdateStatement:
 
     def take(self, row: Sequence[Any]) -> list[Any]:
         found = list(row)
-        for place, (converters, column) in enumerate(
+        for index, (converters, column) in enumerate(
             zip(self.converters, self.columns, strict=True)
         ):
             for convert in converters:
-                found[place] = convert(found[place], column, connection)
+                found[index] = convert(found[index], column, connection)
         return found
 
 
 class CompiledUpdate:
-    """An UPDATE of one row that returns the figures of `returning()` in the same statement.
+    """`rows().update(**changes)` of one row that also returns the values of `returning()`.
 
-    Each of those is a queryset of one value; they see what the transaction has written before.
+    Each of those is a queryset of one value; they see earlier writes of the transaction.
     """
 
     def __init__(
@@ -180,14 +180,14 @@ class CompiledUpdate:
         **changes: Any,
     ) -> None:
         self._rows, self._returning, self._changes = rows, returning, changes
-        self._known: dict[str, _UpdateStatement] = {}
+        self._statements: dict[str, _UpdateStatement] = {}
 
     def run(self, **values: Any) -> list[Any] | None:
-        """The figures in their order; None when there is no such row."""
-        change = self._known.get(connection.vendor)
+        """The values in order; None when there is no such row."""
+        change = self._statements.get(connection.vendor)
         if change is None:
             change = _UpdateStatement.of(self._rows(), self._changes, self._returning())
-            self._known[connection.vendor] = change
+            self._statements[connection.vendor] = change
         with connection.cursor() as cursor:
             cursor.execute(change.statement.text, change.statement.with_values(values))
             row = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""THE ownership rule: the only way in which a door reaches a row."""
+"""The ownership rule: pages, REST and MCP reach rows only through these querysets."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -31,7 +31,7 @@ def is_uuid(text: str) -> bool:
 
 
 def search_filter(query: str, *fields: str) -> Q:
-    """Every word of `query`, in any case, in one of the fields; the first ten words count."""
+    """Matches rows with every word of `query` in one of the fields, ignoring case; ten at most."""
     found = Q()
     for word in query.replace("\0", "").split()[:MAX_SEARCH_WORDS]:
         anywhere = (Q(**{f"{field}__icontains": word}) for field in fields)
@@ -42,17 +42,17 @@ def search_filter(query: str, *fields: str) -> Q:
 class OwnedQuerySet(models.QuerySet[M]):
     """Rows that belong to one user.
 
-    `owner_path` leads from the row to its user. `playbook_path` leads to the playbook's id for
-    rows that hang on one, so that a key limited to some playbooks reaches only those.
+    `owner_path` is the lookup from the row to its user, `playbook_path` the one to its playbook's
+    id, if it has one: an API key limited to some playbooks reaches only their rows.
     """
 
     owner_path: ClassVar[str]
     playbook_path: ClassVar[str | None] = None
     missing_hint: ClassVar[str] = "List yours to see their ids."
 
-    def for_user(self, who: Union["User", Principal]) -> Self:
-        """The rows that `who` may see; everything else does not exist for them."""
-        principal = Principal.of(who)
+    def for_user(self, user: Union["User", Principal]) -> Self:
+        """The rows of this user or principal; all others do not exist for them."""
+        principal = Principal.of(user)
         return self.filter(self._owned(principal) & self._within_key(principal))
 
     def _owned(self, principal: Principal) -> Q:
@@ -64,38 +64,38 @@ class OwnedQuerySet(models.QuerySet[M]):
         return Q(**{f"{self.playbook_path}__in": principal.playbook_ids})
 
     def fetch(self, pk: UUID | str) -> M:
-        """The row with this id, or NotFound with the text that a missing row gets too."""
+        """The row with this id. Raises NotFound, with the same text for another user's row."""
         try:
             return self.get(pk=UUID(str(pk)))
         except (ValueError, ObjectDoesNotExist):
             raise self.missing() from None
 
     def missing(self) -> NotFound:
-        """What is said of a row that is not there, and of somebody else's."""
+        """The error for a missing row and for another user's."""
         return NotFound(str(self.model._meta.verbose_name), self.missing_hint)
 
 
 class CompiledLookup(Generic[M]):
-    """`rows(by).fetch(pk)` by one statement compiled once, for what every agent calls.
+    """`rows(by).fetch(pk)` with SQL compiled once, for calls that every agent makes.
 
-    `rows` is asked for its SQL with a Param in place of the caller's; a key limited to
-    some playbooks takes the way through the queryset, because its list has no fixed length.
+    The SQL is compiled with a Param as the user's id; an API key limited to some playbooks uses
+    the queryset, because its list of ids has no fixed length.
     """
 
     def __init__(self, rows: Callable[[Principal], OwnedQuerySet[M]]) -> None:
         self._rows = rows
-        self._prepared: CompiledQuery[M] = CompiledQuery(self._prepare)
+        self._query: CompiledQuery[M] = CompiledQuery(self._build)
 
-    def _prepare(self) -> OwnedQuerySet[M]:
+    def _build(self) -> OwnedQuerySet[M]:
         anybody = Principal(get_user_model()(**{"pk": uuid_param("user")}), frozenset())
         return self._rows(anybody).filter(pk=uuid_param("row"))
 
     def fetch(self, by: Principal, pk: UUID | str) -> M:
-        """The row with this id, or NotFound with the text that a missing row gets too."""
+        """The row with this id. Raises NotFound, with the same text for another user's row."""
         if by.playbook_ids is not None:
             return self._rows(by).fetch(pk)
         try:
-            found = self._prepared.first(user=by.user.pk, row=UUID(str(pk)))
+            found = self._query.first(user=by.user.pk, row=UUID(str(pk)))
         except ValueError:
             found = None
         if found is None:

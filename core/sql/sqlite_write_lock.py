@@ -1,4 +1,4 @@
-"""A line for the writers of one process: SQLite has one writer, and lets the others sleep."""
+"""A lock for the writers of one process on SQLite, which allows one writer at a time."""
 
 import threading
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ _lock = threading.Lock()
 
 @contextmanager
 def sqlite_write_lock() -> Iterator[None]:
-    """Hold it around a short transaction: on SQLite the threads of this process come in turn.
+    """Hold it around a short transaction: on SQLite the threads of this process take turns.
 
-    Its own way of waiting sleeps up to 100 ms between two looks, so 32 at once waited a second
-    for work of 20 ms. A courtesy: after a second one goes on, and the database decides, as it
-    does between processes. Inside a transaction there is nothing left to wait for.
+    SQLite's own busy wait sleeps up to 100 ms between attempts, so 32 threads waited a second for
+    20 ms of work. After LOCK_TIMEOUT_SECONDS a thread goes on without the lock and the database
+    decides, as it does between processes. Inside a transaction the lock is not taken.
     """
     if connection.vendor != "sqlite" or connection.in_atomic_block:
         yield
         return
-    mine = _lock.acquire(timeout=LOCK_TIMEOUT_SECONDS)
+    acquired = _lock.acquire(timeout=LOCK_TIMEOUT_SECONDS)
     try:
         yield
     finally:
-        if mine:
+        if acquired:
             _lock.release()
