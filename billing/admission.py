@@ -1,6 +1,6 @@
-"""Whether money allows a call of a model: the operator's caps, budgets and the owner's plan.
+"""May an LLM call be made? Cost caps, budgets and the owner's plan decide.
 
-One decision, asked by `evolution.worker.llm_admission` as a call begins, and by the sweep for what waits.
+One decision, read by `evolution.worker.llm_admission` before a call and by the sweep for waiting jobs.
 """
 
 from datetime import datetime, timedelta
@@ -13,9 +13,9 @@ from billing.models import QuotaResource, UsageRecord
 from billing.usage.metering import begin_usage
 
 ROOM = Decimal("0.10")
-"""US dollars: the room below a limit for what waits without saying how much it needs."""
+"""US dollars that must be free below a limit before a job without a known cost tries again."""
 LIMITS = {COST_CAP, *quota.CODES}
-"""Why work waits for money: the codes of LimitReached."""
+"""The codes of LimitReached: why a job waits for money."""
 
 
 def begin_call(
@@ -27,13 +27,13 @@ def begin_call(
     now: datetime,
     **usage: Any,
 ) -> tuple[UsageRecord, bool]:
-    """The call is on record, and whether its owner's plan holds `tokens` for it.
+    """Record a call that is about to be made; returns it, and whether `tokens` were reserved.
 
-    `want`: the most that it can cost, in US dollars. `tokens` is None where no plan counts them.
-    `usage`: what else begin_usage is told. Raises LimitReached.
+    `want`: its maximum cost in US dollars. `tokens` is None where no plan counts them. `usage`:
+    further arguments of begin_usage. Raises LimitReached.
     """
     check_spend_limits(spender, want=want, now=now)
-    # The ledger, and with it the day's sum, before the plan's period: as where a call ends.
+    # Usage record (and daily total) before the quota period: the lock order of finish_call.
     record = begin_usage(
         user_id=spender.user_id,
         playbook_id=spender.playbook_id,
@@ -41,20 +41,20 @@ def begin_call(
         held_usd=want,
         **usage,
     )
-    holds = tokens is not None and quota.reserve_quota(
+    is_reserved = tokens is not None and quota.reserve_quota(
         user_id=spender.user_id,
         resource=QuotaResource.TOKENS,
         amount=tokens,
         holder_id=record.pk,
         lifetime=lifetime,
     )
-    return record, holds
+    return record, is_reserved
 
 
 def has_quota(
     spender: Spender, *, code: str, mark: str, want: Decimal | None, now: datetime
 ) -> bool:
-    """Whether what waits for the limit of this LimitReached should try again."""
+    """Whether a job that waits because of this LimitReached should try again."""
     if code != COST_CAP:
         resource = quota.CODES[code]
         if resource == QuotaResource.TOKENS and spender.own_key:

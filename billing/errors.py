@@ -1,4 +1,4 @@
-"""What can go wrong with plans and payment, beside what core.errors knows."""
+"""Errors of plans, limits and payment."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -9,10 +9,10 @@ from core.errors import AceError, Conflict, Invalid
 
 
 class LimitReached(Exception):
-    """A limit on cost, or the owner's plan, leaves no room before `until`; the text says which.
+    """A cost limit or the owner's plan leaves no room before `until`; the message says which.
 
-    `is_busy`: there is room, but it is held for work under way. `mark` and `want`, the most that
-    the call can cost in US dollars, are kept with what waits: admission.has_quota takes them.
+    `is_busy`: there is room, but it is reserved for running work. `mark` and `want`, the maximum
+    cost of the call in US dollars, are stored with the waiting job for admission.has_quota.
     """
 
     code: str
@@ -23,88 +23,83 @@ class LimitReached(Exception):
 
 
 class BillingDisabled(AceError):
-    """Plans and payment are not switched on here."""
+    """Billing is off on this server."""
 
     code = "billing_disabled"
     status = 404
 
     def __init__(self) -> None:
-        super().__init__(
-            "Billing is not enabled on this server: there is no plan to choose or to pay for."
-        )
+        super().__init__("Billing is not enabled on this server: there are no plans to choose.")
 
 
 class PaymentUnavailable(AceError):
-    """The payment provider gave no answer, or a wrong one; nothing has changed."""
+    """Stripe did not answer, or answered with an error; nothing has changed."""
 
     code = "payment_unavailable"
     status = 503
 
     def __init__(self) -> None:
         super().__init__(
-            "The payment provider does not answer just now. Nothing was changed and nothing "
-            "charged. Try again in a minute."
+            "The payment provider is not responding. Nothing was changed or charged. Try again in "
+            "a minute."
         )
 
 
 class NotFoundAtStripe(PaymentUnavailable):
-    """The key is not of the account, or not of the mode, that this was made with."""
+    """The object belongs to another Stripe account or mode than the configured key."""
 
 
 class InvalidWebhookSignature(Invalid):
-    """An event that the payment provider has not signed, or signed too long ago."""
+    """A webhook event without a valid signature, or with one that is too old."""
 
     code = "bad_signature"
 
     def __init__(self) -> None:
-        super().__init__("This event is not signed with a secret of ours, or is too old.")
+        super().__init__("The signature of this event is invalid or too old.")
 
 
 class AlreadySubscribed(Conflict):
-    """There is a subscription; a second one would be paid beside it."""
+    """The user has a subscription; a second one would be charged as well."""
 
     code = "already_subscribed"
 
     def __init__(self) -> None:
         super().__init__(
-            "You have a subscription already. Change or cancel it in the payment portal "
+            "You already have a subscription. Change or cancel it in the billing portal "
             "(POST /billing/portal)."
         )
 
 
 class CheckoutInProgress(Conflict):
-    """Another page to pay at is being opened for the same person: two could both be paid."""
+    """Another checkout is being opened for the same user: both could be paid."""
 
     code = "checkout_busy"
 
     def __init__(self) -> None:
         super().__init__(
-            "Another payment page is just being opened for you, in another tab perhaps. Try again "
-            "in a moment: that page is closed then."
+            "Another checkout is being opened, perhaps in another tab. Try again in a moment."
         )
 
 
 class NoStripeCustomer(Conflict):
-    """The payment provider does not know this person yet."""
+    """The user has no customer at Stripe yet."""
 
     code = "no_customer"
 
     def __init__(self) -> None:
-        super().__init__("You have never chosen a paid plan: there is nothing to manage yet.")
+        super().__init__("You have no paid plan yet, so there is no payment to manage.")
 
 
 class PlanNotForSale(Conflict):
-    """The plan is there, and its price is not: the operator has to run `billing_setup`."""
+    """The plan has no price at Stripe: the operator has to run `billing_setup`."""
 
     code = "plan_not_offered"
 
     def __init__(self, plan: str) -> None:
-        super().__init__(
-            f"The plan {plan} cannot be bought yet: the operator has not set its price up."
-        )
+        super().__init__(f"The {plan} plan is not for sale yet: its price is not set up.")
 
 
 def require_billing() -> None:
-    """Raise BillingDisabled unless plans and payment are switched on."""
+    """Raise BillingDisabled while billing is off."""
     if not settings.BILLING_ENABLED:
         raise BillingDisabled

@@ -125,9 +125,9 @@ class SubscriptionSerializer(serializers.Serializer[Any]):
 
     plan = PlanSerializer()
     status = serializers.ChoiceField(choices=BillingAccount.Status.choices)
-    period_start = serializers.DateTimeField(source="span.start")
+    period_start = serializers.DateTimeField(source="period.start")
     period_end = serializers.DateTimeField(
-        source="span.end", help_text="When the quota opens anew, and waiting work goes on."
+        source="period.end", help_text="When the quota opens anew, and waiting work goes on."
     )
     quotas = QuotaSerializer(many=True)
     cancel_at_period_end = serializers.BooleanField()

@@ -1,4 +1,4 @@
-"""What a person wants to spend in a day or a month: set, watched, and told of in time."""
+"""Daily and monthly budgets of users: set them, read how much is spent, e-mail warnings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, Sum
 
+from accounts.hooks import hooks
 from accounts.models import User
 from billing.limits.cost_caps import SPANS, ZERO, span_end, span_start
-from billing.models import Budget, DailySpend, UsageRecord
+from billing.models import Budget, CostCap, DailySpend, UsageRecord
 from core.audit import record
 from core.clock import database_now
 from core.emails import send_email
@@ -24,14 +25,16 @@ from core.security.scopes import Principal
 MAX_AMOUNT = Decimal("99999999.99")
 MIN_AMOUNT = Decimal("0.01")
 RECENT_USAGE = timedelta(minutes=15)
-EVERY, AT_ONCE = 60, 500
+WARNING_INTERVAL = 60
+"""Seconds."""
+BATCH_SIZE = 500
 
 
 @dataclass(frozen=True)
 class BudgetStatus:
-    """How much of one amount is spent; what runs at this moment counts with the most it can cost.
+    """How much of one amount is spent; running calls count with their maximum cost.
 
-    `unpriced_calls` are in no sum: nobody knows what they cost.
+    `unpriced_calls` are not in the total: their price is unknown.
     """
 
     span: str
@@ -47,7 +50,7 @@ class BudgetStatus:
 
     @property
     def state(self) -> str:
-        """`ok`, `warning` from the percentage on that was chosen, or `reached`."""
+        """`ok`, `warning` from `warn_percent` on, or `reached`."""
         if self.percent >= 100:
             return "reached"
         return "warning" if self.percent >= self.warn_percent else "ok"
@@ -55,7 +58,7 @@ class BudgetStatus:
 
 @dataclass(frozen=True)
 class BudgetWithStatus:
-    """A budget and how it stands in its day and its month."""
+    """A budget and how much of it is spent today and this month."""
 
     budget: Budget
     day: BudgetStatus | None
@@ -75,27 +78,28 @@ def set_budget(
     warn_percent: int = 80,
     stops: bool = True,
 ) -> Budget | None:
-    """The person's account, or their playbook, has this budget; without an amount it has none.
+    """Set the budget of the user's account or of one playbook; without an amount, remove it.
 
     Raises Invalid, NotFound.
     """
     _validate(usd_per_day=usd_per_day, usd_per_month=usd_per_month, percent=warn_percent)
-    if playbook_id is not None:
-        playbooks: Any = by.user.playbooks
-        playbooks.for_user(by).fetch(playbook_id)
-    elif by.playbook_ids is not None:
+    if playbook_id is not None and not hooks.playbook_names(by, ids=[playbook_id]):
+        raise NotFound("playbook")
+    if playbook_id is None and by.playbook_ids is not None:
         raise NotFound("budget")
     with transaction.atomic():
-        # The user's row, for there may be no budget yet: two at once would both make one.
+        # Lock the user: there may be no budget row yet, and two requests would both create one.
         user = User.objects.select_for_update(of=("self",), no_key=True).get(pk=by.user.pk)
         budget = Budget.objects.filter(user=user, playbook_id=playbook_id).first()
         budget = budget or Budget(user=user, playbook_id=playbook_id)
         if usd_per_day is None and usd_per_month is None:
-            _remove(budget, by)
+            if not budget._state.adding:
+                record(action="remove_budget", by=by, subject=budget)
+                budget.delete()
             return None
         budget.usd_per_day, budget.usd_per_month = usd_per_day, usd_per_month
         budget.warn_percent, budget.stops = warn_percent, stops
-        # Another amount is worth another letter.
+        # A new amount gets its own warning.
         budget.warned_day = budget.warned_month = None
         budget.save()
         record(
@@ -103,22 +107,21 @@ def set_budget(
             by=by,
             subject=budget,
             stops=stops,
-            day=_str_or_none(usd_per_day),
-            month=_str_or_none(usd_per_month),
-            playbook=_str_or_none(playbook_id),
+            playbook=None if playbook_id is None else str(playbook_id),
+            **amounts_of(budget),
         )
     return budget
 
 
 def list_budgets(*, who: User | Principal) -> list[BudgetWithStatus]:
-    """The person's budgets, the account's first, as they stand now; one query without any."""
+    """The user's budgets with their status, the account's first; one query without any."""
     rows = list(Budget.objects.for_user(who).order_by("playbook_id"))
     rows.sort(key=lambda row: row.playbook_id is not None)
     return with_status(rows, now=database_now()) if rows else []
 
 
 def with_status(budgets: Iterable[Budget], *, now: datetime) -> list[BudgetWithStatus]:
-    """How each of these budgets stands: one query for the accounts, one for the playbooks."""
+    """The status of each budget: one query for the accounts, one for the playbooks."""
     rows = list(budgets)
     users = {row.user_id for row in rows if row.playbook_id is None}
     playbooks = {row.playbook_id for row in rows if row.playbook_id is not None}
@@ -129,43 +132,49 @@ def with_status(budgets: Iterable[Budget], *, now: datetime) -> list[BudgetWithS
 
 
 def send_budget_warnings() -> int:
-    """Who came near a budget of theirs is told by a letter: one for each day and month.
+    """E-mail users who came near a budget, once for each day and month; returns how many.
 
-    Returns how many. Not inside a transaction; once a minute, by whichever host comes first.
+    Not inside a transaction; once a minute, by whichever host comes first.
     """
-    if not cache.add("budget-warnings", 1, EVERY):
+    if not cache.add("budget-warnings", 1, WARNING_INTERVAL):
         return 0
     now = database_now()
     begun = UsageRecord.objects.filter(user=OuterRef("user"), created_at__gte=now - RECENT_USAGE)
     rows = Budget.objects.filter(_unwarned(now), Exists(begun), user__is_active=True)
     ids = list(rows.order_by("pk").values_list("pk", flat=True))
-    parts = [ids[at : at + AT_ONCE] for at in range(0, len(ids), AT_ONCE)]
-    return sum(_send_warnings(Budget.objects.filter(pk__in=part), now) for part in parts)
+    sent = 0
+    for at in range(0, len(ids), BATCH_SIZE):
+        rows = Budget.objects.filter(pk__in=ids[at : at + BATCH_SIZE])
+        for budget, status in budgets_near_limit(with_status(rows, now=now)):
+            sent += _send_warning(budget, status, now)
+    return sent
 
 
-def _send_warnings(rows: Iterable[Budget], now: datetime) -> int:
-    watched = with_status(rows, now=now)
-    near = [(one.budget, s) for one in watched for s in one.statuses if s.state != "ok"]
-    return sum(_send_warning(budget, standing, now) for budget, standing in near)
+def budgets_near_limit(
+    budgets: Iterable[BudgetWithStatus],
+) -> list[tuple[Budget, BudgetStatus]]:
+    """The daily and monthly amounts that are reached or nearly so."""
+    found = [(one.budget, status) for one in budgets for status in one.statuses]
+    return [(budget, status) for budget, status in found if status.state != "ok"]
 
 
-def _send_warning(budget: Budget, standing: BudgetStatus, now: datetime) -> int:
-    name, today = f"warned_{standing.span}", span_start(standing.span, now).date()
+def _send_warning(budget: Budget, status: BudgetStatus, now: datetime) -> int:
+    name, today = f"warned_{status.span}", span_start(status.span, now).date()
     rows = Budget.objects.filter(Q(**{name: None}) | Q(**{f"{name}__lt": today}), pk=budget.pk)
-    # Marked first: a letter that is lost with its process is better than one each minute.
+    # Recorded first: an e-mail lost with its process is better than one each minute.
     if not rows.update(**{name: today}):
         return 0
     send_email(
         "budget",
         to=User.objects.get(pk=budget.user_id).email,
         site=settings.PUBLIC_URL,
-        percent=str(standing.percent),
-        spent=f"{standing.spent_usd:.2f}",
-        limit=f"{standing.limit_usd:.2f}",
-        span="day" if standing.span == "day" else "month",
+        percent=str(status.percent),
+        spent=f"{status.spent_usd:.2f}",
+        limit=f"{status.limit_usd:.2f}",
+        span=status.span,
         whose="one of your playbooks" if budget.playbook_id else "your account",
         stops="yes" if budget.stops else "",
-        until=f"{standing.until:%H:%M} UTC on {standing.until.day} {standing.until:%B}",
+        until=f"{status.until:%H:%M} UTC on {status.until.day} {status.until:%B}",
     )
     return 1
 
@@ -174,13 +183,13 @@ def _unwarned(now: datetime) -> Q:
     found = Q(pk__in=[])
     for span in SPANS:
         start: date = span_start(span, now).date()
-        told = Q(**{f"warned_{span}": None}) | Q(**{f"warned_{span}__lt": start})
-        found |= Q(**{f"usd_per_{span}__isnull": False}) & told
+        unwarned = Q(**{f"warned_{span}": None}) | Q(**{f"warned_{span}__lt": start})
+        found |= Q(**{f"usd_per_{span}__isnull": False}) & unwarned
     return found
 
 
 def _spent_by_owner(field: str, ids: Iterable[UUID], now: datetime) -> dict[UUID, dict[str, Any]]:
-    """What each of these users, or playbooks, has spent in this day and this month."""
+    """What each of these users, or playbooks, has spent today and this month."""
     wanted = list(ids)
     if not wanted:
         return {}
@@ -197,7 +206,7 @@ def _spent_by_owner(field: str, ids: Iterable[UUID], now: datetime) -> dict[UUID
 
 
 def _budget_with_status(budget: Budget, spent: dict[str, Any], now: datetime) -> BudgetWithStatus:
-    def stand(span: str, usd: Decimal | None) -> BudgetStatus | None:
+    def status(span: str, usd: Decimal | None) -> BudgetStatus | None:
         if usd is None:
             return None
         return BudgetStatus(
@@ -210,25 +219,21 @@ def _budget_with_status(budget: Budget, spent: dict[str, Any], now: datetime) ->
         )
 
     return BudgetWithStatus(
-        budget, stand("day", budget.usd_per_day), stand("month", budget.usd_per_month)
+        budget, status("day", budget.usd_per_day), status("month", budget.usd_per_month)
     )
 
 
-def _str_or_none(value: Decimal | UUID | None) -> str | None:
-    return None if value is None else str(value)
-
-
-def _remove(budget: Budget, by: Principal) -> None:
-    if not budget._state.adding:
-        record(action="remove_budget", by=by, subject=budget)
-        budget.delete()
+def amounts_of(row: Budget | CostCap) -> dict[str, str | None]:
+    """The daily and the monthly amount for the audit log."""
+    amounts = {"day": row.usd_per_day, "month": row.usd_per_month}
+    return {span: None if usd is None else str(usd) for span, usd in amounts.items()}
 
 
 def _validate(*, percent: int, **amounts: Decimal | None) -> None:
     for name, usd in amounts.items():
         if usd is not None and not MIN_AMOUNT <= usd <= MAX_AMOUNT:
             raise Invalid.field(
-                name, f"Send an amount from {MIN_AMOUNT} to {MAX_AMOUNT} US$, or null."
+                name, f"Must be between {MIN_AMOUNT} and {MAX_AMOUNT} US$, or null."
             )
     if not 1 <= percent <= 100:
-        raise Invalid.field("warn_percent", "Send a whole number from 1 to 100.")
+        raise Invalid.field("warn_percent", "Must be a whole number from 1 to 100.")

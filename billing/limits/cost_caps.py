@@ -1,11 +1,11 @@
-"""Who may spend what in a day or a month: limits that pause work and never fail it.
+"""Daily and monthly cost limits, which pause jobs and never fail them.
 
-The ledger is the count: what the calls have cost, and what is set aside for those that run. Read
-are its sums by day (DailySpend), which move with it, so that a full month is looked at as quickly.
-The operator's caps count one credential's calls, and hold exactly as long as the caller has locked
-the line that all of these go through (`evolution.worker.llm_admission`). A person's budget counts the calls
-with every key of theirs; only at the moment of a change of keys two lines can pass it side by side.
-A call whose price nobody knows counts as nothing.
+What calls have cost and what is reserved for running ones is read from the daily totals
+(DailySpend), so that a busy month is checked as quickly as an empty one. The operator's caps count
+the calls of one credential and are exact while the caller holds the lock of its provider circuit
+(`evolution.worker.llm_admission`). A user's budget counts the calls with every key of theirs; only
+while a key is being replaced can two circuits exceed it side by side. A call of unknown price
+counts as nothing.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ ACCOUNT, PLAYBOOK = "of this account", "of this playbook"
 
 @dataclass(frozen=True)
 class SpendLimit:
-    """An amount for a span of time, and which calls (of DailySpend) count."""
+    """An amount for a day or a month, and which rows of DailySpend count."""
 
     what: str
     whose: str
@@ -42,26 +42,26 @@ class SpendLimit:
 
 
 class SpendLimitReached(LimitReached):
-    """The next call could cost more than a day or a month may."""
+    """The next call could exceed a daily or monthly limit."""
 
     def __init__(self, limit: SpendLimit, until: datetime, want: Decimal, credential: str) -> None:
         which = f"{'Today' if limit.span == 'day' else 'This month'}'s {limit.what} {limit.whose}"
-        said = (
-            f"{which} ({limit.usd:.2f} US$) is reached. Work goes on at {until:%H:%M} UTC on "
+        message = (
+            f"{which} ({limit.usd:.2f} US$) is reached. Evolutions resume at {until:%H:%M} UTC on "
             f"{until.day} {until:%B}, or once the {limit.what} is raised."
         )
         if want > limit.usd:
-            said = (
+            message = (
                 f"{which} ({limit.usd:.2f} US$) is less than the next call can cost "
-                f"({want:.2f} US$). Work goes on once the {limit.what} is raised."
+                f"({want:.2f} US$). Evolutions resume once the {limit.what} is raised."
             )
-        super().__init__(said)
+        super().__init__(message)
         self.code, self.until, self.mark, self.want = COST_CAP, until, credential, want
 
 
 @dataclass(frozen=True)
 class Spender:
-    """For whom a call is made, and with what: `credential` as in the ledger.
+    """For whom a call is made, and its `credential` as in UsageRecord.
 
     `own_key`: the owner's own key pays, so the operator's limits do not apply.
     """
@@ -73,7 +73,7 @@ class Spender:
 
 
 def max_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url: str) -> Decimal:
-    """What a call can cost at most; 0 when nobody knows the price."""
+    """The maximum cost of a call; 0 when its price is unknown."""
     price = estimate_cost(
         model=model,
         prompt_tokens=prompt_tokens,
@@ -84,7 +84,7 @@ def max_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url:
 
 
 def check_spend_limits(spender: Spender, *, want: Decimal, now: datetime) -> None:
-    """Raise SpendLimitReached when a call of `want` US$ could go over a limit of its day or month."""
+    """Raise SpendLimitReached when a call of `want` US$ could exceed a limit."""
     limits = [*_cost_caps(spender), *_budgets(spender)]
     for limit, spent in zip(limits, _spent_so_far(limits, now), strict=True):
         if spent + want > limit.usd:
@@ -92,12 +92,12 @@ def check_spend_limits(spender: Spender, *, want: Decimal, now: datetime) -> Non
 
 
 def _spent_so_far(limits: list[SpendLimit], now: datetime) -> list[Decimal]:
-    """What each of them holds already: costs, and what is set aside for calls that run."""
+    """What counts against each limit so far, amounts reserved for running calls included."""
     if not limits:
         return []
     parts = [one.calls & Q(day__gte=span_start(one.span, now).date()) for one in limits]
     sums = [Sum("spent_usd", filter=part, default=ZERO) for part in parts]
-    # In one look: a call waits for it while it holds its line.
+    # In one query: the caller holds the lock of its provider circuit.
     rows = DailySpend.objects.filter(reduce(or_, parts)).order_by()
     found = rows.aggregate(**{f"sum_{number}": one for number, one in enumerate(sums)})
     return [found[f"sum_{number}"] for number in range(len(limits))]
@@ -112,29 +112,27 @@ def span_start(span: str, now: datetime) -> datetime:
 def span_end(span: str, now: datetime) -> datetime:
     """The first moment of the next day or month, UTC."""
     start = span_start(span, now)
-    return (
-        start + timedelta(days=1) if span == "day" else span_start(span, start + timedelta(days=31))
-    )
+    return span_start(span, start + timedelta(days=1 if span == "day" else 31))
 
 
 def _cost_caps(spender: Spender) -> Iterator[SpendLimit]:
-    """The operator's: of the settings for calls with its key, or of a row of its own."""
-    what, line = "limit on cost", Q(credential=spender.credential)
+    """The operator's limits: of the settings for calls with its key, or of a CostCap."""
+    what, same_credential = "cost limit", Q(credential=spender.credential)
     rows = COST_CAPS_QUERY.all(user=spender.user_id, playbook=spender.playbook_id)
     own = {row.user_id is None: row for row in rows}
     if not spender.own_key and settings.COST_CAP_DAY_USD:
-        yield SpendLimit(what, "of this server", "day", settings.COST_CAP_DAY_USD, line)
+        yield SpendLimit(what, "of this server", "day", settings.COST_CAP_DAY_USD, same_credential)
     for whose, calls, default in _scopes(spender):
         for span in SPANS:
             usd = getattr(own.get(whose == PLAYBOOK), f"usd_per_{span}", None)
             if usd is None:
                 usd = ZERO if spender.own_key else default[span]
             if usd:
-                yield SpendLimit(what, whose, span, usd, line & calls)
+                yield SpendLimit(what, whose, span, usd, same_credential & calls)
 
 
 def _scopes(spender: Spender) -> Iterator[tuple[str, Q, dict[str, Decimal]]]:
-    """Whose calls, which, and what the settings allow them."""
+    """The scopes of a limit: its name, its calls, and the limits of the settings."""
     user = {"day": settings.COST_CAP_USER_DAY_USD, "month": settings.COST_CAP_USER_MONTH_USD}
     yield ACCOUNT, Q(user=spender.user_id), user
     if spender.playbook_id:
@@ -143,7 +141,7 @@ def _scopes(spender: Spender) -> Iterator[tuple[str, Q, dict[str, Decimal]]]:
 
 
 def _budgets(spender: Spender) -> Iterator[SpendLimit]:
-    """What the owner of the playbook wants to spend, with whichever key."""
+    """The budgets of the playbook's owner, for calls with any key."""
     for row in BUDGETS_QUERY.all(user=spender.user_id, playbook=spender.playbook_id):
         whose, calls = ACCOUNT, Q(user=spender.user_id)
         if row.playbook_id:
@@ -154,7 +152,7 @@ def _budgets(spender: Spender) -> Iterator[SpendLimit]:
 
 
 USER, PLAYBOOK_ID = Param("user", UUIDField()), Param("playbook", UUIDField())
-# Without a playbook the second half of each is true for no row: SQL's NULL equals nothing.
+# Without a playbook the second condition of each matches no row: in SQL, NULL equals nothing.
 COST_CAPS_QUERY = CompiledQuery(
     lambda: CostCap.objects.filter(Q(user=USER) | Q(playbook_id=PLAYBOOK_ID))
 )

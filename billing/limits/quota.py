@@ -1,8 +1,8 @@
-"""How much of a plan's month is left: reserved before work begins, settled when it has ended.
+"""Monthly plan quota: reserved before work begins, settled when it has ended.
 
-One conditional UPDATE decides, so that as many get through as fit however many ask at once. What
-is reserved is a QuotaHold; whoever deletes it moves its amount from held to used, in the same
-transaction: it counts once, or not at all.
+One conditional UPDATE decides, so that concurrent requests never exceed the limit. A reservation is
+a QuotaHold; whoever deletes it moves its amount from held to used in the same transaction, so it
+counts once or not at all.
 """
 
 import hashlib
@@ -30,36 +30,31 @@ from core.security.scopes import Principal
 
 BATCH_SIZE = 200
 EXHAUSTED_TEXTS = {
-    QuotaResource.EVOLUTIONS: "no evolution is left",
-    QuotaResource.TOKENS: "too few are left for the next call of a model",
+    QuotaResource.EVOLUTIONS: "none is left",
+    QuotaResource.TOKENS: "too few are left for the next model call",
 }
 ALTERNATIVE_TEXTS = {
     QuotaResource.EVOLUTIONS: "",
-    QuotaResource.TOKENS: ", or use a model key of your own",
+    QuotaResource.TOKENS: ", or use your own model key",
 }
-
-
 CODES = {f"quota_{resource.value}": resource for resource in QuotaResource}
 SPARE = timedelta(minutes=2)
-"""A hold outlives by so much what it is held for: only a dead process leaves it behind."""
+"""A hold outlives its work by this long; one left after that belongs to a dead process."""
 
 
 class QuotaExceeded(LimitReached):
-    """The plan leaves no room for this, or only once another plan applies.
-
-    Its `mark` changes with the period and the limit.
-    """
+    """The plan's monthly quota is used up or reserved; `mark` changes with period and limit."""
 
     def __init__(
         self, entitlement: Entitlement, resource: QuotaResource, limit: int, *, is_busy: bool
     ) -> None:
-        plan, self.until = entitlement.plan, entitlement.span.end
-        left = "what is left is held for work under way" if is_busy else EXHAUSTED_TEXTS[resource]
+        plan, self.until = entitlement.plan, entitlement.period.end
+        left = "the rest is reserved for running jobs" if is_busy else EXHAUSTED_TEXTS[resource]
         included = format_count(limit, resource.removesuffix("s"))
         super().__init__(
             f"The {plan.name} plan includes {included} a month, and {left}. "
-            f"What waits goes on by itself on {self.until:%-d %B %Y, %H:%M} UTC, "
-            f"or as soon as you change to a larger plan{ALTERNATIVE_TEXTS[resource]}."
+            f"Evolutions resume on {self.until:%-d %B %Y, %H:%M} UTC, "
+            f"or as soon as you upgrade your plan{ALTERNATIVE_TEXTS[resource]}."
         )
         self.entitlement, self.resource, self.limit = entitlement, resource, limit
         self.code, self.mark = f"quota_{resource.value}", _state_digest(entitlement, resource)
@@ -69,18 +64,16 @@ class QuotaExceeded(LimitReached):
 def reserve_quota(
     *, user_id: UUID, resource: QuotaResource, amount: int, holder_id: UUID, lifetime: timedelta
 ) -> bool:
-    """`amount` is held for the holder; False when no plan applies, and nothing is written.
+    """Reserve `amount` for a job or call; False, and nothing written, when no plan applies.
 
-    `lifetime`: how long the holder can live. Called inside the transaction of what begins.
-    Raises QuotaExceeded.
+    `lifetime`: how long the holder can run. Called inside the transaction that starts it. Raises
+    QuotaExceeded.
     """
     entitlement = entitlement_for(user_id)
     if entitlement is None:
         return False
-    limit, period = (
-        monthly_limit(entitlement, resource),
-        open_quota_period(user_id, entitlement.span),
-    )
+    limit = monthly_limit(entitlement, resource)
+    period = open_quota_period(user_id, entitlement.period)
     if not _hold(period, resource, amount, limit):
         used = _used(period.pk, resource)
         is_busy = limit is not None and used + amount <= limit
@@ -97,69 +90,64 @@ def reserve_quota(
 
 
 def settle_quota(*, resource: QuotaResource, holder_id: UUID, actual: int) -> UUID | None:
-    """What was held for the holder counts as `actual`: in the period that is the answer.
+    """Count the reservation of the holder as `actual`; returns its period, None without one.
 
-    Without a hold nothing changes. Asked whether billing is on or not: what was reserved has to
-    end.
+    Also while billing is off: what was reserved has to be settled.
     """
     hold = QuotaHold.objects.filter(resource=resource, holder_id=holder_id).first()
     return hold.period_id if hold is not None and _settle(hold, actual) else None
 
 
 def correct_quota_use(period_id: UUID, *, resource: QuotaResource, more: int) -> None:
-    """What was counted as an estimate is what it really was: so much more, or less."""
+    """Correct an estimated usage by `more` tokens, which may be negative."""
     used = f"{resource}_used"
     QuotaPeriod.objects.filter(pk=period_id).update(**{used: F(used) + more})
 
 
 def release_quota(*, resource: QuotaResource, holder_id: UUID) -> None:
-    """Nothing is held for the holder any more, and nothing counts."""
+    """Remove the reservation of the holder; nothing counts."""
     settle_quota(resource=resource, holder_id=holder_id, actual=0)
 
 
 def release_stale_holds(now: datetime) -> int:
-    """What was held for a process that died is free again; returns how many holds."""
+    """Release the holds of dead processes; returns how many."""
     stale = QuotaHold.objects.filter(expires_at__lt=now)
     return sum(_settle(hold, 0) for hold in list(stale[:BATCH_SIZE]))
 
 
 def release_hold(*, hold: QuotaHold, by: Principal) -> None:
-    """A person gives back what is held. Raises Conflict (`settled`) when it has ended already."""
+    """Release a hold by hand. Raises Conflict (`settled`) when it is settled already."""
     with transaction.atomic():
         owner_id = hold.period.user_id
         if not _settle(hold, 0):
-            raise Conflict("What was held has ended already.", code="settled")
+            raise Conflict("This reservation is settled already.", code="settled")
         record(action="release_hold", by=by, subject=hold, owner=owner_id, amount=hold.amount)
 
 
 def has_quota(*, user_id: UUID, resource: QuotaResource, mark: str) -> bool:
-    """Whether what waits under `mark` should try again: another plan or period, or room came."""
+    """Whether a job that waits under `mark` should try again: new plan, new period, or room."""
     entitlement = entitlement_for(user_id)
     if entitlement is None or mark != _state_digest(entitlement, resource):
         return True
     if resource == QuotaResource.TOKENS:
-        # Used tokens only grow within a period: what was too little stays too little.
+        # Used tokens only grow within a period, so there is no more room than before.
         return False
-    limit, period = (
-        monthly_limit(entitlement, resource),
-        find_quota_period(user_id, entitlement.span),
+    limit = monthly_limit(entitlement, resource)
+    period = find_quota_period(user_id, entitlement.period)
+    if limit is None or period is None:
+        return True
+    taken: int = getattr(period, f"{resource}_used") + getattr(period, f"{resource}_held")
+    return taken < limit
+
+
+def open_quota_period(user_id: UUID, period: BillingPeriod) -> QuotaPeriod:
+    """The row of this period, created at its first use; its end follows the period's."""
+    row, _ = QuotaPeriod.objects.get_or_create(
+        user_id=user_id, start=period.start, defaults={"end": period.end}
     )
-    return limit is None or period is None or used_and_held(period, resource) < limit
-
-
-def used_and_held(period: QuotaPeriod, resource: QuotaResource) -> int:
-    total: int = getattr(period, f"{resource}_used") + getattr(period, f"{resource}_held")
-    return total
-
-
-def open_quota_period(user_id: UUID, span: BillingPeriod) -> QuotaPeriod:
-    """The row of this span, made when it is the first use; its end follows the span's."""
-    period, _ = QuotaPeriod.objects.get_or_create(
-        user_id=user_id, start=span.start, defaults={"end": span.end}
-    )
-    if period.end != span.end:
-        QuotaPeriod.objects.filter(pk=period.pk).update(end=span.end)
-    return period
+    if row.end != period.end:
+        QuotaPeriod.objects.filter(pk=row.pk).update(end=period.end)
+    return row
 
 
 def _hold(period: QuotaPeriod, resource: QuotaResource, amount: int, limit: int | None) -> bool:
@@ -189,12 +177,12 @@ def _used(period_id: UUID, resource: str) -> int:
 
 
 def record_quota_exceeded(reached: LimitReached, *, user_id: UUID) -> None:
-    """Somebody was refused for want of quota: a notice says so, once."""
+    """Queue the notice that a job had to wait for quota, once for each period and limit."""
     if isinstance(reached, QuotaExceeded) and not reached.is_busy:
-        period = open_quota_period(user_id, reached.entitlement.span)
+        period = open_quota_period(user_id, reached.entitlement.period)
         record_refusal_notice(period, resource=reached.resource, limit=reached.limit)
 
 
 def _state_digest(entitlement: Entitlement, resource: QuotaResource) -> str:
-    parts = (resource, entitlement.span.start.isoformat(), monthly_limit(entitlement, resource))
+    parts = (resource, entitlement.period.start.isoformat(), monthly_limit(entitlement, resource))
     return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Words to somebody who has used 80 %, or all, of what the plan includes: once for each limit."""
+"""E-mails to users who have used 80% or all of a plan limit, once for each period and limit."""
 
 from uuid import UUID
 
@@ -14,19 +14,19 @@ BATCH_SIZE = 50
 
 
 def record_usage_notice(hold: QuotaHold, *, used: int) -> None:
-    """A notice waits to be sent if so much use of the hold's limit is worth one."""
+    """Queue a notice when the hold's limit is nearly or fully used."""
     if hold.limit and used * 100 >= hold.limit * QUOTA_NEAR_PERCENT:
         percent = QUOTA_FULL_PERCENT if used >= hold.limit else QUOTA_NEAR_PERCENT
         _create_notice(hold.period_id, QuotaResource(hold.resource), percent, hold.limit)
 
 
 def record_refusal_notice(period: QuotaPeriod, *, resource: QuotaResource, limit: int) -> None:
-    """As for all of it: what is left was too little for what was asked."""
+    """Queue the notice of a used-up limit: the rest was too little for a request."""
     _create_notice(period.pk, resource, QUOTA_FULL_PERCENT, limit)
 
 
 def send_quota_notices() -> int:
-    """Notices that wait are on their way by letter; returns how many. Not inside a transaction."""
+    """E-mail the queued notices; returns how many. Not inside a transaction."""
     if not settings.BILLING_ENABLED:
         return 0
     waiting = QuotaNotice.objects.filter(sent_at=None).select_related("period__user")
@@ -35,7 +35,7 @@ def send_quota_notices() -> int:
 
 def _send(notice: QuotaNotice) -> int:
     rows = QuotaNotice.objects.filter(pk=notice.pk, sent_at=None)
-    # Marked first: a letter that is lost with its process is better than one sent at each round.
+    # Recorded first: an e-mail lost with its process is better than one at each sweep.
     if not rows.update(sent_at=database_now()):
         return 0
     user = notice.period.user

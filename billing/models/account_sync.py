@@ -1,4 +1,4 @@
-"""In which order answers of the payment provider count."""
+"""The order in which answers from Stripe apply to a billing account."""
 
 from django.db import models
 
@@ -7,22 +7,23 @@ from core.models import BaseModel
 
 
 class AccountSync(BaseModel):
-    """How often the provider was asked about an account, and which asking its rows show.
+    """Numbers of the last request to Stripe about an account and of the last answer applied.
 
-    Two askings under way may end in either order. The number is taken before the question, so an
-    answer with a lower number than the one stored may be older, and is thrown away.
+    Concurrent requests may finish in either order. The number is taken before the request, so an
+    answer with a lower number than the one applied may be older and is discarded.
     """
 
     account = models.OneToOneField(BillingAccount, models.CASCADE, related_name="sync")
-    asked = models.PositiveBigIntegerField(default=0)
-    stored = models.PositiveBigIntegerField(default=0)
+    last_requested = models.PositiveBigIntegerField(default=0)
+    last_applied = models.PositiveBigIntegerField(default=0)
 
     class Meta:
         constraints = (
             models.CheckConstraint(
-                condition=models.Q(stored__lte=models.F("asked")), name="account_sync_in_order"
+                condition=models.Q(last_applied__lte=models.F("last_requested")),
+                name="account_sync_in_order",
             ),
         )
 
     def __str__(self) -> str:
-        return f"asked {self.asked}, stored {self.stored}"
+        return f"requested {self.last_requested}, applied {self.last_applied}"

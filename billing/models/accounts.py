@@ -1,3 +1,5 @@
+"""The plan and the Stripe customer of a user."""
+
 from datetime import datetime
 from typing import Self
 
@@ -14,14 +16,14 @@ class BillingAccountQuerySet(OwnedQuerySet["BillingAccount"]):
     owner_path = "user"
 
     def entitled(self, now: datetime) -> Self:
-        """Those whose own plan applies; everybody else is on the default plan."""
+        """Accounts whose own plan applies; everybody else is on the default plan."""
         paying = Q(status__in=("trialing", "active"))
         in_grace = Q(status="past_due") & (Q(grace_until=None) | Q(grace_until__gt=now))
         return self.filter(paying | in_grace, plan__isnull=False)
 
 
 class BillingAccount(BaseModel):
-    """Which plan somebody is on. Without a row, or once `is_entitled` is over: the default plan."""
+    """The plan of a user. Without a row, or while not `is_entitled`, the default plan applies."""
 
     class Status(models.TextChoices):
         FREE = "free"
@@ -43,13 +45,11 @@ class BillingAccount(BaseModel):
     duplicate_subscription_id = models.CharField(
         max_length=255,
         blank=True,
-        default="",
-        db_default="",  # the version before does not write it
-        help_text="paid beside the one that counts: one of them has to be cancelled",
+        help_text="second paid subscription: cancel one of the two",
     )
-    synced_at = models.DateTimeField(null=True, blank=True, help_text="with the provider's rows")
+    synced_at = models.DateTimeField(null=True, blank=True, help_text="last sync with Stripe")
     previous_plan_ended_at = models.DateTimeField(
-        null=True, blank=True, help_text="when the plan before this one, or before none, ended"
+        null=True, blank=True, help_text="when the previous plan ended"
     )
 
     objects = BillingAccountQuerySet.as_manager()
@@ -77,7 +77,7 @@ class BillingAccount(BaseModel):
         return f"{self.user} ({self.status})"
 
     def is_entitled(self, now: datetime) -> bool:
-        """Whether the account's own plan applies at this moment; as `entitled` in a query."""
+        """True while the account's own plan applies; `BillingAccountQuerySet.entitled` for one row."""
         if self.plan_id is None:
             return False
         if self.status == self.Status.PAST_DUE:
@@ -85,7 +85,7 @@ class BillingAccount(BaseModel):
         return self.status in {self.Status.TRIALING, self.Status.ACTIVE}
 
     def assign_plan(self, plan: Plan | None, *, now: datetime) -> None:
-        """Another plan, or none, is the account's own; not saved here."""
+        """Set the account's own plan, or none, without saving."""
         if self.plan_id is not None and plan != self.plan:
             self.previous_plan_ended_at = now
         self.plan = plan

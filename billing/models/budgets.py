@@ -1,12 +1,13 @@
-"""What a person wants to spend at most."""
+"""Budgets that users set for themselves."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from accounts.hooks import hooks
 from accounts.models import User
 from core.models import BaseModel
 from core.sql.querysets import OwnedQuerySet
@@ -18,9 +19,9 @@ class BudgetQuerySet(OwnedQuerySet["Budget"]):
 
 
 class Budget(BaseModel):
-    """An amount for a day, a month, or both, for one's account or one of one's playbooks.
+    """A daily or monthly amount, or both, for a user's account or for one of their playbooks.
 
-    It counts every call of the account, whoever pays; it never goes over the operator's CostCap.
+    It counts every call of the account, with any key. The operator's CostCap applies as well.
     """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="budgets")
@@ -31,8 +32,8 @@ class Budget(BaseModel):
     warn_percent = models.PositiveSmallIntegerField(
         default=80, validators=[MinValueValidator(1), MaxValueValidator(100)]
     )
-    stops = models.BooleanField(default=True, help_text="off: warn only, and go on")
-    # Whose letter was sent, so that there is one for each day and month.
+    stops = models.BooleanField(default=True, help_text="off: warn only")
+    # The day and month already warned about: one email for each.
     warned_day = models.DateField(null=True, editable=False)
     warned_month = models.DateField(null=True, editable=False)
 
@@ -57,11 +58,10 @@ class Budget(BaseModel):
         ]
 
     def __str__(self) -> str:
-        whose = f"playbook {self.playbook_id}" if self.playbook_id else "account"
-        return f"budget of the {whose}"
+        return f"budget of playbook {self.playbook_id}" if self.playbook_id else "account budget"
 
     def clean(self) -> None:
-        """In the admin: another's playbook would show what it spends, and block its own budget."""
-        user: Any = User.objects.filter(pk=self.user_id).first()
-        if self.playbook_id and user and not user.playbooks.filter(pk=self.playbook_id).exists():
-            raise ValidationError({"playbook_id": "This person has no such playbook."})
+        """Require a playbook of the user: another's would reveal its spending and block its budget."""
+        user = User.objects.filter(pk=self.user_id).first()
+        if self.playbook_id and user and not hooks.playbook_names(user, ids=[self.playbook_id]):
+            raise ValidationError({"playbook_id": "This user has no such playbook."})

@@ -1,3 +1,5 @@
+"""Cost limits that the operator sets for single users and playbooks."""
+
 from django.db import models
 from django.db.models import Q
 
@@ -6,9 +8,9 @@ from core.models import BaseModel
 
 
 class CostCap(BaseModel):
-    """A limit of its own for what a user, or a playbook, may cost in a day or a month.
+    """The daily and monthly cost limit of one user or playbook, instead of the settings' limit.
 
-    0: no limit at all. Empty: as the settings say.
+    0: no limit. Empty: the limit of the settings.
     """
 
     user = models.OneToOneField(
@@ -36,5 +38,5 @@ class CostCap(BaseModel):
 
     def __str__(self) -> str:
         parts = ((self.usd_per_day, "day"), (self.usd_per_month, "month"))
-        said = [f"{usd} US$ a {span}" for usd, span in parts if usd is not None]
-        return " and ".join(said) or "as the settings say"
+        texts = [f"{usd} US$ a {span}" for usd, span in parts if usd is not None]
+        return " and ".join(texts) or "as in the settings"

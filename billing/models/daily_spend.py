@@ -1,4 +1,4 @@
-"""What the calls of a day have cost, kept beside the ledger for the look before each call."""
+"""Cost of LLM calls by day, kept beside the usage records for the check before each call."""
 
 from typing import ClassVar
 from uuid import UUID
@@ -11,22 +11,25 @@ NO_PLAYBOOK = UUID(int=0)
 
 
 class DailySpend(models.Model):
-    """The calls of one person, playbook and credential that began on one day (UTC), summed up.
+    """The total cost of the calls of one user, playbook and credential begun on one day (UTC).
 
-    Written by the database alone: a trigger on the ledger moves the sum in the statement that
-    writes the call, whoever writes it (migration 0012). `manage.py rebuild_daily_spend` makes the sums
-    anew from the ledger. Calls that are deleted, with their person, are not taken out.
+    Only the database writes it: a trigger on the usage records (migration 0001) updates the total in
+    the statement that writes a call. `manage.py rebuild_daily_spend` recomputes the totals. Calls
+    deleted with their user are not subtracted.
     """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="daily_spend")
-    # Plain ids, as in the ledger; but never empty, so that a day has one row.
+    # Plain ids, as in UsageRecord; never null, so that the unique constraint holds.
     playbook_id = models.UUIDField(default=NO_PLAYBOOK)
     credential = models.CharField(max_length=64, blank=True)
     day = models.DateField()
     spent_usd = models.DecimalField(
-        max_digits=14, decimal_places=6, default=0, help_text="and what is set aside for calls"
+        max_digits=14,
+        decimal_places=6,
+        default=0,
+        help_text="includes amounts reserved for running calls",
     )
-    # Signed, and without a check: a sum that is wrong must not keep a call out of the ledger.
+    # Signed and unchecked: a wrong total must not prevent a call from being recorded.
     unpriced_calls = models.IntegerField(default=0)
 
     class Meta:

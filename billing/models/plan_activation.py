@@ -1,4 +1,4 @@
-"""Since when plans apply here, and who was told what that means for old traces."""
+"""When plans began to apply on this server, and who was notified about trace retention."""
 
 from django.db import models
 
@@ -7,25 +7,26 @@ from core.models import BaseModel
 
 
 class PlanActivation(models.Model):
-    """One row while billing is on, looked at by the hourly purge; none while it is off.
+    """One row while billing is on, updated by the hourly purge; none while it is off.
 
-    `seen_at`: a server that did not purge for long may have had billing off meanwhile, and `since`,
-    from which the notice counts, is later then. `began`, of which people were told, stays.
+    A server that did not purge for long may have had billing off meanwhile: `activated_at`, from
+    which the notice period counts, is moved then. `first_activated_at`, which decides who was
+    notified, stays.
     """
 
-    since = models.DateTimeField()
-    began = models.DateTimeField(null=True, help_text="empty: as since")
-    seen_at = models.DateTimeField()
+    activated_at = models.DateTimeField()
+    first_activated_at = models.DateTimeField(null=True)
+    last_seen_at = models.DateTimeField()
 
     def __str__(self) -> str:
-        return f"plans apply since {self.since:%d %b %Y}"
+        return f"plans apply since {self.activated_at:%d %b %Y}"
 
 
 class RetentionNotice(BaseModel):
-    """Somebody was told, for this switching on, from when on their plan's days blank old texts."""
+    """A user was notified of when their plan's retention begins to delete old texts."""
 
     user = models.OneToOneField(User, models.CASCADE, related_name="retention_notice")
-    since = models.DateTimeField()
+    plan_decided_at = models.DateTimeField()
 
     def __str__(self) -> str:
-        return f"told since {self.since:%d %b %Y}"
+        return f"notified of the change of {self.plan_decided_at:%d %b %Y}"

@@ -1,7 +1,7 @@
-"""What a plan allows, who is on which, and how much of it a period has used.
+"""Plans: limits, retention and price.
 
-Nothing here has a foreign key to a payment provider's tables: they are not even installed while
-billing is off.
+No model of billing has a foreign key to dj-stripe's tables: they are not installed while billing
+is off.
 """
 
 from datetime import datetime, timedelta
@@ -13,16 +13,16 @@ from core.models import BaseModel
 
 UNLIMITED_HELP_TEXT = "empty: unlimited"
 RETENTION_NOTICE_PERIOD = timedelta(days=30)
-"""So long before fewer days begin to blank old texts people know of it."""
+"""Users are notified this long before a shorter retention deletes anything."""
 
 
 class Plan(BaseModel):
-    """What somebody may use, and under which name the payment provider knows its price."""
+    """What a user may use, and the lookup key of its price at Stripe."""
 
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=60)
     price_lookup_key = models.CharField(
-        max_length=100, blank=True, help_text="the provider's price; empty: costs nothing"
+        max_length=100, blank=True, help_text="lookup key of the Stripe price; empty: free"
     )
     display_price = models.CharField(max_length=60, blank=True, help_text="as shown to people")
     trial_days = models.PositiveSmallIntegerField(default=0)
@@ -37,12 +37,12 @@ class Plan(BaseModel):
     )
     max_keys = models.PositiveIntegerField(null=True, blank=True, help_text=UNLIMITED_HELP_TEXT)
     retention_days = models.PositiveIntegerField(
-        null=True, blank=True, help_text="of traces and notes; empty: as the server's settings say"
+        null=True, blank=True, help_text="for traces and notes; empty: the server's setting"
     )
     previous_retention_days = models.PositiveIntegerField(null=True, editable=False)
     retention_shortened_at = models.DateTimeField(null=True, editable=False)
-    is_default = models.BooleanField(default=False, help_text="of everybody who has no other")
-    is_active = models.BooleanField(default=True, help_text="can be chosen")
+    is_default = models.BooleanField(default=False, help_text="for accounts without another plan")
+    is_active = models.BooleanField(default=True, help_text="customers can choose it")
     position = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
@@ -69,32 +69,34 @@ class Plan(BaseModel):
     def __str__(self) -> str:
         return self.name
 
-    def shorten_retention(self, *, was: int | None, now: datetime) -> bool:
-        """Days that are fewer than those of before count after NOTICE; whether they are.
+    def shorten_retention(self, *, previous: int | None, now: datetime) -> bool:
+        """Start the notice period if `retention_days` is shorter than `previous`; True if it is.
 
-        Not saved here. A second time within the notice begins it anew, with the longest days.
+        Not saved here. A change within a notice period restarts it and keeps the longest retention.
         """
-        if self.retention_days is None or (was is not None and self.retention_days >= was):
+        if self.retention_days is None or (
+            previous is not None and self.retention_days >= previous
+        ):
             return False
         if self.is_in_notice_period(now):
-            was = _longer_retention(was, self.previous_retention_days)
-        self.previous_retention_days, self.retention_shortened_at = was, now
+            previous = _longer_retention(previous, self.previous_retention_days)
+        self.previous_retention_days, self.retention_shortened_at = previous, now
         return True
 
     def is_in_notice_period(self, now: datetime) -> bool:
-        """Whether fewer days were decided on that do not count yet."""
+        """True while a shorter retention is announced and not yet in force."""
         return (
             self.retention_shortened_at is not None
             and now < self.retention_shortened_at + RETENTION_NOTICE_PERIOD
         )
 
     def retention_days_at(self, now: datetime) -> int | None:
-        """For how many days texts are kept at this moment; None: as the settings say."""
+        """How many days texts are kept at this moment; None: the server's setting."""
         if not self.is_in_notice_period(now):
             return self.retention_days
         return _longer_retention(self.retention_days, self.previous_retention_days)
 
 
 def _longer_retention(one: int | None, other: int | None) -> int | None:
-    """Of two numbers of days the longer; None is the longest."""
+    """The longer of two retentions in days; None is the longest."""
     return None if one is None or other is None else max(one, other)

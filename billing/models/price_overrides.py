@@ -1,4 +1,4 @@
-"""Prices that the operator knows and no public list has."""
+"""Model prices that the operator sets; they override the public price list."""
 
 from typing import ClassVar
 
@@ -10,16 +10,17 @@ from core.models import BaseModel
 
 
 class PriceOverride(BaseModel):
-    """What a model costs here, in US dollars for a million tokens; it goes before every list."""
+    """The price of a model in US dollars per million tokens."""
 
     model = models.CharField(
-        max_length=100, help_text="as the usage shows it; * stands for any letters: gpt-4o-mini*"
+        max_length=100,
+        help_text="model name as shown in usage; * matches any characters: gpt-4o-mini*",
     )
     base_url = models.CharField(
         "base URL",
         max_length=200,
         blank=True,
-        help_text="only for calls of an address that begins so; empty: of every address",
+        help_text="only calls to URLs with this prefix; empty: every URL",
     )
     input_usd = models.DecimalField("input, US$", max_digits=14, decimal_places=6)
     cached_usd = models.DecimalField(
@@ -28,12 +29,12 @@ class PriceOverride(BaseModel):
         decimal_places=6,
         null=True,
         blank=True,
-        help_text="empty: as other input",
+        help_text="empty: same as input",
     )
     output_usd = models.DecimalField("output, US$", max_digits=14, decimal_places=6)
-    valid_from = models.DateTimeField(null=True, blank=True, help_text="empty: since ever")
-    valid_until = models.DateTimeField(null=True, blank=True, help_text="empty: for good")
-    note = models.CharField(max_length=200, blank=True, help_text="where the price is from")
+    valid_from = models.DateTimeField(null=True, blank=True, help_text="empty: no start")
+    valid_until = models.DateTimeField(null=True, blank=True, help_text="empty: no end")
+    note = models.CharField(max_length=200, blank=True, help_text="source of the price")
     version = models.PositiveIntegerField(default=1, editable=False)
 
     class Meta:
@@ -58,5 +59,5 @@ class PriceOverride(BaseModel):
     def clean(self) -> None:
         if not self.model.strip("* "):
             raise ValidationError(
-                {"model": "Name a model: a price for every one would hide unknown ones."}
+                {"model": "Name a model: a price for all models would hide unknown ones."}
             )

@@ -1,3 +1,5 @@
+"""Monthly plan usage: periods, reservations and the notices sent near a limit."""
+
 from typing import ClassVar
 
 from django.db import models
@@ -8,12 +10,16 @@ from core.models import BaseModel
 from core.sql.querysets import OwnedQuerySet
 
 
+QUOTA_NEAR_PERCENT = 80
+QUOTA_FULL_PERCENT = 100
+
+
 class QuotaPeriodQuerySet(OwnedQuerySet["QuotaPeriod"]):
     owner_path = "user"
 
 
 class QuotaPeriod(BaseModel):
-    """What somebody has used of a plan's month, and what is held for work under way."""
+    """Usage of one user in one plan month, and amounts reserved for running work."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="quota_periods")
     start = models.DateTimeField()
@@ -46,18 +52,20 @@ class QuotaResource(models.TextChoices):
 
 
 class QuotaHold(BaseModel):
-    """A part of a period kept for one job or one call until its end is known.
+    """An amount of a period reserved for one job or one call until it ends.
 
-    Whoever deletes the row settles it, so it counts once however many try. One that nobody
-    settled until `expires_at` belongs to a dead process: the sweep gives it back.
+    Deleting the row settles it, so it counts once however many processes try. One left after
+    `expires_at` belongs to a dead process: the sweep releases it.
     """
 
     period = models.ForeignKey(QuotaPeriod, models.CASCADE, related_name="holds")
     resource = models.CharField(max_length=10, choices=QuotaResource)
     # A plain id: jobs live above billing.
-    holder_id = models.UUIDField(help_text="the job, or the call's usage record")
+    holder_id = models.UUIDField(help_text="id of the job or of the usage record")
     amount = models.PositiveBigIntegerField()
-    limit = models.PositiveBigIntegerField(null=True, help_text="the plan's, when it was held")
+    limit = models.PositiveBigIntegerField(
+        null=True, help_text="plan limit at the time of the reservation"
+    )
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:
@@ -71,13 +79,13 @@ class QuotaHold(BaseModel):
 
 
 class QuotaNotice(BaseModel):
-    """Somebody has used 80 % or all of a limit: told once for each period and limit."""
+    """A user reached 80% or 100% of a limit: one email for each period and limit."""
 
     period = models.ForeignKey(QuotaPeriod, models.CASCADE, related_name="notices")
     resource = models.CharField(max_length=10, choices=QuotaResource)
     percent = models.PositiveSmallIntegerField()
     limit = models.PositiveBigIntegerField()
-    sent_at = models.DateTimeField(null=True, help_text="when the letter was given to the mail")
+    sent_at = models.DateTimeField(null=True, help_text="when the email was sent")
 
     class Meta:
         ordering = ("-created_at",)
@@ -93,7 +101,4 @@ class QuotaNotice(BaseModel):
         )
 
     def __str__(self) -> str:
-        return f"{self.percent} % of {self.limit} {self.resource}"
-
-
-QUOTA_NEAR_PERCENT, QUOTA_FULL_PERCENT = 80, 100
+        return f"{self.percent}% of {self.limit} {self.resource}"

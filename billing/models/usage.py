@@ -1,4 +1,4 @@
-"""What it costs: one row for each physical call of a model."""
+"""Usage records: one row for each API call to a model."""
 
 from typing import ClassVar
 
@@ -16,13 +16,13 @@ class UsageRecordQuerySet(OwnedQuerySet["UsageRecord"]):
 
 
 class UsageRecord(BaseModel):
-    """A call to a model, written before the request and completed after the answer.
+    """A call to a model, written before the request and completed after the response.
 
     A row that stays `started` belongs to a process that died between the two: the provider may
-    have charged for it, so the sweep ends it with an estimate (`settle_abandoned_usage`).
+    have charged for it, so the sweep completes it with an estimate (`settle_abandoned_usage`).
 
-    A trigger sums the rows by day (DailySpend). A migration that rebuilds this table on SQLite loses
-    it: make it again there, as migration 0012 does.
+    A trigger adds the rows up by day (DailySpend). A migration that rebuilds this table on SQLite
+    drops it: create it again there, as migration 0001 does.
     """
 
     class Operation(models.TextChoices):
@@ -41,38 +41,38 @@ class UsageRecord(BaseModel):
     # Plain ids: playbooks and jobs live above billing.
     playbook_id = models.UUIDField(null=True)
     job_id = models.UUIDField(null=True)
-    # Of an agent's session, for calls that no job makes.
+    # An agent session, for calls outside jobs.
     session_id = models.UUIDField(null=True, db_index=True)
-    # Not a foreign key either: what a key has cost outlives it.
+    # No foreign key either: usage outlives its key.
     api_key_id = models.UUIDField(
-        null=True, help_text="whose report was reflected on, else who asked for the evolution"
+        null=True, help_text="key that sent the report, else the key that triggered the evolution"
     )
     step = models.CharField(max_length=80, help_text="curate, reflect:<outcome id>, …")
-    attempt = models.PositiveIntegerField(help_text="counts the physical calls of one step")
+    attempt = models.PositiveIntegerField(help_text="number of this API call within its step")
     operation = models.CharField(max_length=10, choices=Operation)
     status = models.CharField(max_length=10, choices=Status, default=Status.STARTED)
-    ended_at = models.DateTimeField(null=True, help_text="on the database's clock")
+    ended_at = models.DateTimeField(null=True, help_text="database clock")
     credential = models.CharField(
-        max_length=64, blank=True, help_text="a digest of the address and the key that were called"
+        max_length=64, blank=True, help_text="digest of the base URL and API key"
     )
     base_url = models.CharField(
         max_length=200,
         blank=True,
-        default="",
-        db_default="",  # a worker of the version before does not write it
-        help_text="the address that was called: prices depend on it",
+        help_text="URL called; prices depend on it",
     )
     model = models.CharField(max_length=100)
     prompt_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
     cached_tokens = models.PositiveIntegerField(default=0)
     total_tokens = models.PositiveIntegerField(default=0)
-    estimated = models.BooleanField(default=False, help_text="counted by us, not by the provider")
+    estimated = models.BooleanField(
+        default=False, help_text="estimated here, not reported by the provider"
+    )
     cost_usd = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, help_text="empty: the price is not known"
+        max_digits=12, decimal_places=6, null=True, help_text="empty: price unknown"
     )
     held_usd = models.DecimalField(
-        max_digits=12, decimal_places=6, default=0, help_text="set aside while the call runs"
+        max_digits=12, decimal_places=6, default=0, help_text="reserved while the call runs"
     )
     price_source = models.CharField(max_length=100, blank=True)
     request_id = models.CharField(max_length=100, blank=True)
@@ -85,7 +85,7 @@ class UsageRecord(BaseModel):
         indexes: ClassVar = [
             models.Index(fields=("user", "created_at")),
             models.Index(fields=("playbook_id", "created_at")),
-            # Read at the start of each call: what runs, what failed lately, what today has cost.
+            # Read before each call: running calls, recent failures, cost of today.
             models.Index(fields=("credential", "created_at")),
             models.Index(
                 fields=("created_at",), condition=Q(status="started"), name="usage_in_progress"

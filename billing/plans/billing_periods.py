@@ -1,4 +1,4 @@
-"""The months over which a plan's limits count. Pure."""
+"""The monthly periods over which plan limits count. Pure."""
 
 import calendar
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ LONGEST_MONTH = timedelta(days=32)
 
 @dataclass(frozen=True)
 class BillingPeriod:
-    """From `start`, up to `end` and without it."""
+    """From `start` up to, but not including, `end`."""
 
     start: datetime
     end: datetime
@@ -18,10 +18,10 @@ class BillingPeriod:
 def billing_period_at(
     now: datetime, start: datetime | None = None, end: datetime | None = None
 ) -> BillingPeriod:
-    """The month around `now`: of the paid period when there is one, else the calendar's (UTC).
+    """The month around `now`: of the paid period if there is one, else the calendar month (UTC).
 
-    A longer paid period, of a year say, is cut into months from its start. After its end, until
-    the renewal is known, months go on from there, as the renewed period will.
+    A longer paid period, such as a year, is split into months from its start. After its end, until
+    the renewal is known, months continue from there, as the renewed period will.
     """
     if start is None or end is None or now < start:
         return calendar_month(now)
@@ -40,7 +40,7 @@ def calendar_month(now: datetime) -> BillingPeriod:
 
 
 def add_months(moment: datetime, months: int) -> datetime:
-    """The same day and time so many months later, or the last day of a month that lacks it."""
+    """The same day and time some months later, or the last day of a shorter month."""
     years, month = divmod(moment.month - 1 + months, 12)
     year, month = moment.year + years, month + 1
     day = min(moment.day, calendar.monthrange(year, month)[1])

@@ -1,4 +1,4 @@
-"""A plan that staff gives somebody without payment, and takes back."""
+"""Plans that staff grant without payment, and the default plan."""
 
 from django.db import transaction
 
@@ -13,10 +13,10 @@ UPDATED_FIELDS = ("plan", "previous_plan_ended_at", "status", "updated_at")
 
 
 def grant_plan(*, user: User, plan: Plan, by: Principal) -> BillingAccount:
-    """The plan applies to the user until it is withdrawn, and nobody pays for it.
+    """Give the user a plan without payment until it is withdrawn.
 
-    Raises Conflict (`paid_by_provider`) for somebody with a subscription: the next word from the
-    payment provider would undo it. One who only looked at the pay page has none.
+    Raises Conflict (`paid_by_provider`) for a user with a subscription: the next sync with Stripe
+    would undo it.
     """
     with transaction.atomic():
         account = _lock_unpaid_account(user)
@@ -28,7 +28,7 @@ def grant_plan(*, user: User, plan: Plan, by: Principal) -> BillingAccount:
 
 
 def withdraw_plan(*, account: BillingAccount, by: Principal) -> BillingAccount:
-    """The default plan applies again. Raises Conflict (`paid_by_provider`)."""
+    """Return the user to the default plan. Raises Conflict (`paid_by_provider`)."""
     with transaction.atomic():
         account = _lock_unpaid_account(account.user)
         account.assign_plan(None, now=database_now())
@@ -39,16 +39,16 @@ def withdraw_plan(*, account: BillingAccount, by: Principal) -> BillingAccount:
 
 
 def make_default(*, plan: Plan, by: Principal) -> Plan:
-    """The plan is everybody's who has no other, in the place of the one that was.
+    """Make the plan the default of all users without another one.
 
-    Raises Conflict (`not_for_all`) for one that costs something or cannot be chosen.
+    Raises Conflict (`not_for_all`) for a paid or inactive plan.
     """
     if plan.price_lookup_key or not plan.is_active:
-        raise Conflict("Only an active plan that costs nothing is everybody's.", code="not_for_all")
+        raise Conflict("Only an active, free plan can be the default plan.", code="not_for_all")
     with transaction.atomic():
         before = Plan.objects.filter(is_default=True).exclude(pk=plan.pk).first()
         if before is not None and plan.shorten_retention(
-            was=before.retention_days, now=database_now()
+            previous=before.retention_days, now=database_now()
         ):
             plan.save(
                 update_fields=["previous_retention_days", "retention_shortened_at", "updated_at"]
@@ -65,8 +65,8 @@ def _lock_unpaid_account(user: User) -> BillingAccount:
     account = BillingAccount.objects.select_for_update(of=("self",)).get(user=user)
     if account.stripe_subscription_id:
         raise Conflict(
-            "This person has a subscription, and what the payment provider says counts. Change "
-            "the plan there: in the person's portal, or in the provider's dashboard.",
+            "This user has a subscription at Stripe. Change the plan there: in the customer portal "
+            "or in the Stripe dashboard.",
             code="paid_by_provider",
         )
     return account

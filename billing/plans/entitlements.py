@@ -1,4 +1,4 @@
-"""Which plan applies to somebody at this moment; None while billing is off: nothing is limited."""
+"""The plan that applies to a user at this moment; None, no limits, while billing is off."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,14 +15,14 @@ from core.clock import database_now
 
 @dataclass(frozen=True)
 class Entitlement:
-    """The plan that applies, and the part of time over which its monthly limits count.
+    """The plan that applies, and the period over which its monthly limits count.
 
-    `account` is None for somebody who never had another plan than the default one. Its own plan
-    may be another than `plan`: after the grace of a failed payment the default one applies.
+    `account` is None for users who only ever had the default plan. Its own plan may differ from
+    `plan`: after the grace of a failed payment the default plan applies.
     """
 
     plan: Plan
-    span: BillingPeriod
+    period: BillingPeriod
     account: BillingAccount | None = None
 
     @property
@@ -32,17 +32,12 @@ class Entitlement:
 
 def plan_of(user: User) -> Plan | None:
     """The plan that applies to the user; None while billing is off."""
-    entitlement = entitlement_of(user)
+    entitlement = entitlement_for(user.pk)
     return entitlement.plan if entitlement else None
 
 
-def entitlement_of(user: User) -> Entitlement | None:
-    """The user's plan and period at this moment, after any grace; None while billing is off."""
-    return entitlement_for(user.pk)
-
-
 def entitlement_for(user_id: UUID, *, now: datetime | None = None) -> Entitlement | None:
-    """As `entitlement_of`, by the user's id; `now` where the caller has read the clock already."""
+    """The user's plan and period, after any grace, now or at `now`; None while billing is off."""
     if not settings.BILLING_ENABLED:
         return None
     now = now or database_now()
@@ -55,7 +50,7 @@ def entitlement_for(user_id: UUID, *, now: datetime | None = None) -> Entitlemen
 
 
 def default_plan() -> Plan:
-    """The plan of everybody who has no other."""
+    """The plan of every user without another one."""
     plan = Plan.objects.filter(is_default=True).first()
     if plan is None:
         load_standard_plans()
@@ -64,16 +59,16 @@ def default_plan() -> Plan:
 
 
 def format_count(number: int, one: str) -> str:
-    """In words of a limit: "1 playbook", "1,000 playbooks"."""
+    """A count with its noun: "1 playbook", "1,000 playbooks"."""
     return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 
 def monthly_limit(entitlement: Entitlement, resource: QuotaResource) -> int | None:
-    """How much of it the plan allows in a month; None: unlimited."""
+    """The plan's monthly limit of a resource; None: unlimited."""
     plan = entitlement.plan
     return plan.monthly_evolutions if resource == QuotaResource.EVOLUTIONS else plan.monthly_tokens
 
 
-def find_quota_period(user_id: UUID, span: BillingPeriod) -> QuotaPeriod | None:
-    """The row of this span; None while nothing was used in it."""
-    return QuotaPeriod.objects.filter(user=user_id, start=span.start).first()
+def find_quota_period(user_id: UUID, period: BillingPeriod) -> QuotaPeriod | None:
+    """The row of this period; None while nothing was used in it."""
+    return QuotaPeriod.objects.filter(user=user_id, start=period.start).first()

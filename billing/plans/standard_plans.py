@@ -1,4 +1,4 @@
-"""The plans that every installation starts with; staff changes them in the admin afterwards."""
+"""The plans that every installation starts with; staff edit them in the admin."""
 
 from typing import Any
 
@@ -48,9 +48,9 @@ STANDARD_PLANS: tuple[dict[str, Any], ...] = (
 
 
 def load_standard_plans() -> int:
-    """The standard plans exist; those that do already stay as staff made them. Says how many new.
+    """Create missing standard plans and a default plan; returns how many plans are new.
 
-    The migration does the same once; this brings one back that the tables lost.
+    The first migration creates them; this restores deleted ones. Existing plans stay unchanged.
     """
     has_default = Plan.objects.filter(is_default=True).exists()
     made = 0

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from accounts.hooks import hooks
 from accounts.models import User
 from billing.usage.aggregation import (
     NO_KEY,
@@ -70,7 +71,7 @@ class NameLookup:
         playbooks = {cell.playbook_id for cell in cells if cell.playbook_id}
         keys = {cell.api_key_id for cell in cells if cell.api_key_id}
         return cls(
-            dict(user.playbooks.filter(pk__in=playbooks).values_list("pk", "name")),
+            hooks.playbook_names(user, ids=playbooks),
             dict(user.api_keys.filter(pk__in=keys).values_list("pk", "name")),
         )
 

@@ -1,4 +1,4 @@
-"""Pages of one's plan: what it includes, what is used, choosing another one, and paying for it."""
+"""Pages of a user's plan: what it includes, what is used, checkout and billing portal."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -16,28 +16,22 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.models import User
 from billing.errors import PaymentUnavailable
-from billing.plans.summary import (
-    display_state,
-    has_stripe_customer,
-    is_subscribed,
-    limit_gauges,
-    summarize_plan,
-)
+from billing.plans.summary import limit_gauges, summarize_plan
 from billing.stripe import subscriptions
 from core.errors import AceError
 from core.http.requests import UserRequest, site_url
 
 REFRESH_SECONDS = 5
-"""Seconds between two questions to the payment provider for one person."""
+"""Seconds between two requests to Stripe for one user."""
 MAX_POLLS = 40
 View = Callable[..., HttpResponse]
 
 
 def billing_required(view: View) -> View:
-    """While billing is off every page of it says so kindly."""
+    """Show a page that says so while billing is off."""
 
     @wraps(view)
-    def seen(request: UserRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapped(request: UserRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if settings.BILLING_ENABLED:
             return view(request, *args, **kwargs)
         return render(
@@ -46,7 +40,7 @@ def billing_required(view: View) -> View:
             status=404 if request.method == "POST" else 200,
         )
 
-    return seen
+    return wrapped
 
 
 @login_required
@@ -57,19 +51,16 @@ def plan(request: UserRequest) -> HttpResponse:
     paid = request.GET.get("paid", "")
     if paid == "1":
         refresh_from_stripe(request.user)
-    own = summarize_plan(user=request.user)
-    subscribed = is_subscribed(own)
+    summary = summarize_plan(user=request.user)
     context = {
-        "own": own,
-        "state": display_state(own),
-        "gauges": limit_gauges(own, request.user),
-        "subscribed": subscribed,
-        "has_portal": has_stripe_customer(own),
+        "summary": summary,
+        "state": summary.state,
+        "gauges": limit_gauges(summary, request.user),
         "plans": subscriptions.offered_plans(),
         "invoices": subscriptions.list_invoices(user=request.user),
-        "waiting": paid == "1" and not subscribed,
-        "thanks": paid == "1" and subscribed,
-        "left": paid == "no",
+        "payment_pending": paid == "1" and not summary.is_subscribed,
+        "payment_confirmed": paid == "1" and summary.is_subscribed,
+        "payment_canceled": paid == "no",
         "next": 1,
     }
     return render(request, "billing/plan.html", context)
@@ -80,9 +71,9 @@ def plan(request: UserRequest) -> HttpResponse:
 @never_cache
 @billing_required
 def confirmation(request: UserRequest) -> HttpResponse:
-    """Part of the page that a payment leads back to: waits until the subscription is known."""
+    """Polled after a payment until the subscription is known."""
     refresh_from_stripe(request.user)
-    if is_subscribed(summarize_plan(user=request.user)):
+    if summarize_plan(user=request.user).is_subscribed:
         done = f"{reverse('billing:plan')}?paid=1"
         if not request.htmx:
             return redirect(done)
@@ -113,22 +104,21 @@ def portal(request: UserRequest) -> HttpResponse:
 
 
 def redirect_to_stripe(request: UserRequest, address_of: Callable[[str], str]) -> HttpResponse:
-    """To the provider's page; back to the plan, with the reason, when there is none to go to."""
+    """Redirect to Stripe's page, or back to the plan with the error message."""
     try:
         address = address_of(site_url(request))
     except AceError as error:
         messages.error(request, error.message)
         return redirect("billing:plan")
     response = HttpResponseRedirect(address)
-    # The form is sent by POST, the page it leads to is read.
-    response.status_code = 303
+    response.status_code = 303  # the form is a POST, the page a GET
     return response
 
 
 def refresh_from_stripe(user: User) -> None:
-    """What the provider says now is on record; a busy page does not ask it all the time.
+    """Sync the user's account with Stripe, at most every REFRESH_SECONDS.
 
-    Nothing is granted because a browser came back: only what the provider itself says counts.
+    A browser that comes back from the checkout grants nothing: only Stripe's answer counts.
     """
     if not cache.add(f"billing-refreshed-{user.pk}", 1, REFRESH_SECONDS):
         return

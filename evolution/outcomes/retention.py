@@ -9,11 +9,13 @@ from django.db import transaction
 from django.db.models import Q, Value
 from django.db.models.functions import Coalesce
 
+from accounts.models import User
 from accounts.services.cleanup import delete_expired_rows
 from billing.plans.retention import shorter_retention
 from billing.plans.retention_notices import send_retention_notices
 from core.clock import database_now
 from evolution.models import AgentSession, Outcome, SessionMessage
+from playbooks.models import Playbook
 
 BATCH_SIZE, PURGE_SECONDS = 1000, 3600
 SESSION_BATCH_SIZE = 20
@@ -85,8 +87,14 @@ def purge() -> dict[str, int]:
     }
 
 
+def notify_of_retention() -> int:
+    """E-mail users with playbooks or sessions before a plan deletes their texts; returns how many."""
+    owners, users = Playbook.objects.values("owner"), AgentSession.objects.values("user")
+    return send_retention_notices(User.objects.filter(Q(pk__in=owners) | Q(pk__in=users)))
+
+
 def purge_if_due() -> None:
     """Once an hour, by whichever host comes first: the counter's add is one atomic step."""
     if cache.add("purge", 1, PURGE_SECONDS):
         purge()
-        send_retention_notices()
+        notify_of_retention()

@@ -88,7 +88,7 @@ def test_another_plan_is_made_everybodys_in_one_step(
     other = Plan.objects.create(slug="starter", name="Starter")
     assert "1 plan is everybody" in desk.act("set_as_default", other)
     assert plan_of(alice) == other
-    assert "an active plan that costs nothing" in unescape(desk.act("set_as_default", plans["pro"]))
+    assert "Only an active, free plan" in unescape(desk.act("set_as_default", plans["pro"]))
     assert plan_of(alice) == other
 
 
@@ -136,7 +136,7 @@ def test_what_the_payment_provider_says_staff_cannot_change(
     account = subscribe(alice, "pro", stripe_subscription_id="sub_1")
     address = reverse("admin:billing_billingaccount_change", args=[account.pk])
     assert desk.client.post(address, {"plan": str(plans["team"].pk)}).status_code == 403
-    assert "This person has a subscription" in desk.act("withdraw", account)
+    assert "This user has a subscription" in desk.act("withdraw", account)
     assert plan_of(alice) == plans["pro"]
 
 

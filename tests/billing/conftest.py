@@ -19,5 +19,5 @@ def billing(settings: Settings, db: None, monkeypatch: pytest.MonkeyPatch) -> Pl
     monkeypatch.setattr(import_module("evolution.worker.sweep"), "is_resync_due", lambda: False)
     load_standard_plans()
     long_ago = database_now() - timedelta(days=90)
-    PlanActivation.objects.create(since=long_ago, seen_at=database_now())
+    PlanActivation.objects.create(activated_at=long_ago, last_seen_at=database_now())
     return Plan.objects.get(slug="free")

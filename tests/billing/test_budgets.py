@@ -124,7 +124,7 @@ def test_the_operator_can_cap_a_month(alice: User, settings: Any, scope: str) ->
     setattr(settings, f"COST_CAP_{scope}_MONTH_USD", DOLLAR)
     one = uuid.uuid4()
     spend(alice, "1", NOON - timedelta(days=20), credential="line", playbook_id=one)
-    assert "This month's limit on cost" in refused(alice, "0.01", playbook_id=one)
+    assert "This month's cost limit" in refused(alice, "0.01", playbook_id=one)
     assert refused(alice, "0.01", playbook_id=one, own_key=True) == ""
 
 

@@ -227,7 +227,7 @@ def test_a_call_that_finds_too_few_tokens_is_not_made(
 def test_a_call_waits_for_tokens_that_others_hold(billing: Plan, call: LLMCall) -> None:
     set_limits(billing, monthly_tokens=10_000)
     first = admit(call)
-    with pytest.raises(ProviderBusy, match="held for work under way"):
+    with pytest.raises(ProviderBusy, match="reserved for running jobs"):
         admit(call)
     finish_call(first, usage=USED, model="", request_id="")
     assert admit(call)

@@ -11,12 +11,12 @@ from accounts.models import ApiKey, User
 from billing.limits.plan_limits import PlanLimitReached
 from billing.models import BillingAccount, Plan, PlanActivation
 from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
-from billing.plans.retention_notices import retention_starts_at, send_retention_notices
+from billing.plans.retention_notices import retention_starts_at
 from billing.plans.summary import summarize_plan
 from core.clock import database_now
 from core.security.scopes import Principal
 from evolution.models import Outcome
-from evolution.outcomes.retention import blank_old_traces
+from evolution.outcomes.retention import blank_old_traces, notify_of_retention
 from playbooks.models import Playbook
 from playbooks.services import creation
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
@@ -172,7 +172,7 @@ def test_switching_billing_on_blanks_nothing_before_its_time(
 ) -> None:
     PlanActivation.objects.all().delete()
     assert blank_old_traces() == 0
-    PlanActivation.objects.update(since=database_now() - timedelta(days=31))
+    PlanActivation.objects.update(activated_at=database_now() - timedelta(days=31))
     assert blank_old_traces() == 1
 
 
@@ -184,7 +184,7 @@ def test_switching_it_on_again_begins_that_time_anew(
         settings.BILLING_ENABLED = False
         blank_old_traces()
         settings.BILLING_ENABLED = True
-    PlanActivation.objects.update(seen_at=database_now() - timedelta(days=3))
+    PlanActivation.objects.update(last_seen_at=database_now() - timedelta(days=3))
     assert blank_old_traces() == 0
 
 
@@ -192,21 +192,21 @@ def test_existing_users_get_one_retention_notice(
     playbook: Playbook, alice: User, charlie: User, billing: Plan
 ) -> None:
     PlanActivation.objects.all().delete()
-    assert (send_retention_notices(), send_retention_notices()) == (1, 0)
-    (letter,) = mail.outbox
-    assert letter.to == [alice.email]
-    assert "30 days" in letter.subject
-    assert f"{database_now() + timedelta(days=30):%-d %B %Y}" in letter.body
+    assert (notify_of_retention(), notify_of_retention()) == (1, 0)
+    (email,) = mail.outbox
+    assert email.to == [alice.email]
+    assert "30 days" in email.subject
+    assert f"{database_now() + timedelta(days=30):%-d %B %Y}" in email.body
 
 
 def test_a_server_that_was_off_for_days_notifies_nobody_twice(
     playbook: Playbook, alice: User, billing: Plan
 ) -> None:
     PlanActivation.objects.all().delete()
-    send_retention_notices()
-    PlanActivation.objects.update(seen_at=database_now() - timedelta(days=3))
+    notify_of_retention()
+    PlanActivation.objects.update(last_seen_at=database_now() - timedelta(days=3))
     late = make_playbook(make_user("late@example.org"))
-    assert (send_retention_notices(), len(mail.outbox)) == (0, 1)
+    assert (notify_of_retention(), len(mail.outbox)) == (0, 1)
     begins = retention_starts_at(database_now())
     assert late and begins and begins > database_now() + timedelta(days=29)
 
@@ -216,7 +216,7 @@ def test_fewer_days_count_after_the_same_notice(
     old_trace: Outcome, billing: Plan, alice: User, staff: User, how: str
 ) -> None:
     shorten(billing, how, by=staff)
-    assert (blank_old_traces(), send_retention_notices(), send_retention_notices()) == (0, 1, 0)
+    assert (blank_old_traces(), notify_of_retention(), notify_of_retention()) == (0, 1, 0)
     begins = summarize_plan(user=alice).retention_starts_at
     assert begins and f"{begins:%-d %B %Y}" in mail.outbox[0].body
     Plan.objects.update(retention_shortened_at=database_now() - timedelta(days=31))
@@ -232,18 +232,18 @@ def shorten(plan: Plan, how: str, *, by: User) -> None:
         make_default(plan=smaller, by=Principal.of(by))
         return
     plan.retention_days = 20
-    assert plan.shorten_retention(was=180, now=database_now())
+    assert plan.shorten_retention(previous=180, now=database_now())
     plan.save()
 
 
 def test_days_changed_twice_within_the_notice_leave_the_longest(billing: Plan) -> None:
     now = database_now()
-    for was, days in ((90, 60), (60, 30)):
+    for previous, days in ((90, 60), (60, 30)):
         billing.retention_days = days
-        assert billing.shorten_retention(was=was, now=now)
+        assert billing.shorten_retention(previous=previous, now=now)
     assert billing.retention_days_at(now) == 90
     billing.retention_days = 100
-    assert not billing.shorten_retention(was=30, now=now)
+    assert not billing.shorten_retention(previous=30, now=now)
     assert (
         billing.retention_days_at(now),
         billing.retention_days_at(now + timedelta(days=31)),

@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import User
 from billing.models import BillingAccount, Plan
-from billing.plans.entitlements import entitlement_of, plan_of
+from billing.plans.entitlements import entitlement_for, plan_of
 from billing.plans.standard_plans import load_standard_plans
 from core.clock import database_now
 from tests.harness.plans import subscribe
@@ -20,7 +20,7 @@ def slug_of(user: User) -> str:
 def test_while_billing_is_off_no_plan_applies(alice: User) -> None:
     subscribe(alice, "pro", status="active")
     assert plan_of(alice) is None
-    assert entitlement_of(alice) is None
+    assert entitlement_for(alice.pk) is None
 
 
 def test_somebody_without_an_account_is_on_the_default_plan(alice: User, billing: Plan) -> None:

@@ -97,7 +97,7 @@ def test_a_refusal_says_the_plan_the_limit_and_the_date(alice: User, billing: Pl
 def test_what_others_hold_is_said_to_be_busy_and_not_used_up(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_tokens=1000)
     take(alice, amount=600, resource=TOKENS)
-    with pytest.raises(QuotaExceeded, match="held for work under way") as refused:
+    with pytest.raises(QuotaExceeded, match="reserved for running jobs") as refused:
         take(alice, amount=600, resource=TOKENS)
     assert refused.value.is_busy
 

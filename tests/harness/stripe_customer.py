@@ -8,7 +8,7 @@ import httpx2
 from accounts.keys.jwt_tokens import issue_tokens
 from accounts.models import User
 from billing.models import BillingAccount
-from billing.plans.entitlements import entitlement_of
+from billing.plans.entitlements import entitlement_for
 from tests.harness.fake_stripe.world import GOOD
 
 
@@ -52,6 +52,6 @@ class Customer:
     @property
     def plan(self) -> str:
         """The plan that applies now."""
-        found = entitlement_of(self.user)
+        found = entitlement_for(self.user.pk)
         assert found is not None
         return found.plan.slug

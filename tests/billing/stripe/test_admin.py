@@ -38,7 +38,7 @@ def test_staff_reads_an_account_again(buyer: Customer, shop: FakeStripe, desk: A
     assert buyer.plan == "team"
     assert AuditEntry.objects.get(action="resync_account").actor == "staff@example.org"
     shop.fail(500)
-    assert "does not answer just now" in desk.act("resync_from_stripe", buyer.account)
+    assert "is not responding" in desk.act("resync_from_stripe", buyer.account)
 
 
 def test_mirrored_rows_are_shown_and_no_secret(

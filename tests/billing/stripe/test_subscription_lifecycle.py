@@ -100,7 +100,7 @@ def test_a_plan_that_is_cancelled_in_the_portal_ends_with_its_period(
 
 def test_traces_outlive_a_cancelled_plan_for_a_while(buyer: Customer, shop: FakeStripe) -> None:
     long_ago = database_now() - timedelta(days=90)
-    PlanActivation.objects.create(since=long_ago, seen_at=database_now())
+    PlanActivation.objects.create(activated_at=long_ago, last_seen_at=database_now())
     make_outcome(make_playbook(buyer.user), buyer.user, reasoning_trace="what I did")
     buyer.buy("team")
     shop.deliver()

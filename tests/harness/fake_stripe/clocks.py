@@ -1,4 +1,4 @@
-"""What only `tests.billing.stripe.stripe_test_mode` asks for: subscriptions and cards by the API, and test clocks."""
+"""Routes that only `tests.billing.stripe.stripe_test_mode` uses: test clocks, subscriptions, cards."""
 
 from tests.harness.fake_stripe.api import Api, route
 from tests.harness.fake_stripe.world import FAILS_LATER, GOOD, Data

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from tests.harness.fake_stripe import clocks as clocks  # registers its routes
 from tests.harness.fake_stripe import pages
 from tests.harness.fake_stripe.api import Api, Gate, nested
 from tests.harness.fake_stripe.delivery import Sent, deliver, plan

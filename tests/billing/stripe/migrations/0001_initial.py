@@ -1,6 +1,6 @@
 """dj-stripe's tables as its models are now, in one step instead of its own 70 s of migrations.
 
-Written for its app alone: settings_test points MIGRATION_MODULES here.
+`tests.billing.stripe.settings_one_step_migrations` points MIGRATION_MODULES here.
 """
 
 from collections.abc import Iterable
