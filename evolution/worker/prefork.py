@@ -15,7 +15,7 @@ def prepare_worker() -> None:
     for alias in connections:
         connections[alias].settings_dict["CONN_MAX_AGE"] = CONNECTION_MAX_AGE
     if settings.ACE_ENGINE != "rules":
-        import evolution.engine.providers.model  # noqa: PLC0415 - see above
+        import evolution.engine.providers.llm_engine  # noqa: PLC0415 - see above
         import evolution.engine.providers.openai  # noqa: F401, PLC0415 - to have it; see above
 
 
