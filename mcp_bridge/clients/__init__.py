@@ -1,7 +1,7 @@
-"""How each agent program is connected: the source of the connect page and docs/CLIENTS.md. Pure.
+"""How each MCP client connects: the source of the connect page and docs/CLIENTS.md. Pure.
 
-A snippet never holds a key: it names the variable ACE_API_KEY in the way in which that client reads
-its environment, or it asks, or the client logs in by browser (OAuth) and needs no key at all.
+A snippet never contains a key: it refers to the variable ACE_API_KEY in the client's own syntax,
+the client asks for the key, or it logs in by browser (OAuth) and needs none.
 """
 
 from mcp_bridge.clients import desktop, terminal

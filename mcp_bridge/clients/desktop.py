@@ -1,4 +1,4 @@
-"""Editors, desktop programs and web pages. Pure."""
+"""Configurations of editors, desktop apps and web apps. Pure."""
 
 from mcp_bridge.clients.definitions import (
     DESKTOP_ENVIRONMENT_NOTE,
@@ -16,15 +16,15 @@ CLAUDE_DESKTOP = Client(
     key=json_snippet("claude_desktop_config.json", {"mcpServers": {"ace": mcp_remote_config()}}),
     login=url_snippet("Settings → Connectors → Add custom connector"),
     steps=(
-        "A server with a public https address: add it as a custom connector and log in; no file,"
-        " no key.",
-        "A server on this machine or in your network: Settings → Developer → Edit Config opens the"
-        " file. It takes local programs only, so `mcp-remote` (needs Node) carries the calls.",
-        "Set ACE_API_KEY for desktop programs, then quit Claude Desktop wholly and start it again.",
+        "For a server with a public HTTPS address, add a custom connector and log in; you need no"
+        " file and no key.",
+        "For a server on this machine or in your network, open the file with Settings → Developer →"
+        " Edit Config. It supports local servers only: `mcp-remote` (needs Node) connects to it.",
+        "Set ACE_API_KEY for desktop apps, then quit Claude Desktop completely and start it again.",
     ),
     verify=f"In a new chat: {VERIFY_QUESTION}",
     shows="a call of list_playbooks; the tools are behind the + button",
-    tested="the bridge only: mcp-remote 0.15.1 connects with this line; the program itself not run",
+    tested="mcp-remote 0.15.1, which connects with this configuration; the app itself not run",
     notes=(
         DESKTOP_ENVIRONMENT_NOTE,
         "A connector is called from Anthropic’s network, not from yours.",
@@ -36,9 +36,9 @@ CLAUDE_AI = Client(
     name="claude.ai",
     login=url_snippet("Settings → Connectors → Add custom connector"),
     steps=(
-        "Add a custom connector with this address and leave the advanced fields empty.",
-        "Press Connect, log in here and allow what it asks for.",
-        "In a Team or Enterprise workspace an owner adds it first.",
+        "Add a custom connector with this URL and leave the advanced fields empty.",
+        "Click Connect, log in and approve the request.",
+        "In a Team or Enterprise workspace, an owner has to add it first.",
     ),
     verify=f"In a new chat: {VERIFY_QUESTION}",
     shows="a call of list_playbooks",
@@ -50,15 +50,15 @@ CHATGPT = Client(
     name="ChatGPT",
     login=url_snippet("Settings → Apps & Connectors → Create"),
     steps=(
-        "Turn on Settings → Apps & Connectors → Advanced → Developer mode; in a workspace an admin"
-        " allows it first.",
-        "Create a connector with this address, authentication OAuth, and log in here.",
+        "Turn on Settings → Apps & Connectors → Advanced → Developer mode; in a workspace, an admin"
+        " has to allow it first.",
+        "Create a connector with this URL and OAuth authentication, and log in.",
         "In a chat: + → Developer mode → ace.",
     ),
     verify=f"In a new chat: {VERIFY_QUESTION}",
-    shows="a call of list_playbooks; reports ask you before they are sent",
+    shows="a call of list_playbooks; ChatGPT asks before it sends a report",
     needs_public_url=True,
-    notes=("Which plans may use tools that write is OpenAI’s decision and has changed before.",),
+    notes=("OpenAI decides which plans can use tools that write; that has changed before.",),
 )
 
 CURSOR = Client(
@@ -112,8 +112,8 @@ VS_CODE = Client(
         ".vscode/mcp.json", {"servers": {"ace": {"type": "http", "url": URL_PLACEHOLDER}}}
     ),
     steps=(
-        "For every project: “MCP: Open User Configuration” in the command palette, same content.",
-        "Press Start above the server. VS Code asks for the key once and keeps it in its secret"
+        "For all projects, run “MCP: Open User Configuration” in the command palette instead.",
+        "Click Start above the server. VS Code asks for the key once and keeps it in its secret"
         " store; it also takes `${env:ACE_API_KEY}`.",
         "Open the chat in agent mode.",
     ),
@@ -140,8 +140,8 @@ WINDSURF = Client(
         {"mcpServers": {"ace": {"serverUrl": URL_PLACEHOLDER}}},
     ),
     steps=(
-        "The name of the field is `serverUrl`; the `url` of other programs does not connect.",
-        "Start Windsurf where ACE_API_KEY is set and press refresh in Cascade’s MCP panel.",
+        "The field is `serverUrl`; `url`, as in other clients, does not work.",
+        "Start Windsurf where ACE_API_KEY is set and click refresh in Cascade’s MCP panel.",
     ),
     verify=f"In Cascade: {VERIFY_QUESTION}",
     shows="a call of list_playbooks",
@@ -159,12 +159,12 @@ ZED = Client(
         "~/.config/zed/settings.json", {"context_servers": {"ace": {"url": URL_PLACEHOLDER}}}
     ),
     steps=(
-        "Zed sends a header as it is written and fills in no variable, so a key would stand in the"
-        " file as text. `mcp-remote` (needs Node) fills it in instead.",
+        "Zed doesn’t substitute variables in headers, so the file would contain the key."
+        " `mcp-remote` (needs Node) substitutes it instead.",
         "Start Zed where ACE_API_KEY is set: `zed .` in a terminal.",
     ),
     verify=f"In the agent panel: {VERIFY_QUESTION}",
     shows="a green dot beside ace in the panel’s settings",
-    tested="the bridge only: mcp-remote 0.15.1 connects with this line; Zed itself not run",
+    tested="mcp-remote 0.15.1, which connects with this configuration; Zed itself not run",
     notes=("Variables in headers: zed-industries/zed, issue 60459.",),
 )

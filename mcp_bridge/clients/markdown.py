@@ -1,26 +1,25 @@
-"""docs/CLIENTS.md, written from the same source as the connect page. Pure."""
+"""docs/CLIENTS.md from the same source as the connect page. Pure."""
 
 from mcp_bridge.clients import CLIENTS
-from mcp_bridge.clients.definitions import DESKTOP_ENVIRONMENT_NOTE, Client
+from mcp_bridge.clients.definitions import DESKTOP_ENVIRONMENT_NOTE, METHOD_TITLES, Client
 
 EXAMPLE = "https://ace.example.org/mcp"
-METHOD_TITLES = {"key": "With an API key", "login": "With a login in the browser"}
 HEAD = f"""\
 # Connecting your agent
 
 <!-- Written by `manage.py client_docs` from mcp_bridge/clients: change it there. -->
 
-The page *Connect* shows this for your server and confirms the connection within seconds. Here the
-address is `{EXAMPLE}`; `make run` serves `http://127.0.0.1:8000/mcp`.
+The page *Connect* shows these snippets for your server and confirms the connection within seconds.
+Here the URL is `{EXAMPLE}`; `make run` serves `http://127.0.0.1:8000/mcp`.
 
-A key never stands in a snippet. Create one on the page *API keys* (`read` and `write`) and export
+A snippet never contains a key. Create one on the page *API keys* (`read` and `write`) and export
 it:
 
 ```sh
 export ACE_API_KEY='paste the key here'
 ```
 
-A login in the browser needs OAuth ([MCP](MCP.md#oauth)); its snippet holds the address only.
+Browser login needs OAuth ([MCP](MCP.md#oauth)); its snippet contains the URL only.
 {DESKTOP_ENVIRONMENT_NOTE}
 
 """
@@ -28,11 +27,11 @@ ROW = "- [{name}](#{slug}): {tested}\n"
 
 
 def client_docs() -> str:
-    """The whole file."""
-    table = "Verified with the real program:\n\n"
+    """The text of docs/CLIENTS.md."""
+    table = "Verified with the real client:\n\n"
     for client in CLIENTS:
         slug, tested = client.name.lower().replace(" ", "-").replace(".", ""), client.tested
-        table += ROW.format(name=client.name, slug=slug, tested=tested or "no, from its manual")
+        table += ROW.format(name=client.name, slug=slug, tested=tested or "not verified")
     return HEAD + table + "".join(_section(client) for client in CLIENTS)
 
 
@@ -40,10 +39,10 @@ def _section(client: Client) -> str:
     lines = [f"\n## {client.name}\n"]
     lines += [f"{number}. {step}" for number, step in enumerate(client.steps, 1)]
     if client.needs_public_url:
-        lines.append("\nIt connects from its maker’s network: only a public https address works.")
-    for way, snippet in client.snippets.items():
+        lines.append("\nIt connects from its vendor’s network and needs a public HTTPS address.")
+    for method, snippet in client.snippets.items():
         code = "" if snippet.format == "text" else snippet.format
-        lines.append(f"\n{METHOD_TITLES[way]} ({snippet.place}):\n")
+        lines.append(f"\n{METHOD_TITLES[method]} ({snippet.place}):\n")
         lines.append(f"```{code}\n{snippet.fill(EXAMPLE)}```")
     lines.append(f"\nVerify: {_verify(client)} → {client.shows}")
     lines += [f"\n{note}" for note in client.notes if note != DESKTOP_ENVIRONMENT_NOTE]

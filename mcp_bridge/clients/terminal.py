@@ -1,4 +1,4 @@
-"""Programs that run in a terminal. Pure."""
+"""Configurations of terminal clients. Pure."""
 
 from mcp_bridge.clients.definitions import (
     URL_PLACEHOLDER,
@@ -21,15 +21,15 @@ CLAUDE_CODE = Client(
         "a terminal", "sh", "claude mcp add --scope user --transport http ace @ADDRESS@\n"
     ),
     steps=(
-        "Set ACE_API_KEY in the shell that starts Claude Code. The single quotes matter: its own"
-        " file then holds the name of the variable, not the key.",
-        "Without a key: add the server without the header, start `claude`, type `/mcp`, choose ace"
-        " and log in in the browser.",
+        "Set ACE_API_KEY in the shell that starts Claude Code. The single quotes matter: its"
+        " file then contains the name of the variable, not the key.",
+        "Without a key, add the server without the header, start `claude`, type `/mcp`, choose ace"
+        " and log in with the browser.",
     ),
     verify="claude mcp list",
     shows="ace: … (HTTP) - ✔ Connected",
     tested="2.1.197: connects, logs in; a whole session lists, reads and reports",
-    notes=("The plugin in `examples/` reads and reports by itself.",),
+    notes=("The plugin in `examples/` reads and reports automatically.",),
 )
 
 CODEX = Client(
@@ -42,16 +42,16 @@ CODEX = Client(
     ),
     login=Snippet("a terminal", "sh", "codex mcp add ace --url @ADDRESS@\ncodex mcp login ace\n"),
     steps=(
-        "Set ACE_API_KEY in the shell that starts Codex; the file holds the variable’s name.",
-        "The same by a command: `codex mcp add ace --url … --bearer-token-env-var ACE_API_KEY`.",
-        "CLI, IDE extension and desktop program read the same file.",
+        "Set ACE_API_KEY in the shell that starts Codex; the file contains the variable’s name.",
+        "Or run `codex mcp add ace --url … --bearer-token-env-var ACE_API_KEY`.",
+        "The CLI, the IDE extension and the desktop app read the same file.",
     ),
     verify=f'codex exec "{VERIFY_QUESTION}"',
     shows="mcp: ace/list_playbooks (completed)",
     tested="0.169.0: connects, logs in; a whole session lists, reads and reports",
     notes=(
-        "`codex mcp list` reads the file only; it does not connect.",
-        "The plugin in `examples/` reads and reports by itself.",
+        "`codex mcp list` only reads the file; it doesn’t connect.",
+        "The plugin in `examples/` reads and reports automatically.",
     ),
 )
 
@@ -73,8 +73,8 @@ GEMINI_CLI = Client(
         "~/.gemini/settings.json", {"mcpServers": {"ace": {"httpUrl": URL_PLACEHOLDER}}}
     ),
     steps=(
-        "Set ACE_API_KEY in the shell that starts Gemini CLI; it fills the variable in.",
-        "In a folder that it does not trust it connects to no server: trust the folder first.",
+        "Set ACE_API_KEY in the shell that starts Gemini CLI; it substitutes the variable.",
+        "It connects to no server in an untrusted folder: trust the folder first.",
     ),
     verify="gemini mcp list",
     shows="✓ ace: … (http) - Connected",
@@ -116,9 +116,9 @@ extensions:
 """,
     ),
     steps=(
-        "Merge it below `extensions`. Goose takes what `env_keys` names from the environment, else"
-        " from its key ring.",
-        "A Goose that does not fill variables into headers needs an update, or the login.",
+        "Merge it into `extensions`. Goose reads the variables in `env_keys` from the environment"
+        " or its keyring.",
+        "If your Goose doesn’t substitute variables in headers, update it or use browser login.",
     ),
     verify=f'goose run -t "{VERIFY_QUESTION}"',
     shows="list_playbooks | ace",

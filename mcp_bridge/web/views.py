@@ -1,4 +1,4 @@
-"""The connect page: one client's configuration, and whether it has arrived."""
+"""The connect page: the configuration of one client, and whether it is connected."""
 
 import time
 from typing import Any
@@ -12,18 +12,17 @@ from accounts.models import ApiKey
 from accounts.oauth.metadata import is_oauth_available, mcp_resource, request_origin
 from core.http.requests import UserRequest
 from mcp_bridge.clients import BY_SLUG, CLIENTS
-from mcp_bridge.clients.definitions import Client
+from mcp_bridge.clients.definitions import METHOD_TITLES, Client
 from mcp_bridge.protocol import client_activity
 
-METHOD_TITLES = {"key": "With an API key", "login": "With a login in the browser"}
-# A page that is left open longer asks to be reloaded.
+# A page that stays open longer stops polling.
 POLLING_SECONDS = 15 * 60
 REFUSALS = {
     "wrong_secret": "The key begins as one of yours, but the rest is wrong. Copy all of it again.",
-    "key_revoked": "This key is revoked. Make a new one and set ACE_API_KEY to it.",
-    "key_expired": "This key has expired. Make or rotate one and set ACE_API_KEY to it.",
+    "key_revoked": "This key is revoked. Create a new one and set ACE_API_KEY to it.",
+    "key_expired": "This key has expired. Create or rotate one and set ACE_API_KEY to it.",
     "insufficient_scope": "The key may not use this tool. Give it the scope, or use another key.",
-    "wrong_host": "The client used a host name that the server does not go by. Use the address"
+    "wrong_host": "The client used a host name that the server doesn't accept. Use the address"
     " on this page, or add the name to ALLOWED_HOSTS.",
     "wrong_origin": "The client runs on a web page of another origin. Add that origin to"
     " CORS_ALLOWED_ORIGINS.",
@@ -41,7 +40,7 @@ def connect(request: UserRequest) -> HttpResponse:
         "clients": CLIENTS,
         "client": client,
         "address": address,
-        "ways": _connection_methods(client, address, login=login),
+        "methods": _connection_methods(client, address, login=login),
         "login_missing": not login,
         "unreachable": client.needs_public_url and not address.startswith("https://"),
         "keys": [key for key in keys if {"read", "write"} <= set(key.scopes)],
@@ -54,27 +53,27 @@ def connect(request: UserRequest) -> HttpResponse:
 @require_safe
 def check(request: UserRequest) -> HttpResponse:
     context = _connection_status(request)
-    if context["seen"] == request.GET.get("seen") and context["goes_on"]:
-        return HttpResponse(status=204)  # nothing new: htmx leaves the page as it is
-    return render(request, "mcp_bridge/connect.html#arrivals", context)
+    if context["seen"] == request.GET.get("seen") and context["polling"]:
+        return HttpResponse(status=204)  # no change: htmx leaves the page as it is
+    return render(request, "mcp_bridge/connect.html#connection-status", context)
 
 
 def _connection_methods(client: Client, address: str, *, login: bool) -> list[dict[str, str]]:
-    """What to copy; a login is shown only where this server offers one."""
+    """The snippets to copy; browser login only where this server supports it."""
     return [
         {
-            "way": way,
-            "title": METHOD_TITLES[way],
-            "place": snippet.place,
+            "id": method,
+            "title": METHOD_TITLES[method],
+            "instruction": snippet.instruction,
             "text": snippet.fill(address),
         }
-        for way, snippet in client.snippets.items()
-        if login or way == "key"
+        for method, snippet in client.snippets.items()
+        if login or method == "key"
     ]
 
 
 def _connection_status(request: UserRequest) -> dict[str, Any]:
-    """The three states: nothing yet, reached us but refused, connected."""
+    """The state is one of: nothing (no recent call), refused, connected."""
     rows = client_activity.recent_activity(user=request.user)
     newest = rows[0] if rows and client_activity.is_recent(rows[0]) else None
     state = "nothing" if newest is None else "refused" if newest.is_refused else "connected"
@@ -83,14 +82,14 @@ def _connection_status(request: UserRequest) -> dict[str, Any]:
         "state": state,
         "newest": newest,
         "reason": REFUSALS.get(newest.refusal, newest.refusal) if newest else "",
-        "contacts": rows,
+        "recent": rows,
         "seen": f"{state} {newest.seen_at.timestamp() if newest else 0}",
         "until": until,
-        "goes_on": time.time() < until,
+        "polling": time.time() < until,
     }
 
 
 def _polling_deadline(request: HttpRequest) -> int:
-    """When this page stops asking, as it said itself; at first, some time from now."""
-    latest, given = int(time.time()) + POLLING_SECONDS, request.GET.get("until", "")
-    return min(int(given), latest) if given.isascii() and given.isdecimal() else latest
+    """When this page stops polling: as its own `until` says, at most POLLING_SECONDS from now."""
+    latest, until = int(time.time()) + POLLING_SECONDS, request.GET.get("until", "")
+    return min(int(until), latest) if until.isascii() and until.isdecimal() else latest

@@ -7,7 +7,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
 from core.security.scopes import Principal
-from mcp_bridge import client_activity
+from mcp_bridge.protocol import client_activity
 from tests.factories import make_key
 from tests.harness.browser_page import BrowserPage
 
@@ -25,15 +25,15 @@ def test_the_page_shows_an_mcp_call_within_three_seconds(
 ) -> None:
     log_in(alice)
     watch.open("/connect")
-    arrivals = watch.page.locator("#arrivals")
-    expect(arrivals).to_contain_text("nothing yet")
+    status = watch.page.locator("#connection-status")
+    expect(status).to_contain_text("waiting")
     # With a second for the answer. A machine with other work may take longer, and the test may not.
-    expect(arrivals).to_have_attribute("hx-trigger", "every 2s")
+    expect(status).to_have_attribute("hx-trigger", "every 2s")
     arrive(alice, tool="create_playbook", refusal="insufficient_scope")
-    expect(arrivals).to_contain_text("was refused")
+    expect(status).to_contain_text("was refused")
     arrive(alice, tool="get_playbook")
-    expect(arrivals).to_contain_text("claude-code 2.1 is connected")
-    expect(arrivals).to_contain_text("get_playbook")
+    expect(status).to_contain_text("claude-code 2.1 is connected")
+    expect(status).to_contain_text("get_playbook")
 
 
 def test_without_javascript_a_reload_shows_the_same(
@@ -47,6 +47,6 @@ def test_without_javascript_a_reload_shows_the_same(
     page.get_by_role("link", name="Codex").click()
     expect(page.get_by_role("heading", name="Codex")).to_be_visible()
     arrive(alice, tool="get_playbook")
-    page.get_by_role("link", name="Look again").click()
-    expect(page.locator("#arrivals")).to_contain_text("claude-code 2.1 is connected")
+    page.get_by_role("link", name="Refresh").click()
+    expect(page.locator("#connection-status")).to_contain_text("claude-code 2.1 is connected")
     context.close()

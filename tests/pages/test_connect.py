@@ -11,9 +11,9 @@ from pytest_django import Settings
 from accounts.keys.api_keys import revoke_api_key
 from accounts.models import User
 from core.security.scopes import Principal
-from mcp_bridge import client_activity
 from mcp_bridge.clients import CLIENTS
 from mcp_bridge.models import ClientActivity
+from mcp_bridge.protocol import client_activity
 from tests.factories import make_key
 from tests.pages.test_every_page import faults
 
@@ -31,7 +31,11 @@ def arrive(user: User, **found: str) -> ClientActivity:
 def status_of(client: Client, address: str = "/connect") -> str:
     """The badge and the sentence, as text."""
     html = client.get(address).content.decode()
-    section = html[html.index('id="arrivals"') : html.index("</section>", html.index("arrivals"))]
+    section = html[
+        html.index('id="connection-status"') : html.index(
+            "</section>", html.index("connection-status")
+        )
+    ]
     return " ".join(re.sub(r"<[^>]+>", " ", section).split())
 
 
@@ -56,7 +60,7 @@ def test_no_page_carries_a_key(owner: Client, alice: User) -> None:
 def test_a_login_is_shown_only_where_the_server_offers_one(
     owner: Client, settings: Settings
 ) -> None:
-    way = "With a login in the browser"
+    way = "With browser login"
     address = "/connect?client=claude-ai"
     assert way in owner.get(address, headers={"host": "localhost:8000"}).content.decode()
     settings.OAUTH_ENABLED = False
@@ -78,7 +82,7 @@ def test_an_unknown_client_is_the_first_one(owner: Client) -> None:
 
 
 def test_at_first_nothing_has_arrived(owner: Client) -> None:
-    assert "nothing yet" in status_of(owner)
+    assert "waiting" in status_of(owner)
 
 
 def test_a_call_shows_program_and_tool(owner: Client, alice: User) -> None:
@@ -94,7 +98,7 @@ def test_a_refusal_says_why_and_what_to_do(
 ) -> None:
     arrive(alice, client="codex 1", tool="report_outcome", refusal=code)
     text = status_of(owner)
-    assert "refused codex 1 reached us and was refused" in text
+    assert "refused codex 1 was refused" in text
     assert says in text
 
 
@@ -110,7 +114,7 @@ def test_a_revoked_key_is_named(owner: Client, alice: User) -> None:
 def test_what_came_long_ago_is_history(owner: Client, alice: User) -> None:
     arrive(alice, client="old 1")
     ClientActivity.objects.update(seen_at=timezone.now() - 2 * client_activity.RECENT_PERIOD)
-    assert "nothing yet" in status_of(owner)
+    assert "waiting" in status_of(owner)
     assert "old 1" in owner.get("/connect").content.decode()
 
 
@@ -119,7 +123,7 @@ def test_a_stranger_and_staff_see_nothing_of_it(
 ) -> None:
     arrive(alice, client="claude-code 2.1")
     for other in (stranger, admin_page):
-        assert "nothing yet" in status_of(other)
+        assert "waiting" in status_of(other)
         assert "claude-code 2.1" not in other.get("/connect").content.decode()
 
 
@@ -136,7 +140,7 @@ def test_the_check_answers_only_when_something_is_new(owner: Client, alice: User
 def test_a_page_left_open_stops_asking(owner: Client) -> None:
     html = owner.get(f"{CHECK}?seen=nothing+0&until={int(time.time()) - 1}").content.decode()
     assert "hx-trigger" not in html
-    assert "stopped watching" in html
+    assert "Automatic updates have stopped" in html
 
 
 def test_nobody_is_sent_to_the_login(client: Client, db: None) -> None:
