@@ -13,6 +13,7 @@ from pathlib import Path
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
+APPS = ("accounts", "billing", "config", "core", "evolution", "mcp_bridge", "playbooks")
 # What somebody would run, and what is only looked at: a block of any other language is refused.
 RUNNABLE = {"sh", "python"}
 SHOWN = {"", "json", "toml", "yaml"}

@@ -17,6 +17,7 @@ from accounts.models import User
 from evolution.models import EvolutionJob
 from evolution.worker.tasks import run_evolution
 from tests.docs.blocks import (
+    APPS,
     GENERATED,
     ROOT,
     RUNNABLE,
@@ -35,6 +36,8 @@ BLOCKS = [block for block in EVERY if block.language in RUNNABLE]
 COMMAND = re.compile(
     r"^\s*(\$ |(make|python3?|pip|manage\.py|docker|kubectl|curl|npx?|claude) )", re.M
 )
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+PATH = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|toml|yml|json|md)))`")
 RUN = sorted({block.file for block in BLOCKS if block.mark == "run"})
 
 
@@ -64,6 +67,17 @@ def test_every_command_of_ours_that_a_document_names_is_there() -> None:
     for module in set(re.findall(r"python -m ((?:tests|benchmarks)[.\w]*)", said)):
         path = ROOT / module.replace(".", "/")
         assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: path.name)
+def test_every_file_that_a_document_names_is_there(document: Path) -> None:
+    text = document.read_text()
+    linked = {target for target in LINK.findall(text) if not (document.parent / target).exists()}
+    folders = [ROOT, *(ROOT / app for app in APPS)]
+    named = {
+        path for path in PATH.findall(text) if not any((one / path).exists() for one in folders)
+    }
+    assert linked | named == set()
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.mark.startswith("tested")], ids=str)

@@ -7,9 +7,8 @@ from functools import cache
 
 import pytest
 
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import APPS, ROOT
 
-APPS = ("accounts", "billing", "config", "core", "evolution", "mcp_bridge", "playbooks")
 QUOTED = re.findall(
     r"^\| `([^`]+)` \|", (ROOT / "docs" / "TROUBLESHOOTING.md").read_text(), re.MULTILINE
 )
