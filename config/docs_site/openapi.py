@@ -10,7 +10,7 @@ from core.rest.serializers import ErrorSerializer
 
 ERROR_DESCRIPTIONS = {
     "400": "Invalid input; `fields` has the errors by field.",
-    "401": "No valid credential.",
+    "401": "The credential is missing or not valid.",
     "403": "The credential lacks the scope or permission.",
     "404": "Not found, or you don't have access.",
     "406": "Only JSON is available.",
@@ -21,8 +21,9 @@ ERROR_DESCRIPTIONS = {
     "503": "The database is busy; retry after `Retry-After` seconds.",
 }
 COMMON_ERRORS = ("400", "406", "503")
-OWN_BODY = re.compile(
-    r"(Create|Update|Clone|Import|Edit|Approve|Rotate|Delete|Login|Credentials|Refresh|Close|Report|Rollback)Request$"
+REQUEST_NAME = re.compile(
+    r"(Create|Update|Clone|Import|Edit|Approve|Rotate|Delete|Login|Credentials|Refresh|Close"
+    r"|Report|Rollback)Request$"
 )
 BODY_ERRORS = ("413", "415", "429")
 
@@ -45,19 +46,19 @@ class ApiSchema(AutoSchema):
 
     def get_description(self) -> str:  # type: ignore[override]  # as in drf-spectacular
         scope = getattr(self.view, "scopes", {}).get(self.method)
-        needs = f"Needs the scope `{scope}`." if scope else "Public."
-        return f"{super().get_description()}\n\n{needs}"
+        access = f"Needs the scope `{scope}`." if scope else "Public."
+        return f"{super().get_description()}\n\n{access}"
 
     def get_tags(self) -> list[str]:
-        """The first word after /api/v1."""
+        """The first part of the path after /api/v1."""
         return [self.path.removeprefix("/api/v1/").split("/")[0]]
 
     def _get_serializer_name(
         self, serializer: Any, direction: Any, bypass_extensions: bool = False
     ) -> str:
-        """Bodies with serializers of their own, such as OutcomeCreate, get no suffix `Request`."""
+        """Without the suffix `Request` where the name already says so, as in OutcomeCreate."""
         name = super()._get_serializer_name(serializer, direction, bypass_extensions)
-        return OWN_BODY.sub(r"\1", name)
+        return REQUEST_NAME.sub(r"\1", name)
 
     def _handler(self) -> Any:
         return getattr(self.view, self.method.lower(), None)
