@@ -141,16 +141,13 @@ class EvolutionSerializer(serializers.Serializer[Any]):
     engine = Text()
     token_totals = TokenTotalsSerializer()
     error_code = Text()
-    error_message = serializers.SerializerMethodField(help_text="Why it failed or waits, or null.")
+    error_message = Text(source="problem", **NULLABLE, help_text="Why it failed or waits, or null.")
     next_attempt_at = serializers.DateTimeField(
         allow_null=True, help_text="When a waiting evolution is tried again."
     )
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     completed_at = serializers.DateTimeField(allow_null=True)
-
-    def get_error_message(self, job: EvolutionJob) -> str | None:
-        return job.error_message or job.wait_reason or None
 
 
 class SuccessRateSerializer(serializers.Serializer[Any]):

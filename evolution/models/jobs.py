@@ -1,4 +1,4 @@
-"""The loop's rows: the job, and by name those that have files of their own."""
+"""Evolution jobs: one attempt each to turn pending outcomes into a version."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,18 +11,10 @@ from django.urls import reverse
 from accounts.models import ApiKey, User
 from core.models import BaseModel
 from core.sql.querysets import search_filter
-from evolution.models.chat_slots import ChatSlot
-from evolution.models.outcomes import Outcome, OutcomeCounts
-from evolution.models.provider_circuits import ProviderCircuit
-from evolution.models.reflections import Reflection
-from evolution.models.sessions import AgentSession, SessionMessage
-from evolution.models.training_runs import TrainingRun, TrainingStep
-from evolution.models.worker_heartbeats import WorkerHeartbeat
+from evolution.models.training_runs import TrainingRun
 from playbooks.models import Playbook, PlaybookOwnedQuerySet, Version
 
 STUCK_AFTER = timedelta(minutes=5)
-
-
 JOB_STATES = (
     ("stuck", "stuck"),
     ("queue", "in the queue"),
@@ -37,7 +29,7 @@ JOB_STATES = (
 
 
 def start_of_day(now: datetime) -> datetime:
-    """When today began, in UTC like every time here."""
+    """Midnight of today in UTC."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -58,12 +50,12 @@ class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
         )
 
     def without_notification(self, now: datetime, silence: timedelta) -> Self:
-        """Due, and rung so long ago that the queue's message must be lost (or never was)."""
+        """Due, and notified so long ago that the queue's message must be lost."""
         silent = self.due(now).filter(Q(notified_at=None) | Q(notified_at__lt=now - silence))
         return silent.filter(training=None)
 
     def lease_expired(self, now: datetime) -> Self:
-        """Their worker is dead. A training's jobs are not the workers': they know no limit."""
+        """Jobs whose worker is dead. A training's jobs belong to its own process."""
         return self.filter(status="running", lease_expires_at__lt=now, training=None)
 
     def abandoned_trainings(self, now: datetime, silence: timedelta) -> Self:
@@ -79,7 +71,7 @@ class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
         return self.filter(status="queued", next_attempt_at__gt=now)
 
     def stuck(self, now: datetime) -> Self:
-        """What the sweep should have mended long ago: nobody works on it, or far too long."""
+        """Jobs that the sweep should have rescued long ago: no lease, or far past the deadline."""
         late = now - STUCK_AFTER
         silent = Q(lease_expires_at__lt=late) | Q(deadline_at__lt=late)
         without_notification = Q(next_attempt_at__lt=late) | Q(
@@ -88,7 +80,7 @@ class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
         return self.filter(Q(status="running") & silent | Q(status="queued") & without_notification)
 
     def in_state(self, state: str, now: datetime) -> Self:
-        """The rows of one of JOB_STATES; all of them for another word."""
+        """The rows in one of JOB_STATES; all rows for another word."""
         match state:
             case "stuck":
                 return self.stuck(now)
@@ -105,26 +97,11 @@ class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
         return self
 
 
-__all__ = [
-    "AgentSession",
-    "TrainingRun",
-    "TrainingStep",
-    "ChatSlot",
-    "EvolutionJob",
-    "Outcome",
-    "OutcomeCounts",
-    "ProviderCircuit",
-    "Reflection",
-    "SessionMessage",
-    "WorkerHeartbeat",
-]
-
-
 class EvolutionJob(BaseModel):
     """One attempt to turn pending outcomes into a version.
 
-    This row is the truth and owns every retry; the queue only wakes a worker up. `fence` grows
-    with every claim, sweep and cancel: a write that carries an old one changes no row.
+    This row is the truth and owns every retry; a queue message only wakes a worker. `fence` grows
+    with every claim, sweep and cancel: a write under an old fence changes no row.
     """
 
     class Status(models.TextChoices):
@@ -172,9 +149,11 @@ class EvolutionJob(BaseModel):
     wait_key = models.CharField(
         max_length=64, blank=True, help_text="the credential whose change ends the wait"
     )
-    # The most that the call may cost for which a limit left no room.
+    # The maximal cost of the call for which a limit left no room.
     wait_usd = models.DecimalField(max_digits=12, decimal_places=6, null=True)
-    waits = models.PositiveIntegerField(default=0, help_text="in a row; each makes the next longer")
+    wait_count = models.PositiveIntegerField(
+        default=0, help_text="in a row; each makes the next longer"
+    )
     error_code = models.CharField(max_length=40, blank=True)
     error_message = models.CharField(max_length=500, blank=True)
     token_totals = models.JSONField(default=dict)
@@ -188,7 +167,7 @@ class EvolutionJob(BaseModel):
     curation = models.JSONField(null=True, help_text="the Curator's stored answer")
     curation_key = models.CharField(max_length=64, blank=True)
     correlation_id = models.CharField(
-        max_length=64, blank=True, help_text="id of the request or call that asked for it"
+        max_length=64, blank=True, help_text="id of the request that triggered it"
     )
     started_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
@@ -201,7 +180,7 @@ class EvolutionJob(BaseModel):
         indexes: ClassVar = [
             models.Index(fields=("status", "next_attempt_at")),
             models.Index(fields=("playbook", "-created_at", "-id")),
-            # Every report asks when the last one ended.
+            # Every report reads when the last job ended.
             models.Index(
                 fields=("playbook", "-completed_at"),
                 condition=Q(completed_at__isnull=False),
@@ -223,7 +202,7 @@ class EvolutionJob(BaseModel):
         return reverse("evolution:evolution", args=[self.pk])
 
     def start(self, *, now: datetime, lease: timedelta, deadline: timedelta) -> None:
-        """queued → running, under a new fence; each start has the whole deadline before it."""
+        """queued → running, under a new fence; each start gets the whole deadline."""
         self.status, self.fence = self.Status.RUNNING, self.fence + 1
         self.started_at = self.started_at or now
         self.deadline_at = now + deadline
@@ -238,21 +217,21 @@ class EvolutionJob(BaseModel):
         reason: str,
         costs_attempt: bool,
         code: str = "",
-        line: str = "",
+        wait_key: str = "",
         usd: Decimal | None = None,
     ) -> None:
-        """running → queued, to be claimed at `until`, or when `line` is no longer called."""
+        """running → queued, to be claimed at `until`, or when `wait_key` changes."""
         self.status, self.fence = self.Status.QUEUED, self.fence + 1
         self.lease_expires_at = None
         self.next_attempt_at, self.wait_reason = until, reason[:300]
-        self.wait_code, self.wait_key, self.wait_usd = code[:40], line, usd
+        self.wait_code, self.wait_key, self.wait_usd = code[:40], wait_key, usd
         self.attempt += int(costs_attempt)
-        self.waits += 1
+        self.wait_count += 1
 
-    def postpone(self, *, until: datetime, reason: str, code: str, line: str) -> None:
-        """queued → queued, to be claimed at `until`, or when `line` says something new."""
+    def postpone(self, *, until: datetime, reason: str, code: str, wait_key: str) -> None:
+        """queued → queued, to be claimed at `until`, or when `wait_key` changes."""
         self.next_attempt_at, self.wait_reason = until, reason[:300]
-        self.wait_code, self.wait_key = code[:40], line
+        self.wait_code, self.wait_key = code[:40], wait_key
 
     def complete(self, *, now: datetime, version: Version | None, outcomes: int) -> None:
         """running → completed; `version` is None when nothing changed."""
@@ -268,7 +247,7 @@ class EvolutionJob(BaseModel):
         self.lease_expires_at, self.completed_at = None, now
 
     def cancel(self, *, now: datetime, reason: str = "") -> None:
-        """→ cancelled; a worker that still thinks finds its fence gone."""
+        """→ cancelled; a worker that still runs it loses its fence."""
         self.status, self.fence = self.Status.CANCELLED, self.fence + 1
         self.cancel_requested_at, self.wait_reason = self.cancel_requested_at or now, reason
         self.wait_code = self.wait_key = ""
@@ -278,7 +257,7 @@ class EvolutionJob(BaseModel):
         """failed or cancelled → queued, to bind a new set of outcomes; reflections are kept."""
         self.status, self.phase = self.Status.QUEUED, self.Phase.BIND
         self.fence += 1
-        self.attempt = self.rescues = self.waits = 0
+        self.attempt = self.rescues = self.wait_count = 0
         self.wait_reason, self.skipped_outcomes = "", {}
         self.wait_code = self.wait_key = ""
         self.outcome_set_hash = self.curation_key = self.error_code = self.error_message = ""
@@ -286,7 +265,7 @@ class EvolutionJob(BaseModel):
         self.cancel_requested_at = self.completed_at = self.deadline_at = None
 
     def requeue_unchanged(self, *, now: datetime) -> None:
-        """→ queued under a new fence, bound to the same outcomes; `now`: as if rung just now."""
+        """→ queued under a new fence, bound to the same outcomes, as if notified at `now`."""
         self.status, self.fence, self.attempt = self.Status.QUEUED, self.fence + 1, 0
         self.notified_at, self.next_attempt_at, self.lease_expires_at = now, None, None
         self.error_code = self.error_message = self.wait_reason = ""
@@ -294,10 +273,10 @@ class EvolutionJob(BaseModel):
         self.cancel_requested_at = self.completed_at = self.deadline_at = None
 
     def release_outcomes(self) -> None:
-        """Let the outcomes bound to this job, and not processed, wait for another one.
+        """Unbind the outcomes that were not processed, so that another job takes them.
 
-        A training's stay bound: they are nobody's report, and another evolution would pay for
-        them without the training's limit.
+        A training's stay bound: no agent reported them, and another evolution would pay for
+        them outside the training's cost limit.
         """
         if self.training_id is None:
             self.outcomes.filter(processed_at=None).update(job=None)
@@ -305,3 +284,8 @@ class EvolutionJob(BaseModel):
     @property
     def is_active(self) -> bool:
         return self.status in {self.Status.QUEUED, self.Status.RUNNING}
+
+    @property
+    def problem(self) -> str | None:
+        """Why the job failed, or what it waits for; None for neither."""
+        return self.error_message or self.wait_reason or None

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from django.db.models import Model
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 from evolution.jobs.lifecycle import TriggeredEvolution
-from evolution.models import EvolutionJob
 from evolution.outcomes.reporting import RecordedOutcome
 from mcp_bridge.protocol.playbook_text import (
     REPORTING_RULE,
@@ -27,29 +27,26 @@ class ToolResult(BaseModel):
         return self.model_dump_json()
 
 
-class PlaybookItem(BaseModel):
-    """An entry of `list_playbooks`."""
+class ResultItem(BaseModel):
+    """A result read from a row: `of(row)`."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, row: Model) -> Self:
+        return cls.model_validate(row)
+
+
+class PlaybookItem(ResultItem):
+    """An entry of `list_playbooks`, from a row of `with_counts()`."""
 
     id: UUID = Field(description="playbook_id.")
     name: str = Field(description="Its name.")
     description: str = Field(description="For what.")
-    last_updated: datetime = Field(description="ISO time.")
+    last_updated: datetime = Field(description="ISO time.", validation_alias="updated_at")
     bullet_count: int = Field(description="Bullets.")
     outcome_count: int = Field(description="Reports.")
     is_starter: bool = Field(description="Clone it to report.")
-
-    @classmethod
-    def of(cls, playbook: Playbook) -> Self:
-        """From a row of `with_counts()`."""
-        return cls(
-            id=playbook.pk,
-            name=playbook.name,
-            description=playbook.description,
-            last_updated=playbook.updated_at,
-            bullet_count=playbook.bullet_count,  # type: ignore[attr-defined]  # with_counts() adds it
-            outcome_count=playbook.outcome_count,  # type: ignore[attr-defined]  # likewise
-            is_starter=playbook.is_starter,
-        )
 
 
 class PlaybookList(ToolResult):
@@ -125,51 +122,35 @@ class EvolutionTriggered(ToolResult):
         return cls(job_id=job.pk, status=job.status, is_new=triggered.is_new)
 
 
-class EvolutionState(ToolResult):
+class EvolutionState(ResultItem, ToolResult):
     """The status of an evolution."""
 
-    job_id: UUID = Field(description="Its id.")
+    job_id: UUID = Field(description="Its id.", validation_alias="id")
     status: str = Field(description="queued, running, completed, failed or cancelled.")
     outcomes_processed: int = Field(description="Reports used.")
     started_at: datetime | None = Field(description="Start.")
     completed_at: datetime | None = Field(description="End.")
-    error_message: str | None = Field(description="Why it failed or waits.")
-
-    @classmethod
-    def of(cls, job: EvolutionJob) -> Self:
-        return cls(
-            job_id=job.pk,
-            status=job.status,
-            outcomes_processed=job.outcomes_processed,
-            started_at=job.started_at,
-            completed_at=job.completed_at,
-            error_message=job.error_message or job.wait_reason or None,
-        )
+    error_message: str | None = Field(
+        description="Why it failed or waits.", validation_alias="problem"
+    )
 
 
-class EvolutionItem(BaseModel):
+class EvolutionItem(ResultItem):
     """An entry of `list_evolutions`."""
 
-    job_id: UUID = Field(description="Its id.")
+    job_id: UUID = Field(description="Its id.", validation_alias="id")
     status: str = Field(description="Its state.")
     created_at: datetime = Field(description="ISO time.")
     outcomes_processed: int = Field(description="Reports used.")
-    from_version: int | None = Field(description="Before.")
-    to_version: int | None = Field(description="After.")
-    error_message: str | None = Field(description="Why it failed or waits.")
-
-    @classmethod
-    def of(cls, job: EvolutionJob) -> Self:
-        before, after = job.from_version, job.to_version
-        return cls(
-            job_id=job.pk,
-            status=job.status,
-            created_at=job.created_at,
-            outcomes_processed=job.outcomes_processed,
-            from_version=before.number if before is not None else None,
-            to_version=after.number if after is not None else None,
-            error_message=job.error_message or job.wait_reason or None,
-        )
+    from_version: int | None = Field(
+        None, description="Before.", validation_alias=AliasPath("from_version", "number")
+    )
+    to_version: int | None = Field(
+        None, description="After.", validation_alias=AliasPath("to_version", "number")
+    )
+    error_message: str | None = Field(
+        description="Why it failed or waits.", validation_alias="problem"
+    )
 
 
 class EvolutionList(ToolResult):
@@ -177,24 +158,14 @@ class EvolutionList(ToolResult):
     next_cursor: str | None = Field(description=CURSOR_HINT)
 
 
-class VersionItem(BaseModel):
+class VersionItem(ResultItem):
     """An entry of `list_versions`."""
 
-    version: int = Field(description="Its number.")
+    version: int = Field(description="Its number.", validation_alias="number")
     reason: str = Field(description="Why.")
     created_at: datetime = Field(description="ISO time.")
     bullet_count: int = Field(description="Bullets.")
     token_count: int = Field(description="Tokens.")
-
-    @classmethod
-    def of(cls, version: Version) -> Self:
-        return cls(
-            version=version.number,
-            reason=version.reason,
-            created_at=version.created_at,
-            bullet_count=version.bullet_count,
-            token_count=version.token_count,
-        )
 
 
 class VersionList(ToolResult):
