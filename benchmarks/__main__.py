@@ -1,7 +1,7 @@
 """`python -m benchmarks`: every figure of docs/BENCHMARKS.md, side by side in one run.
 
     python -m benchmarks                                      # all of it: some 11 minutes
-    python -m benchmarks --parts doors lists --seconds 1      # a look
+    python -m benchmarks --parts interfaces lists --seconds 1      # a look
     python -m benchmarks --write                              # and put them into docs/
 
 Clients, server, database and model share the machine, so only ratios within one run say much.
@@ -48,7 +48,7 @@ def parse() -> Options:
     return parser.parse_args()
 
 
-def doors(options: Options) -> Any:
+def interfaces(options: Options) -> Any:
     """Reading and reporting, beside an empty tool and the bare queries."""
     return served(options, "door_requests", options.clients, options.processes, [])
 
@@ -106,7 +106,7 @@ def footprint(_options: Options) -> Any:
 
 
 PARTS: dict[str, Part] = {
-    part.__name__: part for part in (doors, lists, peers, overhead, footprint)
+    part.__name__: part for part in (interfaces, lists, peers, overhead, footprint)
 }
 
 
@@ -127,7 +127,7 @@ def main() -> int:
             results.setdefault("broken", []).append(f"{name}: {type(error).__name__}: {error}")
             traceback.print_exc()
             continue
-        if name not in {"doors", "lists"}:
+        if name not in {"interfaces", "lists"}:
             print(json.dumps(results[name]), flush=True)
     report = importlib.import_module("benchmarks.report")
     print("\n".join(report.sections(results)))

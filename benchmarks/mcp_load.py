@@ -39,7 +39,7 @@ BY_CODE = {
     "SDK: envelope, dispatch, checks of requests and results": ("/mcp/", "/mcp_types/"),
     "HTTP: uvicorn, h11, starlette": ("/uvicorn/", "/h11/", "/starlette/"),
     "hops between event loop and threads": ("/asyncio/", "/concurrent/", "/anyio/", "threading.py"),
-    "our door: checks, watch, errors": ("/mcp_bridge/", "/config/"),
+    "our checks, metrics, errors": ("/mcp_bridge/", "/config/"),
 }
 
 

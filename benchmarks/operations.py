@@ -40,7 +40,7 @@ def http(where: dict[str, Any], path: str, *, body: Any = None, cookie: bool = F
 
 
 def door_requests(where: dict[str, Any]) -> dict[str, bytes]:
-    """Reading and reporting through each door, the empty tool, and the bare queries."""
+    """Reading and reporting through each interface, the empty tool, and the bare queries."""
     pk = where["playbook_id"]
     report = {"task_description": "Make the build green", "outcome": "success"}
     return {

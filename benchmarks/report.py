@@ -31,8 +31,8 @@ def write(results: dict[str, Any]) -> None:
     page = PAGE.read_text()
     block = f"{BEGIN}\n\n{text}\n\n{END}"
     PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: block, page, flags=re.DOTALL))
-    if results.get("doors"):
-        PICTURE.write_text(draw(results["doors"]))
+    if results.get("interfaces"):
+        PICTURE.write_text(draw(results["interfaces"]))
 
 
 def about_the_run() -> str:
@@ -49,9 +49,9 @@ def sections(results: dict[str, Any]) -> Iterable[str]:
         yield "### Targets\n\n" + table(["one client, one process", "target", *DATABASES], lines)
     if failed := failures(results):
         yield "**Failed in this run:** " + "; ".join(failed) + "."
-    if rows := results.get("doors"):
+    if rows := results.get("interfaces"):
         yield "### Reading and reporting\n\n![p50 of one client](benchmarks.svg)"
-        yield of_doors(rows)
+        yield of_interfaces(rows)
     if rows := results.get("lists"):
         yield "### Lists\n\nOne client, one process, 50 rows a page.\n\n" + of_lists(rows)
     if found := results.get("peers"):
@@ -64,14 +64,14 @@ def sections(results: dict[str, Any]) -> Iterable[str]:
 
 def failures(results: dict[str, Any]) -> list[str]:
     """What came to nothing: calls, peers, whole parts. A refusal is quick and would flatter."""
-    rows = [*results.get("doors", []), *results.get("lists", [])]
+    rows = [*results.get("interfaces", []), *results.get("lists", [])]
     calls = [f"{r['errors']} of {r['request']} ({r['database']})" for r in rows if r["errors"]]
     peers = results.get("peers", {}).items()
     those = [f"{name}: {found['failed']}" for name, found in peers if "failed" in found]
     return [*calls, *those, *results.get("broken", [])]
 
 
-def of_doors(rows: list[dict[str, Any]]) -> str:
+def of_interfaces(rows: list[dict[str, Any]]) -> str:
     heads = ["database", "request", "p50", "p95", "p99", "calls/s", "×"]
     lines = []
     for row in filter(_on_the_page, rows):

@@ -32,7 +32,7 @@ class Nothing(ToolResult):
 
 
 def offer_empty_tool() -> None:
-    """A tool that does nothing: what the protocol, the key and our door cost by themselves."""
+    """A tool that does nothing: what the protocol, the key and our middleware cost alone."""
 
     @tool("Empty", Scope.READ, READ_ONLY)
     def empty(by: Principal) -> Nothing:

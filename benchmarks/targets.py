@@ -18,11 +18,13 @@ class Target:
     form: str = "{:.2f} ×"
 
 
-def doors(request: str, base: str) -> Callable[[Results], Figures]:
+def interfaces(request: str, base: str) -> Callable[[Results], Figures]:
     """One request's median as a multiple of another's: one client, one process."""
 
     def found(results: Results) -> Figures:
-        rows = [r for r in results.get("doors", []) if (r["clients"], r["processes"]) == (1, 1)]
+        rows = [
+            r for r in results.get("interfaces", []) if (r["clients"], r["processes"]) == (1, 1)
+        ]
         times = {(r["database"], r["request"]): r["p50"] for r in rows}
         for (database, name), time in times.items():
             below = times.get((database, base))
@@ -51,8 +53,8 @@ def overhead(results: Results) -> Figures:
 
 EMPTY = "MCP, empty tool"
 TARGETS = [
-    Target("MCP `get_playbook` ÷ an empty tool", 2, doors("MCP get_playbook", EMPTY)),
-    Target("MCP `report_outcome` ÷ an empty tool", 3, doors("MCP report_outcome", EMPTY)),
+    Target("MCP `get_playbook` ÷ an empty tool", 2, interfaces("MCP get_playbook", EMPTY)),
+    Target("MCP `report_outcome` ÷ an empty tool", 3, interfaces("MCP report_outcome", EMPTY)),
     Target("page of outcomes, out of most ÷ out of fewest", 1.2, lists("page")),
     Target("REST list of outcomes, likewise", 1.2, lists("REST list")),
     Target("an evolution over its critical path, the wait included", 0.05, overhead, "{:.1%}"),

@@ -10,7 +10,7 @@ from benchmarks import pythons, report
 
 FIGURES = {"p50": 2.0, "p95": 3.0, "p99": 4.0, "calls_per_s": 500.0, "calls": 10, "errors": 0}
 AT = {"database": "SQLite", "processes": 1, "clients": 1}
-DOORS = [
+INTERFACES = [
     AT | FIGURES | {"request": "MCP, empty tool"},
     AT | FIGURES | {"request": "MCP get_playbook", "p50": 3.0, "errors": 2},
 ]
@@ -30,7 +30,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_figures_of_a_run_take_the_place_of_the_last_ones(page: Path) -> None:
-    report.write({"doors": DOORS, "lists": LISTS})
+    report.write({"interfaces": INTERFACES, "lists": LISTS})
     text = page.read_text()
     assert "old" not in text
     assert text.startswith("before")
@@ -47,7 +47,7 @@ def test_the_page_has_a_place_for_the_figures() -> None:
 
 def test_the_targets_are_judged_by_the_figures_of_the_run() -> None:
     slow = AT | FIGURES | {"request": "MCP report_outcome", "p50": 9.0}
-    text = "\n".join(report.sections({"doors": [*DOORS, slow]}))
+    text = "\n".join(report.sections({"interfaces": [*INTERFACES, slow]}))
     assert "| MCP `get_playbook` ÷ an empty tool | ≤ 2.00 × | ✓ 1.50 × | not measured |" in text
     assert "| MCP `report_outcome` ÷ an empty tool | ≤ 3.00 × | ✗ 4.50 × | not measured |" in text
 
@@ -62,7 +62,7 @@ def test_an_evolution_is_judged_with_its_wait_in_the_queue() -> None:
 
 def test_what_failed_is_said_and_what_was_not_to_be_had_is_not_a_failure() -> None:
     peers = {"one": {"does": "x", "failed": "no answer"}, "two": {"missing": "no Python"}}
-    results: dict[str, Any] = {"doors": DOORS, "peers": peers, "broken": ["lists: gone"]}
+    results: dict[str, Any] = {"interfaces": INTERFACES, "peers": peers, "broken": ["lists: gone"]}
     said = report.failures(results)
     assert said == ["2 of MCP get_playbook (SQLite)", "one: no answer", "lists: gone"]
     assert "Not compared: two (no Python)." in report.of_peers(peers)
