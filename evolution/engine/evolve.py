@@ -12,20 +12,9 @@ from evolution.engine.reflector import Reflection, ReflectionResult
 from playbooks.document.operations import Operation
 from playbooks.document.text import Document, find_ids
 
-__all__ = [
-    "Checkpoints",
-    "Engine",
-    "EvolutionResult",
-    "NothingReflected",
-    "OutcomeInput",
-    "PlaybookInput",
-    "ReflectionResult",
-    "evolve",
-]
-
 
 class Engine(Protocol):
-    """Who thinks: a model, or fixed rules.
+    """Reflects and curates: a model, or fixed rules.
 
     `vote_source` signs the votes. `config_hash` changes with anything that could change an answer:
     prompts, models, limits.
@@ -51,7 +40,7 @@ class Engine(Protocol):
 
 
 class Checkpoints(Protocol):
-    """What is paid for and stored. Called on the thread that called `evolve`, never another."""
+    """Stored answers of a job. Called only on the thread that called `evolve`."""
 
     def reflections(self) -> dict[str, Reflection]: ...
 
@@ -73,9 +62,9 @@ class NothingReflected(AnswerError):
 
 @dataclass(frozen=True)
 class EvolutionResult:
-    """Operations in the order to apply; the reflections behind them; the outcomes left out, why.
+    """Operations in the order to apply, reflections, and outcomes set aside with the reason.
 
-    `refined_to`: what a refinement found out, None when there was none (grow_refine.Refined).
+    `refined_to`: of the RefinementResult, None without a refinement.
     """
 
     operations: list[Operation]

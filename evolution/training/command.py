@@ -184,7 +184,7 @@ def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
     """
     if isinstance(adapted, OnlineResult):
         return {}
-    best = adapted.after.edition
+    best = adapted.after.snapshot
     return {
         "best_kept": best.view_hash == adapted.kept.view_hash,
         "best_version": int(best.label),

@@ -1,4 +1,4 @@
-"""A playbook of the platform as the engine's Learner: each batch a job, each edition a version."""
+"""A playbook of the platform as the engine's Learner: each batch a job, each snapshot a version."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class StoredPlaybook:
         self._budget, self._wait = budget, wait
 
     def start(self) -> PlaybookSnapshot:
-        return edition_of(self._version(pk=self._training.from_version_id))
+        return snapshot_of(self._version(pk=self._training.from_version_id))
 
     def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
         """Learn as `Learner.learn` does.
@@ -53,12 +53,12 @@ class StoredPlaybook:
         Raises TrainingStopped, CostLimitReached, CredentialError and RunTakenOver.
         """
         job = self._finished(key, outcomes)
-        edition = edition_of(self._version(pk=job.to_version_id or job.from_version_id))
+        snapshot = snapshot_of(self._version(pk=job.to_version_id or job.from_version_id))
         if job.status != EvolutionJob.Status.COMPLETED:
-            return Learned(edition, error=job.error_code)
+            return Learned(snapshot, error=job.error_code)
         ids = [uuid5(self._training.run_id, outcome.id) for outcome in outcomes]
         aside = Outcome.objects.filter(pk__in=ids, processed_at=None).count()
-        return Learned(edition, counts_of(job.pk, ids), aside)
+        return Learned(snapshot, counts_of(job.pk, ids), aside)
 
     def _finished(self, key: str, outcomes: Sequence[OutcomeInput]) -> EvolutionJob:
         """The batch's job at its end: completed, or failed for good."""
@@ -115,8 +115,8 @@ class StoredPlaybook:
         if self._wait(seconds):
             raise TrainingStopped("The training was stopped while its evolution waited.")
 
-    def keep(self, edition: PlaybookSnapshot) -> PlaybookSnapshot:
-        """Make the edition current, by a rollback when later batches have changed the text.
+    def keep(self, snapshot: PlaybookSnapshot) -> PlaybookSnapshot:
+        """Make the snapshot current, by a rollback when later batches have changed the text.
 
         After a version that a person made meanwhile nothing is rolled back. Raises RunTakenOver.
         """
@@ -127,16 +127,16 @@ class StoredPlaybook:
                 pk=self._training.playbook_id
             )
             self._training.touch()
-            return self._kept(playbook, edition)
+            return self._kept(playbook, snapshot)
 
-    def _kept(self, playbook: Playbook, edition: PlaybookSnapshot) -> PlaybookSnapshot:
-        wanted, current = self._version(number=int(edition.label)), playbook.current_version
+    def _kept(self, playbook: Playbook, snapshot: PlaybookSnapshot) -> PlaybookSnapshot:
+        wanted, current = self._version(number=int(snapshot.label)), playbook.current_version
         if current is None or current.text_hash == wanted.text_hash:
-            return edition_of(current or wanted)
+            return snapshot_of(current or wanted)
         if self._others_published(wanted) or playbook.owner is None:
-            return edition_of(current)
+            return snapshot_of(current)
         by = Principal.of(playbook.owner)
-        return edition_of(rollback_playbook(playbook=playbook, by=by, number=wanted.number))
+        return snapshot_of(rollback_playbook(playbook=playbook, by=by, number=wanted.number))
 
     def _others_published(self, since: Version) -> bool:
         ours = EvolutionJob.objects.filter(training=self._training.run_id).values("pk")
@@ -148,7 +148,7 @@ class StoredPlaybook:
         return rows.select_related("playbook").get(**which)
 
 
-def edition_of(version: Version) -> PlaybookSnapshot:
+def snapshot_of(version: Version) -> PlaybookSnapshot:
     """A version as the adapters know it; its number is the label."""
     document = document_of(version)
     return PlaybookSnapshot(

@@ -49,7 +49,7 @@ class Training:
         return self.run_id
 
     def row(self) -> TrainingRun:
-        """The run as it is now; Overtaken unless it is still ours."""
+        """The run as it is now; RunTakenOver unless it is still ours."""
         row = TrainingRun.objects.filter(
             pk=self.run_id, fence=self.fence, status=TrainingRun.Status.RUNNING
         ).first()
@@ -176,7 +176,7 @@ def stop_training(*, training: Training, reason: str) -> None:
 def complete_training(
     *, training: Training, version: Version | None, summary: dict[str, Any]
 ) -> TrainingRun:
-    """The run has ended with this summary; raises Overtaken."""
+    """The run has ended with this summary; raises RunTakenOver."""
     with transaction.atomic():
         run = training.row()
         run.complete(now=database_now(), version=version, summary=summary)

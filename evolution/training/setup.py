@@ -1,4 +1,4 @@
-"""From options to what an adapter needs: budget, student, learner, all on one run."""
+"""From options to what an adapter needs: budget, solver, learner, all on one run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
 class AdapterSetup:
     """What both adapters work with."""
 
-    student: LLMSolver
+    solver: LLMSolver
     learner: StoredPlaybook
     checkpoints: StoredSteps
     budget: Budget | None

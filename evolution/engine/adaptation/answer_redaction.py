@@ -1,4 +1,4 @@
-"""Keeps a known answer out of what the Generator is told about its last attempt."""
+"""Redacts the known answer from the reflection that the Generator reads before it retries."""
 
 import re
 from decimal import Decimal
@@ -20,10 +20,10 @@ def redact_answer(reflection: Reflection, *targets: str) -> Reflection:
 
     Numbers are found however they are written. A paraphrase ("fifteen") is not found.
     """
-    told = {name: getattr(reflection, name) for name in REDACTED_FIELDS}
+    texts = {name: getattr(reflection, name) for name in REDACTED_FIELDS}
     for target in sorted(targets, key=lambda target: (-len(target), target)):
-        told = {name: redact_target(text, target) for name, text in told.items()}
-    return reflection.model_copy(update=told | {"evidence": "", "bullet_tags": []})
+        texts = {name: redact_target(text, target) for name, text in texts.items()}
+    return reflection.model_copy(update=texts | {"evidence": "", "bullet_tags": []})
 
 
 def redact_target(text: str, target: str) -> str:

@@ -1,4 +1,4 @@
-"""Refining a playbook in this process: as evolution/worker/refinement.py, without a database."""
+"""Refines a playbook in memory, as evolution/worker/refinement.py does on the database."""
 
 from collections.abc import Mapping, Sequence
 

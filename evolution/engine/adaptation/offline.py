@@ -1,4 +1,4 @@
-"""Offline adaptation: several passes over known samples, in batches, and the best edition kept."""
+"""Offline adaptation: epochs of batches over known samples; the best snapshot stays current."""
 
 import math
 import time
@@ -25,9 +25,9 @@ from evolution.engine.retry import Wait
 
 @dataclass(frozen=True)
 class OfflineOptions:
-    """`rounds`: attempts at a sample at most. `evaluate_every`: batches between two scorings;
+    """`rounds`: attempts at a sample at most. `evaluate_every`: batches between two scorings.
 
-    besides, each epoch ends with one, so a data set smaller than that is scored too.
+    Each epoch ends with a scoring as well.
     """
 
     epochs: int = 1
@@ -40,13 +40,13 @@ class OfflineOptions:
 
 @dataclass(frozen=True)
 class Score:
-    """How right an edition was: `accuracy` is the mean of the samples' scores, 0 to 1.
+    """The score of a snapshot: `accuracy` is the mean of the samples' scores, 0 to 1.
 
     `right` counts samples that are right as a whole, `failed` those without an answer; they and
     every other one count in `samples`.
     """
 
-    edition: PlaybookSnapshot
+    snapshot: PlaybookSnapshot
     accuracy: float
     right: int
     failed: int
@@ -55,7 +55,7 @@ class Score:
 
 @dataclass(frozen=True)
 class OfflineResult:
-    """What a run came to. `kept` is the best edition by validation; ties keep the older one."""
+    """The result of a run. `kept` is the best snapshot by validation; ties keep the older one."""
 
     before: Score
     after: Score
@@ -90,9 +90,9 @@ def _change(before: Score | None, after: Score | None) -> dict[str, float | int]
 
 @dataclass(kw_only=True)
 class Adapter:
-    """What every adapter works with, and how it says how far it is."""
+    """The parts of every adapter, and its progress."""
 
-    student: Solver
+    solver: Solver
     learner: Learner
     environment: Environment
     checkpoints: Checkpoints
@@ -103,10 +103,10 @@ class Adapter:
         self, samples: Sequence[Sample], *, options: Sequence[int], total: int, concurrency: int
     ) -> Trials:
         """The run is bound to these samples and options, and its answers are counted."""
-        bind(self.checkpoints, self.student, samples=list(samples), options=list(options))
+        bind(self.checkpoints, self.solver, samples=list(samples), options=list(options))
         self.progress = Progress(total=total)
         return Trials(
-            student=self.student,
+            solver=self.solver,
             environment=self.environment,
             checkpoints=self.checkpoints,
             concurrency=concurrency,
@@ -138,7 +138,7 @@ class OfflineAdapter(Adapter):
     options: OfflineOptions = field(default_factory=OfflineOptions)
 
     def run(self) -> OfflineResult:
-        """Train to the end and keep the best edition; raises LLMError when it cannot go on."""
+        """Train to the end and keep the best snapshot; raises LLMError when it cannot go on."""
         self._trials = self._begin(
             [*self.train, *self.validation, *self.test],
             options=[self.options.batch_size, self.options.rounds, self.options.seed],
@@ -149,7 +149,7 @@ class OfflineAdapter(Adapter):
         test_before = self._score("test", self.test, first) if self.test else None
         before = self._score("validation", self.validation, first)
         best = self._train(before)
-        kept = self.learner.keep(best.edition)
+        kept = self.learner.keep(best.snapshot)
         test_after = self._score("test", self.test, kept) if self.test else None
         self._say("done")
         return OfflineResult(
@@ -158,35 +158,35 @@ class OfflineAdapter(Adapter):
 
     def _train(self, best: Score) -> Score:
         """The best score over all epochs."""
-        edition, options = best.edition, self.options
+        snapshot, options = best.snapshot, self.options
         for epoch in range(1, options.epochs + 1):
             parts = batches(self.train, size=options.batch_size, seed=options.seed, epoch=epoch)
             for number, batch in enumerate(parts, start=1):
-                edition = self._learn(f"e{epoch}b{number}", batch, edition)
+                snapshot = self._learn(f"e{epoch}b{number}", batch, snapshot)
                 if number % options.evaluate_every == 0 or number == len(parts):
-                    score = self._score("validation", self.validation, edition)
+                    score = self._score("validation", self.validation, snapshot)
                     best = score if score.accuracy > best.accuracy else best
         return best
 
     def _learn(
-        self, name: str, batch: Sequence[Sample], edition: PlaybookSnapshot
+        self, name: str, batch: Sequence[Sample], snapshot: PlaybookSnapshot
     ) -> PlaybookSnapshot:
-        """Answer the batch with this edition, then learn from it: the next edition."""
+        """Answer the batch with this snapshot, then learn from it: the next snapshot."""
         self.progress.step += 1
         self._say(f"answering batch {name}")
-        trials = self._trials.run_rounds(name, batch, edition, rounds=self.options.rounds)
+        trials = self._trials.run_rounds(name, batch, snapshot, rounds=self.options.rounds)
         self._say(f"learning batch {name}")
-        learned = learn(self.learner, name, trials, edition)
+        learned = learn(self.learner, name, trials, snapshot)
         self.progress.failed_samples += len(unanswered(trials))
         self.progress.count(learned)
         self._say("learnt")
-        return learned.edition
+        return learned.snapshot
 
-    def _score(self, split: str, samples: Sequence[Sample], edition: PlaybookSnapshot) -> Score:
-        """How right this edition is; an edition that reads the same was scored already."""
+    def _score(self, split: str, samples: Sequence[Sample], snapshot: PlaybookSnapshot) -> Score:
+        """The score of this snapshot; one with the same agent view is not scored twice."""
         self._say(f"scoring {split}")
-        trials = self._trials.run(f"{split[:4]}-{edition.view_hash}", samples, edition)
-        score = score_of(trials, edition)
+        trials = self._trials.run(f"{split[:4]}-{snapshot.view_hash}", samples, snapshot)
+        score = score_of(trials, snapshot)
         self.progress.points.append(point_of(self.progress.step, split, score))
         self._say("scored")
         return score
@@ -199,12 +199,12 @@ class OfflineAdapter(Adapter):
 
 
 def learn(
-    learner: Learner, name: str, trials: Sequence[Trial], edition: PlaybookSnapshot
+    learner: Learner, name: str, trials: Sequence[Trial], snapshot: PlaybookSnapshot
 ) -> Learned:
-    """Let the learner have what was answered; where nothing was, nothing is learnt."""
+    """Learn from the answered trials; without any, nothing changes."""
     answered = [trial for trial in trials if trial.first.generation is not None]
     if not answered:
-        return Learned(edition)
+        return Learned(snapshot)
     outcomes = [outcome_of(f"{name}:{trial.sample.id}", trial) for trial in answered]
     return learner.learn(name, outcomes)
 
@@ -213,11 +213,11 @@ def unanswered(trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.first.generation is None]
 
 
-def score_of(trials: Sequence[Trial], edition: PlaybookSnapshot) -> Score:
+def score_of(trials: Sequence[Trial], snapshot: PlaybookSnapshot) -> Score:
     """The mean score of first attempts."""
     scores = [trial.first.feedback.score for trial in trials]
     return Score(
-        edition=edition,
+        snapshot=snapshot,
         accuracy=sum(scores) / len(scores) if scores else 0.0,
         right=sum(trial.first.feedback.status == "success" for trial in trials),
         failed=len(unanswered(trials)),
@@ -226,4 +226,4 @@ def score_of(trials: Sequence[Trial], edition: PlaybookSnapshot) -> Score:
 
 
 def point_of(step: int, split: str, score: Score) -> Point:
-    return Point(step, split, score.accuracy, score.edition.bullets, score.edition.tokens)
+    return Point(step, split, score.accuracy, score.snapshot.bullets, score.snapshot.tokens)

@@ -27,7 +27,7 @@ class OnlineOptions:
 
 @dataclass(frozen=True)
 class OnlineResult:
-    """What a run came to: the scores of its windows, each made before learning from it."""
+    """The result of a run: the scores of its windows, each made before learning from it."""
 
     windows: list[Score]
     kept: PlaybookSnapshot
@@ -68,26 +68,26 @@ class OnlineAdapter(Adapter):
             total=len(self.stream),
             concurrency=self.options.concurrency,
         )
-        edition, scores = self.learner.start(), []
+        snapshot, scores = self.learner.start(), []
         for number, window in enumerate(self._windows(), start=1):
-            score, edition = self._step(trials, f"w{number}", window, edition)
+            score, snapshot = self._step(trials, f"w{number}", window, snapshot)
             scores.append(score)
         self._say("done")
-        return OnlineResult(scores, edition, self.progress)
+        return OnlineResult(scores, snapshot, self.progress)
 
     def _step(
-        self, trials: Trials, name: str, window: Sequence[Sample], edition: PlaybookSnapshot
+        self, trials: Trials, name: str, window: Sequence[Sample], snapshot: PlaybookSnapshot
     ) -> tuple[Score, PlaybookSnapshot]:
         self._say(f"answering window {name}")
-        tried = trials.run_rounds(name, window, edition, rounds=self.options.rounds)
-        score = score_of(tried, edition)
+        tried = trials.run_rounds(name, window, snapshot, rounds=self.options.rounds)
+        score = score_of(tried, snapshot)
         self.progress.points.append(point_of(self.progress.step, "window", score))
         self.progress.step += 1
         self.progress.failed_samples += len(unanswered(tried))
         self._say(f"learning window {name}")
-        learned = learn(self.learner, name, tried, edition)
+        learned = learn(self.learner, name, tried, snapshot)
         self.progress.count(learned)
-        return score, learned.edition
+        return score, learned.snapshot
 
     def _windows(self) -> Iterator[Sequence[Sample]]:
         for start in range(0, len(self.stream), self.options.window):

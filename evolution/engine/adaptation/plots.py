@@ -1,4 +1,4 @@
-"""A run as a picture: accuracy and the playbook's size over batches, in a small SVG of our own."""
+"""The SVG chart of a training run: accuracy and playbook size over batches."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What an adapter works with: who answers, who learns, where results are kept, who watches."""
+"""The protocols of an adapter: Solver, Learner, Checkpoints, and the progress it reports."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,12 +57,12 @@ class PlaybookSnapshot:
 
 @dataclass(frozen=True)
 class Learned:
-    """What became of one batch: the edition after it, operations and votes by COUNTS.
+    """What became of one batch: the snapshot after it, operations and votes by COUNTS.
 
     `error` is the code for which the whole batch taught nothing, else empty.
     """
 
-    edition: PlaybookSnapshot
+    snapshot: PlaybookSnapshot
     counts: dict[str, int] = field(default_factory=dict)
     set_aside: int = 0
     error: str = ""
@@ -72,15 +72,15 @@ class Learner(Protocol):
     """A playbook that learns a batch at a time. Called on the adapter's own thread."""
 
     def start(self) -> PlaybookSnapshot:
-        """The edition at which this run began; after a kill still the same."""
+        """The snapshot at which this run began; after a kill still the same."""
         ...
 
     def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
         """Reflect on the outcomes, curate and publish; the same key is learnt only once."""
         ...
 
-    def keep(self, edition: PlaybookSnapshot) -> PlaybookSnapshot:
-        """Make this edition the current one; harmless when it is already."""
+    def keep(self, snapshot: PlaybookSnapshot) -> PlaybookSnapshot:
+        """Make this snapshot the current one; idempotent."""
         ...
 
 
@@ -101,7 +101,7 @@ class BindableCheckpoints(Protocol):
     """Checkpoints of one run alone; the platform's are, by their run's row."""
 
     def bind(self, plan: Mapping[str, Any]) -> None:
-        """From now on for this plan alone; raises AnotherRun when they are of another one."""
+        """Accept only this plan from now on; raises CheckpointMismatch for another one."""
         ...
 
 
@@ -109,10 +109,10 @@ class CheckpointMismatch(ValueError):
     """The checkpoints are of a run with other samples, models or options."""
 
 
-def bind(checkpoints: Checkpoints, student: Solver, **plan: Any) -> None:
-    """Keep the checkpoints to this plan, where they can; raises AnotherRun."""
+def bind(checkpoints: Checkpoints, solver: Solver, **plan: Any) -> None:
+    """Bind checkpoints that support it to this plan; raises CheckpointMismatch."""
     if isinstance(checkpoints, BindableCheckpoints):
-        checkpoints.bind({"student": getattr(student, "model", "")} | plan)
+        checkpoints.bind({"solver": getattr(solver, "model", "")} | plan)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Point:
 
 @dataclass
 class Progress:
-    """How far a run is. `done` and `total` count answers that are there, and that may be needed."""
+    """The progress of a run. `done` and `total` count answers: made, and possibly needed."""
 
     total: int = 0
     done: int = 0
@@ -165,4 +165,4 @@ Observer = Callable[[Progress], None]
 
 
 def ignore_progress(progress: Progress) -> None:
-    """An observer that does not look."""
+    """The observer that does nothing."""

@@ -21,7 +21,7 @@ from evolution.engine.adaptation.protocols import (
     Learned,
     PlaybookSnapshot,
 )
-from evolution.engine.curator import Curation
+from evolution.engine.curator import MAX_ADDS_PER_OUTCOME, Curation
 from evolution.engine.environments import Question
 from evolution.engine.evolve import Engine, evolve
 from evolution.engine.generator import GenerationResult
@@ -36,11 +36,9 @@ from playbooks.document.sections import DEFAULT_SECTIONS
 from playbooks.document.state import BulletState, State
 from playbooks.document.text import number_of, parse, render
 
-MAX_ADDS_PER_OUTCOME = 3
-
 
 class LLMSolver:
-    """A Student that is a model; `engine` reflects between two attempts."""
+    """A Solver that is a model; `engine` reflects between two attempts."""
 
     def __init__(self, llm: LLM, model: str, engine: Engine) -> None:
         self._llm, self.model, self._engine = RetryingLLM(llm), model, engine
@@ -83,15 +81,15 @@ class FileCheckpoints:
             self._kept[key] = value
 
     def bind(self, plan: Mapping[str, Any]) -> None:
-        """Keep the file to one plan, name by name; raises AnotherRun."""
+        """Keep the file to one plan, name by name; raises CheckpointMismatch."""
         for name, value in plan.items():
-            key, told = f"plan:{name}", hashlib.sha256(repr(value).encode()).hexdigest()
-            if self._kept.get(key, told) != told:
+            key, digest = f"plan:{name}", hashlib.sha256(repr(value).encode()).hexdigest()
+            if self._kept.get(key, digest) != digest:
                 raise CheckpointMismatch(
                     f"{self._path} is of a run with another {name}. Name a new file, or delete it."
                 )
             if key not in self._kept:
-                self.save(key, told)
+                self.save(key, digest)
 
     def load(self, keys: Collection[str]) -> dict[str, Any]:
         return {key: self._kept[key] for key in keys if key in self._kept}
@@ -148,7 +146,7 @@ class InMemoryPlaybook:
         self._merges = MergeRefinement(engine, checkpoints, token_budget=token_budget)
         self._state = state_of(text)
         self._states: dict[str, State] = {}
-        self._first = self._edition()
+        self._first = self._snapshot()
 
     @property
     def text(self) -> str:
@@ -168,7 +166,7 @@ class InMemoryPlaybook:
         batch = _Batch(key, [o.id for o in outcomes], self._checkpoints)
         ended = batch.ended()
         if ended and ended.error:
-            return Learned(self._edition(), error=ended.error)
+            return Learned(self._snapshot(), error=ended.error)
         left_out = ended.set_aside if ended else {}
         try:
             evolved = evolve(
@@ -180,7 +178,7 @@ class InMemoryPlaybook:
             )
         except AnswerError as error:
             batch.end(_BatchResult(error=error.code))
-            return Learned(self._edition(), error=error.code)
+            return Learned(self._snapshot(), error=error.code)
         if ended is None:
             ended = _BatchResult(set_aside=evolved.set_aside)
             batch.end(ended)
@@ -193,17 +191,17 @@ class InMemoryPlaybook:
         )
         result = apply_operations(self._state, operations, policy)
         if collapses(self._state, result.state):
-            return Learned(self._edition(), error="collapse_guard")
+            return Learned(self._snapshot(), error="collapse_guard")
         self._state = result.state
         self._merges.settle()
         counts = counts_of(result.records, operations)
-        return Learned(self._edition(), counts, len(ended.set_aside))
+        return Learned(self._snapshot(), counts, len(ended.set_aside))
 
-    def keep(self, edition: PlaybookSnapshot) -> PlaybookSnapshot:
-        self._state = self._states[edition.label]
-        return edition
+    def keep(self, snapshot: PlaybookSnapshot) -> PlaybookSnapshot:
+        self._state = self._states[snapshot.label]
+        return snapshot
 
-    def _edition(self) -> PlaybookSnapshot:
+    def _snapshot(self) -> PlaybookSnapshot:
         document = self._state.document()
         label = str(len(self._states) + 1)
         self._states[label] = self._state
@@ -211,7 +209,7 @@ class InMemoryPlaybook:
 
 
 class _BatchResult(BaseModel):
-    """What a batch came to besides its reflections: outcomes left out, why; the error's code."""
+    """The end of a batch: outcomes set aside with the reason, and the code of its error."""
 
     set_aside: dict[str, str] = {}
     error: str = ""

@@ -1,7 +1,7 @@
-"""Answering samples: many at once, judged, kept as they arrive, and tried again after reflection.
+"""Answers samples concurrently, judges and stores the answers, and retries after reflection.
 
-The Generator gets a Question, which has no answer in it. What the Reflector says about a wrong
-attempt is blanked of the answer before the Generator reads it.
+The Generator gets a Question, which has no answer in it. The answer is
+redacted from the Reflector's words about a wrong attempt before the Generator reads them.
 """
 
 import time
@@ -65,56 +65,58 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """Runs samples through a Student and an Environment; what is stored is not asked again."""
+    """Runs samples through a Solver and an Environment; what is stored is not asked again."""
 
-    student: Solver
+    solver: Solver
     environment: Environment
     checkpoints: Checkpoints
     concurrency: int = 8
     wait: Wait = time.sleep
     answered: Callable[[int], None] = field(default=lambda count: None)
 
-    def run(self, name: str, samples: Sequence[Sample], edition: PlaybookSnapshot) -> list[Trial]:
+    def run(self, name: str, samples: Sequence[Sample], snapshot: PlaybookSnapshot) -> list[Trial]:
         """One attempt at each sample, in their order; raises LLMError when a call cannot be made.
 
         `name` starts the keys of the results; everything that is under way is stored first.
         """
-        calls = {_key(name, s, 1): partial(self._attempt, name, s, edition, 1) for s in samples}
+        calls = {_key(name, s, 1): partial(self._attempt, name, s, snapshot, 1) for s in samples}
         found = self._each(Attempt, calls, tick=self.answered)
         return [Trial(sample, (found[_key(name, sample, 1)],)) for sample in samples]
 
     def run_rounds(
-        self, name: str, samples: Sequence[Sample], edition: PlaybookSnapshot, *, rounds: int
+        self, name: str, samples: Sequence[Sample], snapshot: PlaybookSnapshot, *, rounds: int
     ) -> list[Trial]:
         """`run`, and up to `rounds` - 1 more attempts where the ground truth says wrong."""
-        trials = self.run(name, samples, edition)
+        trials = self.run(name, samples, snapshot)
         for number in range(2, rounds + 1):
-            trials = self._again(name, trials, edition, number)
+            trials = self._again(name, trials, snapshot, number)
         return trials
 
     def _again(
-        self, name: str, trials: Sequence[Trial], edition: PlaybookSnapshot, number: int
+        self, name: str, trials: Sequence[Trial], snapshot: PlaybookSnapshot, number: int
     ) -> list[Trial]:
         wrong = [trial for trial in trials if _can_improve(trial)]
         advice = self._each(
             RetryReflection,
             {
                 _key(name, t.sample, number, "advice"): partial(
-                    self._reflect, name, t, edition, number
+                    self._reflect, name, t, snapshot, number
                 )
                 for t in wrong
             },
         )
-        told = {
+        reflections = {
             t.sample.id: redact_answer(reflection, *_answers(t))
             for t in wrong
             if (reflection := advice[_key(name, t.sample, number, "advice")].reflection)
         }
-        again = [t.sample for t in wrong if t.sample.id in told]
+        again = [t.sample for t in wrong if t.sample.id in reflections]
         found = self._each(
             Attempt,
             {
-                _key(name, s, number): partial(self._attempt, name, s, edition, number, told[s.id])
+                _key(name, s, number): partial(
+                    self._attempt, name, s, snapshot, number, reflections[s.id]
+                )
                 for s in again
             },
         )
@@ -126,14 +128,14 @@ class Trials:
         self,
         name: str,
         sample: Sample,
-        edition: PlaybookSnapshot,
+        snapshot: PlaybookSnapshot,
         number: int,
-        told: Reflection | None = None,
+        reflection: Reflection | None = None,
     ) -> Attempt:
         key = _key(name, sample, number)
         try:
             generated = self._with_retry(
-                lambda: self.student.generate(key, sample.question, edition.playbook, told)
+                lambda: self.solver.generate(key, sample.question, snapshot.playbook, reflection)
             )
         except AnswerError as error:
             return Attempt(feedback=failed_feedback(error.message), error=error.code)
@@ -141,11 +143,11 @@ class Trials:
         return Attempt(generation=generated.generation, feedback=feedback)
 
     def _reflect(
-        self, name: str, trial: Trial, edition: PlaybookSnapshot, number: int
+        self, name: str, trial: Trial, snapshot: PlaybookSnapshot, number: int
     ) -> RetryReflection:
         outcome = outcome_of(_key(name, trial.sample, number), trial)
         try:
-            found = self._with_retry(lambda: self.student.reflect(outcome, edition.playbook))
+            found = self._with_retry(lambda: self.solver.reflect(outcome, snapshot.playbook))
         except AnswerError:
             return RetryReflection()
         return RetryReflection(reflection=found.reflection)
@@ -211,16 +213,16 @@ def _key(name: str, sample: Sample, number: int, what: str = "try") -> str:
 
 
 def _can_improve(trial: Trial) -> bool:
-    """Wrong, answered, and the environment tells the ground truth."""
+    """True for a wrong answer whose ground truth the environment reveals."""
     last = trial.attempts[-1]
-    told = last.feedback.ground_truth is not None
-    return told and last.generation is not None and last.feedback.status != "success"
+    is_known = last.feedback.ground_truth is not None
+    return is_known and last.generation is not None and last.feedback.status != "success"
 
 
 def _answers(trial: Trial) -> set[str]:
-    """The right answer as the data set has it, and as the environment has told it."""
-    told = {attempt.feedback.ground_truth or "" for attempt in trial.attempts}
-    return {trial.sample.target, *told} - {""}
+    """The right answer as the data set and as the environment write it."""
+    truths = {attempt.feedback.ground_truth or "" for attempt in trial.attempts}
+    return {trial.sample.target, *truths} - {""}
 
 
 def _with_attempt(trial: Trial, attempt: Attempt | None) -> Trial:
@@ -228,7 +230,7 @@ def _with_attempt(trial: Trial, attempt: Attempt | None) -> Trial:
 
 
 def outcome_of(key: str, trial: Trial) -> OutcomeInput:
-    """What a trial teaches, as one outcome: one vote for each bullet, however many attempts.
+    """A trial as one outcome: one vote for each bullet, however many attempts.
 
     Status and citations are those of the first attempt; the trace tells all of them.
     """
@@ -252,12 +254,12 @@ def outcome_of(key: str, trial: Trial) -> OutcomeInput:
 def _trial_trace(trial: Trial) -> list[str]:
     texts = []
     for number, attempt in enumerate(trial.attempts, start=1):
-        said = attempt.generation
-        if said is None:
+        generation = attempt.generation
+        if generation is None:
             texts.append(f"Attempt {number}: no answer ({attempt.error}).")
             continue
         texts.append(
-            f"Attempt {number} ({attempt.feedback.status}):\n{said.reasoning}\n"
-            f"Final answer: {said.final_answer}"
+            f"Attempt {number} ({attempt.feedback.status}):\n{generation.reasoning}\n"
+            f"Final answer: {generation.final_answer}"
         )
     return texts

@@ -112,7 +112,7 @@ class ChatLLM:
 
 
 def _listen(response: Any, request: ChatRequest, say: OnText) -> LLMReply:
-    """The reply to the end of its stream, every piece said as it comes; raises Failed."""
+    """The reply to the end of its stream, every piece said as it comes; raises FailedCall."""
     chunks = StreamParser(request, response.headers)
     try:
         served = _served(response, request, chunks, say)

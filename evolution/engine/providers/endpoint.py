@@ -78,7 +78,7 @@ def metered_call(
 ) -> LLMReply:
     """What one physical call answers, written in the ledger before and after; raises an LLMError.
 
-    `call` raises Failed.
+    `call` raises FailedCall.
     """
     entry = ledger.begin(
         step=request.step,

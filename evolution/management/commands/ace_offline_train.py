@@ -96,7 +96,7 @@ class Command(TrainingCommand):
 
     def adapt(self, stage: AdapterSetup, observe: Observer, wait: Wait) -> OfflineResult:
         return OfflineAdapter(
-            student=stage.student,
+            solver=stage.solver,
             learner=stage.learner,
             environment=self.judge,
             checkpoints=stage.checkpoints,

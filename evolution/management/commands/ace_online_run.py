@@ -56,7 +56,7 @@ class Command(TrainingCommand):
 
     def adapt(self, stage: AdapterSetup, observe: Observer, wait: Wait) -> OnlineResult:
         return OnlineAdapter(
-            student=stage.student,
+            solver=stage.solver,
             learner=stage.learner,
             environment=self.judge,
             checkpoints=stage.checkpoints,

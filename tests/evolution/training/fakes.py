@@ -1,4 +1,4 @@
-"""What the pure tests share: a student that answers from bullets, a learner that adds them."""
+"""What the pure tests share: a solver that answers from bullets, a learner that adds them."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ class InMemoryCheckpoints:
 
 
 @dataclass
-class FakeStudent:
+class FakeSolver:
     """Knows what the bullets say: one bullet is one right answer."""
 
     asked: list[tuple[str, Question, Reflection | None]] = field(default_factory=list)
@@ -45,14 +45,14 @@ class FakeStudent:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def generate(
-        self, key: str, question: Question, playbook: PlaybookInput, told: Reflection | None
+        self, key: str, question: Question, playbook: PlaybookInput, reflection: Reflection | None
     ) -> GenerationResult:
         with self.lock:
-            self.asked.append((key, question, told))
+            self.asked.append((key, question, reflection))
         if question.id == self.fails_on:
             raise AnswerError("refused", "The model refused to answer.")
         known = {bullet.id: bullet.content for bullet in playbook.document.bullets}
-        if told is not None:
+        if reflection is not None:
             return GenerationResult(Generation(final_answer=self.after_reflection(question)))
         for name, content in known.items():
             if content.startswith(f"{question.task} "):
@@ -78,36 +78,36 @@ class FakeLearner:
 
     forgets: bool = False
     batches: list[tuple[str, list[OutcomeInput]]] = field(default_factory=list)
-    editions: list[tuple[Bullet, ...]] = field(default_factory=lambda: [()])
+    snapshots: list[tuple[Bullet, ...]] = field(default_factory=lambda: [()])
     kept: str = ""
 
     def start(self) -> PlaybookSnapshot:
-        return self._edition(0)
+        return self._snapshot(0)
 
     def learn(self, key: str, outcomes: Sequence[OutcomeInput]) -> Learned:
         self.batches.append((key, list(outcomes)))
-        bullets = [] if self.forgets else list(self.editions[-1])
+        bullets = [] if self.forgets else list(self.snapshots[-1])
         for outcome in outcomes:
             truth = outcome.notes.partition("Right answer: ")[2]
             content = f"{outcome.task} {truth}"
             if truth and not self.forgets and content not in [bullet.content for bullet in bullets]:
                 number = len(bullets) + 1
                 bullets.append(Bullet(f"str-{number:05d}", DEFAULT_SECTIONS[0].key, content))
-        self.editions.append(tuple(bullets))
-        return Learned(self._edition(len(self.editions) - 1), {"add": 1})
+        self.snapshots.append(tuple(bullets))
+        return Learned(self._snapshot(len(self.snapshots) - 1), {"add": 1})
 
-    def keep(self, edition: PlaybookSnapshot) -> PlaybookSnapshot:
-        self.kept = edition.label
-        return edition
+    def keep(self, snapshot: PlaybookSnapshot) -> PlaybookSnapshot:
+        self.kept = snapshot.label
+        return snapshot
 
-    def _edition(self, number: int) -> PlaybookSnapshot:
-        document = Document.of(DEFAULT_SECTIONS, self.editions[number])
+    def _snapshot(self, number: int) -> PlaybookSnapshot:
+        document = Document.of(DEFAULT_SECTIONS, self.snapshots[number])
         return PlaybookSnapshot(str(number), PlaybookInput(document, 16_000))
 
 
 @dataclass
 class TrainingHarness:
-    pupil: FakeStudent = field(default_factory=FakeStudent)
+    solver: FakeSolver = field(default_factory=FakeSolver)
     learner: FakeLearner = field(default_factory=FakeLearner)
     checkpoints: InMemoryCheckpoints = field(default_factory=InMemoryCheckpoints)
     environment: Environment = field(default_factory=AnswerMatch)
@@ -116,7 +116,7 @@ class TrainingHarness:
     def parts(self) -> dict[str, Any]:
         """The arguments that both adapters take."""
         return {
-            "student": self.pupil,
+            "solver": self.solver,
             "learner": self.learner,
             "environment": self.environment,
             "checkpoints": self.checkpoints,

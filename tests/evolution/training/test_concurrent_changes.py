@@ -13,7 +13,7 @@ from evolution.engine.inputs import OutcomeInput
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import TrainingRun
 from evolution.training import runs
-from evolution.training.learner import StoredPlaybook, TrainingStopped, edition_of
+from evolution.training.learner import StoredPlaybook, TrainingStopped, snapshot_of
 from evolution.training.runs import RunTakenOver, StoredSteps
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, Version, Vote
@@ -80,9 +80,9 @@ def test_the_summary_says_when_the_best_version_is_not_the_current_one(
 ) -> None:
     keep = StoredPlaybook.keep
 
-    def kept_after_an_edit(learner: StoredPlaybook, edition: PlaybookSnapshot) -> PlaybookSnapshot:
+    def kept_after_an_edit(learner: StoredPlaybook, snapshot: PlaybookSnapshot) -> PlaybookSnapshot:
         edit(blank, alice)
-        return keep(learner, edition)
+        return keep(learner, snapshot)
 
     monkeypatch.setattr(StoredPlaybook, "keep", kept_after_an_edit)
     screen = StringIO()
@@ -106,11 +106,11 @@ def test_another_evolution_that_does_not_end_stops_the_training_with_a_sentence(
         learner.learn("e1b1", [OutcomeInput(id="e1b1:s1", task="A task.", status="failure")])
 
 
-def test_an_edition_carries_the_document_and_the_budget_of_its_version(playbook: Playbook) -> None:
-    edition = edition_of(Version.objects.select_related("playbook").get(playbook=playbook))
-    assert isinstance(edition, PlaybookSnapshot)
-    assert (edition.label, edition.bullets) == ("1", 3)
-    assert edition.playbook.token_budget == playbook.token_budget
+def test_an_snapshot_carries_the_document_and_the_budget_of_its_version(playbook: Playbook) -> None:
+    snapshot = snapshot_of(Version.objects.select_related("playbook").get(playbook=playbook))
+    assert isinstance(snapshot, PlaybookSnapshot)
+    assert (snapshot.label, snapshot.bullets) == ("1", 3)
+    assert snapshot.playbook.token_budget == playbook.token_budget
 
 
 def test_three_rounds_on_an_outcome_cast_one_vote(

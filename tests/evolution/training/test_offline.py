@@ -10,7 +10,7 @@ from evolution.engine.generator import Generation
 from evolution.engine.llm import CredentialError, TransientError
 from playbooks.document.sections import DEFAULT_SECTIONS
 from playbooks.document.text import Bullet
-from tests.evolution.training.fakes import FakeLearner, FakeStudent, TrainingHarness, samples
+from tests.evolution.training.fakes import FakeLearner, FakeSolver, TrainingHarness, samples
 
 
 def adapt(
@@ -24,7 +24,7 @@ def adapt(
 def test_the_baseline_is_scored_before_anything_is_learnt() -> None:
     scene, known = TrainingHarness(), samples("red", "blue")
     adapted = adapt(scene, known, known)
-    assert scene.pupil.asked[0][0].startswith("vali")
+    assert scene.solver.asked[0][0].startswith("vali")
     assert (adapted.before.accuracy, adapted.after.accuracy) == (0.0, 1.0)
     assert [point.step for point in adapted.progress.points] == [0, 1]
 
@@ -43,26 +43,26 @@ def test_a_tie_keeps_the_old_playbook() -> None:
     assert scene.learner.kept == "0"
 
 
-def test_a_worse_edition_is_not_kept() -> None:
+def test_a_worse_snapshot_is_not_kept() -> None:
     right = Bullet("str-00001", DEFAULT_SECTIONS[0].key, "Question 1? red")
-    scene = TrainingHarness(learner=FakeLearner(forgets=True, editions=[(right,)]))
+    scene = TrainingHarness(learner=FakeLearner(forgets=True, snapshots=[(right,)]))
     adapted = adapt(scene, samples("red"), samples("red"))
     assert [point.accuracy for point in adapted.progress.points] == [1.0, 0.0]
     assert scene.learner.kept == "0"
 
 
 def test_a_sample_without_an_answer_counts_as_wrong_and_teaches_nothing() -> None:
-    scene, known = TrainingHarness(pupil=FakeStudent(fails_on="s1")), samples("red", "blue")
+    scene, known = TrainingHarness(solver=FakeSolver(fails_on="s1")), samples("red", "blue")
     adapted = adapt(scene, known, known)
     assert (adapted.after.accuracy, adapted.after.failed, adapted.after.samples) == (0.5, 1, 2)
     assert adapted.progress.failed_samples == 1
     assert [outcome.task for outcome in scene.learner.batches[0][1]] == ["Question 2?"]
 
 
-def test_an_edition_that_reads_the_same_is_not_scored_again() -> None:
+def test_an_snapshot_that_reads_the_same_is_not_scored_again() -> None:
     scene, known = TrainingHarness(), samples("red")
     adapt(scene, known, known, epochs=3)
-    scored = [key for key, _, _ in scene.pupil.asked if key.startswith("vali")]
+    scored = [key for key, _, _ in scene.solver.asked if key.startswith("vali")]
     assert len(scored) == 2
 
 
@@ -80,20 +80,20 @@ def test_the_order_follows_from_the_seed() -> None:
 def test_a_run_that_was_stopped_goes_on_and_pays_for_nothing_twice() -> None:
     scene, known = TrainingHarness(), samples(*"abcdef")
     whole = adapt(TrainingHarness(), known, known[:2], batch_size=2)
-    ask, count = scene.pupil.generate, iter(range(100))
+    ask, count = scene.solver.generate, iter(range(100))
 
     def dies(*args: Any) -> Any:
         if next(count) == 4:
             raise CredentialError("quota_used_up", "No credit.")
         return ask(*args)
 
-    scene.pupil.generate = dies  # type: ignore[assignment, method-assign]
+    scene.solver.generate = dies  # type: ignore[assignment, method-assign]
     with pytest.raises(CredentialError):
         adapt(scene, known, known[:2], batch_size=2, concurrency=1)
     stored = len(scene.checkpoints.kept)
     again = TrainingHarness(checkpoints=scene.checkpoints)
     assert adapt(again, known, known[:2], batch_size=2).as_dict() == whole.as_dict()
-    assert len(again.pupil.asked) == len(again.checkpoints.kept) - stored
+    assert len(again.solver.asked) == len(again.checkpoints.kept) - stored
 
 
 def test_a_passing_fault_is_waited_for_and_a_lasting_one_ends_the_run() -> None:
@@ -102,7 +102,7 @@ def test_a_passing_fault_is_waited_for_and_a_lasting_one_ends_the_run() -> None:
     def refuses(*args: Any) -> Any:
         raise TransientError("provider_fault", "A fault.", retry_after=30)
 
-    scene.pupil.generate = refuses  # type: ignore[assignment, method-assign]
+    scene.solver.generate = refuses  # type: ignore[assignment, method-assign]
     with pytest.raises(TransientError):
         adapt(scene, known, known)
     assert scene.waits == [30, 30, 60, 120]
@@ -110,27 +110,27 @@ def test_a_passing_fault_is_waited_for_and_a_lasting_one_ends_the_run() -> None:
 
 def test_three_rounds_on_a_sample_are_one_outcome() -> None:
     scene, known = TrainingHarness(), samples("red")
-    scene.pupil.after_reflection = lambda question: "yellow"
+    scene.solver.after_reflection = lambda question: "yellow"
     adapt(scene, known, known, rounds=3)
     (_, [outcome]) = scene.learner.batches[0]
-    assert len(scene.pupil.reflected) == 2
+    assert len(scene.solver.reflected) == 2
     assert outcome.status == "failure"
     assert outcome.trace.count("Final answer:") == 3
 
 
 def test_a_right_second_attempt_ends_the_rounds() -> None:
     scene, known = TrainingHarness(), samples("red")
-    scene.pupil.after_reflection = lambda question: "red"
+    scene.solver.after_reflection = lambda question: "red"
     adapt(scene, known, known, rounds=5)
-    assert len(scene.pupil.reflected) == 1
+    assert len(scene.solver.reflected) == 1
     assert "Attempt 2 (success)" in scene.learner.batches[0][1][0].trace
 
 
 def test_the_ground_truth_never_reaches_the_generator_not_even_through_a_reflection() -> None:
     scene, known = TrainingHarness(), samples("vermilion", "1,250.5")
     adapt(scene, known, known, rounds=3)
-    told = [f"{question} {reflection}" for _, question, reflection in scene.pupil.asked]
-    assert len(scene.pupil.reflected) == 4
+    told = [f"{question} {reflection}" for _, question, reflection in scene.solver.asked]
+    assert len(scene.solver.reflected) == 4
     assert any("[withheld]" in text for text in told)
     assert not any("vermilion" in text or "1,250.5" in text for text in told)
 
@@ -145,7 +145,7 @@ def test_a_right_answer_that_the_environment_supplies_never_reaches_the_generato
 
     scene = TrainingHarness(environment=Knows())
     adapt(scene, samples(target), samples("x"), rounds=3)
-    told = [str(reflection) for _, _, reflection in scene.pupil.asked if reflection]
+    told = [str(reflection) for _, _, reflection in scene.solver.asked if reflection]
     assert len(told) == 2
     assert all("[withheld]" in text for text in told)
     assert not any("vermilion" in text or "1,250.5" in text for text in told)
@@ -157,4 +157,4 @@ def test_withheld_ground_truth_reaches_nobody_and_asks_for_no_second_round() -> 
     (_, [outcome]) = scene.learner.batches[0]
     assert "vermilion" not in str(outcome)
     assert outcome.signal == "test"
-    assert scene.pupil.reflected == []
+    assert scene.solver.reflected == []

@@ -2,7 +2,7 @@
 
 from evolution.engine.adaptation.online import OnlineAdapter, OnlineOptions, OnlineResult
 from evolution.engine.environments import Sample
-from tests.evolution.training.fakes import FakeStudent, TrainingHarness, samples
+from tests.evolution.training.fakes import FakeSolver, TrainingHarness, samples
 
 
 def stream(scene: TrainingHarness, rows: list[Sample], window: int = 2) -> OnlineResult:
@@ -26,6 +26,6 @@ def test_the_stream_keeps_its_order_and_its_last_window_may_be_smaller() -> None
 
 
 def test_a_sample_without_an_answer_counts_as_wrong() -> None:
-    streamed = stream(TrainingHarness(pupil=FakeStudent(fails_on="s1")), samples("red"))
+    streamed = stream(TrainingHarness(solver=FakeSolver(fails_on="s1")), samples("red"))
     assert streamed.as_dict()["accuracy"] == 0.0
     assert streamed.progress.failed_samples == 1

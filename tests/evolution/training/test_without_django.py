@@ -43,7 +43,7 @@ class Notebook:
         self.llm, self.engine = llm, engine
         self.playbook = InMemoryPlaybook(engine, checkpoints)
         self.adapter = OfflineAdapter(
-            student=LLMSolver(llm, "m", engine),
+            solver=LLMSolver(llm, "m", engine),
             learner=self.playbook,
             environment=NumberMatch(),
             checkpoints=checkpoints,
@@ -103,14 +103,14 @@ def test_a_file_of_checkpoints_serves_one_data_set_and_one_model(
 ) -> None:
     Notebook(tmp_path, server).run()
     asked = server.count()
-    for name, changed in {"samples": "train", "student": "model", "options": "seed"}.items():
+    for name, changed in {"samples": "train", "solver": "model", "options": "seed"}.items():
         other = Notebook(tmp_path, server)
         if changed == "train":
             other.adapter.train = other.adapter.train[1:]
         elif changed == "seed":
             other.adapter.options = OfflineOptions(seed=7)
         else:
-            other.adapter.student = LLMSolver(other.llm, "another", other.engine)
+            other.adapter.solver = LLMSolver(other.llm, "another", other.engine)
         with pytest.raises(CheckpointMismatch, match=f"another {name}"):
             other.run()
     assert server.count() == asked
