@@ -1,21 +1,25 @@
-"""The rows that the matrices of this folder are about."""
+"""The rows of the scope and tenancy matrices."""
 
 import pytest
 
 from accounts.models import User
 from tests.harness.live_server import live_url
 from tests.harness.rest_routes import World, make_world
+from tests.harness.row_replay import RowReplay
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
+    """Also on PostgreSQL, which is stricter: types, NULs, aborted transactions."""
     item.add_marker(pytest.mark.postgres)
+
+
+rows_of_alice = RowReplay(make_world)
 
 
 @pytest.fixture
 def world(alice: User) -> World:
     """Alice's rows."""
-    return make_world(alice)
+    return rows_of_alice(alice)
 
 
 __all__ = ["live_url"]

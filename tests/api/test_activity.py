@@ -1,4 +1,4 @@
-"""GET /activity: what was done to one's account, as the page says it."""
+"""GET /activity: the activity log, as on the page."""
 
 import pytest
 from django.test import Client
@@ -11,7 +11,7 @@ from tests.factories import make_key
 from tests.harness.rest_client import Rest
 
 
-def test_the_owner_reads_what_was_done_and_by_whom(playbook: Playbook, alice: User) -> None:
+def test_the_owner_reads_what_was_done_and_who_did_it(playbook: Playbook, alice: User) -> None:
     key, _ = make_key(alice)
     archive_playbook(playbook=playbook, by=Principal(alice, frozenset(Scope), key))
     first, *rest = Rest.of(alice).get("/activity").json()["results"]
@@ -21,7 +21,7 @@ def test_the_owner_reads_what_was_done_and_by_whom(playbook: Playbook, alice: Us
     assert {"create_api_key", "import_playbook"} <= {one["action"] for one in rest}
 
 
-def test_page_and_rest_say_the_same(client: Client, playbook: Playbook, alice: User) -> None:
+def test_page_and_rest_show_the_same(client: Client, playbook: Playbook, alice: User) -> None:
     client.force_login(alice)
     page = client.get("/activity").content.decode()
     for one in Rest.of(alice).get("/activity").json()["results"]:
@@ -37,7 +37,7 @@ def test_strangers_and_staff_read_their_own_only(
         assert str(playbook.pk) not in Rest.of(who).get("/activity").content.decode()
 
 
-def test_what_staff_did_is_said_without_their_name(
+def test_staff_actions_are_shown_without_their_name(
     playbook: Playbook, alice: User, staff: User
 ) -> None:
     archive_playbook(playbook=playbook, by=Principal.of(staff))

@@ -18,7 +18,7 @@ def without_ids(answer: Any) -> tuple[int, Any]:
     return answer.status_code, body
 
 
-def test_who_registers_and_logs_in_has_a_working_token(db: None) -> None:
+def test_registering_and_logging_in_gives_a_working_token(db: None) -> None:
     assert Rest().post("/auth/register", SENT).status_code == 201
     tokens = Rest().post("/auth/login", SENT).json()
     assert set(tokens) == {"access", "refresh", "expires_in", "token_type"}
@@ -42,7 +42,7 @@ def test_a_failed_login_answers_the_same_for_a_known_address(alice: User) -> Non
     assert answers[0][0] == 401
 
 
-def test_the_sixth_login_in_a_minute_has_to_wait(alice: User, frozen_rate_window: None) -> None:
+def test_the_sixth_login_in_a_minute_is_rate_limited(alice: User, frozen_rate_window: None) -> None:
     body = {"email": alice.email, "password": "wrong password"}
     answers = [Rest().post("/auth/login", body) for _ in range(6)]
     statuses = [answer.status_code for answer in answers]
@@ -100,7 +100,7 @@ def test_a_key_is_changed_rotated_and_revoked(alice: User) -> None:
         {"name": "a", "scopes": ["read"], "playbook_ids": ["x"]},
     ],
 )
-def test_a_key_that_makes_no_sense_is_refused(alice: User, body: dict[str, Any]) -> None:
+def test_an_invalid_key_is_refused(alice: User, body: dict[str, Any]) -> None:
     answer = Rest.of(alice).post("/auth/api-keys", body)
     assert answer.status_code == 400
     assert answer.json()["error"]["fields"]

@@ -1,4 +1,4 @@
-"""Every refusal under /api has one shape, whatever refused it."""
+"""Every error under /api has the same JSON form."""
 
 from typing import Any
 from unittest.mock import patch
@@ -27,7 +27,7 @@ def error_of(answer: Any, status: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("token", ["", "x", "ace_live_x", "a.b.c"])
-def test_missing_and_bad_credentials_get_one_answer_and_a_challenge(db: None, token: str) -> None:
+def test_missing_and_bad_credentials_get_the_same_challenge(db: None, token: str) -> None:
     answer = Rest(token).get("/auth/me")
     assert error_of(answer, 401)["code"] == "not_authenticated"
     assert answer["WWW-Authenticate"] == "Bearer"
@@ -72,18 +72,18 @@ def test_a_wrong_method_is_not_allowed(alice: User, method: str) -> None:
     assert answer["Allow"] == "GET, POST, HEAD"
 
 
-def test_an_answer_that_nobody_can_take_is_not_acceptable(alice: User) -> None:
+def test_an_unsupported_accept_header_is_not_acceptable(alice: User) -> None:
     answer = Rest.of(alice).get("/auth/me", Accept="text/html")
     assert error_of(answer, 406)["code"] == "not_acceptable"
 
 
-def test_a_value_that_the_database_refuses_is_the_callers(alice: User) -> None:
+def test_a_value_that_the_database_refuses_is_a_client_error(alice: User) -> None:
     with patch("accounts.api.views.ApiKey.objects.for_user", side_effect=DataError):
         error_of(Rest.of(alice).get("/auth/api-keys"), 400)
 
 
 @pytest.mark.parametrize("fault", [OperationalError, InternalError, InterfaceError])
-def test_a_busy_database_says_when_to_come_back(alice: User, fault: type[Exception]) -> None:
+def test_a_busy_database_answers_with_retry_after(alice: User, fault: type[Exception]) -> None:
     with patch("accounts.api.views.ApiKey.objects.for_user", side_effect=fault):
         answer = Rest.of(alice).get("/auth/api-keys")
     assert error_of(answer, 503)["code"] == "busy"
@@ -97,7 +97,7 @@ def test_an_internal_error_reveals_no_internals(alice: User) -> None:
     assert "secret" not in answer.content.decode()
 
 
-def test_no_answer_may_be_kept_by_a_cache(alice: User) -> None:
+def test_responses_are_never_cached(alice: User) -> None:
     assert Rest.of(alice).get("/auth/me")["Cache-Control"] == "no-store"
     assert Rest().get("/auth/me")["Cache-Control"] == "no-store"
 

@@ -1,4 +1,4 @@
-"""The loop over REST: report, trigger, follow, cancel, retry."""
+"""Outcomes and evolutions over REST: report, trigger, follow, cancel, retry."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def report(rest: Rest, path: str, **changes: Any) -> Any:
     return rest.post(f"{path}/outcomes", REPORT | changes)
 
 
-def test_a_report_is_recorded_in_the_contracts_shape(rest: Rest, path: str) -> None:
+def test_a_report_is_recorded_as_documented(rest: Rest, path: str) -> None:
     answer = report(rest, path)
     assert answer.status_code == 201
     body = answer.json()
@@ -48,7 +48,7 @@ def test_a_report_is_recorded_in_the_contracts_shape(rest: Rest, path: str) -> N
     }
 
 
-def test_a_report_is_kept_to_the_character(rest: Rest, path: str) -> None:
+def test_a_report_is_stored_unchanged(rest: Rest, path: str) -> None:
     report(rest, path)
     (row,) = rest.get(f"{path}/outcomes").json()["results"]
     assert row["reasoning_trace"] == REPORT["reasoning_trace"]
@@ -84,7 +84,7 @@ def test_the_report_that_reaches_the_threshold_starts_an_evolution(rest: Rest, p
         ({"task_description": "a" * 4097}, 413, "task_description"),
     ],
 )
-def test_a_report_that_does_not_fit_names_the_field(
+def test_an_invalid_report_names_the_field(
     rest: Rest, path: str, changes: dict[str, Any], status: int, field: str
 ) -> None:
     answer = report(rest, path, **changes)
@@ -93,7 +93,7 @@ def test_a_report_that_does_not_fit_names_the_field(
     assert not Outcome.objects.exists()
 
 
-def test_reports_over_the_limit_have_to_wait(rest: Rest, path: str, settings: Settings) -> None:
+def test_reports_over_the_limit_are_rate_limited(rest: Rest, path: str, settings: Settings) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "1/h"}
     assert report(rest, path).status_code == 201
     answer = report(rest, path)
@@ -101,7 +101,7 @@ def test_reports_over_the_limit_have_to_wait(rest: Rest, path: str, settings: Se
     assert int(answer["Retry-After"]) >= 1
 
 
-def test_a_trigger_is_accepted_once_and_then_found(rest: Rest, path: str) -> None:
+def test_a_second_trigger_returns_the_active_evolution(rest: Rest, path: str) -> None:
     report(rest, path)
     first, again = rest.post(f"{path}/evolutions"), rest.post(f"{path}/evolutions")
     assert (first.status_code, again.status_code) == (202, 200)

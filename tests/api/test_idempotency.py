@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: done once, answered twice, and never for another request."""
+"""`Idempotency-Key`: a repeated request gets the stored response, another one a conflict."""
 
 from datetime import timedelta
 from typing import Any
@@ -63,7 +63,7 @@ def test_a_refusal_over_a_limit_is_not_stored(
     assert not IdempotentResponse.objects.exists()
 
 
-def test_an_answer_with_a_secret_is_not_stored(alice: User) -> None:
+def test_a_response_with_a_secret_is_not_stored(alice: User) -> None:
     rest, body = Rest.of(alice), {"name": "agent", "scopes": ["read"]}
     first = rest.post("/auth/api-keys", body, Idempotency_Key="one")
     again = rest.post("/auth/api-keys", body, Idempotency_Key="one")
@@ -80,7 +80,7 @@ def test_two_people_may_use_the_same_key(alice: User, charlie: User) -> None:
     assert Playbook.objects.count() == 2
 
 
-def test_an_answer_is_kept_for_a_day(alice: User) -> None:
+def test_a_response_is_kept_for_a_day(alice: User) -> None:
     rest = Rest.of(alice)
     rest.post("/playbooks", {"name": "a"}, Idempotency_Key="one")
     IdempotentResponse.objects.update(created_at=timezone.now() - timedelta(hours=25))
@@ -88,7 +88,7 @@ def test_an_answer_is_kept_for_a_day(alice: User) -> None:
     assert [stored.key for stored in IdempotentResponse.objects.all()] == ["two"]
 
 
-def test_an_outcomes_key_holds_after_the_answer_is_gone(alice: User, playbook: Playbook) -> None:
+def test_an_outcomes_key_outlives_the_stored_response(alice: User, playbook: Playbook) -> None:
     rest, path = Rest.of(alice), f"/playbooks/{playbook.pk}/outcomes"
     first = rest.post(path, REPORT, Idempotency_Key="one").json()
     IdempotentResponse.objects.all().delete()

@@ -1,4 +1,4 @@
-"""The OpenAPI document is valid, complete, and true about auth and errors."""
+"""The OpenAPI document is valid and complete, and its names are plain."""
 
 import io
 import re
@@ -72,7 +72,7 @@ def test_every_route_but_the_public_ones_needs_a_bearer(document: dict[str, Any]
     assert public == expected
 
 
-def test_every_route_names_its_scope_and_its_refusals(document: dict[str, Any]) -> None:
+def test_every_route_documents_its_scope_and_errors(document: dict[str, Any]) -> None:
     for name, operation in operations(document).items():
         assert "400" in operation["responses"], name
         if operation.get("security"):
@@ -94,7 +94,7 @@ def test_a_post_that_creates_takes_an_idempotency_key(document: dict[str, Any]) 
     }
 
 
-def test_schema_and_reference_are_served_to_everyone(db: None) -> None:
+def test_schema_and_docs_are_public(db: None) -> None:
     client = Client()
     assert client.get("/api/schema").status_code == 200
     page = client.get("/api/docs")
@@ -102,7 +102,7 @@ def test_schema_and_reference_are_served_to_everyone(db: None) -> None:
     assert "default-src 'none'" in page["Content-Security-Policy"]
 
 
-def test_the_reference_has_nothing_inline(db: None) -> None:
+def test_the_docs_have_nothing_inline(db: None) -> None:
     page = Client().get("/api/docs").content.decode()
     assert "<style" not in page
     assert "<script>" not in page

@@ -22,7 +22,7 @@ def test_pages_hold_every_row_once_newest_first(alice: User) -> None:
     assert seen == names[::-1]
 
 
-def test_a_page_leads_back_to_the_one_before(alice: User) -> None:
+def test_a_page_links_to_the_previous_one(alice: User) -> None:
     for number in range(3):
         make_playbook(alice, name=f"Playbook {number}")
     rest = Rest.of(alice)
@@ -33,12 +33,12 @@ def test_a_page_leads_back_to_the_one_before(alice: User) -> None:
     assert urlsplit(first["next"]).path == f"{ROOT}/playbooks"
 
 
-def test_a_page_holds_at_most_a_hundred(alice: User) -> None:
+def test_a_page_has_at_most_a_hundred_rows(alice: User) -> None:
     assert Rest.of(alice).get("/playbooks?page_size=100000").status_code == 200
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5", "9" * 50, "%00", "٣"])
-def test_a_page_size_that_is_no_number_is_refused(alice: User, size: str) -> None:
+def test_a_page_size_must_be_a_number(alice: User, size: str) -> None:
     answer = Rest.of(alice).get(f"/playbooks?page_size={size}")
     assert list(answer.json()["error"]["fields"]) == ["page_size"]
 
@@ -65,7 +65,7 @@ CURSORS = [
 
 @pytest.mark.parametrize("cursor", CURSORS)
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_cursor_that_is_not_ours_is_refused(alice: User, cursor: str, route: str) -> None:
+def test_a_forged_cursor_is_refused(alice: User, cursor: str, route: str) -> None:
     path = route.format(make_playbook(alice).pk)
     answer = Rest.of(alice).get(f"{path}?cursor={cursor}")
     assert answer.status_code == 400

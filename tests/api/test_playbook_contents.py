@@ -1,4 +1,4 @@
-"""What is inside a playbook over REST: edits, versions, diffs, sections, bullets."""
+"""The contents of a playbook over REST: edits, versions, diffs, sections, bullets."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def edit(rest: Rest, path: str, *operations: dict[str, Any], **more: Any) -> Any
     return rest.post(f"{path}/deltas", {"operations": list(operations), **more})
 
 
-def test_operations_that_hold_are_a_version_and_each_is_answered(rest: Rest, path: str) -> None:
+def test_accepted_operations_make_a_version_and_each_has_a_result(rest: Rest, path: str) -> None:
     wrong = {"type": "REMOVE", "id": "str-09999", "reason": "gone"}
     answer = edit(rest, path, ADD, wrong)
     assert answer.status_code == 201
@@ -54,7 +54,7 @@ def test_an_edit_of_another_version_is_a_conflict(rest: Rest, path: str) -> None
 
 
 @pytest.mark.parametrize("count", [0, 201])
-def test_no_or_too_many_operations_are_refused(rest: Rest, path: str, count: int) -> None:
+def test_zero_or_too_many_operations_are_refused(rest: Rest, path: str, count: int) -> None:
     assert edit(rest, path, *[ADD] * count).status_code == 400
 
 
@@ -87,7 +87,7 @@ def test_a_diff_shows_what_was_added_and_changed(rest: Rest, path: str) -> None:
     assert {mark["kind"] for mark in change["marks"]} == {"same", "removed", "added"}
 
 
-def test_a_diff_against_a_later_version_is_the_way_back(rest: Rest, path: str) -> None:
+def test_a_diff_against_a_later_version_is_reversed(rest: Rest, path: str) -> None:
     edit(rest, path, ADD)
     diff = rest.get(f"{path}/versions/1/diff?against=2").json()
     assert [bullet["content"] for bullet in diff["removed"]] == [ADD["content"]]
@@ -100,7 +100,7 @@ def test_a_roll_back_is_a_new_version_with_the_old_bullets(rest: Rest, path: str
     assert rest.get(path).json()["content"] == rest.get(f"{path}?version=1").json()["content"]
 
 
-def test_bullets_carry_their_counters_and_section(rest: Rest, path: str) -> None:
+def test_bullets_have_counters_and_section(rest: Rest, path: str) -> None:
     first = rest.get(f"{path}/bullets").json()["results"][0]
     assert (first["id"], first["helpful"], first["harmful"]) == ("str-00001", 2, 0)
     assert first["section"] == "strategies_and_insights"
@@ -124,9 +124,7 @@ def test_an_archived_playbook_is_read_but_not_edited(rest: Rest, path: str) -> N
     assert edit(rest, path, ADD).status_code == 409
 
 
-def test_a_bullets_history_says_who_made_it_and_who_voted(
-    rest: Rest, path: str, alice: User
-) -> None:
+def test_a_bullets_history_shows_author_and_votes(rest: Rest, path: str, alice: User) -> None:
     reported = {"task_description": "a", "outcome": "success", "bullet_ids": ["str-00001"]}
     rest.post(f"{path}/outcomes", reported)
     run_evolution(rest.post(f"{path}/evolutions").json()["job_id"])

@@ -39,7 +39,7 @@ def test_reading_gives_the_agents_view_and_writes_nothing(alice: User, playbook:
     assert Playbook.objects.values_list().get() == before
 
 
-def test_a_serving_ties_an_outcome_to_what_was_read(alice: User, playbook: Playbook) -> None:
+def test_a_serving_id_ties_an_outcome_to_its_version(alice: User, playbook: Playbook) -> None:
     token = Rest.of(alice).get(path_of(playbook)).json()["serving_id"]
     version = read_serving_token(token, playbook=playbook, principal=Principal.of(alice))
     assert version == playbook.current_version
@@ -59,7 +59,7 @@ def test_an_unknown_section_is_refused_with_the_known_ones(alice: User, playbook
     assert "`mis`" in answer.json()["error"]["message"]
 
 
-def test_a_playbook_is_made_with_default_or_own_sections(alice: User) -> None:
+def test_a_playbook_is_created_with_default_or_own_sections(alice: User) -> None:
     rest = Rest.of(alice)
     default = rest.post("/playbooks", {"name": "Default"})
     own = rest.post("/playbooks", {"name": "Own", "sections": [{"title": "SQL", "slug": "sql"}]})
@@ -115,7 +115,7 @@ def test_an_export_imports_as_it_is(alice: User, playbook: Playbook) -> None:
     assert rest.get(f"/playbooks/{made['id']}/export").json() == exported
 
 
-def test_an_import_names_the_line_that_is_wrong(alice: User) -> None:
+def test_an_import_names_the_wrong_line(alice: User) -> None:
     answer = Rest.of(alice).post("/playbooks/import", {"name": "a", "text": "## A\nno bullet\n"})
     assert answer.status_code == 400
     assert "2" in answer.json()["error"]["fields"]["text"][0]
@@ -127,7 +127,7 @@ def test_an_import_over_the_limit_is_too_large(alice: User) -> None:
 
 
 @pytest.mark.parametrize("query", ["status=gone", "include_starters=maybe"])
-def test_a_filter_that_does_not_exist_is_refused(alice: User, query: str) -> None:
+def test_an_unknown_filter_is_refused(alice: User, query: str) -> None:
     make_playbook(alice)
     assert Rest.of(alice).get(f"/playbooks?{query}").status_code == 400
 

@@ -1,4 +1,4 @@
-"""How many queries each REST read makes: pinned here, and the same for one row and for many."""
+"""The query count of each REST read is pinned, and the same for one row and for many."""
 
 import pytest
 from django.db import connection

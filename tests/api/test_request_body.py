@@ -1,4 +1,4 @@
-"""What a request body may be: one JSON object in UTF-8, within limits."""
+"""A request body is one JSON object in UTF-8, within limits."""
 
 import io
 import json
@@ -39,7 +39,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
-def test_a_bad_body_is_refused_with_a_sentence(body: bytes) -> None:
+def test_a_bad_body_is_refused_with_a_message(body: bytes) -> None:
     with pytest.raises(Invalid) as refused:
         parse_json_object(body)
     assert refused.value.code == "bad_json"
@@ -47,7 +47,7 @@ def test_a_bad_body_is_refused_with_a_sentence(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [{"a": "é 漢 👍"}, {"a": -1.5}, {"a": [{"b": None}]}, {}])
-def test_a_good_body_is_taken_as_it_is(value: dict[str, Any]) -> None:
+def test_a_good_body_is_accepted_unchanged(value: dict[str, Any]) -> None:
     assert parse_json_object(json.dumps(value).encode()) == value
 
 

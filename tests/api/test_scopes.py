@@ -33,7 +33,7 @@ def pattern(route: Route) -> str:
     return path.replace("str-00001", "<str:bullet>")
 
 
-def test_every_route_declares_the_scope_that_the_table_says() -> None:
+def test_every_route_declares_the_scope_of_the_table() -> None:
     expected = {(route.method, pattern(route)): route.scope for route in ROUTES}
     assert declared() == expected
 
@@ -61,14 +61,14 @@ KEYS_MAY = [route for route in PROTECTED if route.scope in KEY_SCOPES]
 
 
 @pytest.mark.parametrize("route", KEYS_MAY, ids=str)
-def test_a_key_with_just_this_scope_is_let_in(world: World, alice: User, route: Route) -> None:
+def test_a_key_with_just_this_scope_is_accepted(world: World, alice: User, route: Route) -> None:
     assert route.scope is not None
     answer = Rest.key(alice, route.scope).send(route.method, world.path(route), route.body)
     assert answer.status_code in {200, 201, 202, 204, 409}
 
 
 @pytest.mark.parametrize("verb", ["patch", "put"])
-def test_no_key_says_what_waits_for_review(playbook: Playbook, alice: User, verb: str) -> None:
+def test_no_api_key_decides_a_review_item(playbook: Playbook, alice: User, verb: str) -> None:
     """An agent that may write must not open the door to what agents teach."""
     path, body = f"/playbooks/{playbook.pk}", {"name": "Mine", "review_policy": "none"}
     refused = getattr(Rest.key(alice), verb)(path, body)

@@ -1,4 +1,4 @@
-"""The tenancy matrix finds leaks: five that were planted, each seen by the test that is for it."""
+"""The tenancy matrix finds five seeded leaks, each with the test that is for it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,22 +23,22 @@ Patch = pytest.MonkeyPatch
 
 
 def no_owner(patch: Patch) -> None:
-    """Querysets forget whose rows they are."""
+    """Querysets do not filter by owner."""
     patch.setattr(OwnedQuerySet, "_owned", lambda self, principal: Q())
 
 
-def no_reach(patch: Patch) -> None:
+def no_key_limit(patch: Patch) -> None:
     """A key that is limited to some playbooks reaches all."""
     patch.setattr(OwnedQuerySet, "_within_key", lambda self, principal: Q())
 
 
 def any_playbook(patch: Patch) -> None:
-    """A related row in a body is taken without a look at its owner."""
+    """The owner of a related row in a body is not checked."""
     patch.setattr(api_keys, "_own_playbooks", lambda user, ids: [str(UUID(str(i))) for i in ids])
 
 
-def telling(patch: Patch) -> None:
-    """Somebody else's row answers 403: it says that it exists."""
+def forbidden_instead_of_missing(patch: Patch) -> None:
+    """Another owner's row answers 403, which reveals that it exists."""
 
     def fetch(self: QuerySet[Any], pk: object) -> Any:
         if found := self.filter(pk=pk).first():
@@ -49,12 +49,12 @@ def telling(patch: Patch) -> None:
 
 
 def no_scope(patch: Patch) -> None:
-    """What a route declares is not asked for."""
+    """The declared scope of a route is not required."""
     patch.setattr(Principal, "require", lambda self, scope: None)
 
 
-def shared_answers(patch: Patch) -> None:
-    """A stored answer is told to whoever has the key of the request."""
+def shared_responses(patch: Patch) -> None:
+    """A stored response is replayed to anybody with the same idempotency key."""
     real = idempotency._claim
 
     def claim(key: str, who: Any, wanted: str) -> IdempotentResponse:
@@ -80,7 +80,7 @@ def limited_keys(world: World, alice: User, charlie: User, staff: User) -> None:
 
 
 def related_rows(world: World, alice: User, charlie: User, staff: User) -> None:
-    tenancy.test_a_key_cannot_be_made_for_a_strangers_playbook(world, charlie)
+    tenancy.test_a_key_cannot_be_created_for_a_strangers_playbook(world, charlie)
 
 
 def missing_scopes(world: World, alice: User, charlie: User, staff: User) -> None:
@@ -96,16 +96,16 @@ Plant = Callable[[Patch], None]
 Look = Callable[[World, User, User, User], None]
 LEAKS: list[tuple[Plant, Look]] = [
     (no_owner, strangers),
-    (telling, strangers),
-    (no_reach, limited_keys),
+    (forbidden_instead_of_missing, strangers),
+    (no_key_limit, limited_keys),
     (any_playbook, related_rows),
     (no_scope, missing_scopes),
-    (shared_answers, replayed_answers),
+    (shared_responses, replayed_answers),
 ]
 
 
 @pytest.mark.parametrize(("plant", "look"), LEAKS, ids=lambda part: part.__name__)
-def test_a_planted_leak_is_found(
+def test_a_seeded_leak_is_found(
     alice: User, charlie: User, staff: User, monkeypatch: Patch, plant: Plant, look: Look
 ) -> None:
     world = make_world(alice)

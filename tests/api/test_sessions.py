@@ -1,4 +1,4 @@
-"""Agents' sessions over REST: opened, filled, closed with a report, followed, deleted."""
+"""Agent sessions over REST: open, add messages, close with a report, follow, delete."""
 
 import logging
 import uuid
@@ -57,7 +57,7 @@ def test_closing_without_an_outcome_reports_nothing(playbook: Playbook, alice: U
     assert Outcome.objects.count() == 0
 
 
-def test_messages_come_in_their_order_a_page_at_a_time(alice: User) -> None:
+def test_messages_are_paginated_in_order(alice: User) -> None:
     session = make_session(alice, None, *[("user", str(number)) for number in range(5)])
     rest = Rest.of(alice)
     first = rest.get(f"/sessions/{session.pk}/messages?page_size=3").json()
@@ -84,7 +84,7 @@ def test_the_same_messages_sent_twice_are_stored_once(alice: User) -> None:
     assert session.messages.count() == 1
 
 
-def test_nothing_said_outlives_its_session_in_a_kept_answer(alice: User) -> None:
+def test_no_message_outlives_its_session_in_a_stored_response(alice: User) -> None:
     session, rest = make_session(alice), Rest.of(alice)
     call = CALL | {"arguments": CANARY}
     body = {"messages": [{"role": "assistant", "content": CANARY, "tool_calls": [call]}]}
@@ -96,7 +96,7 @@ def test_nothing_said_outlives_its_session_in_a_kept_answer(alice: User) -> None
     assert CANARY not in again.content.decode() + str(IdempotentResponse.objects.get().body)
 
 
-def test_a_title_goes_with_its_session_from_the_kept_answer_too(alice: User) -> None:
+def test_a_title_is_removed_from_the_stored_response_too(alice: User) -> None:
     rest = Rest.of(alice)
     made = rest.post("/sessions", {"title": CANARY}, Idempotency_Key="once")
     assert CANARY in str(IdempotentResponse.objects.get().body)
@@ -118,7 +118,7 @@ def test_a_strangers_playbook_opens_no_session(
     assert AgentSession.objects.count() == 0
 
 
-def test_a_limited_key_opens_sessions_of_its_playbooks_alone(
+def test_a_limited_key_opens_sessions_of_its_playbooks_only(
     playbook: Playbook, alice: User
 ) -> None:
     other = make_playbook(alice, name="Other")
@@ -141,7 +141,7 @@ def test_a_limited_key_opens_sessions_of_its_playbooks_alone(
     ],
     ids=["none", "role", "unknown bullet", "tool without a name", "text"],
 )
-def test_what_is_no_message_is_refused(playbook: Playbook, alice: User, body: Any) -> None:
+def test_an_invalid_message_is_refused(playbook: Playbook, alice: User, body: Any) -> None:
     session = make_session(alice, playbook)
     answer = Rest.of(alice).post(f"/sessions/{session.pk}/messages", body)
     assert (answer.status_code, session.messages.count()) == (400, 0)
@@ -158,9 +158,7 @@ def test_what_is_no_message_is_refused(playbook: Playbook, alice: User, body: An
     ],
     ids=["message", "tool-call"],
 )
-def test_a_misspelt_field_of_a_message_is_not_dropped_in_silence(
-    alice: User, message: Any, where: str
-) -> None:
+def test_a_misspelt_field_of_a_message_is_refused(alice: User, message: Any, where: str) -> None:
     session = make_session(alice)
     body = {"messages": [{"role": "user", "content": "Add milk"}, message]}
     refused = Rest.of(alice).post(f"/sessions/{session.pk}/messages", body)

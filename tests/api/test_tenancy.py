@@ -1,4 +1,4 @@
-"""Somebody else's rows do not exist: every route, every identity, every place of a reference."""
+"""Rows of another owner do not exist: every route, every identity, every reference."""
 
 import io
 import uuid
@@ -37,7 +37,7 @@ def error(answer: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("route", PROTECTED, ids=str)
-def test_the_owner_is_let_in(world: World, alice: User, route: Route) -> None:
+def test_the_owner_gets_access(world: World, alice: User, route: Route) -> None:
     answer = Rest(access_token(alice)).send(route.method, world.path(route), world.body(route))
     if "billing" in route.path and answer.status_code == 404:
         assert error(answer)["code"] == "billing_disabled"
@@ -138,7 +138,7 @@ def test_every_bad_credential_gets_the_same_401(
         assert (answer.status_code, error(answer)) == (401, error(anonymous)), name
 
 
-def test_a_key_cannot_be_made_for_a_strangers_playbook(world: World, charlie: User) -> None:
+def test_a_key_cannot_be_created_for_a_strangers_playbook(world: World, charlie: User) -> None:
     body = {"name": "a", "scopes": ["read"], "playbook_ids": [world.ids["playbook"]]}
     answer = Rest.of(charlie).post("/auth/api-keys", body)
     assert list(error(answer)["fields"]) == ["playbook_ids"]

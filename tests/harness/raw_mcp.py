@@ -1,4 +1,4 @@
-"""HTTP without the SDK's client: what a broken or hostile one would send."""
+"""MCP over plain HTTP, without the SDK's client, to send what a broken or hostile one would."""
 
 import json
 import re
@@ -19,15 +19,15 @@ ENVELOPE = {
 
 def post(url: str, key: str, body: Any = b"{}", **headers: str) -> httpx2.Response:
     """POST to /mcp; header names with `_` for `-`; an empty header is left out."""
-    given = {"Authorization": f"Bearer {key}", "Accept": ACCEPT, "Content-Type": "application/json"}
-    given |= {name.replace("_", "-"): value for name, value in headers.items()}
-    kept = {name: value for name, value in given.items() if value}
+    sent = {"Authorization": f"Bearer {key}", "Accept": ACCEPT, "Content-Type": "application/json"}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {name: value for name, value in sent.items() if value}
     with httpx2.Client(trust_env=False, timeout=20) as client:
-        return client.post(f"{url}/mcp", content=body, headers=kept)
+        return client.post(f"{url}/mcp", content=body, headers=sent)
 
 
-def ask(url: str, key: str, revision: str, method: str, params: Any) -> httpx2.Response:
-    """One request, worded as `revision` wants it."""
+def send_request(url: str, key: str, revision: str, method: str, params: Any) -> httpx2.Response:
+    """One request in the form of `revision`."""
     headers = {"MCP_Protocol_Version": revision}
     if revision == LATEST_REVISION:
         params = {**params, "_meta": ENVELOPE}
@@ -37,22 +37,22 @@ def ask(url: str, key: str, revision: str, method: str, params: Any) -> httpx2.R
     return post(url, key, json.dumps(message).encode(), **headers)
 
 
-def message_of(answer: httpx2.Response) -> dict[str, Any]:
-    """The JSON-RPC message of a JSON or an event-stream answer."""
-    text = answer.text
-    if answer.headers["content-type"].startswith("text/event-stream"):
+def message_of(response: httpx2.Response) -> dict[str, Any]:
+    """The JSON-RPC message of a JSON or event-stream response."""
+    text = response.text
+    if response.headers["content-type"].startswith("text/event-stream"):
         text = text.split("data: ", 1)[1].splitlines()[0]
     message: dict[str, Any] = json.loads(text)
     return message
 
 
-def say(
+def call_rpc(
     url: str, key: str, method: str, params: Any, revision: str = LATEST_REVISION
 ) -> dict[str, Any]:
-    """The message that answers one request."""
-    return message_of(ask(url, key, revision, method, params))
+    """The message that a request is answered with."""
+    return message_of(send_request(url, key, revision, method, params))
 
 
-def told(message: dict[str, Any]) -> str:
-    """All of an answer that may be compared with another: without the ids of one request."""
+def comparable(message: dict[str, Any]) -> str:
+    """The message without its request id, to compare it with another."""
     return REQUEST_IDS.sub("", json.dumps(message, sort_keys=True))

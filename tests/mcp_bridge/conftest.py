@@ -1,4 +1,4 @@
-"""A live server, and one agent for each of the cast."""
+"""A live server, and an MCP client for owner, stranger and staff."""
 
 import pytest
 
@@ -11,7 +11,7 @@ __all__ = ["live_url"]
 
 @pytest.fixture
 def agent(live_url: str, alice: User) -> Agent:
-    """Alice's, the owner's."""
+    """The client of the owner."""
     return live_mcp(live_url, make_key(alice)[1])
 
 

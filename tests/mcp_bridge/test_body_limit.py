@@ -1,4 +1,4 @@
-"""Bodies over the limit, declared and chunked, at every door of the process."""
+"""Bodies over the size limit, declared and chunked, at pages, REST and MCP."""
 
 import socket
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ def test_ten_megabytes_are_refused_at_every_interface(
     headers = {"Authorization": f"Bearer {make_key(alice)[1]}"}
     body = chunks(TEN_MB) if chunked else b" " * TEN_MB
     with httpx2.Client(trust_env=False, timeout=20, headers=headers) as client:
-        answer = client.post(f"{live_url}{path}", content=body)
-    assert answer.status_code == 413
-    assert answer.json()["error"]["code"] == "too_large"
-    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+        response = client.post(f"{live_url}{path}", content=body)
+    assert response.status_code == 413
+    assert response.json()["error"]["code"] == "too_large"
+    assert response.json()["request_id"] == response.headers["x-request-id"]
 
 
 def test_a_body_within_the_limit_passes(agent: Agent) -> None:
@@ -40,11 +40,11 @@ def test_a_body_within_the_limit_passes(agent: Agent) -> None:
     assert code in {"invalid", "too_large"}
 
 
-def test_a_last_small_chunk_over_the_limit_is_answered_at_once(live_url: str) -> None:
+def test_a_last_small_chunk_over_the_limit_is_refused_at_once(live_url: str) -> None:
     sizes = (settings.MAX_BODY_BYTES, 1)
     with httpx2.Client(trust_env=False, timeout=10) as client:
-        answer = client.post(live_url, content=(b" " * size for size in sizes))
-    assert answer.status_code == 413
+        response = client.post(live_url, content=(b" " * size for size in sizes))
+    assert response.status_code == 413
 
 
 def test_expect_100_continue_is_refused_before_the_body_is_sent(live_url: str) -> None:

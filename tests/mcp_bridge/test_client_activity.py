@@ -1,4 +1,4 @@
-"""Who came to the door: noted for the owner of the credential, within one call, for nobody else."""
+"""Client activity is recorded for the owner of the credential at once, and for nobody else."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ from mcp_bridge.protocol import client_activity
 from playbooks.models import Playbook
 from tests.factories import make_key
 from tests.harness.live_server import live_mcp
-from tests.harness.raw_mcp import REVISIONS, ask, post
+from tests.harness.raw_mcp import REVISIONS, post, send_request
 from tests.harness.waiting import wait_until
 
 
@@ -30,36 +30,38 @@ def fresh_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def newest() -> ClientActivity:
-    """The one contact, once it is written: that happens after the answer."""
+    """The only row, once it is written: that happens after the response."""
     wait_until(ClientActivity.objects.exists)
     return ClientActivity.objects.get()
 
 
 def refusal_of(live_url: str, token: str, **headers: str) -> str:
     post(live_url, token, User_Agent="probe/1.0 (x)", **headers)
-    contact = newest()
-    assert (contact.is_refused, contact.client, contact.accepted_at) == (True, "probe 1.0", None)
-    return contact.refusal
+    activity = newest()
+    assert (activity.is_refused, activity.client, activity.accepted_at) == (True, "probe 1.0", None)
+    return activity.refusal
 
 
 @pytest.mark.parametrize("revision", (REVISIONS[0], REVISIONS[-1]))
-def test_the_first_call_is_noted_with_program_and_tool(
+def test_the_first_call_is_recorded_with_client_and_tool(
     live_url: str, alice: User, revision: str
 ) -> None:
     key, token = make_key(alice)
-    ask(live_url, token, revision, "tools/call", {"name": "list_playbooks", "arguments": {}})
-    contact = newest()
-    assert (contact.user, contact.api_key, contact.tool) == (alice, key, "list_playbooks")
-    assert not contact.is_refused
+    send_request(
+        live_url, token, revision, "tools/call", {"name": "list_playbooks", "arguments": {}}
+    )
+    activity = newest()
+    assert (activity.user, activity.api_key, activity.tool) == (alice, key, "list_playbooks")
+    assert not activity.is_refused
     expected = "raw 1" if revision == REVISIONS[0] else "python-httpx2"
-    assert contact.client.startswith(expected)
+    assert activity.client.startswith(expected)
 
 
-def test_a_login_is_noted_without_a_key(live_url: str, alice: User, playbook: Playbook) -> None:
+def test_a_login_is_recorded_without_a_key(live_url: str, alice: User, playbook: Playbook) -> None:
     live_mcp(live_url, issue_tokens(user=alice).access).ask("list_playbooks")
     wait_until(ClientActivity.objects.filter(tool="list_playbooks").exists)
-    contact = ClientActivity.objects.get(tool="list_playbooks")
-    assert (contact.api_key, contact.credential) == (None, "login")
+    activity = ClientActivity.objects.get(tool="list_playbooks")
+    assert (activity.api_key, activity.credential) == (None, "login")
 
 
 def test_a_revoked_key_is_shown_to_its_owner(live_url: str, alice: User) -> None:
@@ -73,7 +75,7 @@ def test_a_wrong_host_is_shown_to_its_owner(live_url: str, alice: User) -> None:
 
 
 def noted(token: str, refusal: str = "not_authenticated") -> str:
-    """The code that the owner of the key is told, as the door notes a refusal."""
+    """The refusal code that the owner of the key sees."""
     client_activity.record_activity(client_activity.RequestActivity(token=token, refusal=refusal))
     return ClientActivity.objects.get().refusal
 
@@ -88,18 +90,18 @@ def test_a_truncated_key_is_shown_to_its_owner(alice: User) -> None:
     assert noted(make_key(alice)[1][:-7]) == "wrong_secret"
 
 
-def test_who_knows_the_start_of_a_key_cannot_make_programs_up(alice: User) -> None:
+def test_a_key_prefix_alone_cannot_create_client_names(alice: User) -> None:
     start = make_key(alice)[1][:-7]
     for number in range(3):
         made_up = client_activity.RequestActivity(
             token=start, client=f"Your bank {number}", tool="pay"
         )
         client_activity.record_activity(made_up)
-    contact = ClientActivity.objects.get()
-    assert (contact.client, contact.tool, contact.refusal) == ("", "", "wrong_secret")
+    activity = ClientActivity.objects.get()
+    assert (activity.client, activity.tool, activity.refusal) == ("", "", "wrong_secret")
 
 
-def test_made_up_names_do_not_hurry_the_pace(alice: User) -> None:
+def test_invented_client_names_share_one_throttle(alice: User) -> None:
     start = make_key(alice)[1][:-7]
     due = [
         client_activity.should_record(client_activity.RequestActivity(token=start, client=f"{n}"))
@@ -137,7 +139,7 @@ def test_a_key_that_works_again_is_no_longer_shown_as_refused(live_url: str, ali
     assert not newest().is_refused
 
 
-def test_many_calls_are_one_write(
+def test_many_calls_cause_one_write(
     live_url: str, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[client_activity.RequestActivity] = []
@@ -149,12 +151,12 @@ def test_many_calls_are_one_write(
     )  # however slow the calls are
     _, token = make_key(alice)
     for _ in range(5):
-        ask(live_url, token, REVISIONS[0], "tools/list", {})
+        send_request(live_url, token, REVISIONS[0], "tools/list", {})
     wait_until(lambda: bool(written))
     assert len(written) == 1
 
 
-def test_the_programs_of_a_user_are_bounded(alice: User) -> None:
+def test_the_clients_of_a_user_are_bounded(alice: User) -> None:
     key = make_key(alice)[0]
     for number in range(client_activity.MAX_ROWS_PER_USER + 5):
         by = Principal(user=alice, scopes=frozenset(), api_key=key)
@@ -165,7 +167,7 @@ def test_the_programs_of_a_user_are_bounded(alice: User) -> None:
     assert client_activity.recent_activity(user=alice)[0].client == f"program {number}"
 
 
-def test_a_stranger_sees_no_contact_of_others(alice: User, charlie: User, staff: User) -> None:
+def test_a_stranger_sees_no_activity_of_others(alice: User, charlie: User, staff: User) -> None:
     by = Principal(user=alice, scopes=frozenset())
     client_activity.record_activity(client_activity.RequestActivity(principal=by))
     assert len(client_activity.recent_activity(user=alice)) == 1
@@ -176,9 +178,9 @@ def test_a_stranger_sees_no_contact_of_others(alice: User, charlie: User, staff:
     )
 
 
-def test_the_pace_forgets_in_time() -> None:
-    pace = client_activity.Throttle(step=1000)
-    assert [pace.allows("a"), pace.allows("a"), pace.allows("b")] == [True, False, True]
+def test_the_throttle_forgets_old_keys() -> None:
+    throttle = client_activity.Throttle(step=1000)
+    assert [throttle.allows("a"), throttle.allows("a"), throttle.allows("b")] == [True, False, True]
     for number in range(client_activity.MAX_THROTTLED_KEYS):
-        pace.allows(number)
-    assert pace.allows("a")
+        throttle.allows(number)
+    assert throttle.allows("a")

@@ -1,4 +1,4 @@
-"""The program that reported is kept with the outcome, as it calls itself."""
+"""An outcome stores the name of the client that reported it."""
 
 import pytest
 
@@ -12,7 +12,7 @@ REPORT = {"task_description": "Build", "outcome": "success"}
 
 
 @pytest.mark.parametrize(("mode", "known"), [("auto", "mcp "), ("legacy", "python-httpx")])
-def test_it_is_what_the_protocol_says_else_the_user_agent(
+def test_the_client_name_is_client_info_or_else_the_user_agent(
     live_url: str, alice: User, playbook: Playbook, mode: str, known: str
 ) -> None:
     agent = live_mcp(live_url, make_key(alice)[1], mode)

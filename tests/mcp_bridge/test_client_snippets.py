@@ -1,4 +1,4 @@
-"""What people copy: every snippet is read as its program reads it, and none holds a key."""
+"""Each snippet parses in the format of its client, and none contains a key."""
 
 import json
 import re
@@ -24,9 +24,9 @@ ADDRESSES = (
     "http://[::1]:8000/mcp",
 )
 ALL = [
-    pytest.param(snippet, way, id=f"{client.slug}-{way}")
+    pytest.param(snippet, method, id=f"{client.slug}-{method}")
     for client in CLIENTS
-    for way, snippet in client.snippets.items()
+    for method, snippet in client.snippets.items()
 ]
 NAMES_THE_KEY = re.compile(
     r"\$\{?ACE_API_KEY\}?|\$\{env:ACE_API_KEY\}|\{env:ACE_API_KEY\}|\$\{input:ace-api-key\}"
@@ -48,7 +48,7 @@ def parse(snippet: Snippet, url: str) -> Any:
     return readers[snippet.format](text)
 
 
-def test_the_clients_of_the_issue_are_there() -> None:
+def test_every_supported_client_is_listed() -> None:
     assert [client.name for client in CLIENTS] == [
         *("Claude Code", "Claude Desktop", "claude.ai", "ChatGPT", "Codex", "Cursor", "VS Code"),
         *("Gemini CLI", "Windsurf", "Zed", "Goose", "opencode"),
@@ -57,17 +57,17 @@ def test_the_clients_of_the_issue_are_there() -> None:
 
 
 @pytest.mark.parametrize("url", ADDRESSES)
-@pytest.mark.parametrize(("snippet", "way"), ALL)
-def test_a_snippet_is_valid_and_carries_the_address(snippet: Snippet, way: str, url: str) -> None:
+@pytest.mark.parametrize(("snippet", "method"), ALL)
+def test_a_snippet_is_valid_and_contains_the_url(snippet: Snippet, method: str, url: str) -> None:
     assert url in list(texts_in(parse(snippet, url)))
 
 
-@pytest.mark.parametrize(("snippet", "way"), ALL)
-def test_no_snippet_holds_a_key(snippet: Snippet, way: str) -> None:
+@pytest.mark.parametrize(("snippet", "method"), ALL)
+def test_no_snippet_contains_a_key(snippet: Snippet, method: str) -> None:
     text = snippet.fill(ADDRESSES[0])
     assert not API_KEY_PATTERN.search(text)
     assert not re.search(r"(?i)bearer +[a-z0-9_-]{3}|ace_live|sk-|token\"?: *\"[a-z0-9]", text)
-    assert bool(NAMES_THE_KEY.search(text)) is (way == "key")
+    assert bool(NAMES_THE_KEY.search(text)) is (method == "key")
 
 
 def test_a_header_is_the_one_that_the_server_reads() -> None:
@@ -85,7 +85,7 @@ def test_the_shell_keeps_the_variable_unexpanded() -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.slug)
-def test_each_client_says_what_to_do_and_how_to_see_that_it_worked(client: Client) -> None:
+def test_each_client_has_steps_and_a_verification(client: Client) -> None:
     assert client.steps
     assert client.verify
     assert client.shows
@@ -93,12 +93,12 @@ def test_each_client_says_what_to_do_and_how_to_see_that_it_worked(client: Clien
     assert not client.needs_public_url or not client.key
 
 
-def test_the_docs_are_what_the_source_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_docs_match_their_source(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("client_docs", check=True)
     assert capsys.readouterr().err == ""
 
 
-def test_old_docs_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outdated_docs_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "mcp_bridge.management.commands.client_docs.client_docs"
     monkeypatch.setattr(name, lambda: "other")
     err = StringIO()
@@ -107,7 +107,7 @@ def test_old_docs_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "manage.py client_docs" in err.getvalue()
 
 
-def test_what_is_called_tested_is_what_the_harness_installs() -> None:
+def test_tested_versions_are_those_that_the_harness_installs() -> None:
     for slug, version in versions().items():
         by_name = BY_SLUG.get(slug)
         tested = by_name.tested if by_name else BY_SLUG["zed"].tested

@@ -1,4 +1,4 @@
-"""What the server tells about itself, without a database."""
+"""The contract of the MCP server: tools, schemas, instructions; without a database."""
 
 import ast
 import inspect
@@ -44,9 +44,9 @@ def wire(tools: list[Tool]) -> list[dict[str, Any]]:
 
 def properties(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Every property of a schema, those of its lists' items included."""
-    for shape in schema.get("properties", {}).values():
-        yield shape
-        yield from properties(shape.get("items", {}))
+    for field in schema.get("properties", {}).values():
+        yield field
+        yield from properties(field.get("items", {}))
 
 
 every_tool = pytest.mark.parametrize("tool", listed(), ids=lambda tool: tool.name)
@@ -63,7 +63,7 @@ def test_the_list_of_tools_fits_its_budget_of_tokens(encoding: Any) -> None:
     assert encoding().count(sent) < 2_500
 
 
-def test_the_instructions_fit_and_begin_with_the_rule() -> None:
+def test_the_instructions_fit_and_start_with_the_rule() -> None:
     assert len(INSTRUCTIONS) < 2000
     first = INSTRUCTIONS[:700]
     assert first.index("get_playbook") < first.index("report_outcome")
@@ -75,15 +75,15 @@ def test_every_tool_has_a_title_and_all_four_hints(tool: Tool) -> None:
     assert tool.title
     hints = tool.annotations
     assert hints is not None
-    told = (hints.read_only_hint, hints.destructive_hint)
-    assert None not in (*told, hints.idempotent_hint, hints.open_world_hint)
+    required = (hints.read_only_hint, hints.destructive_hint)
+    assert None not in (*required, hints.idempotent_hint, hints.open_world_hint)
 
 
 @every_tool
-def test_every_parameter_is_described_and_no_other_is_taken(tool: Tool) -> None:
+def test_every_parameter_is_described_and_others_are_refused(tool: Tool) -> None:
     schema = tool.input_schema
-    assert all(shape["description"] for shape in properties(schema))
-    assert all(isinstance(shape["type"], str) for shape in properties(schema))
+    assert all(field["description"] for field in properties(schema))
+    assert all(isinstance(field["type"], str) for field in properties(schema))
     assert schema["additionalProperties"] is False
     assert "by" not in schema["properties"]
 
@@ -93,7 +93,7 @@ def test_every_tool_says_when_to_call_it_and_what_it_returns(tool: Tool) -> None
     assert 80 < len(tool.description or "") < 1000
     assert tool.output_schema is not None
     assert tool.output_schema["type"] == "object"
-    assert all(shape["description"] for shape in properties(tool.output_schema))
+    assert all(field["description"] for field in properties(tool.output_schema))
 
 
 @every_tool
@@ -112,11 +112,11 @@ def test_every_tool_body_is_at_most_twelve_lines(tool: Tool) -> None:
     assert last - (function.body[0].end_lineno or 0) <= 13
 
 
-def test_only_a_rollback_is_called_destructive() -> None:
-    told = {
+def test_only_a_rollback_is_marked_destructive() -> None:
+    destructive = {
         tool.name for tool in listed() if tool.annotations and tool.annotations.destructive_hint
     }
-    assert told == {"rollback_playbook"}
+    assert destructive == {"rollback_playbook"}
 
 
 def test_every_prompt_has_a_title_and_describes_its_arguments() -> None:

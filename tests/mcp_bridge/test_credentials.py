@@ -1,4 +1,4 @@
-"""Who gets in, and what the credential allows."""
+"""Authentication at /mcp, and what a credential allows."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
 from tests.harness.live_server import live_mcp
-from tests.harness.raw_mcp import REVISIONS, ask, message_of, post
+from tests.harness.raw_mcp import REVISIONS, message_of, post, send_request
 
 ARGUMENTS: dict[str, dict[str, object]] = {
     "report_outcome": {"task_description": "Build", "outcome": "success"},
@@ -27,10 +27,10 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     ["", "Bearer", "Bearer x", "Basic YTpi", "bearer ace_live_0", "Token ace_live_0"],
 )
 def test_no_valid_credential_is_challenged(live_url: str, authorization: str) -> None:
-    answer = post(live_url, "", Authorization=authorization)
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "not_authenticated"
-    challenge = answer.headers["www-authenticate"]
+    response = post(live_url, "", Authorization=authorization)
+    assert response.status_code == 401
+    assert response.json()["error"]["code"] == "not_authenticated"
+    challenge = response.headers["www-authenticate"]
     assert challenge.startswith('Bearer realm="ACE Platform", scope="read write evolve"')
     assert ('error="invalid_token"' in challenge) is bool(authorization)
     documents = f"{live_url}/.well-known/oauth-protected-resource/mcp"
@@ -44,17 +44,17 @@ def test_every_wrong_key_gets_the_same_body(live_url: str, alice: User) -> None:
     foreign = "ace_live_" + "0" * 12 + "_" + "0" * 49
     bodies = []
     for token in (revoked[1], expired[1], foreign):
-        answer = post(live_url, token)
-        assert answer.status_code == 401
-        bodies.append(answer.json()["error"])
+        response = post(live_url, token)
+        assert response.status_code == 401
+        bodies.append(response.json()["error"])
     assert bodies[0] == bodies[1] == bodies[2]
 
 
-def test_a_key_in_the_address_does_not_count(live_url: str, alice: User) -> None:
+def test_a_key_in_the_url_is_ignored(live_url: str, alice: User) -> None:
     token = make_key(alice)[1]
     with httpx2.Client(trust_env=False, timeout=20) as client:
-        answer = client.post(f"{live_url}/mcp?api_key={token}&token={token}", json={})
-    assert answer.status_code == 401
+        response = client.post(f"{live_url}/mcp?api_key={token}&token={token}", json={})
+    assert response.status_code == 401
 
 
 def test_two_authorization_headers_are_refused(live_url: str, alice: User) -> None:
@@ -66,12 +66,12 @@ def test_two_authorization_headers_are_refused(live_url: str, alice: User) -> No
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_revoked_key_stops_at_the_next_request(live_url: str, alice: User, revision: str) -> None:
     key, token = make_key(alice)
-    assert ask(live_url, token, revision, "tools/list", {}).status_code == 200
+    assert send_request(live_url, token, revision, "tools/list", {}).status_code == 200
     revoke_api_key(key=key, reason="test")
-    assert ask(live_url, token, revision, "tools/list", {}).status_code == 401
+    assert send_request(live_url, token, revision, "tools/list", {}).status_code == 401
 
 
-def test_an_inactive_user_is_out(live_url: str, alice: User) -> None:
+def test_an_inactive_user_is_refused(live_url: str, alice: User) -> None:
     token = make_key(alice)[1]
     User.objects.filter(pk=alice.pk).update(is_active=False)
     assert post(live_url, token).status_code == 401
@@ -113,25 +113,25 @@ def test_a_key_limited_to_a_playbook_reaches_no_other(
 
 
 @pytest.mark.parametrize(("header", "status"), [("Host", 421), ("Origin", 403)])
-def test_a_wrong_host_or_origin_is_turned_away(
+def test_a_wrong_host_or_origin_is_refused(
     live_url: str, alice: User, header: str, status: int
 ) -> None:
-    answer = post(live_url, make_key(alice)[1], **{header: "http://evil.example"})
-    assert answer.status_code == status
+    response = post(live_url, make_key(alice)[1], **{header: "http://evil.example"})
+    assert response.status_code == status
 
 
 @pytest.mark.parametrize("origin", ["https://app.example.org", ""])
-def test_a_listed_origin_and_our_own_are_let_in(
+def test_a_listed_origin_and_our_own_are_accepted(
     live_url: str, alice: User, origin: str, settings: object
 ) -> None:
     settings.CORS_ALLOWED_ORIGINS = ["https://app.example.org"]  # type: ignore[attr-defined]  # pytest-django's fixture has no public type
-    answer = post(live_url, make_key(alice)[1], Origin=origin or live_url)
-    assert message_of(answer)["error"]["code"] == -32600
+    response = post(live_url, make_key(alice)[1], Origin=origin or live_url)
+    assert message_of(response)["error"]["code"] == -32600
 
 
 def test_a_stream_is_never_opened(live_url: str, alice: User) -> None:
     headers = {"Authorization": f"Bearer {make_key(alice)[1]}", "Accept": "text/event-stream"}
     with httpx2.Client(trust_env=False, headers=headers, timeout=20) as client:
         for method in ("GET", "DELETE", "PUT"):
-            answer = client.request(method, f"{live_url}/mcp")
-            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+            response = client.request(method, f"{live_url}/mcp")
+            assert (response.status_code, response.headers["allow"]) == (405, "POST")

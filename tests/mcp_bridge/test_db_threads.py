@@ -1,4 +1,4 @@
-"""Our database threads: few connections, carried context, a stop that nothing holds up."""
+"""Database threads: few connections, carried context variables, a prompt shutdown."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ def test_context_variables_reach_the_work() -> None:
     threads.close()
 
 
-def test_the_work_runs_on_few_threads_and_these_end() -> None:
+def test_work_runs_on_few_threads_which_end() -> None:
     pool = DatabaseThreads(3)
 
     async def work() -> set[str]:
@@ -69,7 +69,7 @@ def test_a_hundred_calls_leave_few_connections(
     assert len(set(opened)) <= THREADS
 
 
-def test_an_open_request_does_not_hold_up_the_shutdown(transactional_db: None, alice: User) -> None:
+def test_an_open_request_does_not_delay_the_shutdown(transactional_db: None, alice: User) -> None:
     token = make_key(alice)[1]
     with contextlib.ExitStack() as stack:
         with serving(build_application()) as url:
@@ -85,7 +85,7 @@ def test_an_open_request_does_not_hold_up_the_shutdown(transactional_db: None, a
         assert time.monotonic() - started < 15
 
 
-def test_a_call_that_hangs_does_not_hold_up_the_shutdown(
+def test_a_hanging_call_does_not_delay_the_shutdown(
     transactional_db: None, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token, begun, over = make_key(alice)[1], threading.Event(), threading.Event()

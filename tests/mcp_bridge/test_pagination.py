@@ -1,4 +1,4 @@
-"""Lists at the MCP endpoint: words to look for, pages, cursors; and results as promised."""
+"""Lists at the MCP endpoint: queries, pages, cursors; and results that match their schema."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from playbooks.services.rollback import rollback_playbook
 from tests.factories import make_key, make_outcome, make_playbook
 from tests.harness.live_server import Agent
 from tests.harness.mcp_requests import Target, on_tools, tool
-from tests.harness.raw_mcp import REVISIONS, say
+from tests.harness.raw_mcp import REVISIONS, call_rpc
 
 WRONG_CURSOR = "cursor: This cursor is not one of this list. Start without one."
 
@@ -37,7 +37,7 @@ def job(playbook: Playbook, alice: User) -> EvolutionJob:
     return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
 
 
-def test_pages_hold_every_playbook_once_the_latest_first(agent: Agent, alice: User) -> None:
+def test_pages_contain_every_playbook_once_newest_first(agent: Agent, alice: User) -> None:
     for number in range(5):
         make_playbook(alice, name=f"Playbook {number}")
     found = pages(agent, "list_playbooks", 2)
@@ -46,7 +46,7 @@ def test_pages_hold_every_playbook_once_the_latest_first(agent: Agent, alice: Us
     assert names == [f"Playbook {number}" for number in (4, 3, 2, 1, 0)]
 
 
-def test_versions_and_evolutions_come_in_pages_too(
+def test_versions_and_evolutions_are_paginated(
     agent: Agent, alice: User, job: EvolutionJob
 ) -> None:
     playbook, by = job.playbook, Principal.of(alice)
@@ -63,14 +63,16 @@ def test_versions_and_evolutions_come_in_pages_too(
     assert found["job_id"] == str(job.pk)
 
 
-def test_words_narrow_a_list(agent: Agent, alice: User, playbook: Playbook) -> None:
+def test_a_query_filters_a_list(agent: Agent, alice: User, playbook: Playbook) -> None:
     make_playbook(alice, name="Deploys")
     assert [p["name"] for p in agent.ask("list_playbooks", query="fix TESTS")] == [playbook.name]
     assert agent.ask("list_playbooks", query="fix deploys") == []
     assert agent.ask("list_versions", playbook_id=str(playbook.pk), query="rollback") == []
 
 
-def test_a_cursor_fits_only_its_own_list(agent: Agent, stranger: Agent, alice: User) -> None:
+def test_a_cursor_is_valid_for_its_own_list_only(
+    agent: Agent, stranger: Agent, alice: User
+) -> None:
     for number in range(2):
         make_playbook(alice, name=f"Playbook {number}")
     given = (agent.call("list_playbooks", limit=1).structured_content or {})["next_cursor"]
@@ -81,7 +83,7 @@ def test_a_cursor_fits_only_its_own_list(agent: Agent, stranger: Agent, alice: U
 
 
 @pytest.mark.parametrize("limit", [0, 101, -1, "many"])
-def test_a_page_has_one_to_a_hundred_lines(agent: Agent, limit: object) -> None:
+def test_a_page_has_one_to_a_hundred_rows(agent: Agent, limit: object) -> None:
     code, text = agent.refused("list_playbooks", limit=limit)
     assert (code, text.startswith("Wrong arguments: limit: ")) == ("invalid", True)
 
@@ -92,37 +94,37 @@ def test_a_cursor_of_the_protocols_own_lists_is_checked(
 ) -> None:
     key = make_key(alice)[1]
     for method in ("tools", "prompts", "resources", "resources/templates"):
-        answer = say(live_url, key, f"{method}/list", {"cursor": "forged"}, revision)
+        answer = call_rpc(live_url, key, f"{method}/list", {"cursor": "forged"}, revision)
         assert answer["error"]["code"] == -32602
         assert "not one of this list" in answer["error"]["message"]
 
 
-def test_resources_come_in_pages(
+def test_resources_are_paginated(
     live_url: str, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_bridge.resources.PAGE_SIZE", 1)
     for number in range(2):
         make_playbook(alice, name=f"Playbook {number}")
     key = make_key(alice)[1]
-    first = say(live_url, key, "resources/list", {})["result"]
+    first = call_rpc(live_url, key, "resources/list", {})["result"]
     params = {"cursor": first["nextCursor"]}
-    second = say(live_url, key, "resources/list", params)["result"]
+    second = call_rpc(live_url, key, "resources/list", params)["result"]
     assert [page["resources"][0]["name"] for page in (first, second)] == [
         "Playbook 1", "Playbook 0"
     ]  # fmt: skip
     assert "nextCursor" not in second
 
 
-def test_every_result_is_what_the_output_schema_promises(
+def test_every_result_matches_its_output_schema(
     live_url: str, alice: User, job: EvolutionJob
 ) -> None:
     key, playbook = make_key(alice)[1], job.playbook
-    made = [tool("list_playbooks"), tool("create_playbook", name="New")]
-    requests = [*made, *on_tools(Target(str(playbook.pk), playbook.name, str(job.pk)))]
+    requests = [tool("list_playbooks"), tool("create_playbook", name="New")]
+    requests += [*on_tools(Target(str(playbook.pk), playbook.name, str(job.pk)))]
     assert {params["name"] for _method, params in requests} == set(TOOLS)
     for method, params in requests:
         schema: Any = TOOLS[params["name"]].tool.output_schema
-        result = say(live_url, key, method, params)["result"]["structuredContent"]
+        result = call_rpc(live_url, key, method, params)["result"]["structuredContent"]
         Draft202012Validator(schema).validate(result)
         assert set(result) == set(schema["properties"])
         for item in result.get("result", []):
@@ -130,8 +132,8 @@ def test_every_result_is_what_the_output_schema_promises(
 
 
 @pytest.mark.parametrize("field", ["tools", "prompts", "resources", "resources/templates"])
-def test_no_cache_may_hand_a_list_to_somebody_else(live_url: str, alice: User, field: str) -> None:
+def test_lists_are_never_cached_publicly(live_url: str, alice: User, field: str) -> None:
     key = make_key(alice)[1]
-    first, second = (say(live_url, key, f"{field}/list", {})["result"] for _ in range(2))
+    first, second = (call_rpc(live_url, key, f"{field}/list", {})["result"] for _ in range(2))
     assert first["cacheScope"] == "private"
     assert first == second

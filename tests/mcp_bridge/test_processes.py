@@ -15,7 +15,7 @@ from accounts.models import User
 from playbooks.models import Playbook
 from tests.factories import make_key
 from tests.harness.mcp_requests import tool
-from tests.harness.raw_mcp import say
+from tests.harness.raw_mcp import call_rpc
 from tests.mcp_bridge.test_stdio import environment
 
 pytestmark = [
@@ -49,7 +49,7 @@ def call_all(urls: list[str], key: str, playbook: Playbook, times: int) -> int:
 
     def succeeds(url: str) -> bool:
         try:
-            answer = say(url, key, *tool("get_playbook", playbook_id=str(playbook.pk)))
+            answer = call_rpc(url, key, *tool("get_playbook", playbook_id=str(playbook.pk)))
         except httpx2.HTTPError:
             return False
         result = answer.get("result", {})
@@ -77,7 +77,9 @@ def test_three_hundred_of_three_hundred_calls_succeed_on_few_connections(
     assert len(backends()) <= MOST_CONNECTIONS
 
 
-def test_killed_connections_are_survived(urls: list[str], alice: User, playbook: Playbook) -> None:
+def test_calls_succeed_after_killed_connections(
+    urls: list[str], alice: User, playbook: Playbook
+) -> None:
     key = make_key(alice)[1]
     assert call_all(urls, key, playbook, 30) == 30
     with connection.cursor() as cursor:

@@ -14,7 +14,7 @@ from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key
 from tests.harness.live_server import Agent, live_mcp
-from tests.harness.raw_mcp import LATEST_REVISION, REVISIONS, ask, message_of, post
+from tests.harness.raw_mcp import LATEST_REVISION, REVISIONS, message_of, post, send_request
 
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
@@ -30,10 +30,10 @@ def test_the_sdks_client_gets_instructions_and_tools(
 ) -> None:
     agent = live_mcp(live_url, token, mode)
 
-    async def told(client: Any) -> tuple[str, str | None]:
+    async def handshake(client: Any) -> tuple[str, str | None]:
         return client.protocol_version, client.instructions
 
-    assert agent.run(told) == (spoken, INSTRUCTIONS)
+    assert agent.run(handshake) == (spoken, INSTRUCTIONS)
     assert set(agent.tools()) == set(TOOLS)
     assert agent.ask("create_playbook", name="One")["version"] == 1
 
@@ -44,11 +44,11 @@ def test_an_older_client_agrees_on_its_revision(live_url: str, token: str) -> No
         "capabilities": {},
         "clientInfo": {"name": "old", "version": "1"},
     }
-    answer = ask(live_url, token, "2025-06-18", "initialize", hello)
-    result = message_of(answer)["result"]
+    response = send_request(live_url, token, "2025-06-18", "initialize", hello)
+    result = message_of(response)["result"]
     assert result["protocolVersion"] == "2025-06-18"
     assert result["instructions"] == INSTRUCTIONS
-    assert "mcp-session-id" not in answer.headers
+    assert "mcp-session-id" not in response.headers
 
 
 @every_revision
@@ -56,15 +56,15 @@ def test_a_tool_answers_in_every_revision(
     live_url: str, token: str, revision: str, playbook: Playbook
 ) -> None:
     call = {"name": "get_playbook", "arguments": {"playbook_id": str(playbook.pk)}}
-    result = message_of(ask(live_url, token, revision, "tools/call", call))["result"]
+    result = message_of(send_request(live_url, token, revision, "tools/call", call))["result"]
     assert result["structuredContent"]["version"] == 1
     assert result["content"][0]["text"].startswith(result["structuredContent"]["content"])
 
 
 @every_revision
-def test_an_unknown_tool_is_the_protocols_error(live_url: str, token: str, revision: str) -> None:
+def test_an_unknown_tool_is_a_protocol_error(live_url: str, token: str, revision: str) -> None:
     call = {"name": "drop_tables", "arguments": {}}
-    error = message_of(ask(live_url, token, revision, "tools/call", call))["error"]
+    error = message_of(send_request(live_url, token, revision, "tools/call", call))["error"]
     assert error["code"] == -32602
     assert "drop_tables" not in error["message"]
 
@@ -74,9 +74,7 @@ def test_the_client_raises_for_an_unknown_tool(agent: Agent) -> None:
         agent.call("nope")
 
 
-def test_wrong_arguments_are_named_in_one_line_without_their_values(
-    agent: Agent, playbook: Playbook
-) -> None:
+def test_wrong_arguments_are_named_without_their_values(agent: Agent, playbook: Playbook) -> None:
     code, text = agent.refused(
         "report_outcome", playbook_id=str(playbook.pk), outcome="SECRET", bullet_ids="SECRET"
     )
@@ -87,17 +85,17 @@ def test_wrong_arguments_are_named_in_one_line_without_their_values(
     assert "SECRET" not in text
 
 
-def test_a_misspelt_argument_is_refused_not_dropped(agent: Agent, playbook: Playbook) -> None:
+def test_a_misspelt_argument_is_refused(agent: Agent, playbook: Playbook) -> None:
     report = {"playbook_id": str(playbook.pk), "task_description": "B", "outcome": "success"}
     code, text = agent.refused("report_outcome", **report, bullets=["str-00001"])
     assert (code, "bullet_ids" in text) == ("invalid", True)
     assert Outcome.objects.count() == 0
 
 
-def test_null_for_an_optional_argument_means_left_out(agent: Agent, playbook: Playbook) -> None:
+def test_null_means_an_omitted_argument(agent: Agent, playbook: Playbook) -> None:
     report = {"playbook_id": str(playbook.pk), "task_description": "B", "outcome": "success"}
-    answer = agent.ask("report_outcome", **report, notes=None, bullet_ids=None, serving_id=None)
-    assert answer["status"] == "recorded"
+    response = agent.ask("report_outcome", **report, notes=None, bullet_ids=None, serving_id=None)
+    assert response["status"] == "recorded"
 
 
 def test_text_over_its_limit_is_refused_whole(agent: Agent, playbook: Playbook) -> None:
@@ -117,9 +115,9 @@ def test_a_bad_note_leaves_no_row(
         "playbook_id": str(playbook.pk), "task_description": "B", "outcome": "success", "notes": bad
     }  # fmt: skip
     call = {"name": "report_outcome", "arguments": arguments}
-    answer = ask(live_url, token, revision, "tools/call", call)
-    assert answer.status_code in {200, 400}
-    message = message_of(answer)
+    response = send_request(live_url, token, revision, "tools/call", call)
+    assert response.status_code in {200, 400}
+    message = message_of(response)
     assert "error" in message or message["result"]["isError"]
     assert Outcome.objects.count() == 0
 
@@ -143,29 +141,27 @@ def test_malformed_json_rpc_is_refused_in_one_sentence(
     live_url: str, token: str, revision: str
 ) -> None:
     for body in MALFORMED:
-        answer = post(live_url, token, body, MCP_Protocol_Version=revision)
-        assert answer.status_code == 400, body[:60]
-        message = answer.json()["error"]["message"]
+        response = post(live_url, token, body, MCP_Protocol_Version=revision)
+        assert response.status_code == 400, body[:60]
+        message = response.json()["error"]["message"]
         assert "validation" not in message.lower()
         assert "\n" not in message
 
 
 @every_revision
-def test_what_is_not_offered_is_an_error_of_the_protocol(
-    live_url: str, token: str, revision: str
-) -> None:
+def test_an_unknown_method_is_a_protocol_error(live_url: str, token: str, revision: str) -> None:
     for method, params in (
         ("prompts/get", {"name": "x"}),
         ("resources/read", {"uri": "file:///etc/passwd", "name": "x"}),
         ("subscriptions/listen", {}),
         ("no/such", {}),
     ):
-        answer = ask(live_url, token, revision, method, params)
-        assert answer.status_code < 500
-        assert message_of(answer)["error"]["code"] < -32000
+        response = send_request(live_url, token, revision, method, params)
+        assert response.status_code < 500
+        assert message_of(response)["error"]["code"] < -32000
 
 
-def test_a_crash_gives_an_id_and_keeps_the_payload_out_of_answer_and_log(
+def test_a_crash_returns_a_request_id_and_leaks_no_payload(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def crash(**fields: object) -> None:

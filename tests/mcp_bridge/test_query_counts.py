@@ -1,4 +1,4 @@
-"""How many statements the two calls of every task make: pinned, whatever a playbook holds."""
+"""The SQL statements of reading and reporting are pinned, whatever the playbook contains."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reading at the MCP endpoint: by name, in part, within tokens, as a resource and in a prompt."""
+"""Reading at the MCP endpoint: by name, by section, within tokens, as resource and in a prompt."""
 
 import pytest
 from django.db import connection
@@ -12,7 +12,7 @@ from playbooks.starters.loader import load_starters
 from tests.factories import make_key, make_playbook
 from tests.harness.live_server import Agent, text_of
 from tests.harness.mcp_requests import completion, in_prompt, in_template, prompt
-from tests.harness.raw_mcp import REVISIONS, say
+from tests.harness.raw_mcp import REVISIONS, call_rpc
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 
@@ -25,13 +25,13 @@ def key(alice: User) -> str:
 def values(
     url: str, key: str, ref: dict[str, str], name: str, typed: str, **chosen: str
 ) -> list[str]:
-    answer = say(url, key, *completion(ref, name, typed, **chosen))
+    answer = call_rpc(url, key, *completion(ref, name, typed, **chosen))
     found: list[str] = answer["result"]["completion"]["values"]
     return found
 
 
 def message_of(url: str, key: str, name: str, **arguments: str) -> str:
-    answer = say(url, key, *prompt(name, **arguments))["result"]
+    answer = call_rpc(url, key, *prompt(name, **arguments))["result"]
     text: str = answer["messages"][0]["content"]["text"]
     return text
 
@@ -50,13 +50,13 @@ def test_a_name_of_two_playbooks_is_answered_with_both_ids(
 
 
 @pytest.mark.parametrize("both", [True, False])
-def test_either_an_id_or_a_name_is_wanted(agent: Agent, playbook: Playbook, both: bool) -> None:
+def test_either_an_id_or_a_name_is_required(agent: Agent, playbook: Playbook, both: bool) -> None:
     given = {"playbook_id": str(playbook.pk), "name": playbook.name} if both else {}
     code, text = agent.refused("get_playbook", **given)
     assert (code, "either playbook_id or name" in text) == ("invalid", True)
 
 
-def test_within_a_number_of_tokens_the_useful_bullets_come_and_the_rest_is_said(
+def test_max_tokens_keeps_the_most_useful_bullets_and_lists_the_rest(
     agent: Agent, playbook: Playbook
 ) -> None:
     answer = agent.call("get_playbook", playbook_id=str(playbook.pk), max_tokens=30)
@@ -82,13 +82,13 @@ def test_a_playbook_of_sixty_thousand_characters_arrives_whole(agent: Agent, ali
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_ones_own_playbooks_are_resources(
+def test_own_playbooks_are_resources(
     live_url: str, key: str, playbook: Playbook, revision: str
 ) -> None:
     load_starters()
-    (listed,) = say(live_url, key, "resources/list", {}, revision)["result"]["resources"]
+    (listed,) = call_rpc(live_url, key, "resources/list", {}, revision)["result"]["resources"]
     assert (listed["uri"], listed["title"]) == (f"playbook://{playbook.pk}", playbook.name)
-    result = say(live_url, key, "resources/read", {"uri": listed["uri"]}, revision)["result"]
+    result = call_rpc(live_url, key, "resources/read", {"uri": listed["uri"]}, revision)["result"]
     (content,) = result["contents"]
     assert content["mimeType"] == "text/markdown"
     assert content["text"].startswith("## STRATEGIES & INSIGHTS\n[str-00001]")
@@ -104,13 +104,13 @@ def test_an_old_version_and_a_starter_are_resources_too(
     )
     starter = f"playbook://{Playbook.objects.starters()[0].pk}"
     for uri, kept in ((f"playbook://{playbook.pk}/versions/1", 86_400_000), (starter, 0)):
-        result = say(live_url, key, "resources/read", {"uri": uri})["result"]
+        result = call_rpc(live_url, key, "resources/read", {"uri": uri})["result"]
         assert "[str-00001]" in result["contents"][0]["text"]
         assert (result["ttlMs"], result["cacheScope"]) == (kept, "private")
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_is_no_resource_is_the_protocols_error(
+def test_an_unknown_resource_is_a_protocol_error(
     live_url: str, key: str, playbook: Playbook, revision: str
 ) -> None:
     for uri in (
@@ -118,7 +118,7 @@ def test_what_is_no_resource_is_the_protocols_error(
         f"playbook://{playbook.pk}/versions/0", f"playbook://{playbook.pk}/versions/99",
         f"playbook://{playbook.pk}/versions/99999999999",
     ):  # fmt: skip
-        error = say(live_url, key, "resources/read", {"uri": uri}, revision)["error"]
+        error = call_rpc(live_url, key, "resources/read", {"uri": uri}, revision)["error"]
         assert (error["code"], error["data"]["uri"]) == (-32602, uri)
         assert error["message"].startswith(("No ", "Unknown resource. Read playbook://{id}"))
 
@@ -137,7 +137,7 @@ def test_a_task_starts_with_the_advice_and_ends_with_a_report(
 def test_a_report_on_a_starter_says_to_clone_it_first(live_url: str, key: str) -> None:
     load_starters()
     starter = Playbook.objects.starters()[0]
-    error = say(live_url, key, *prompt("finish_task", playbook=starter.name))["error"]
+    error = call_rpc(live_url, key, *prompt("finish_task", playbook=starter.name))["error"]
     assert (error["code"], "must be cloned first" in error["message"]) == (-32602, True)
 
 
@@ -151,10 +151,10 @@ def test_a_report_on_a_starter_says_to_clone_it_first(live_url: str, key: str) -
         ("start_task", {"playbook": "a\0b"}),
     ],
 )
-def test_a_wrong_prompt_is_the_protocols_error_in_one_line(
+def test_a_wrong_prompt_is_a_protocol_error_in_one_line(
     live_url: str, key: str, name: str, arguments: dict[str, str]
 ) -> None:
-    error = say(live_url, key, *prompt(name, **arguments))["error"]
+    error = call_rpc(live_url, key, *prompt(name, **arguments))["error"]
     assert error["code"] == -32602
     assert "\n" not in error["message"]
     assert "extra" not in error["message"]
@@ -189,8 +189,8 @@ def test_starters_are_completed_where_they_can_be_used(live_url: str, key: str) 
         (in_template("playbook://{id}"), "n"),
     ],
 )
-def test_what_takes_no_completion_is_the_protocols_error(
+def test_an_argument_without_completion_is_a_protocol_error(
     live_url: str, key: str, ref: dict[str, str], argument: str
 ) -> None:
-    answer = say(live_url, key, *completion(ref, argument, ""))
+    answer = call_rpc(live_url, key, *completion(ref, argument, ""))
     assert answer["error"]["code"] == -32602

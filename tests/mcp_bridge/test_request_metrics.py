@@ -1,4 +1,4 @@
-"""Times are counted by what we offer, never by what a client made up."""
+"""Request metrics have labels of known methods and tools only."""
 
 import pytest
 from django.db import connection
@@ -8,7 +8,7 @@ from pytest_django import Settings
 from accounts.models import User
 from tests.factories import make_key
 from tests.harness.mcp_requests import tool
-from tests.harness.raw_mcp import REVISIONS, say
+from tests.harness.raw_mcp import REVISIONS, call_rpc
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 
@@ -24,17 +24,17 @@ def test_a_refused_call_is_counted_as_one(
 ) -> None:
     settings.METRICS_TOKEN = "a token of some length"
     key, before = make_key(alice)[1], count("tools/call", "get_playbook", "refused")
-    say(live_url, key, *tool("get_playbook"), revision)
+    call_rpc(live_url, key, *tool("get_playbook"), revision)
     assert count("tools/call", "get_playbook", "refused") == before + 1
 
 
-def test_what_a_client_made_up_becomes_no_label(
+def test_unknown_methods_and_tools_become_no_labels(
     live_url: str, alice: User, settings: Settings
 ) -> None:
     settings.METRICS_TOKEN = "a token of some length"
     key, before = make_key(alice)[1], count("unknown", "", "error")
-    say(live_url, key, "made/up", {})
-    say(live_url, key, *tool("made_up"))
+    call_rpc(live_url, key, "made/up", {})
+    call_rpc(live_url, key, *tool("made_up"))
     assert count("unknown", "", "error") == before + 1
-    told = [sample.labels for metric in REGISTRY.collect() for sample in metric.samples]
-    assert not any("made" in value for labels in told for value in labels.values())
+    samples = [sample.labels for metric in REGISTRY.collect() for sample in metric.samples]
+    assert not any("made" in value for labels in samples for value in labels.values())

@@ -1,4 +1,4 @@
-"""A connected app hears which scopes it needs; a list it gets as far as it goes."""
+"""A connected app without a scope is challenged with the scopes it needs; lists pass."""
 
 import json
 from typing import Any
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no databa
 
 
 async def echo(scope: Connection, receive: Receive, send: Send) -> None:
-    """The protocol behind the door: it gets the body as it came."""
+    """Stands for the protocol: it receives the body unchanged."""
     body = await Request(scope, receive).json()
     await JSONResponse(body)(scope, receive, send)
 
 
-def told(user: User, scopes: set[Scope], message: Message, *, by_app: bool = True) -> Any:
+def post_as(user: User, scopes: set[Scope], message: Message, *, by_app: bool = True) -> Any:
     app = ConnectedApp(user=user) if by_app else None
     principal = Principal(user, frozenset(scopes), app=app)
 
@@ -49,10 +49,12 @@ def told(user: User, scopes: set[Scope], message: Message, *, by_app: bool = Tru
         (prompt("finish_task"), "write"),
     ],
 )
-def test_an_app_hears_every_scope_that_it_needs(alice: User, message: Message, needed: str) -> None:
-    answer = told(alice, {Scope.READ}, message)
-    assert answer.status_code == 403
-    challenge = answer.headers["www-authenticate"]
+def test_an_app_is_challenged_with_every_scope_it_needs(
+    alice: User, message: Message, needed: str
+) -> None:
+    response = post_as(alice, {Scope.READ}, message)
+    assert response.status_code == 403
+    challenge = response.headers["www-authenticate"]
     assert 'error="insufficient_scope"' in challenge
     assert all(scope in challenge for scope in ("read", needed))
 
@@ -64,15 +66,13 @@ def test_an_app_hears_every_scope_that_it_needs(alice: User, message: Message, n
         tool("no_such"), tool("report_outcome"), ("tools/call", {"name": ["x"]}),
     ],
 )  # fmt: skip
-def test_what_it_may_do_and_what_is_not_ours_to_judge_passes_with_its_body(
-    alice: User, message: Message
-) -> None:
-    answer = told(alice, {Scope.WRITE}, message)
-    assert (answer.status_code, answer.json()["method"]) == (200, message[0])
+def test_permitted_and_unknown_requests_pass_with_their_body(alice: User, message: Message) -> None:
+    response = post_as(alice, {Scope.WRITE}, message)
+    assert (response.status_code, response.json()["method"]) == (200, message[0])
 
 
-def test_a_resource_needs_to_read(alice: User) -> None:
+def test_a_resource_needs_the_read_scope(alice: User) -> None:
     message = ("resources/read", {"uri": "playbook://x"})
-    assert told(alice, {Scope.WRITE}, message).status_code == 403
-    assert told(alice, {Scope.READ}, message).status_code == 200
-    assert told(alice, {Scope.WRITE}, message, by_app=False).status_code == 200
+    assert post_as(alice, {Scope.WRITE}, message).status_code == 403
+    assert post_as(alice, {Scope.READ}, message).status_code == 200
+    assert post_as(alice, {Scope.WRITE}, message, by_app=False).status_code == 200

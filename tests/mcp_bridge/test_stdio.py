@@ -86,7 +86,7 @@ def test_an_agent_reads_and_reports_over_stdio(
     assert list(tools) == ["report_outcome"]
 
 
-def test_a_key_revoked_in_between_stops_at_the_next_call(key: tuple[ApiKey, str]) -> None:
+def test_a_revoked_key_is_refused_at_the_next_call(key: tuple[ApiKey, str]) -> None:
     async def work(client: Client) -> list[str]:
         before = await client.call_tool("list_playbooks", {})
         await asyncio.to_thread(revoke, key[0])
@@ -106,7 +106,7 @@ def revoke(key: ApiKey) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "ace_live_nonsense"])
-def test_a_missing_or_bad_key_ends_with_one_sentence(tmp_path: Path, token: str) -> None:
+def test_a_missing_or_bad_key_exits_with_one_sentence(tmp_path: Path, token: str) -> None:
     done = manage(tmp_path, "run_mcp", ACE_API_KEY=token)
     assert done.returncode == 1
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""Whoever asks for what is not theirs hears what they would hear of a thing that never was."""
+"""Another tenant's row gets the same answer as a missing row, with every method."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,7 +18,7 @@ from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook, Version
 from tests.factories import make_key, make_outcome, make_playbook
 from tests.harness.mcp_requests import Target, all_requests
-from tests.harness.raw_mcp import say, told
+from tests.harness.raw_mcp import call_rpc, comparable
 
 pytestmark = pytest.mark.postgres
 
@@ -35,9 +35,13 @@ def thing(playbook: Playbook, alice: User) -> Target:
 
 
 def answers(url: str, key: str, thing: Target) -> list[str]:
-    """In the protocol's own words, where it wants to hear the address again, too."""
-    said = (told(say(url, key, method, params)) for method, params in all_requests(thing))
-    return [answer.replace(f"playbook://{thing.playbook_id}", "playbook://it") for answer in said]
+    """The comparable messages, with the URI that the protocol repeats made the same."""
+    messages = (
+        comparable(call_rpc(url, key, method, params)) for method, params in all_requests(thing)
+    )
+    return [
+        answer.replace(f"playbook://{thing.playbook_id}", "playbook://it") for answer in messages
+    ]
 
 
 def revoked(alice: User) -> str:
@@ -52,7 +56,7 @@ def expired(alice: User) -> str:
     return token
 
 
-def test_the_matrix_knows_every_tool_prompt_and_template() -> None:
+def test_the_matrix_covers_every_tool_prompt_and_template() -> None:
     requests = all_requests(UNKNOWN)
     named = {params.get("name") for method, params in requests if method != "completion/complete"}
     refs = [p["ref"] for method, p in requests if method == "completion/complete"]
@@ -62,38 +66,38 @@ def test_the_matrix_knows_every_tool_prompt_and_template() -> None:
 
 
 @pytest.mark.parametrize("who", ["charlie", "staff"])
-def test_a_stranger_and_staff_hear_of_a_thing_what_they_hear_of_none(
+def test_a_stranger_and_staff_get_the_answer_for_a_missing_row(
     live_url: str, thing: Target, who: str, request: pytest.FixtureRequest
 ) -> None:
     key = make_key(request.getfixturevalue(who))[1]
     rows = [model.objects.count() for model in (Playbook, Version, Outcome, EvolutionJob)]
-    heard, unknown = answers(live_url, key, thing), answers(live_url, key, UNKNOWN)
-    assert heard == unknown
-    assert not any(part in "".join(heard) for part in ("Fixing tests", "failing test"))
+    answered, unknown = answers(live_url, key, thing), answers(live_url, key, UNKNOWN)
+    assert answered == unknown
+    assert not any(part in "".join(answered) for part in ("Fixing tests", "failing test"))
     after = [model.objects.count() for model in (Playbook, Version, Outcome, EvolutionJob)]
     assert after == rows
 
 
-def test_a_key_of_another_playbook_hears_nothing_of_this_one(
+def test_a_key_of_another_playbook_learns_nothing_of_this_one(
     live_url: str, thing: Target, alice: User
 ) -> None:
     other = make_playbook(alice, name="Other")
     key = make_key(alice, playbook_ids=[other.pk])[1]
     assert answers(live_url, key, thing) == answers(live_url, key, UNKNOWN)
-    listed = say(live_url, key, "resources/list", {})["result"]["resources"]
+    listed = call_rpc(live_url, key, "resources/list", {})["result"]["resources"]
     assert [one["name"] for one in listed] == ["Other"]
 
 
 @pytest.mark.parametrize("make", [revoked, expired], ids=lambda make: make.__name__)
-def test_a_dead_key_hears_the_same_sentence_everywhere(
+def test_an_inactive_key_gets_the_same_error_everywhere(
     live_url: str, thing: Target, alice: User, make: Callable[[User], str]
 ) -> None:
-    heard = {*answers(live_url, make(alice), thing)}
-    assert len(heard) == 1
-    assert "not_authenticated" in heard.pop()
+    answered = {*answers(live_url, make(alice), thing)}
+    assert len(answered) == 1
+    assert "not_authenticated" in answered.pop()
 
 
-def test_the_owner_is_answered_everywhere(live_url: str, thing: Target, alice: User) -> None:
+def test_the_owner_gets_a_result_everywhere(live_url: str, thing: Target, alice: User) -> None:
     key = make_key(alice)[1]
     for answer in answers(live_url, key, thing):
         assert '"isError": true' not in answer
@@ -102,12 +106,12 @@ def test_the_owner_is_answered_everywhere(live_url: str, thing: Target, alice: U
 
 
 @pytest.mark.parametrize("scope", ["read", "write", "evolve"])
-def test_a_key_is_shown_only_what_its_scope_allows(
+def test_lists_contain_only_what_the_scopes_allow(
     live_url: str, thing: Target, alice: User, scope: str
 ) -> None:
     key = make_key(alice, scopes=[scope])[1]
     tools, prompts, templates, resources = (
-        say(live_url, key, f"{kind}/list", {})["result"][field]
+        call_rpc(live_url, key, f"{kind}/list", {})["result"][field]
         for kind, field in (
             ("tools", "tools"), ("prompts", "prompts"),
             ("resources/templates", "resourceTemplates"), ("resources", "resources"),
@@ -118,11 +122,9 @@ def test_a_key_is_shown_only_what_its_scope_allows(
     assert (len(templates), len(resources)) == ((2, 1) if scope == "read" else (0, 0))
 
 
-def test_what_a_key_may_not_use_is_refused_when_it_is_called_all_the_same(
-    live_url: str, thing: Target, alice: User
-) -> None:
+def test_calls_without_the_scope_are_refused(live_url: str, thing: Target, alice: User) -> None:
     key = make_key(alice, scopes=["evolve"])[1]
     for method, params in all_requests(thing):
-        answer = told(say(live_url, key, method, params))
+        answer = comparable(call_rpc(live_url, key, method, params))
         allowed = params.get("name") == "trigger_evolution"
         assert ("insufficient_scope" in answer) is not allowed, (method, params)

@@ -43,12 +43,12 @@ def rows_of(playbook: Playbook) -> list[Any]:
     return [list(rows) for rows in (outcomes, jobs, versions, deltas)]
 
 
-def report_then_trigger(door: Interface, playbook: Playbook) -> list[Answer]:
-    return [door.report_outcome(playbook, **REPORT), door.trigger_evolution(playbook)]
+def report_then_trigger(interface: Interface, playbook: Playbook) -> list[Answer]:
+    return [interface.report_outcome(playbook, **REPORT), interface.trigger_evolution(playbook)]
 
 
-def roll_back(door: Interface, playbook: Playbook) -> list[Answer]:
-    return [door.rollback_playbook(playbook, 1)]
+def roll_back(interface: Interface, playbook: Playbook) -> list[Answer]:
+    return [interface.rollback_playbook(playbook, 1)]
 
 
 @pytest.mark.parametrize("act", [report_then_trigger, roll_back])
@@ -56,35 +56,35 @@ def test_each_interface_writes_the_same_rows(
     live_url: str, alice: User, act: Callable[[Interface, Playbook], list[Answer]]
 ) -> None:
     written = []
-    for door in open_interfaces(live_url, alice).values():
+    for interface in open_interfaces(live_url, alice).values():
         playbook = make_playbook(alice)
-        assert {answer.kind for answer in act(door, playbook)} == {"ok"}
+        assert {answer.kind for answer in act(interface, playbook)} == {"ok"}
         written.append(rows_of(playbook))
     assert written[0] == written[1] == written[2]
 
 
 def test_each_interface_creates_and_clones_alike(live_url: str, alice: User) -> None:
     made = []
-    for name, door in open_interfaces(live_url, alice).items():
+    for name, interface in open_interfaces(live_url, alice).items():
         source = make_playbook(alice, name=f"Source at {name}")
-        assert door.create_playbook(f"Made at {name}").kind == "ok"
-        assert door.clone_playbook(source).kind == "ok"
+        assert interface.create_playbook(f"Made at {name}").kind == "ok"
+        assert interface.clone_playbook(source).kind == "ok"
         created = Playbook.objects.get(name=f"Made at {name}")
         cloned = Playbook.objects.get(cloned_from=source)
         made.append([(p.owner_id, p.source, p.status, rows_of(p)[2]) for p in (created, cloned)])
     assert made[0] == made[1] == made[2]
 
 
-def everything(door: Interface, playbook: Playbook, job: EvolutionJob) -> dict[str, Answer]:
+def everything(interface: Interface, playbook: Playbook, job: EvolutionJob) -> dict[str, Answer]:
     return {
-        "get_playbook": door.get_playbook(playbook),
-        "clone_playbook": door.clone_playbook(playbook),
-        "report_outcome": door.report_outcome(playbook, **REPORT),
-        "trigger_evolution": door.trigger_evolution(playbook),
-        "list_evolutions": door.list_evolutions(playbook),
-        "get_evolution_status": door.get_evolution_status(job.pk),
-        "list_versions": door.list_versions(playbook),
-        "rollback_playbook": door.rollback_playbook(playbook, 1),
+        "get_playbook": interface.get_playbook(playbook),
+        "clone_playbook": interface.clone_playbook(playbook),
+        "report_outcome": interface.report_outcome(playbook, **REPORT),
+        "trigger_evolution": interface.trigger_evolution(playbook),
+        "list_evolutions": interface.list_evolutions(playbook),
+        "get_evolution_status": interface.get_evolution_status(job.pk),
+        "list_versions": interface.list_versions(playbook),
+        "rollback_playbook": interface.rollback_playbook(playbook, 1),
     }
 
 
@@ -94,58 +94,60 @@ def job(live_url: str, playbook: Playbook, alice: User) -> EvolutionJob:
     return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
 
 
-@pytest.mark.parametrize("door", INTERFACES)
-def test_the_owner_is_let_in_with_every_verb(
-    live_url: str, alice: User, job: EvolutionJob, door: str
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_the_owner_may_use_every_verb(
+    live_url: str, alice: User, job: EvolutionJob, interface: str
 ) -> None:
-    answers = everything(open_interfaces(live_url, alice)[door], job.playbook, job)
+    answers = everything(open_interfaces(live_url, alice)[interface], job.playbook, job)
     assert {name: answer.kind for name, answer in answers.items()} == dict.fromkeys(answers, "ok")
 
 
-@pytest.mark.parametrize("door", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("who", ["charlie", "staff"])
 def test_a_stranger_and_staff_find_nothing_with_any_verb(
-    live_url: str, job: EvolutionJob, door: str, who: str, request: pytest.FixtureRequest
+    live_url: str, job: EvolutionJob, interface: str, who: str, request: pytest.FixtureRequest
 ) -> None:
     before = rows_of(job.playbook)
     user: User = request.getfixturevalue(who)
-    answers = everything(open_interfaces(live_url, user)[door], job.playbook, job)
+    answers = everything(open_interfaces(live_url, user)[interface], job.playbook, job)
     assert {answer.kind for answer in answers.values()} == {"not_found"}
     assert all("with this id is yours" in answer.text for answer in answers.values())
     assert rows_of(job.playbook) == before
 
 
-@pytest.mark.parametrize("door", INTERFACES)
-def test_a_list_holds_ones_own_only(
-    live_url: str, playbook: Playbook, charlie: User, alice: User, door: str
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_a_list_contains_own_rows_only(
+    live_url: str, playbook: Playbook, charlie: User, alice: User, interface: str
 ) -> None:
-    assert str(playbook.pk) not in open_interfaces(live_url, charlie)[door].list_playbooks().text
-    assert str(playbook.pk) in open_interfaces(live_url, alice)[door].list_playbooks().text
+    assert (
+        str(playbook.pk) not in open_interfaces(live_url, charlie)[interface].list_playbooks().text
+    )
+    assert str(playbook.pk) in open_interfaces(live_url, alice)[interface].list_playbooks().text
 
 
-@pytest.mark.parametrize("door", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 def test_over_the_limit_of_reports_each_interface_refuses_and_stores_nothing(
-    live_url: str, playbook: Playbook, alice: User, settings: LazySettings, door: str
+    live_url: str, playbook: Playbook, alice: User, settings: LazySettings, interface: str
 ) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "1/h"}
-    one = open_interfaces(live_url, alice)[door]
+    one = open_interfaces(live_url, alice)[interface]
     answers = [one.report_outcome(playbook, **REPORT) for _ in range(2)]
     assert [answer.kind for answer in answers] == ["ok", "rate_limited"]
     assert Outcome.objects.count() == 1
 
 
-@pytest.mark.parametrize("door", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 def test_over_the_limit_of_triggers_each_interface_refuses(
-    live_url: str, playbook: Playbook, alice: User, settings: LazySettings, door: str
+    live_url: str, playbook: Playbook, alice: User, settings: LazySettings, interface: str
 ) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"trigger_evolution": "1/h"}
-    one = open_interfaces(live_url, alice)[door]
+    one = open_interfaces(live_url, alice)[interface]
     first = one.trigger_evolution(playbook)
     EvolutionJob.objects.update(status="completed")
     assert [first.kind, one.trigger_evolution(playbook).kind] == ["ok", "rate_limited"]
 
 
-@pytest.mark.parametrize("door", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize(
     ("fields", "kind"),
     [
@@ -158,18 +160,25 @@ def test_over_the_limit_of_triggers_each_interface_refuses(
     ],
 )
 def test_each_interface_refuses_a_bad_report_and_stores_nothing(
-    live_url: str, playbook: Playbook, alice: User, door: str, fields: dict[str, Any], kind: str
+    live_url: str,
+    playbook: Playbook,
+    alice: User,
+    interface: str,
+    fields: dict[str, Any],
+    kind: str,
 ) -> None:
-    answer = open_interfaces(live_url, alice)[door].report_outcome(playbook, **(REPORT | fields))
+    answer = open_interfaces(live_url, alice)[interface].report_outcome(
+        playbook, **(REPORT | fields)
+    )
     assert answer.kind == kind
     assert not Outcome.objects.exists()
 
 
-@pytest.mark.parametrize("door", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 def test_an_archived_playbook_refuses_reports_at_each_interface(
-    live_url: str, playbook: Playbook, alice: User, door: str
+    live_url: str, playbook: Playbook, alice: User, interface: str
 ) -> None:
     archive_playbook(playbook=playbook, by=Principal.of(alice))
-    answer = open_interfaces(live_url, alice)[door].report_outcome(playbook, **REPORT)
+    answer = open_interfaces(live_url, alice)[interface].report_outcome(playbook, **REPORT)
     assert answer.kind == "conflict"
     assert "Restore it first" in answer.text

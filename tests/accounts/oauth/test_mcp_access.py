@@ -8,7 +8,7 @@ from playbooks.models import Playbook
 from tests.factories import make_playbook
 from tests.harness.live_server import live_mcp
 from tests.harness.oauth_client import OAuthClient
-from tests.harness.raw_mcp import REVISIONS, ask
+from tests.harness.raw_mcp import REVISIONS, send_request
 
 CREATE = {"name": "create_playbook", "arguments": {"name": "New"}}
 
@@ -42,7 +42,7 @@ def test_a_missing_scope_is_named_with_all_that_are_needed(
     live_url: str, at: OAuthClient, revision: str
 ) -> None:
     token = at.tokens(scopes="read evolve")["access_token"]
-    answer = ask(live_url, token, revision, "tools/call", CREATE)
+    answer = send_request(live_url, token, revision, "tools/call", CREATE)
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
     challenge = answer.headers["www-authenticate"]
     assert 'error="insufficient_scope"' in challenge
@@ -53,9 +53,9 @@ def test_a_missing_scope_is_named_with_all_that_are_needed(
 
 def test_a_disconnected_app_is_challenged_anew(live_url: str, at: OAuthClient) -> None:
     token = at.tokens()["access_token"]
-    assert ask(live_url, token, REVISIONS[0], "tools/list", {}).status_code == 200
+    assert send_request(live_url, token, REVISIONS[0], "tools/list", {}).status_code == 200
     at.browser.post(f"/keys/apps/{at.user.connected_apps.get().pk}/disconnect")
-    answer = ask(live_url, token, REVISIONS[0], "tools/list", {})
+    answer = send_request(live_url, token, REVISIONS[0], "tools/list", {})
     assert answer.status_code == 401
     assert 'error="invalid_token"' in answer.headers["www-authenticate"]
 
