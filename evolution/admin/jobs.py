@@ -43,7 +43,7 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
         (None, {"fields": ("status", "reason", "playbook", "see", "timeline")}),
         (
             "Tries and waits",
-            {"fields": ("attempt", "rescues", "waits", "next_attempt_at", "wait_reason")},
+            {"fields": ("attempt", "rescues", "wait_count", "next_attempt_at", "wait_reason")},
         ),
         (
             "Who works on it",

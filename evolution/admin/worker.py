@@ -1,3 +1,5 @@
+"""Staff pages of provider circuits and worker heartbeats."""
+
 from typing import Any
 
 from django.contrib import admin
@@ -32,8 +34,8 @@ class ProviderCircuitAdmin(ReadOnlyAdmin):
     actions = ("reset_circuits",)
 
     reset_circuits = row_action(
-        "Let the next call try, and its jobs",
-        lambda line, by: jobs_redrive.reset_circuit(line=line, by=by),
+        "Reset circuit and retry its jobs",
+        lambda row, by: jobs_redrive.reset_circuit(circuit=row, by=by),
         one="provider circuit is reset",
         many="provider circuits are reset",
     )

@@ -1,4 +1,4 @@
-"""What would wait, or stay set aside, until a person says otherwise: staff decides."""
+"""Staff actions on stuck work: redrive outcomes, hasten a job, reset a circuit."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -23,9 +23,9 @@ STRANDED = Q(processed_at=None) & (~Q(set_aside_reason="") | Q(job__isnull=False
 
 
 def redrive_outcomes(*, playbook: Playbook, by: Principal, outcome_ids: Collection[UUID]) -> int:
-    """Those of these outcomes that were set aside or left behind are pending again; how many.
+    """Make those of these outcomes pending again that were set aside or left behind; how many.
 
-    An evolution is triggered when due. What a training left stays its own. Raises Conflict
+    An evolution is triggered when due. A training keeps its outcomes. Raises Conflict
     (`archived`, `nothing_to_redrive`).
     """
     with transaction.atomic():
@@ -38,31 +38,31 @@ def redrive_outcomes(*, playbook: Playbook, by: Principal, outcome_ids: Collecti
         changed = rows.update(job=None, set_aside_reason="", failures=0)
         owner = locked.owner_id
         record(action="redrive_outcomes", by=by, subject=locked, owner=owner, outcomes=changed)
-        trigger_if_due(locked, standing=trigger_state_of(locked), by=by)
+        trigger_if_due(locked, state=trigger_state_of(locked), by=by)
     return changed
 
 
 def redrive_evolution(*, job: EvolutionJob, by: Principal) -> int:
-    """The outcomes that this ended job set aside or left behind are pending again; how many.
+    """Make the outcomes pending again that this ended job set aside or left behind; how many.
 
     Raises Conflict (`still_active`, and as redrive_outcomes does).
     """
     if job.is_active:
-        raise Conflict("This evolution is under way. Cancel it first.", code="still_active")
+        raise Conflict("This evolution is in progress. Cancel it first.", code="still_active")
     bound = job.outcomes.filter(processed_at=None).values_list("pk", flat=True)
     ids = {*bound, *(UUID(key) for key in job.skipped_outcomes)}
     return redrive_outcomes(playbook=job.playbook, by=by, outcome_ids=ids)
 
 
 def set_aside_outcome(*, outcome: Outcome, by: Principal) -> Outcome:
-    """No evolution takes this outcome up until it is redriven.
+    """Keep this outcome from evolutions until it is redriven.
 
-    Raises Conflict (`not_pending`) when one has taken it up already.
+    Raises Conflict (`not_pending`) when an evolution has taken it already.
     """
     with transaction.atomic():
         rows = Outcome.objects.pending().filter(pk=outcome.pk)
         if not rows.update(set_aside_reason="Set aside by staff."):
-            raise Conflict("This outcome does not wait for an evolution.", code="not_pending")
+            raise Conflict("This outcome is not pending.", code="not_pending")
         owner = outcome.playbook.owner_id
         record(action="set_aside_outcome", by=by, subject=outcome, owner=owner)
     outcome.refresh_from_db()
@@ -70,12 +70,12 @@ def set_aside_outcome(*, outcome: Outcome, by: Principal) -> Outcome:
 
 
 def hasten_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
-    """The waiting job is due now. Raises Conflict (`not_waiting`) for one that does not wait."""
+    """Make the waiting job due now. Raises Conflict (`not_waiting`) for any other job."""
     with transaction.atomic():
         now = database_now()
         rows = EvolutionJob.objects.waiting(now).filter(pk=job.pk, training=None)
         if not rows.update(next_attempt_at=None):
-            raise Conflict("This evolution does not wait for a later try.", code="not_waiting")
+            raise Conflict("This evolution is not waiting for a retry.", code="not_waiting")
         notify_worker(job.pk, now=now)
         owner = job.playbook.owner_id
         record(action="hasten_evolution", by=by, subject=job, owner=owner)
@@ -83,19 +83,19 @@ def hasten_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
     return job
 
 
-def reset_circuit(*, line: ProviderCircuit, by: Principal) -> int:
-    """The next call to this provider is made, and jobs that wait for it are due; how many.
+def reset_circuit(*, circuit: ProviderCircuit, by: Principal) -> int:
+    """Allow the next call to this provider and make the jobs due that wait for it; how many.
 
-    For a provider, a key or a model that was mended: the breaker's own probe would come later.
+    For a provider, key or model that was fixed: the circuit breaker's own probe comes later.
     """
     with transaction.atomic():
         now = database_now()
-        rows = ProviderCircuit.objects.filter(pk=line.pk)
+        rows = ProviderCircuit.objects.filter(pk=circuit.pk)
         rows.update(pause=0, open_until=None, probe_until=None, code="")
-        waiting = EvolutionJob.objects.waiting(now).filter(wait_key=line.pk, training=None)
+        waiting = EvolutionJob.objects.waiting(now).filter(wait_key=circuit.pk, training=None)
         ids = list(waiting.values_list("pk", flat=True)[:BATCH_SIZE])
         EvolutionJob.objects.filter(pk__in=ids).update(next_attempt_at=None)
         for job_id in ids:
             notify_worker(job_id, now=now)
-        record(action="reset_circuit", by=by, subject=line, jobs=len(ids))
+        record(action="reset_circuit", by=by, subject=circuit, jobs=len(ids))
     return len(ids)

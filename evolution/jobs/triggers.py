@@ -1,4 +1,4 @@
-"""Making the one active job of a playbook. Callers hold an open transaction."""
+"""Triggers: when a playbook is due, make its one active job. Callers hold a transaction."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ LOOK_BACK = 10
 def ensure_job(
     playbook: Playbook, *, trigger: str, by: Principal | None
 ) -> tuple[EvolutionJob, bool]:
-    """The active job and whether it is new; the insert and its ring commit together.
+    """The active job and whether it is new; the insert and its queue message commit together.
 
     The partial unique index decides between two inserts: SQLite ignores the row lock.
     """
@@ -51,9 +51,9 @@ def ensure_job(
 
 @dataclass(frozen=True)
 class TriggerState:
-    """What the two rules ask about.
+    """The inputs of the trigger rules.
 
-    `since` is when the last job ended, else when the oldest pending outcome came in.
+    `since` is when the last job ended, else when the oldest pending outcome was reported.
     """
 
     pending: int
@@ -62,16 +62,16 @@ class TriggerState:
 
 
 def trigger_state_of(playbook: Playbook) -> TriggerState:
-    """How the playbook stands: one statement, so on PostgreSQL one moment.
+    """The inputs of the trigger rules, read in one statement: on PostgreSQL one snapshot.
 
-    After the row was locked it counts what the transactions before this one have stored.
+    Once the playbook is locked, it counts what earlier transactions have stored.
     """
     found: Any = TRIGGER_STATE.first(playbook=playbook.pk)
     return TriggerState(found.pending or 0, found.ended or found.oldest, found.now)
 
 
 def _trigger_state_values() -> dict[str, QuerySet[Any, Any]]:
-    """What makes a Standing: each one value of the playbook in a Param, read from its own index."""
+    """The values of a TriggerState, each read from an index; the playbook is a Param."""
     playbook = uuid_param("playbook")
     waiting = Outcome.objects.pending().filter(playbook=playbook).order_by()
     ended = EvolutionJob.objects.filter(playbook=playbook, completed_at__isnull=False)
@@ -95,33 +95,33 @@ COUNT_REPORT = CompiledUpdate(
     lambda: OutcomeCounts.objects.filter(playbook=uuid_param("playbook")),
     returning=_trigger_state_values,
     reported=F("reported") + 1,
-    succeeded=F("succeeded") + Param("won", PositiveIntegerField()),
+    succeeded=F("succeeded") + Param("succeeded", PositiveIntegerField()),
 )
 
 
 def count_report(playbook: Playbook, *, succeeded: bool) -> TriggerState:
-    """The tally counts one report more; how the playbook stands now, by the same statement.
+    """Count one report and read the trigger state in the same statement.
 
     Call it in the report's transaction, with the playbook locked and the report stored.
     """
-    told = COUNT_REPORT.run(playbook=playbook.pk, won=int(succeeded))
-    if told is None:
+    row = COUNT_REPORT.run(playbook=playbook.pk, succeeded=int(succeeded))
+    if row is None:
         OutcomeCounts.add(playbook, succeeded=succeeded)
         return trigger_state_of(playbook)
-    pending, ended, oldest, now = told
+    pending, ended, oldest, now = row
     return TriggerState(pending or 0, ended or oldest, now)
 
 
 def trigger_if_due(
-    playbook: Playbook, *, standing: TriggerState, by: Principal | None
+    playbook: Playbook, *, state: TriggerState, by: Principal | None
 ) -> EvolutionJob | None:
-    """The job that one of the two rules asks for after a report or an evolution, or None."""
+    """The job of a playbook that is due after a report or an evolution, or None."""
     cause = is_due(
-        standing.pending,
+        state.pending,
         threshold=playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
         hours=time_threshold_of(playbook),
-        since=standing.since,
-        now=standing.now,
+        since=state.since,
+        now=state.now,
     )
     if cause is None or is_cooling_off(playbook):
         return None
@@ -129,20 +129,20 @@ def trigger_if_due(
 
 
 def trigger_if_time_is_up(playbook: Playbook) -> EvolutionJob | None:
-    """The job that the T-hours rule asks for, or None.
+    """The job of a playbook that is due by time, or None.
 
-    The periodic check applies this rule only: with the other one it would start a playbook
-    whose evolution fails for good (a refused key) again at every round.
+    The sweep applies this rule only: with the other one it would start a playbook whose
+    evolution keeps failing (a refused key) again at every round.
     """
-    standing = trigger_state_of(playbook)
-    hours, since, now = time_threshold_of(playbook), standing.since, standing.now
-    if not time_is_up(standing.pending, hours=hours, since=since, now=now):
+    state = trigger_state_of(playbook)
+    hours, since, now = time_threshold_of(playbook), state.since, state.now
+    if not time_is_up(state.pending, hours=hours, since=since, now=now):
         return None
     return ensure_job(playbook, trigger="time", by=None)[0]
 
 
 def is_cooling_off(playbook: Playbook) -> bool:
-    """The last evolutions failed, and the pause that follows is not over."""
+    """Whether the pause after failed evolutions is still on."""
     ended = EvolutionJob.objects.filter(playbook=playbook, completed_at__isnull=False)
     last = ended.order_by("-completed_at").values_list("status", "completed_at")[:LOOK_BACK]
     failures = list(takewhile(lambda job: job[0] == EvolutionJob.Status.FAILED, last))
@@ -152,7 +152,7 @@ def is_cooling_off(playbook: Playbook) -> bool:
 
 
 def time_threshold_of(playbook: Playbook) -> int:
-    """T of this playbook; 0 switches the rule off."""
+    """Hours until a pending outcome makes the playbook due; 0: never."""
     hours = playbook.time_threshold_hours
     default: int = settings.EVOLUTION_TIME_THRESHOLD_HOURS
     return default if hours is None else hours

@@ -1,4 +1,4 @@
-"""The line to a provider: what every worker process has to know before it calls."""
+"""The circuit breaker of a provider, shared by all processes."""
 
 from django.db import models
 
@@ -6,9 +6,9 @@ from evolution.engine.circuit_breaker import Circuit
 
 
 class ProviderCircuit(models.Model):
-    """An address with a key, or with a key and one model that was refused; the key as a digest.
+    """The circuit of an API key at an address, or of one model with that key; `key` is a digest.
 
-    The fields are those of `engine.breaker.Circuit`, which says what they mean.
+    The fields are those of `engine.circuit_breaker.Circuit`, which documents them.
     """
 
     key = models.CharField(max_length=64, primary_key=True)
@@ -33,7 +33,7 @@ class ProviderCircuit(models.Model):
             code=self.code,
         )
 
-    def keep(self, circuit: Circuit) -> None:
-        """The row says what the circuit says."""
+    def save_circuit(self, circuit: Circuit) -> None:
         for name, value in vars(circuit).items():
             setattr(self, name, value)
+        self.save()

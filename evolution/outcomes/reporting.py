@@ -1,4 +1,4 @@
-"""What the doors can do with the loop: report, trigger, cancel, retry, and read its figures."""
+"""Reporting outcomes: store a report and trigger an evolution when one is due."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from playbooks.models import Playbook
 
 @dataclass(frozen=True)
 class RecordedOutcome:
-    """What became of one report: `job` is the evolution that it started, if any.
+    """The result of a report: `job` is the evolution that it started, if any.
 
     `is_new` is false when an idempotency key was repeated; a repeat starts nothing.
     """
@@ -43,7 +43,7 @@ def report_outcome(
     signal: str = Outcome.Signal.SELF_REPORT,
     idempotency_key: str = "",
 ) -> RecordedOutcome:
-    """The outcome is stored and waits for the next evolution, which is triggered when due.
+    """Store the outcome for the next evolution, which is triggered when due.
 
     Raises Invalid, TooLarge, Conflict (`archived`, `idempotency_conflict`), RateLimited.
     """
@@ -78,9 +78,9 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id
         report.save(force_insert=True)
-        standing = count_report(locked, succeeded=report.status == Outcome.Status.SUCCESS)
-        job = trigger_if_due(locked, standing=standing, by=by)
-    return RecordedOutcome(report, standing.pending, job, is_new=True)
+        state = count_report(locked, succeeded=report.status == Outcome.Status.SUCCESS)
+        job = trigger_if_due(locked, state=state, by=by)
+    return RecordedOutcome(report, state.pending, job, is_new=True)
 
 
 def _known_report(report: Outcome) -> Outcome | None:

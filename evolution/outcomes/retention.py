@@ -88,7 +88,7 @@ def purge() -> dict[str, int]:
 
 
 def notify_of_retention() -> int:
-    """E-mail users with playbooks or sessions before a plan deletes their texts; returns how many."""
+    """E-mail users before a plan deletes texts of their playbooks or sessions; how many."""
     owners, users = Playbook.objects.values("owner"), AgentSession.objects.values("user")
     return send_retention_notices(User.objects.filter(Q(pk__in=owners) | Q(pk__in=users)))
 

@@ -83,7 +83,8 @@ class ChatSide:
     @property
     def is_cut(self) -> bool:
         return (
-            self.session is not None and self.session.message_count > len(self.messages) == MAX_MESSAGES
+            self.session is not None
+            and self.session.message_count > len(self.messages) == MAX_MESSAGES
         )
 
 

@@ -1,4 +1,4 @@
-"""What a job has already paid for: stored as it arrives, read again by the next attempt."""
+"""Checkpoints: answers a job has paid for, stored at once and reused by the next attempt."""
 
 import hashlib
 
@@ -30,7 +30,7 @@ class StoredCheckpoints:
         return {str(outcome): Answer.model_validate(content) for outcome, content in rows}
 
     def save_reflection(self, outcome_id: str, reflection: Answer, tokens: int) -> None:
-        """Store one answer, in the same transaction as the proof that the job is still ours."""
+        """Store one answer in the transaction that checks the fence."""
         with transaction.atomic():
             self.claim.touch(phase=EvolutionJob.Phase.REFLECT)
             Reflection.objects.create(
@@ -41,7 +41,7 @@ class StoredCheckpoints:
             )
 
     def curation(self) -> Curation | None:
-        """The stored answer, if it was made from the same things."""
+        """The stored answer, if its inputs are the same."""
         self.claim.touch(phase=EvolutionJob.Phase.CURATE)
         job = EvolutionJob.objects.get(pk=self.claim.job_id)
         if job.curation is None or job.curation_key != self.curation_key:
@@ -49,7 +49,7 @@ class StoredCheckpoints:
         return Curation.model_validate(job.curation)
 
     def save_curation(self, curation: Curation) -> None:
-        """Store the Curator's answer together with what it was made from."""
+        """Store the Curator's answer with the hash of its inputs."""
         self.claim.touch(
             curation=curation.model_dump(mode="json"),
             curation_key=self.curation_key,

@@ -1,4 +1,4 @@
-"""Claim: queued → running under a new fence, with the outcomes and the base version frozen."""
+"""Claims: queued → running under a new fence, with the outcomes and the base version frozen."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ MAX_OUTCOMES = 100
 
 
 class FenceLost(Exception):
-    """Somebody else owns the job now (a sweep, a cancel, another claim): write nothing."""
+    """The job has a new fence (a sweep, a cancel, another claim): write nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Claim:
     is_training: bool = False
 
     def lock(self) -> EvolutionJob:
-        """The job's row inside the caller's transaction; FenceLost unless it is still ours."""
+        """The job's row inside the caller's transaction; FenceLost unless the claim still holds."""
         rows = EvolutionJob.objects.select_for_update(of=("self",), no_key=True)
         job = rows.filter(pk=self.job_id, fence=self.fence, status="running").first()
         if job is None:
@@ -45,7 +45,7 @@ class Claim:
         return job
 
     def touch(self, **changes: object) -> None:
-        """Write `changes` to the job in one statement; FenceLost unless it is still ours."""
+        """Write `changes` to the job in one statement; FenceLost unless the claim still holds."""
         rows = EvolutionJob.objects.filter(pk=self.job_id, fence=self.fence, status="running")
         if rows.update(**changes) != 1:
             raise FenceLost
@@ -54,9 +54,8 @@ class Claim:
 def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
     """The claim on a queued job that is due, or None for anything else.
 
-    A repeated message, a cancelled job or a second worker all end here, and one that waits for
-    its owner's plan. So does a training's
-    job, unless its run's id is given: only its own process knows the limit on its cost.
+    None also for a job that waits for its owner's plan, and for a training's job unless its run's
+    id is given: only the training's own process knows its cost limit.
     """
     now = database_now()
     with transaction.atomic():
@@ -64,7 +63,7 @@ def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
         if job is None:
             return None
         fence = job.fence
-        # A training is the operator's command, with a limit of its own: no plan counts it.
+        # A training is the operator's command with a cost limit of its own: no plan counts it.
         if training is None and not _reserve(job):
             _write(job, fence, WAITING)
             return None
@@ -79,10 +78,10 @@ def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
 
 
 def _lock_owner(job_id: str) -> bool:
-    """The owner's row before the job's, where a hold will be written; False for no job's id.
+    """Lock the owner's row before the job's if a quota hold follows; False for an invalid id.
 
-    Deleting an account takes the rows in this order: the other way round they deadlock, or the
-    account's period goes while a hold of it comes.
+    Deleting an account locks the rows in this order. In the other order both could deadlock, or
+    the account's period could go while a hold on it is written.
     """
     if not settings.BILLING_ENABLED:
         return True
@@ -100,7 +99,7 @@ def _due(job_id: str, now: datetime, training: UUID | None) -> EvolutionJob | No
         jobs = EvolutionJob.objects.due(now).filter(pk=job_id, training=training)
     except ValidationError:
         return None
-    # skip_locked: whoever holds the row is claiming it now.
+    # skip_locked: another worker that holds the row is claiming it now.
     rows = jobs.select_related("playbook").select_for_update(
         of=("self",), no_key=True, skip_locked=True
     )
@@ -108,7 +107,7 @@ def _due(job_id: str, now: datetime, training: UUID | None) -> EvolutionJob | No
 
 
 def _reserve(job: EvolutionJob) -> bool:
-    """An evolution is held for the job, in its claim; or the job waits for its owner's plan."""
+    """Hold one evolution of the owner's plan for the job; without quota the job waits: False."""
     owner_id = job.playbook.owner_id
     if owner_id is None:
         return True
@@ -123,7 +122,9 @@ def _reserve(job: EvolutionJob) -> bool:
         )
     except QuotaExceeded as reached:
         record_quota_exceeded(reached, user_id=owner_id)
-        job.postpone(until=reached.until, reason=str(reached), code=reached.code, line=reached.mark)
+        job.postpone(
+            until=reached.until, reason=str(reached), code=reached.code, wait_key=reached.mark
+        )
         return False
     return True
 
@@ -143,7 +144,7 @@ def set_hash(ids: Sequence[UUID]) -> str:
 
 
 def _take(job: EvolutionJob, old_fence: int) -> Claim | None:
-    """Write the claim only over the fence that was read: the law where locks are ignored."""
+    """Write the claim only over the fence that was read: SQLite ignores row locks."""
     job.phase = EvolutionJob.Phase.REFLECT
     written = _write(job, old_fence, CLAIMED)
     owner_id, base_id = job.playbook.owner_id, job.from_version_id

@@ -1,4 +1,4 @@
-"""Whose key pays for an evolution: the owner's own, or the operator's."""
+"""The LLM credential of an account: the owner's own key, or the operator's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ Resolve = Callable[[str, int], list[str]]
 
 @dataclass(frozen=True)
 class Credential:
-    """An endpoint and a key for it; `own`: the playbook's owner brought it.
+    """An endpoint and an API key; `own`: the playbook owner's.
 
-    `resolve` names the addresses that may be connected to; None where the operator chose the host.
+    `resolve` returns the addresses that may be connected to; None for the operator's host.
     """
 
     api_key: str = field(repr=False)
@@ -28,11 +28,11 @@ class Credential:
 
     @property
     def circuit_key(self) -> str:
-        """A digest of both: what the ledger and ProviderCircuit know it by."""
+        """A digest of address and key, for the ledger and ProviderCircuit."""
         return _digest(self.base_url, self.api_key)
 
     def circuit_key_of_model(self, model: str) -> str:
-        """A digest for one model of this key."""
+        """The same for one model of this key."""
         return _digest(self.base_url, self.api_key, model)
 
 
@@ -41,17 +41,17 @@ def _digest(*parts: str) -> str:
 
 
 def credential_for(owner_id: UUID) -> Credential:
-    """The key with which evolutions of this owner's playbooks call a model."""
+    """The credential for LLM calls on behalf of this owner."""
     own = llm_credential_for(user_id=owner_id)
     if own is not None:
         base_url = own.base_url or settings.OPENAI_BASE_URL
-        resolve = _asking(own.resolve) if own.resolve else None
+        resolve = _with_engine_errors(own.resolve) if own.resolve else None
         return Credential(own.api_key, base_url, own=True, resolve=resolve)
     return Credential(settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL)
 
 
-def _asking(resolve: Resolve) -> Resolve:
-    """`resolve` with its refusal as an error of the engine."""
+def _with_engine_errors(resolve: Resolve) -> Resolve:
+    """`resolve`, raising the engine's error when it refuses."""
 
     def ask(host: str, port: int) -> list[str]:
         try:

@@ -1,4 +1,4 @@
-"""Embeddings of a playbook's texts: made once for each text, stored under its hash."""
+"""Embeddings of a playbook's texts: made once for each text and stored by its hash."""
 
 import logging
 from array import array
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Embedder(Protocol):
-    """Who makes vectors of texts."""
+    """A model that embeds texts."""
 
     model: str
 
@@ -34,7 +34,7 @@ class Embedder(Protocol):
 
 
 def find_by_stored_embeddings(claim: Claim, embedder: Embedder) -> FindPairs:
-    """Finds pairs by their embeddings; by spelling when that model is not to be had.
+    """Finds pairs by embedding; by spelling when the embedding model fails.
 
     Raises TransientError, for the job to wait, and FenceLost.
     """

@@ -1,4 +1,4 @@
-"""Think: from a claim to judged operations, with no transaction open and every step stored."""
+"""Runs the engine for a claim; no transaction is open, and every step is stored."""
 
 from urllib.parse import urlsplit
 
@@ -60,7 +60,7 @@ def choose_engine(ledger: UsageLedger) -> Engine:
     """The engine of settings.ACE_ENGINE; an owner with a key of their own always gets a model."""
     if not uses_llm(ledger):
         return RulesEngine()
-    # Importing openai costs 2 to 3 s: only a worker that calls a model pays them.
+    # Importing openai takes 2 to 3 s: only a worker that calls a model does so.
     from evolution.engine.providers.llm_engine import LLMEngine  # noqa: PLC0415 - see above
 
     return LLMEngine(
@@ -86,17 +86,17 @@ def connect_llm(ledger: UsageLedger) -> LLM:
 
 
 def provider_host(ledger: UsageLedger) -> str:
-    """Whom a call goes to, for who watches."""
+    """The provider of an LLM call, for metrics and traces."""
     return urlsplit(ledger.credential.base_url).hostname or "openai"
 
 
 def uses_llm(ledger: UsageLedger) -> bool:
-    """Whether a model thinks, and not the rules."""
+    """Whether a model is called, not the rules engine."""
     return settings.ACE_ENGINE != "rules" or ledger.credential.own
 
 
 def choose_pair_finder(claim: Claim, ledger: UsageLedger) -> FindPairs | None:
-    """How pairs that look alike are found: by meaning when a model for that is set, else None."""
+    """The finder of similar pairs by embedding; None without an embedding model."""
     if not uses_llm(ledger) or not settings.ACE_EMBEDDING_MODEL:
         return None
     from evolution.engine.providers.embeddings import OpenAIEmbedder  # noqa: PLC0415 - as above
@@ -113,7 +113,7 @@ def choose_pair_finder(claim: Claim, ledger: UsageLedger) -> FindPairs | None:
 
 
 def playbook_input(claim: Claim) -> PlaybookInput:
-    """The base version: what every attempt of this job reads, whoever edits meanwhile."""
+    """The base version: every attempt of this job reads it, whatever is edited meanwhile."""
     base = Version.objects.select_related("playbook").get(pk=claim.base_version_id)
     return PlaybookInput(document=document_of(base), token_budget=base.playbook.token_budget)
 

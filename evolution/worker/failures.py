@@ -1,4 +1,4 @@
-"""The two ends that are not a version: wait for another attempt, or fail with a reason."""
+"""Failures of a job: it waits for another attempt, or fails with a reason."""
 
 import logging
 import random
@@ -30,35 +30,35 @@ MAX_RESCUES = 3
 FIRST_WAIT_SECONDS = 10
 MAX_WAIT_SECONDS = 600
 FIXABLE_CODES = {*REFUSAL_MESSAGES, COST_CAP}
-"""Why a job waits long: the sweep looks whether somebody has mended it (worker/waking.py)."""
+"""Reasons for a long wait; the sweep checks whether a person has fixed them (worker/resume.py)."""
 
 
 def backoff(waits: int) -> timedelta:
-    """10 s doubling to 10 min, each with up to half as much again, so that jobs spread out."""
+    """10 s doubling to 10 min, with up to 50 % jitter, so that jobs spread out."""
     seconds: float = min(FIRST_WAIT_SECONDS * 2 ** min(waits, 10), MAX_WAIT_SECONDS)
     return timedelta(seconds=seconds * random.uniform(1, 1.5))  # noqa: S311 - jitter, no secret
 
 
 def long_backoff(waits: int) -> timedelta:
-    """5 min doubling to 1 h: for what a person has to mend."""
+    """5 min doubling to 1 h: for errors that a person has to fix."""
     seconds = min(FIRST_REFUSAL_PAUSE * 2 ** min(waits, 10), MAX_REFUSAL_PAUSE)
     return timedelta(seconds=seconds * random.uniform(1, 1.2))  # noqa: S311 - as above
 
 
 def with_jitter(seconds: float) -> timedelta:
-    """So many seconds and a few more, so that jobs which wait for one thing spread out."""
+    """The seconds and up to 5 more, so that jobs which wait for one thing spread out."""
     return timedelta(seconds=seconds + random.uniform(0, 5))  # noqa: S311 - as above
 
 
 def requeue_after_error(claim: Claim, error: TransientError | CredentialError) -> str:
-    """The job waits for what the error is about: a moment, the provider's wish, or a person."""
+    """The job waits as the error asks: a moment, the provider's Retry-After, or for a person."""
     return requeue_claimed(
         claim,
         reason=error.message,
         wait=partial(_wait_after, error),
         costs_attempt=isinstance(error, TransientError) and error.costs_attempt,
         code=error.code,
-        line=error.mark if isinstance(error, CallHeldBack) else "",
+        wait_key=error.mark if isinstance(error, CallHeldBack) else "",
         usd=error.want if isinstance(error, CallHeldBack) else None,
     )
 
@@ -66,7 +66,7 @@ def requeue_after_error(claim: Claim, error: TransientError | CredentialError) -
 def _wait_after(error: TransientError | CredentialError, waits: int) -> timedelta:
     seconds, is_refusal = error.retry_after, isinstance(error, CredentialError)
     if isinstance(error, CallHeldBack) or (is_refusal and seconds is not None):
-        # No call was made: the line knows when the next one may be.
+        # No call was made: the circuit or the limit says when the next one may be.
         return with_jitter(seconds or 0)
     return long_backoff(waits) if is_refusal else max(backoff(waits), timedelta(0, seconds or 0))
 
@@ -78,13 +78,13 @@ def requeue_claimed(
     wait: Callable[[int], timedelta] = backoff,
     costs_attempt: bool = True,
     code: str = "internal",
-    line: str = "",
+    wait_key: str = "",
     usd: Decimal | None = None,
 ) -> str:
     """The job waits in the queue, or has failed when this was its last attempt.
 
-    `wait`: for how long, after so many waits in a row. `line`: what ends the wait early when it
-    changes; without one, the key if that can be mended. `usd`: for how much room below a limit.
+    `wait` gives the time by the number of waits in a row. A change of `wait_key` ends the wait
+    early; for FIXABLE_CODES that is the owner's key. `usd` is the room below a limit it needs.
     """
     logger.warning("evolution %s waits: %s", claim.job_id, reason)
     with transaction.atomic():
@@ -98,11 +98,13 @@ def requeue_claimed(
         finish_job(
             job,
             as_=EvolutionJob.wait,
-            until=database_now() + wait(job.waits),
+            until=database_now() + wait(job.wait_count),
             reason=reason,
             costs_attempt=costs_attempt,
             code=code,
-            line=credential_for(claim.owner_id).circuit_key if code in FIXABLE_CODES else line,
+            wait_key=(
+                credential_for(claim.owner_id).circuit_key if code in FIXABLE_CODES else wait_key
+            ),
             usd=usd,
         )
     return "waiting"
@@ -111,7 +113,7 @@ def requeue_claimed(
 def fail_job(
     claim: Claim, *, code: str, message: str, set_aside: Mapping[str, str] | None = None
 ) -> str:
-    """The job has failed for good; its outcomes wait for another one.
+    """Fail the job for good; its outcomes wait for another one.
 
     `set_aside`: why the reflection of single outcomes failed, by outcome id.
     """
@@ -129,7 +131,7 @@ def mark_failed(job: EvolutionJob, *, code: str, message: str) -> None:
 
 
 def rescue_job(job: EvolutionJob) -> None:
-    """A dead worker's job waits for another one; after three deaths it is the job's fault."""
+    """Requeue the job of a dead worker; after the fourth death in a row it fails as poison."""
     job.rescues += 1
     if job.rescues > MAX_RESCUES:
         mark_failed(

@@ -1,4 +1,4 @@
-"""Keeps the lease of a running job, from a thread of its own, until the job's deadline."""
+"""Renews the lease of a running job in a thread, until the job's deadline."""
 
 import logging
 import threading
@@ -16,16 +16,16 @@ logger = logging.getLogger(__name__)
 
 
 class LeaseRenewal:
-    """While entered, renews the lease; stops by itself at the deadline or when the fence is gone.
+    """Renews the lease while entered; stops at the deadline or when the fence is lost.
 
-    A worker whose thinking hangs past the deadline thus loses its lease like a dead one.
+    So a worker that hangs past the deadline loses its lease like a dead one.
     """
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
-        self._beats = max(1, int(settings.JOB_DEADLINE_SECONDS / settings.JOB_HEARTBEAT_SECONDS))
+        self._thread = threading.Thread(target=self._run, name="lease_renewal", daemon=True)
+        self._renewals = max(1, int(settings.JOB_DEADLINE_SECONDS / settings.JOB_HEARTBEAT_SECONDS))
 
     def __enter__(self) -> "LeaseRenewal":
         self._thread.start()
@@ -42,28 +42,28 @@ class LeaseRenewal:
 
     def _run(self) -> None:
         try:
-            for _ in range(self._beats):
+            for _ in range(self._renewals):
                 if self._stop.wait(settings.JOB_HEARTBEAT_SECONDS) or not self._renew():
                     return
         finally:
             connections.close_all()
 
     def _renew(self) -> bool:
-        """False when the job is no longer ours."""
+        """False when the claim no longer holds."""
         try:
             renew_lease(self.claim)
             record_heartbeat()
         except FenceLost:
             return False
         except DatabaseError:
-            # The database may be restarting: the lease outlives three missed beats.
+            # The database may be restarting: the lease outlives three missed renewals.
             connections.close_all()
-            logger.warning("evolution %s: heartbeat missed", self.claim.job_id)
+            logger.warning("evolution %s: lease renewal missed", self.claim.job_id)
         return True
 
 
 def renew_lease(claim: Claim) -> None:
-    """The lease starts anew; FenceLost when the job is no longer ours."""
+    """Extend the lease; FenceLost when the claim no longer holds."""
     now = database_now()
     lease = timedelta(seconds=settings.JOB_LEASE_SECONDS)
     claim.touch(heartbeat_at=now, lease_expires_at=now + lease)

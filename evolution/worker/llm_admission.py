@@ -1,8 +1,8 @@
-"""When a call may be made, and what its end says, for all processes at once.
+"""Admission of LLM calls: circuit breaker, concurrency and cost limits, over all processes.
 
-Every call of one key passes `admit`, which holds the row of its line for the length of one short
-transaction: breaker, free slots and limits on cost are looked at, and the ledger's row is written,
-in one step. What is under way, failed or spent is read from the ledger: there is no second count.
+Every call of one key passes `admit`, which locks the key's circuit for one short transaction: it
+checks breaker, free slots and cost limits and writes the ledger's row in one step. What is under
+way, failed or spent is read from the ledger: there is no second count.
 """
 
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import CharField, Count, DateTimeField, QuerySet, Subquery
 
+from billing.admission import begin_call
 from billing.errors import LimitReached
-from billing.limits.admission import begin_call
 from billing.limits.cost_caps import Spender, max_cost
 from billing.limits.quota import record_quota_exceeded, settle_quota
 from billing.models import QuotaResource, UsageRecord
@@ -37,7 +37,7 @@ from evolution.worker.credentials import Credential
 
 @dataclass(frozen=True)
 class LLMCall:
-    """A call that wants to be made: for whom, with what, about what, and its greatest size."""
+    """A call to be admitted: its payer, credential, subject and largest size."""
 
     owner_id: UUID
     playbook_id: UUID | None
@@ -53,13 +53,13 @@ class LLMCall:
 
     @property
     def counts(self) -> bool:
-        """Whether its tokens count against the owner's plan: not those of a key of their own."""
+        """Whether its tokens count against the owner's plan: not with the owner's own key."""
         return self.on_plan and not self.credential.own
 
 
 @dataclass
 class AdmittedCall:
-    """A call under way: its row in the ledger, and the lines of which it is the probe.
+    """A call under way: its row in the ledger, and the circuits of which it is the probe.
 
     `holds`: tokens of its owner's plan are held for it.
     """
@@ -71,19 +71,19 @@ class AdmittedCall:
 
 
 class ProviderBusy(Exception):
-    """As many calls of this key run as may run at once, or hold what is left of a plan."""
+    """The key is at its limit of concurrent calls, or calls under way hold the rest of a plan."""
 
 
 def max_call_duration() -> timedelta:
-    """No call lives longer: the deadline of the transport, and time to write down its end."""
+    """The longest a call can last: the transport's deadline, and time to record its end."""
     return timedelta(seconds=settings.LLM_DEADLINE_SECONDS + 10)
 
 
 def admit(call: LLMCall) -> AdmittedCall:
-    """The call is on record and may be made.
+    """Record the call, so that it can be made.
 
-    Raises ProviderBusy; CallHeldBack while the provider is down or a limit, on cost or of the owner's
-    plan, is reached; CredentialError while the key or the model is refused.
+    Raises ProviderBusy; CallHeldBack while the provider is down, or a cost limit or the owner's
+    plan is used up; CredentialError while the key or the model is refused.
     """
     try:
         return _admit(call)
@@ -101,7 +101,7 @@ def admit(call: LLMCall) -> AdmittedCall:
 
 
 def _admit(call: LLMCall) -> AdmittedCall:
-    # Before the lines are locked: nobody else's call of this key has to wait for a price.
+    # Before the circuits are locked: other calls of this key need not wait for a price.
     want = max_cost(
         model=call.model,
         prompt_tokens=call.most.prompt_tokens,
@@ -109,11 +109,11 @@ def _admit(call: LLMCall) -> AdmittedCall:
         api_url=call.credential.base_url,
     )
     with transaction.atomic():
-        lines = {line.key: line for line in _lock_circuits(call)}
+        circuits = _lock_circuits(call)
         now = database_now()
-        probes = frozenset(key for key, line in lines.items() if _enter_circuit(line, now))
+        probes = frozenset(row.key for row in circuits if _enter_circuit(row, now))
         if _under_way(call.credential.circuit_key, now) >= settings.LLM_CALLS_PER_KEY:
-            # Rolls back: a probe that was not made is nobody's.
+            # Rolls back the probe too.
             raise ProviderBusy
         record, holds = begin_call(
             Spender(
@@ -138,13 +138,13 @@ def _admit(call: LLMCall) -> AdmittedCall:
 def finish_call(
     admitted: AdmittedCall, *, usage: Usage, model: str, request_id: str, error: str = ""
 ) -> UsageRecord:
-    """The call has ended; `error` is a code, empty for an answer. Its line learns from it."""
+    """Record the end of the call in ledger and circuits; `error` is a code or empty."""
     call = admitted.call
     learns = bool(admitted.probes) or error in OUTAGE_CODES or error in REFUSAL_MESSAGES
     with transaction.atomic():
         if learns:
-            # The lines first, as in `admit`, then the sums of the day and the plan's period: the
-            # other way round two calls could deadlock.
+            # Circuits first, as in `admit`, then the day's sums and the plan's period: in the other
+            # order two calls could deadlock.
             list(_lock_circuits(call))
         record = billing.finish_usage(
             record=admitted.record,
@@ -167,17 +167,16 @@ def finish_call(
 
 
 def reset_circuits(credential: Credential, models: Iterable[str]) -> None:
-    """A person says that a refused key, or model, can be called again: the next call finds out."""
+    """Let the next call try a key or model that was refused, after a person changed it."""
     keys = [
         credential.circuit_key,
         *(credential.circuit_key_of_model(model) for model in set(models)),
     ]
     rows = ProviderCircuit.objects.filter(key__in=keys, code__in=REFUSAL_MESSAGES)
     with transaction.atomic():
-        # Locked in the order of `admit`: an UPDATE takes rows as it finds them, and two calls that
-        # each wait for the other's row would end one of them.
+        # Locked in the order of `admit`: an UPDATE locks rows in any order and could deadlock.
         locked = rows.select_for_update(of=("self",), no_key=True).order_by("key")
-        refused = ProviderCircuit.objects.filter(pk__in=[line.pk for line in locked])
+        refused = ProviderCircuit.objects.filter(pk__in=[row.pk for row in locked])
         refused.update(pause=0, open_until=None, probe_until=None, code="")
 
 
@@ -185,7 +184,7 @@ def _lock_circuits(call: LLMCall) -> list[ProviderCircuit]:
     """The rows of the key and of the model, if there are any, in an order that cannot deadlock."""
     key, of_model = call.credential.circuit_key, call.credential.circuit_key_of_model(call.model)
     found = LOCKED.all(key=key, of_model=of_model)
-    if all(line.key != key for line in found):  # the first call of this key
+    if all(row.key != key for row in found):  # the first call of this key
         ProviderCircuit.objects.get_or_create(key=key, defaults={"label": _circuit_label(call)})
         found = LOCKED.all(key=key, of_model=of_model)
     return found
@@ -201,9 +200,9 @@ LOCKED = CompiledQuery(
 )
 
 
-def _under_way(line: str, now: datetime) -> int:
-    """Calls with this key that run, by a look after its line was locked."""
-    found: Any = RUNNING.first(key=line, since=now - max_call_duration())
+def _under_way(key: str, now: datetime) -> int:
+    """The number of running calls with this key; its circuit is locked."""
+    found: Any = RUNNING.first(key=key, since=now - max_call_duration())
     return found.calls or 0
 
 
@@ -224,12 +223,11 @@ def _circuit_label(call: LLMCall, model: str = "") -> str:
     return f"{call.credential.base_url or 'the default address'} {model}".strip()[:200]
 
 
-def _enter_circuit(line: ProviderCircuit, now: datetime) -> bool:
-    circuit = line.circuit
+def _enter_circuit(row: ProviderCircuit, now: datetime) -> bool:
+    circuit = row.circuit
     is_probe = circuit.enter(now, longest=max_call_duration())
     if is_probe:
-        line.keep(circuit)
-        line.save()
+        row.save_circuit(circuit)
     return is_probe
 
 
@@ -240,25 +238,24 @@ def _update_circuits(admitted: AdmittedCall, error: str) -> None:
         ProviderCircuit.objects.get_or_create(
             key=key, defaults={"label": _circuit_label(call, call.model)}
         )
-    for line in _lock_circuits(call):
-        is_of_model = line.key != call.credential.circuit_key
+    for row in _lock_circuits(call):
+        is_of_model = row.key != call.credential.circuit_key
         # A refused model says nothing about the key, and the other way round.
         code = error if (error in MODEL_CODES) == is_of_model else ""
-        circuit = line.circuit
+        circuit = row.circuit
         circuit.leave(
             now,
             code,
-            is_probe=line.key in admitted.probes,
-            is_failing=code in OUTAGE_CODES and _is_failing(line, now),
+            is_probe=row.key in admitted.probes,
+            is_failing=code in OUTAGE_CODES and _is_failing(row, now),
         )
-        line.keep(circuit)
-        line.save()
+        row.save_circuit(circuit)
 
 
-def _is_failing(line: ProviderCircuit, now: datetime) -> bool:
-    since = max(now - WINDOW, line.counted_from or now - WINDOW)
+def _is_failing(row: ProviderCircuit, now: datetime) -> bool:
+    since = max(now - WINDOW, row.counted_from or now - WINDOW)
     ended = UsageRecord.objects.filter(
-        credential=line.key, created_at__gt=since - max_call_duration(), ended_at__gt=since
+        credential=row.key, created_at__gt=since - max_call_duration(), ended_at__gt=since
     )
     failed = ended.filter(
         status=UsageRecord.Status.FAILED, metadata__error__in=sorted(OUTAGE_CODES)

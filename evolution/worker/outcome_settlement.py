@@ -1,4 +1,4 @@
-"""What becomes of the outcomes of a job that ends."""
+"""Settles the outcomes of a job that ends: processed, pending again or set aside."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ FAILED = ("failures", "set_aside_reason", "job")
 def settle_outcomes(
     job: EvolutionJob, *, reflections: Mapping[str, Reflection], set_aside: Mapping[str, str]
 ) -> int:
-    """Reflected outcomes are processed, failed ones wait again or are set aside; both by id.
+    """Mark reflected outcomes processed; failed ones wait again or are set aside. Both by id.
 
-    Outcomes in neither stay bound to the job, which carries (unsaved) why others were left out.
-    Returns how many were processed.
+    Outcomes in neither stay bound to the job, whose `skipped_outcomes` (unsaved) says why the
+    failed ones were skipped. Returns how many were processed.
     """
     now = database_now()
     job.skipped_outcomes = {key: reason[:300] for key, reason in set_aside.items()}
@@ -25,7 +25,7 @@ def settle_outcomes(
     done = [row for row in rows if str(row.pk) in reflections]
     for row in done:
         row.reflection_data = reflections[str(row.pk)].model_dump(mode="json")
-    # Only the column that differs from row to row: each one more costs a bulk update as much again.
+    # Only the column that differs by row: each further one costs a bulk update as much again.
     Outcome.objects.bulk_update(done, ["reflection_data"], batch_size=200)
     Outcome.objects.filter(pk__in=[row.pk for row in done]).update(processed_at=now)
     failed = [row for row in rows if str(row.pk) in set_aside.keys() - reflections.keys()]
@@ -36,7 +36,7 @@ def settle_outcomes(
 
 
 def count_failure(row: Outcome, reason: str) -> None:
-    """One more reflection of this outcome failed; the third sets it aside, so it blocks nobody."""
+    """Count a failed reflection of this outcome; the third sets it aside."""
     row.failures += 1
     row.job = None
     if row.failures >= MAX_FAILURES:

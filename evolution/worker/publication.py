@@ -1,4 +1,4 @@
-"""Publish: deltas, bullets, votes, version, outcomes and job in one short transaction."""
+"""Publishes an evolution: deltas, bullets, votes, version, outcomes and job in one transaction."""
 
 from django.db import transaction
 from django.db.models import Count, Q, Sum
@@ -17,18 +17,18 @@ from playbooks.models import Playbook, Version
 from playbooks.services.publishing import publish_deltas
 
 NEARLY_FULL = 0.8
-"""Share of the token budget from which on the uses of bullets are counted for retirement."""
+"""Share of the token budget from which uses of bullets are counted, for retirement."""
 
 
 def publish(claim: Claim, evolved: EvolutionResult) -> None:
-    """Everything that the job found out becomes true at once, or nothing does.
+    """Publish the evolution's result in one transaction.
 
-    An archived playbook stays as it is: the job is cancelled. Raises FenceLost, and CollapseGuard
-    when the new version would lose too much.
+    For an archived playbook the job is cancelled. Raises FenceLost, and CollapseGuard when the
+    new version would lose too much.
     """
     uses = bullet_uses(Playbook.objects.get(pk=claim.playbook_id))
     with transaction.atomic():
-        # Playbook before job: the same order as in reports and triggers, so no deadlock.
+        # Playbook before job, as in reports and triggers: no deadlock.
         rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
         playbook = rows.get(pk=claim.playbook_id)
         job = claim.lock()
@@ -61,13 +61,13 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
             version=publication.version,
             outcomes=processed,
         )
-        trigger_if_due(playbook, standing=trigger_state_of(playbook), by=None)
+        trigger_if_due(playbook, state=trigger_state_of(playbook), by=None)
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:
-    """Calls, tokens and cost of every physical call made for this job, failed ones included.
+    """Calls, tokens and cost of all LLM calls of this job, failed ones included.
 
-    The cost is None while the price of one of them is not known.
+    The cost is None while the price of a call is not known.
     """
     sums = UsageRecord.objects.filter(job_id=job.pk).aggregate(
         calls=Count("id"),
@@ -75,7 +75,7 @@ def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:
         completion_tokens=Sum("completion_tokens", default=0),
         cached_tokens=Sum("cached_tokens", default=0),
         total_tokens=Sum("total_tokens", default=0),
-        # Before the sum of that name, which it would mean otherwise.
+        # Before the sum `cost_usd`, which the name would mean otherwise.
         unpriced=Count("id", filter=Q(cost_usd=None)),
         cost_usd=Sum("cost_usd"),
     )
@@ -86,8 +86,8 @@ def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:
 def bullet_uses(playbook: Playbook) -> dict[str, int]:
     """How many outcomes were reported for versions that held each bullet.
 
-    Counted only once the playbook is nearly full, the one case that needs it:
-    it reads the text of every version that was ever reported for.
+    Counted only for a nearly full playbook, where bullets are retired: it reads the text of
+    every version that has outcomes.
     """
     current = playbook.current_version
     if current is None or current.token_count < NEARLY_FULL * playbook.token_budget:

@@ -1,7 +1,7 @@
-"""Refine: the merges that an evolution proposes besides what its outcomes taught.
+"""Refinement: merges of near-duplicate bullets, proposed with an evolution.
 
-The model's verdicts are rows as soon as they are paid for. An unusable answer leaves the merges to
-the next evolution; a provider that is away lets the job wait, as it does for every other call.
+The model's verdicts are stored as soon as they are paid for. After an unusable answer the next
+evolution merges; while the provider is down the job waits, as for every other call.
 """
 
 import logging
@@ -37,7 +37,7 @@ def add_merges(
     base: PlaybookInput,
     find: FindPairs | None = None,
 ) -> EvolutionResult:
-    """The evolution with its merges, when a refinement is due; else as it is.
+    """The evolution with its merges when a refinement is due, else unchanged.
 
     `find` is how an engine with a model finds pairs (None: by spelling). Raises TransientError,
     CredentialError and FenceLost.
@@ -73,13 +73,13 @@ def _refinement_input(
 
 
 class _Decisions:
-    """DuplicateDecision rows of the playbook; those of jobs that published nothing are still answers."""
+    """DuplicateDecision rows of the playbook; those of unpublished jobs are reused."""
 
     def __init__(self, claim: Claim, judge: str) -> None:
         self._claim, self._judge = claim, judge
 
     def read(self) -> dict[PairKey, Verdict | None]:
-        """Verdicts to use, and None where the job that decided has published, or is unknown."""
+        """Reusable verdicts; None where the job that decided has published or is unknown."""
         rows = DuplicateDecision.objects.filter(playbook=self._claim.playbook_id)
         jobs = EvolutionJob.objects.filter(playbook=self._claim.playbook_id)
         unpublished = jobs.exclude(status=EvolutionJob.Status.COMPLETED)
@@ -94,9 +94,9 @@ class _Decisions:
         }
 
     def keep(self, verdicts: Mapping[PairKey, Verdict]) -> None:
-        """Store them, in the same transaction as the proof that the job is still ours.
+        """Store the verdicts in the transaction that checks the fence.
 
-        A verdict that an earlier job paid for becomes this job's: with it, it is done with.
+        A verdict that an earlier job paid for becomes this job's.
         """
         rows = [
             DuplicateDecision(

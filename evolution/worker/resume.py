@@ -1,4 +1,4 @@
-"""Jobs that wait long for a person go on as soon as what they wait for is mended."""
+"""Resumes waiting jobs early, once their key, limit or plan has changed."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from billing.limits.admission import LIMITS, has_quota
+from billing.admission import LIMITS, has_quota
 from billing.limits.cost_caps import Spender
 from evolution.jobs.message_queue import notify_worker
 from evolution.models import EvolutionJob
@@ -20,14 +20,14 @@ BATCH_SIZE, LIMITED_BATCH_SIZE = 200, 50
 
 
 def resume_waiting_jobs(now: datetime) -> int:
-    """Jobs whose key was changed, or whose limit or plan has room again, are due at once."""
+    """Make jobs due whose key was changed, or whose limit or plan has room again; how many."""
     waiting = EvolutionJob.objects.waiting(now).filter(training=None)
     rows = waiting.exclude(wait_key="").select_related("playbook")
-    mendable = rows.exclude(wait_code__in=LIMITS).order_by("next_attempt_at")[:BATCH_SIZE]
-    # Many may wait for the end of a month: a few of them each time, whichever they are.
+    by_key = rows.exclude(wait_code__in=LIMITS).order_by("next_attempt_at")[:BATCH_SIZE]
+    # Many may wait for the end of a month: a random few in each round.
     limited = rows.filter(wait_code__in=LIMITS).order_by("?")[:LIMITED_BATCH_SIZE]
-    mended = [job.pk for job in [*mendable, *limited] if _is_fixed(job, now)]
-    return resume_each(waiting, partial(_resume, now=now), pks=mended)
+    fixed = [job.pk for job in [*by_key, *limited] if _is_fixed(job, now)]
+    return resume_each(waiting, partial(_resume, now=now), pks=fixed)
 
 
 def _is_fixed(job: EvolutionJob, now: datetime) -> bool:
@@ -50,10 +50,10 @@ def _resume(job: EvolutionJob, now: datetime) -> None:
 def resume_each(
     rows: QuerySet[Row], resume: Callable[[Row], object], *, pks: Iterable[UUID] | None = None
 ) -> int:
-    """Call `resume` for each of these rows, locked and looked at again; how many it resumed.
+    """Lock and reread each of these rows and call `resume` for it; how many were resumed.
 
-    A row that has left `rows` meanwhile, or that another process holds, is passed over; so is one
-    for which `resume` answers False. Each row has a transaction of its own.
+    Rows that have left `rows`, or that another process has locked, are skipped; those for which
+    `resume` returns False do not count. Each row has a transaction of its own.
     """
     if pks is None:
         pks = list(rows.values_list("pk", flat=True)[:BATCH_SIZE])

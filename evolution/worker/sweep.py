@@ -1,4 +1,4 @@
-"""What a dead worker or a lost message left behind goes on; time-outs of playbooks ring too."""
+"""The periodic sweep: rescues jobs of dead workers, resends lost messages, triggers by time."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,13 +26,13 @@ from evolution.worker.worker_heartbeat import delete_old_heartbeats
 from playbooks.models import Playbook
 
 NOTIFICATION_TIMEOUT = timedelta(seconds=30)
-"""How long a rung job may stay unclaimed before its message counts as lost."""
+"""How long a due job may stay unclaimed before its message counts as lost."""
 ABANDONED_AFTER = timedelta(minutes=5)
 """How long a training may leave its due job unclaimed before its process counts as gone."""
 
 
 def sweep() -> dict[str, int]:
-    """One round, harmless when several hosts run it at once; returns what it did."""
+    """One round, safe on several hosts at once; returns counts of what it did."""
     now, jobs = database_now(), EvolutionJob.objects.all()
     delete_old_heartbeats()
     clear_oauth_if_due()
@@ -46,7 +46,7 @@ def sweep() -> dict[str, int]:
         "released": release_stale_holds(now),
         "resumed": resume_waiting_jobs(now),
         "triggered": _trigger_waiting(now),
-        "notified": _ring_again(now),
+        "notified": _notify_again(now),
         "noticed": send_quota_notices() + send_budget_warnings(),
     }
 
@@ -58,13 +58,13 @@ def _rescue(job: EvolutionJob, now: datetime) -> None:
 
 
 def _abandon(job: EvolutionJob, now: datetime) -> None:
-    """A dead training's job no longer blocks its playbook; resumed, it goes on as it was."""
+    """Cancel the job of a dead training, which blocks its playbook; resuming requeues it."""
     reason = "its training stopped answering"
     finish_job(job, as_=EvolutionJob.cancel, now=now, reason=reason)
 
 
-def _ring_again(now: datetime) -> int:
-    """Jobs whose message was lost; none while the queue is crowded, where rings only pile up."""
+def _notify_again(now: datetime) -> int:
+    """Resend lost messages; none while the queue is backlogged, where they would pile up."""
     if is_backlogged():
         return 0
     without_notification = EvolutionJob.objects.without_notification(
@@ -74,7 +74,7 @@ def _ring_again(now: datetime) -> int:
 
 
 def _trigger_waiting(now: datetime) -> int:
-    """Playbooks without an active job whose T hours are over, those that wait longest first."""
+    """Trigger playbooks that are due by time, those that wait longest first."""
     jobs = EvolutionJob.objects.filter(playbook=OuterRef("pk"))
     pending = Outcome.objects.pending().filter(playbook=OuterRef("pk"))
     last = jobs.filter(completed_at__isnull=False).order_by("-completed_at").values("completed_at")
@@ -91,7 +91,7 @@ def _trigger_waiting(now: datetime) -> int:
 
 
 def _hours_exceeded(now: datetime) -> Q:
-    """`since` is T hours ago, whatever T is: one alternative for each T in use."""
+    """`since` is T hours ago: one alternative for each T in use."""
     chosen = Playbook.objects.order_by().values_list("time_threshold_hours", flat=True).distinct()
     over = Q(pk__in=[])
     for hours in chosen:

@@ -1,3 +1,5 @@
+"""The queue's task: run one evolution and turn every error into a state of its job."""
+
 import logging
 import threading
 import time
@@ -23,15 +25,14 @@ from playbooks.services.publishing import CollapseGuard
 
 logger = logging.getLogger(__name__)
 
-
-# What a database says that restarts, or is too busy: no fault of what was asked.
+# Errors of a database that restarts or is overloaded, not of the query.
 DATABASE_UNAVAILABLE = (OperationalError, InterfaceError, InternalError)
 
 
 def run_evolution(job_id: str) -> str:
-    """Run one job to its end or put it back; never raises, and is harmless when repeated.
+    """Run one job to its end or requeue it; never raises, and is safe to repeat.
 
-    Returns a word for the queue's log: what became of this call.
+    Returns the result in a word, for the queue's log.
     """
     try:
         # Before the claim: a group that takes messages is alive, whatever they are about.
@@ -41,7 +42,7 @@ def run_evolution(job_id: str) -> str:
     except FenceLost:
         return "overtaken"
     except DatabaseFault as error:
-        # Nothing can be written now: the lease runs out and the sweep brings the job back.
+        # Nothing can be written now: the lease expires and the sweep requeues the job.
         logger.warning("evolution %s: no database (%s)", job_id, type(error).__name__)
         return "no database"
 
@@ -58,10 +59,10 @@ def _run(claim: Claim) -> str:
 
 
 def _retry_until_database_is_back(write: Callable[[], str]) -> str:
-    """What `write` says, as soon as it can be written; for no longer than a lease.
+    """Call `write` until the database accepts it, for at most the length of a lease.
 
-    The worker lives. Were it silent now, the sweep would count a death for each restart of the
-    database, and the fourth would be held against the job.
+    Otherwise the sweep would count a dead worker for each restart of the database, and the
+    fourth would fail the job.
     """
     until = time.monotonic() + settings.JOB_LEASE_SECONDS
     while True:
@@ -76,7 +77,7 @@ def _retry_until_database_is_back(write: Callable[[], str]) -> str:
 
 
 def handle_failure(claim: Claim, error: Exception) -> str:
-    """Waiting for what passes by itself, failing for what a person has to mend."""
+    """Requeue the job after a transient error, fail it where a person has to act."""
     if isinstance(error, DatabaseFault):
         return _requeue_after_database_error(claim, error)
     if isinstance(error, TransientError | CredentialError):
@@ -94,10 +95,11 @@ def handle_failure(claim: Claim, error: Exception) -> str:
 
 
 def _requeue_after_database_error(claim: Claim, error: DatabaseFault) -> str:
-    """The job waits; only an error of ours (a value that does not fit, say) costs an attempt."""
+    """Requeue the job; only an error of the query, not of the database, costs an attempt."""
     logger.warning("evolution %s: the database failed (%s)", claim.job_id, type(error).__name__)
-    reason, ours = (
-        "the database did not answer in time",
-        not isinstance(error, DATABASE_UNAVAILABLE),
+    return requeue_claimed(
+        claim,
+        reason="the database did not answer in time",
+        costs_attempt=not isinstance(error, DATABASE_UNAVAILABLE),
+        code="database",
     )
-    return requeue_claimed(claim, reason=reason, costs_attempt=ours, code="database")

@@ -1,7 +1,7 @@
-"""One job seen from outside: its id in every log line, and spans of the job and of its calls.
+"""Logs and traces of jobs and LLM calls: the request's id in every log line, and spans.
 
-Spans follow OpenTelemetry's GenAI conventions; they go nowhere unless the process was told where
-(config/observability/telemetry.py). What models read and say is in them only with OTEL_CAPTURE_CONTENT.
+Spans follow OpenTelemetry's GenAI conventions and are exported only where configured
+(config/observability/telemetry.py). Prompts and answers are in them only with OTEL_CAPTURE_CONTENT.
 """
 
 import json
@@ -34,26 +34,25 @@ tracer = trace.get_tracer("ace.evolution")
 
 @contextmanager
 def job_context(claim: Claim) -> Iterator[None]:
-    """Everything inside is logged under the id of the request that asked for the job."""
-    asked = EvolutionJob.objects.filter(pk=claim.job_id).values_list("correlation_id", flat=True)
-    known = request_id.set(asked.first() or claim.job_id.hex)
-    told = {"job_id": str(claim.job_id), "playbook_id": str(claim.playbook_id)}
+    """Log and trace the block under the id of the request that triggered the job."""
+    rows = EvolutionJob.objects.filter(pk=claim.job_id).values_list("correlation_id", flat=True)
+    known = request_id.set(rows.first() or claim.job_id.hex)
+    fields = {"job_id": str(claim.job_id), "playbook_id": str(claim.playbook_id)}
     begun = monotonic()
-    logger.info("evolution claimed", extra=told)
+    logger.info("evolution claimed", extra=fields)
     try:
         with tracer.start_as_current_span("evolution", record_exception=False) as span:
-            span.set_attributes({f"ace.{name}": value for name, value in told.items()})
+            span.set_attributes({f"ace.{name}": value for name, value in fields.items()})
             yield
     finally:
-        logger.info("evolution left", extra={**told, "took_ms": _elapsed_ms(begun)})
+        logger.info("evolution left", extra={**fields, "took_ms": _elapsed_ms(begun)})
         request_id.reset(known)
 
 
 class _Traced:
-    """What is seen of calls: a span and a log line each.
+    """A span and a log line for each call.
 
-    They may be made on any thread: they get the id and the span of their job, or of their request,
-    from here.
+    Calls may be made on any thread: the request id and the parent span are kept here.
     """
 
     def __init__(self, *, address: str) -> None:
@@ -61,26 +60,27 @@ class _Traced:
         self._job, self._request_id = context.get_current(), request_id.get()
 
     @contextmanager
-    def _seen(
+    def _chat_call(
         self, request: LLMRequest[Any] | ChatRequest, output: str
     ) -> Iterator[list[LLMReply]]:
-        """One call; its reply is put into the list."""
+        """One call; the caller puts its reply into the list."""
         replies = list[LLMReply]()
-        with self._call("chat", request.model, request.operation) as (span, told):
+        with self._call("chat", request.model, request.operation) as (span, fields):
             span.set_attribute("gen_ai.request.max_tokens", request.max_tokens)
             span.set_attribute("gen_ai.output.type", output)
             if settings.OTEL_CAPTURE_CONTENT:
                 span.set_attribute("gen_ai.input.messages", json.dumps(request.messages))
             yield replies
             _describe_reply(span, replies[0])
-            told["tokens"] = replies[0].usage.total_tokens
+            fields["tokens"] = replies[0].usage.total_tokens
 
     @contextmanager
     def _call(
         self, name: str, model: str, operation: str
     ) -> Iterator[tuple[Span, dict[str, object]]]:
-        """The span of one call, and what its log line tells besides."""
-        known, begun, told = request_id.set(self._request_id), monotonic(), dict[str, object]()
+        """The span of one call, and further fields of its log line."""
+        known, begun = request_id.set(self._request_id), monotonic()
+        fields = dict[str, object]()
         span = tracer.start_span(f"{name} {model}", self._job, SpanKind.CLIENT)
         status = "answered"
         try:
@@ -93,7 +93,7 @@ class _Traced:
                     "ace.operation": operation,
                 }
             )
-            yield span, told
+            yield span, fields
         except LLMError as error:
             status = error.code
             span.set_attribute("error.type", error.code)
@@ -101,13 +101,14 @@ class _Traced:
             raise
         finally:
             span.end()
-            told = {"tokens": 0, **told, "model": model, "operation": operation, "status": status}
-            logger.info("llm call", extra={**told, "took_ms": _elapsed_ms(begun)})
+            call = {"model": model, "operation": operation, "status": status}
+            took = {"took_ms": _elapsed_ms(begun)}
+            logger.info("llm call", extra={"tokens": 0, **fields, **call, **took})
             request_id.reset(known)
 
 
 class TracedLLM(_Traced):
-    """An LLM whose every call is seen."""
+    """An LLM whose calls are logged and traced."""
 
     def __init__(self, llm: LLM, *, address: str) -> None:
         super().__init__(address=address)
@@ -115,26 +116,26 @@ class TracedLLM(_Traced):
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """As the wrapped LLM's, errors included."""
-        with self._seen(request, "json") as replies:
+        with self._chat_call(request, "json") as replies:
             replies.append(self._llm.complete(request))
         return replies[0]
 
 
 class TracedChat(_Traced):
-    """The same for answers that are heard while they are made."""
+    """The same for streamed answers."""
 
     def __init__(self, llm: StreamingLLM, *, address: str) -> None:
         super().__init__(address=address)
         self._llm = llm
 
-    def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
-        with self._seen(request, "text") as replies:
-            replies.append(self._llm.chat(request, say))
+    def chat(self, request: ChatRequest, on_text: Callable[[str], None]) -> LLMReply:
+        with self._chat_call(request, "text") as replies:
+            replies.append(self._llm.chat(request, on_text))
         return replies[0]
 
 
 class TracedEmbedder(_Traced):
-    """The same for vectors of texts; the texts themselves are in no span."""
+    """The same for embeddings; the texts are in no span."""
 
     def __init__(self, embedder: Embedder, *, address: str) -> None:
         super().__init__(address=address)
@@ -163,5 +164,4 @@ def _describe_reply(span: Span, reply: LLMReply) -> None:
 
 
 def _elapsed_ms(begun: float) -> int:
-    """Milliseconds."""
     return round((monotonic() - begun) * 1000)

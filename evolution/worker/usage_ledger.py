@@ -1,4 +1,4 @@
-"""Meters every physical call of a model: a row before the request, completed after the answer."""
+"""Meters every LLM call: a row before the request, completed after the answer."""
 
 import threading
 import time
@@ -21,13 +21,15 @@ from evolution.worker.llm_admission import AdmittedCall, LLMCall, ProviderBusy, 
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_QUEUE_SECONDS = 15.0
-"""Seconds that a call waits in line for its turn; then its job waits instead."""
+"""Seconds that a call waits for a free slot of its key; then its job waits instead."""
 POLL_SECONDS = 0.2
-BUSY_MESSAGE = "As many calls of this API key run as may run at once. The next try comes by itself."
+BUSY_MESSAGE = (
+    "This API key is at its limit of concurrent calls. The call is retried automatically."
+)
 
 
 class Payer(Protocol):
-    """For whom a call is made: a Claim, a training run, or an agent's session."""
+    """What a call is made for: a Claim, a training run, or an agent's session."""
 
     @property
     def owner_id(self) -> UUID: ...
@@ -42,11 +44,10 @@ class Payer(Protocol):
 class UsageLedger:
     """The engine's Ledger, written as UsageRecord rows; a `budget` pays for each of them.
 
-    A call that had better not be made now is not admitted (evolution.worker.llm_admission). `on_plan`:
-    its tokens count against the plan of the payer's owner.
+    `llm_admission` may refuse a call. `on_plan`: its tokens count against the owner's plan.
 
-    Calls come from the engine's threads. One thread of our own does all the writing, so that a
-    job needs one database connection for it and that connection is closed at the end.
+    Calls come from the engine's threads. One writer thread serves them all, so that a job needs
+    one database connection for it, which is closed at the end.
     """
 
     def __init__(self, payer: Payer, budget: Budget | None = None, *, on_plan: bool = True) -> None:
@@ -55,10 +56,10 @@ class UsageLedger:
         self.on_plan = on_plan
         self.credential = credential_for(payer.owner_id)
         self.last: UsageRecord | None = None
-        """The call that ended last: whose calls come one by one finds its own here."""
+        """The record of the call that ended last."""
         self._closing = threading.Event()
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
-        # While the engine is made ready; a database that is away is news of the first call.
+        # Connects while the engine is set up; an error shows at the first call.
         self._writer.submit(connection.ensure_connection)
 
     def __enter__(self) -> "UsageLedger":
@@ -75,20 +76,15 @@ class UsageLedger:
         self._writer.shutdown()
 
     def begin(self, *, step: str, operation: str, model: str, most: Usage) -> AdmittedCall:
-        """The row of a call that is about to be made; waits a little for a free slot of its key."""
+        """Admit and record a call; wait up to MAX_QUEUE_SECONDS for a free slot of its key."""
         until = time.monotonic() + MAX_QUEUE_SECONDS
         while True:
             try:
-                return self._write(self._admit, step, operation, model, most)
-            except ProviderBusy as full:
+                return self._write(lambda: admit(self._call(step, operation, model, most)))
+            except ProviderBusy as busy:
                 if time.monotonic() > until or self._closing.wait(POLL_SECONDS):
-                    message = str(full) or BUSY_MESSAGE
-                    raise CallHeldBack(
-                        "line_full", message, retry_after=MAX_QUEUE_SECONDS
-                    ) from None
-
-    def _admit(self, step: str, operation: str, model: str, most: Usage) -> AdmittedCall:
-        return admit(self._call(step, operation, model, most))
+                    message, wait = str(busy) or BUSY_MESSAGE, MAX_QUEUE_SECONDS
+                    raise CallHeldBack("provider_busy", message, retry_after=wait) from None
 
     def _call(self, step: str, operation: str, model: str, most: Usage) -> LLMCall:
         return LLMCall(
@@ -105,7 +101,7 @@ class UsageLedger:
         )
 
     def _key_behind(self, step: str) -> UUID | None:
-        """The key that caused the call: whose outcome is reflected on, else who triggered the job.
+        """The API key behind the call: of the outcome's reporter, else of the job's trigger.
 
         None for a person, for the time rule, and for a training's samples.
         """
@@ -119,14 +115,14 @@ class UsageLedger:
 
     @cached_property
     def _reporters(self) -> dict[str, UUID]:
-        """The keys by outcome: asked for once, they would be a query for each call in line."""
+        """The API keys by outcome id, in one query for the whole job."""
         rows = Outcome.objects.filter(job=self.payer.job_id, api_key__isnull=False)
         return {str(pk): key for pk, key in rows.values_list("pk", "api_key_id")}
 
     def finish(
         self, entry: AdmittedCall, *, usage: Usage, model: str, request_id: str, error: str = ""
     ) -> None:
-        """The row carries what the call used; `error` is a code, empty for an answer."""
+        """Record what the call used; `error` is a code, empty for an answer."""
         record = self._write(
             finish_call, entry, usage=usage, model=model, request_id=request_id, error=error
         )

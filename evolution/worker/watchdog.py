@@ -1,8 +1,8 @@
-"""Watches one cluster of queue workers: sweeps, sends canaries, ends a group that went silent.
+"""The watchdog of one cluster of queue workers: sweeps, sends canaries, restarts a silent group.
 
 django-q2 can look healthy while nothing moves: killing its monitor stops all acknowledgements,
-killing an idle worker wedged 3 of 8 clusters. The parent's death leaves live orphans. So the
-cluster gets its own process group, and the group is ended as a whole.
+killing an idle worker wedged 3 of 8 clusters, and the parent's death leaves live orphans. So the
+cluster gets its own process group, which is killed as a whole.
 """
 
 import ctypes
@@ -35,15 +35,15 @@ T = TypeVar("T")
 SILENT_AFTER = timedelta(seconds=45)
 SILENT_WITHOUT_MESSAGES = timedelta(seconds=90)
 QUIET_AFTER = timedelta(seconds=20)
-"""From then on a group is asked for itself: with so many canaries that one comes its way."""
+"""From then on `ask` sends enough canaries for each group to get one."""
 GRACE_SECONDS = 20
 
 
 def die_with_parent() -> None:
-    """In the child, before exec: be terminated when the watchdog dies, even by kill -9.
+    """In the child, before exec: ask for SIGTERM when the watchdog dies, even by kill -9.
 
-    Linux only (prctl PR_SET_PDEATHSIG = 1). Elsewhere an orphaned cluster goes on until it is
-    stopped by hand; the rows keep it harmless.
+    Linux only (prctl PR_SET_PDEATHSIG = 1). Elsewhere an orphaned cluster runs on until it is
+    stopped by hand, which is harmless.
     """
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
@@ -66,18 +66,17 @@ class Cluster:
         return self.process.poll() is not None
 
     def silence(self, now: datetime) -> timedelta:
-        """Since when it took no message and renewed no lease; at most since it was started."""
+        """How long it has taken no message and renewed no lease; at most since it was started."""
         young = timedelta(seconds=time.monotonic() - self.started)
         return min(young, now - (last_heartbeat(self.worker) or datetime.min.replace(tzinfo=UTC)))
 
     def is_silent(self) -> bool:
         """It took no message and renewed no lease for SILENT_AFTER, though messages wait.
 
-        Any group may take a canary, so among others an idle one can go without for a while, a
-        wedged one likewise. Silence counts at once only while messages lie about. Else it counts
-        after SILENT_ANYWAY: by then `ask` has sent so many canaries that a healthy group has
-        missed all of them once in some thousand times, and then it was idle, so that its restart
-        costs nobody anything.
+        Any group may take a canary, so with several groups an idle one can miss them for a while.
+        Without waiting messages silence counts only after SILENT_WITHOUT_MESSAGES: by then `ask`
+        has sent so many canaries that a healthy group misses all of them once in some thousand
+        times, and then it is idle, so that its restart costs nothing.
         """
         now = database_now()
         silence = self.silence(now)
@@ -86,13 +85,13 @@ class Cluster:
         return silence > SILENT_WITHOUT_MESSAGES or oldest_message_age(now) > SILENT_AFTER
 
     def ask(self) -> None:
-        """Send a canary; once this group is quiet, two for each group that is alive."""
+        """Send a canary; once this group is quiet, two for each live group."""
         quiet = self.silence(database_now()) > QUIET_AFTER
         for _ in range(2 * max(1, live_group_count()) if quiet else 1):
             send_canary()
 
     def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Let running tasks end for `grace` seconds, then end the whole group."""
+        """Let running tasks end for `grace` seconds, then kill the whole group."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -102,7 +101,7 @@ class Cluster:
         self.kill()
 
     def kill(self) -> None:
-        """End every process of the group, orphans included."""
+        """Kill every process of the group, orphans included."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -119,7 +118,7 @@ def watch(stopping: Event, *, start: Callable[[], Cluster] = Cluster) -> None:
 
 
 def _watch_once(cluster: Cluster, start: Callable[[], Cluster]) -> Cluster:
-    """One look at the cluster; the same one, or its successor."""
+    """Check the cluster once; returns it, or its replacement."""
     close_old_connections()
     if cluster.is_dead:
         logger.error("the worker group ended: starting it again")
@@ -138,14 +137,14 @@ def _restarted(cluster: Cluster, start: Callable[[], Cluster]) -> Cluster:
 
 
 def sweep_and_log() -> None:
-    """Sweep, and log what it found to do."""
+    """Sweep, and log what was done."""
     done = sweep()
     if any(done.values()):
         logger.info("sweep: %s", done)
 
 
 def _without_failing(step: Callable[[], T]) -> T | None:
-    """What the step returns; None while the database is away, which is no fault of the workers."""
+    """What the step returns; None while the database is unavailable."""
     try:
         return step()
     except DatabaseFault as error:

@@ -177,7 +177,7 @@ def test_a_full_provider_lets_the_job_wait_without_an_attempt(
         ledger.begin(step="curate", operation="curate", model="m", most=USED)
         with pytest.raises(TransientError) as raised:
             ledger.begin(step="curate", operation="curate", model="m", most=USED)
-    assert (raised.value.code, raised.value.costs_attempt) == ("line_full", False)
+    assert (raised.value.code, raised.value.costs_attempt) == ("provider_busy", False)
 
 
 def test_a_new_key_wakes_the_jobs_that_waited_for_one(

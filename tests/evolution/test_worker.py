@@ -209,7 +209,7 @@ def test_waits_without_an_attempt_grow_too(
         EvolutionJob.objects.update(next_attempt_at=None)
         run_evolution(str(job.pk))
     job.refresh_from_db()
-    assert (job.attempt, job.waits) == (0, 5)
+    assert (job.attempt, job.wait_count) == (0, 5)
     assert job.next_attempt_at is not None
     assert job.next_attempt_at > database_now() + timedelta(seconds=150)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from evolution.engine.adaptation.datasets import split_samples
+from evolution.engine.adaptation.datasets import read_samples, split_samples
 from evolution.engine.adaptation.offline import OfflineAdapter, OfflineOptions, OfflineResult
 from evolution.engine.adaptation.protocols import Observer
 from evolution.engine.retry import Wait
@@ -16,7 +16,6 @@ from evolution.training.command import (
     fingerprint,
     needs_targets,
     positive,
-    read,
     share,
 )
 from evolution.training.setup import AdapterSetup
@@ -43,16 +42,16 @@ class Command(TrainingCommand):
 
     def prepare(self, options: dict[str, Any]) -> None:
         need = needs_targets(options)
-        samples = read(options["dataset"], "train", need_target=need)
+        samples = read_samples(options["dataset"], name="train", need_target=need)
         if options["val_dataset"]:
             self.train = samples
-            self.validation = read(options["val_dataset"], "val", need_target=need)
+            self.validation = read_samples(options["val_dataset"], name="val", need_target=need)
         else:
             self.train, self.validation = split_samples(
                 samples, share=options["val_split"], seed=options["seed"]
             )
         test = options["test_dataset"]
-        self.test = read(test, "test", need_target=need) if test else []
+        self.test = read_samples(test, name="test", need_target=need) if test else []
         self.judge = self.environment(options, [*samples, *self.validation, *self.test])
         self.options = OfflineOptions(
             epochs=options["epochs"],

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
+from evolution.engine.adaptation.datasets import read_samples
 from evolution.engine.adaptation.online import OnlineAdapter, OnlineOptions, OnlineResult
 from evolution.engine.adaptation.protocols import Observer
 from evolution.engine.retry import Wait
@@ -14,7 +15,6 @@ from evolution.training.command import (
     fingerprint,
     needs_targets,
     positive,
-    read,
 )
 from evolution.training.setup import AdapterSetup
 
@@ -34,7 +34,9 @@ class Command(TrainingCommand):
         )
 
     def prepare(self, options: dict[str, Any]) -> None:
-        self.stream = read(options["dataset"], "live", need_target=needs_targets(options))
+        self.stream = read_samples(
+            options["dataset"], name="live", need_target=needs_targets(options)
+        )
         self.judge = self.environment(options, self.stream)
         self.given = options
 

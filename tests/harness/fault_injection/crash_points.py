@@ -111,7 +111,7 @@ POINTS: list[Point] = [
         "in bind": (f"{CLAIMS}:set_hash", "before"),
         "after bind": (f"{CLAIMS}:_bind", "after"),
         "claim written": (f"{CLAIMS}:_take", "after"),
-        "in a reflection's checkpoint": ("evolution.models.jobs:Reflection.save", "after"),
+        "in a reflection's checkpoint": ("evolution.models.reflections:Reflection.save", "after"),
         "publish locked": (f"{PUBLISH}:publish_deltas", "before"),
         "after the version row": ("playbooks.models.versions:Version.save", "after"),
         "deltas written": (f"{PUBLISH}:publish_deltas", "after"),
