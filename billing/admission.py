@@ -1,6 +1,7 @@
 """May an LLM call be made? Cost caps, budgets and the owner's plan decide.
 
-One decision, read by `evolution.worker.llm_admission` before a call and by the sweep for waiting jobs.
+One decision, read by `evolution.worker.llm_admission` before a call, and by the sweep for waiting
+jobs.
 """
 
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Staff's view of what is used and paid, by whom, under which limits."""
+"""The admin of plans, limits, prices, usage and Stripe objects."""
 
 from billing.admin import limits, plans, prices, stripe_objects, usage
 

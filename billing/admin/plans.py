@@ -1,55 +1,35 @@
-"""Staff sets what plans include, and sees who is on which and how much of it they have used."""
+"""The admin of plans and billing accounts."""
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from billing.models import (
-    RETENTION_NOTICE_PERIOD,
-    BillingAccount,
-    Plan,
-)
+from billing.admin.base import AuditedAdmin, BillingOffNotice
+from billing.models import RETENTION_NOTICE_PERIOD, BillingAccount, Plan
 from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
 from billing.plans.retention_notices import retention_starts_at
 from billing.stripe.sync import resync_account
-from core.admin import CsvExportAdmin, ReadOnlyAdmin, request_principal, row_action
-from core.audit import record
+from core.admin import ReadOnlyAdmin, request_principal, row_action
 from core.clock import database_now
 
 LIMIT_FIELDS = (
-    "monthly_evolutions",
-    "monthly_tokens",
-    "max_playbooks",
-    "max_keys",
+    *("monthly_evolutions", "monthly_tokens", "max_playbooks", "max_keys"),
     "retention_days",
 )
-BILLING_OFF_MESSAGE = (
-    "Billing is not enabled on this server: no limit of a plan applies to anybody."
-)
-
-
-class BillingOffNotice(CsvExportAdmin):
-    """Lists that say so while billing is off."""
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> Any:
-        if not settings.BILLING_ENABLED:
-            messages.info(request, BILLING_OFF_MESSAGE)
-        return super().changelist_view(request, extra_context)
 
 
 @admin.register(Plan)
-class PlanAdmin(BillingOffNotice):
-    """What a plan includes; a change applies to everybody on it from the next moment on."""
+class PlanAdmin(BillingOffNotice, AuditedAdmin):
+    """What a plan includes; a change applies at once to everybody on it."""
+
+    audit_noun = "plan"
 
     list_display = ("name", "display_price", *LIMIT_FIELDS, "trial_days", "is_active", "is_default")
     list_filter = ("is_active",)
     search_fields = ("name", "slug", "price_lookup_key")
-    # By the action only: between taking it from one plan and giving it to another nobody has any.
+    # Changed only by the action, so that there is always exactly one default plan.
     readonly_fields = ("is_default",)
     actions = ("set_as_default",)
     date_hierarchy = "updated_at"
@@ -58,13 +38,13 @@ class PlanAdmin(BillingOffNotice):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
-        """Says until when a plan's days of retention do not count yet."""
-        begins = retention_starts_at(database_now())
-        if begins is not None:
+        """Show until when no plan's retention is in force yet."""
+        starts_at = retention_starts_at(database_now())
+        if starts_at is not None:
             messages.warning(
                 request,
-                f"Plans are new here: no plan's days blank traces before {begins:%-d %B %Y}. "
-                "Whom that concerns is told by a letter.",
+                f"Plans are new here: no retention deletes traces before {starts_at:%-d %B %Y}. "
+                "Affected users are notified by email.",
             )
         return super().changelist_view(request, extra_context)
 
@@ -73,43 +53,41 @@ class PlanAdmin(BillingOffNotice):
         return not is_default and super().has_delete_permission(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Plan, form: Any, change: bool) -> None:
-        now = database_now()
-        if change and obj.shorten_retention(was=form.initial.get("retention_days"), now=now):
+        now, previous = database_now(), form.initial.get("retention_days")
+        if change and obj.shorten_retention(previous=previous, now=now):
             messages.warning(
                 request,
-                f"The fewer days count from {now + RETENTION_NOTICE_PERIOD:%-d %B %Y} on. Whom that concerns is "
-                "told by a letter.",
+                "The shorter retention takes effect on "
+                f"{now + RETENTION_NOTICE_PERIOD:%-d %B %Y}. Affected users are notified by email.",
             )
         super().save_model(request, obj, form, change)
-        limits = {name: getattr(obj, name) for name in LIMIT_FIELDS}
-        who = request_principal(request)
-        record(action="set_plan", by=who, subject=obj, slug=obj.slug, **limits)
 
-    def delete_model(self, request: HttpRequest, obj: Plan) -> None:
-        record(action="remove_plan", by=request_principal(request), subject=obj, slug=obj.slug)
-        super().delete_model(request, obj)
+    def audit_detail(self, obj: Plan) -> dict[str, Any]:
+        return {"slug": obj.slug} | {name: getattr(obj, name) for name in LIMIT_FIELDS}
+
+    def audit_removal_detail(self, obj: Plan) -> dict[str, Any]:
+        return {"slug": obj.slug}
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Plan]) -> None:
-        for plan in queryset.filter(is_default=False):
-            self.delete_model(request, plan)
+        super().delete_queryset(request, queryset.filter(is_default=False))
 
     set_as_default = row_action(
-        "Make it the plan of all who have no other",
+        "Make default plan",
         lambda row, by: make_default(plan=row, by=by),
-        one="plan is everybody's",
-        many="plans, one after the other",
+        one="default plan set",
+        many="default plans set",
     )
 
 
 class PaymentProblemFilter(admin.SimpleListFilter):
-    title = "what is wrong"
+    title = "payment problem"
     parameter_name = "trouble"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
             ("grace", "past due, in grace"),
-            ("over", "past due, grace is over"),
-            ("two", "pays two subscriptions"),
+            ("over", "past due, grace period over"),
+            ("two", "two subscriptions"),
         ]
 
     def queryset(
@@ -128,10 +106,10 @@ class PaymentProblemFilter(admin.SimpleListFilter):
 
 @admin.register(BillingAccount)
 class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
-    """Who is on which plan, as the payment provider says; staff can add one without payment."""
+    """The plan of each user as Stripe has it; staff can grant one without payment."""
 
     list_display = (
-        *("user", "plan", "status", "standing", "period_end", "cancel_at_period_end"),
+        *("user", "plan", "status", "payment_problem", "period_end", "cancel_at_period_end"),
         "synced_at",
     )
     list_filter = (PaymentProblemFilter, "status", "plan", "cancel_at_period_end")
@@ -157,7 +135,7 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
         return super().get_fields(request, obj) if obj else ("user", "plan")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Only the plan can be chosen: the rest is the payment provider's."""
+        """Only the plan can be chosen: the rest comes from Stripe."""
         names = [field.name for field in self.opts.fields if field.editable]
         return [name for name in names if name != "plan"] if obj else ()
 
@@ -167,7 +145,7 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
         form = super().get_form(request, obj, change, **kwargs)
         if plan := form.base_fields.get("plan"):
             plan.required = True
-            plan.help_text = "Given without payment, until it is withdrawn."
+            plan.help_text = "Granted without payment until it is withdrawn."
         return form
 
     def save_model(
@@ -179,15 +157,15 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
         granted = grant_plan(user=obj.user, plan=plan, by=request_principal(request))
         obj.pk, obj.status = granted.pk, granted.status
 
-    @admin.display(description="what is wrong")
-    def standing(self, account: BillingAccount) -> str:
+    @admin.display
+    def payment_problem(self, account: BillingAccount) -> str:
         if account.status != BillingAccount.Status.PAST_DUE:
             return ""
         until = account.grace_until
-        return f"not paid; the plan is kept until {until:%-d %b %Y}" if until else "not paid"
+        return f"unpaid; plan kept until {until:%-d %b %Y}" if until else "unpaid"
 
     withdraw = row_action(
-        "Withdraw a plan given without payment",
+        "Withdraw complimentary plan",
         lambda row, by: withdraw_plan(account=row, by=by),
         one="plan withdrawn",
         many="plans withdrawn",
@@ -195,9 +173,9 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
     )
 
     resync_from_stripe = row_action(
-        "Read again from Stripe",
+        "Sync with Stripe",
         lambda row, by: resync_account(account=row, by=by),
-        one="account is as Stripe says",
-        many="accounts are as Stripe says",
+        one="account synced",
+        many="accounts synced",
         rows=lambda rows: rows.select_related("user"),
     )

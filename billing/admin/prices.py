@@ -1,4 +1,4 @@
-"""Staff says what a model costs where no public list does, or says it wrong."""
+"""The admin of price overrides, for models that the public price list lacks or gets wrong."""
 
 from typing import Any
 
@@ -7,17 +7,16 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from billing.admin.base import AuditedAdmin
 from billing.models import PriceOverride
-from core.admin import CsvExportAdmin, request_principal
-from core.audit import record
 
 
 class ValidityFilter(admin.SimpleListFilter):
-    title = "valid"
+    title = "validity"
     parameter_name = "valid"
 
     def lookups(self, request: object, model_admin: object) -> list[tuple[str, str]]:
-        return [("now", "now"), ("over", "no more"), ("later", "not yet")]
+        return [("now", "current"), ("over", "expired"), ("later", "upcoming")]
 
     def queryset(self, request: object, rows: QuerySet[Any]) -> QuerySet[Any]:
         now = timezone.now()
@@ -26,12 +25,16 @@ class ValidityFilter(admin.SimpleListFilter):
         return rows.filter(found.get(self.value() or "", Q()))
 
 
-@admin.register(PriceOverride)
-class PriceOverrideAdmin(CsvExportAdmin):
-    """US dollars for a million tokens; `manage.py backfill_prices` prices calls of before."""
+PRICE_FIELDS = ("model", "base_url", "input_usd", "cached_usd", "output_usd")
 
+
+@admin.register(PriceOverride)
+class PriceOverrideAdmin(AuditedAdmin):
+    """US dollars per million tokens; `manage.py backfill_prices` applies them to earlier calls."""
+
+    audit_noun = "price"
     list_display = (
-        *("model", "base_url", "input_usd", "cached_usd", "output_usd"),
+        *PRICE_FIELDS,
         *("valid_from", "valid_until", "version", "note"),
     )
     list_filter = (ValidityFilter,)
@@ -41,7 +44,7 @@ class PriceOverrideAdmin(CsvExportAdmin):
     fieldsets = (
         (None, {"fields": ("model", "base_url")}),
         (
-            "US dollars for a million tokens",
+            "US dollars per million tokens",
             {"fields": ("input_usd", "cached_usd", "output_usd")},
         ),
         ("Validity (UTC)", {"fields": ("valid_from", "valid_until", "note", "version")}),
@@ -52,31 +55,17 @@ class PriceOverrideAdmin(CsvExportAdmin):
     )
 
     def save_model(self, request: HttpRequest, obj: PriceOverride, form: Any, change: bool) -> None:
-        # Calls name the version by which they were priced.
+        # Usage records name the version that priced them.
         obj.version += bool(change and form.changed_data)
         super().save_model(request, obj, form, change)
-        self.note(request, obj, "set_price", **price_values(obj))
 
-    def delete_model(self, request: HttpRequest, obj: PriceOverride) -> None:
-        self.note(request, obj, "remove_price", version=obj.version)
-        super().delete_model(request, obj)
+    def audit_detail(self, obj: PriceOverride) -> dict[str, Any]:
+        """The values of this version: the row only keeps the latest."""
+        detail: dict[str, Any] = {name: str(getattr(obj, name)) for name in PRICE_FIELDS}
+        for name in ("valid_from", "valid_until"):
+            at = getattr(obj, name)
+            detail[name] = at.isoformat() if at else None
+        return detail | self.audit_removal_detail(obj)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[PriceOverride]) -> None:
-        for row in queryset:
-            self.delete_model(request, row)
-
-    def note(
-        self, request: HttpRequest, obj: PriceOverride, action: str, **detail: str | int | None
-    ) -> None:
-        record(action=action, by=request_principal(request), subject=obj, owner=None, **detail)
-
-
-def price_values(price: PriceOverride) -> dict[str, str | int | None]:
-    """What the price was in this version: the row only knows the last one."""
-    fields = ("model", "base_url", "input_usd", "cached_usd", "output_usd")
-    times = ("valid_from", "valid_until")
-    said: dict[str, str | int | None] = {name: str(getattr(price, name)) for name in fields}
-    for name in times:
-        at = getattr(price, name)
-        said[name] = at.isoformat() if at else None
-    return said | {"version": price.version}
+    def audit_removal_detail(self, obj: PriceOverride) -> dict[str, Any]:
+        return {"version": obj.version}

@@ -1,4 +1,4 @@
-"""Stripe's objects as we have mirrored them, read-only; there are no such tables with billing off.
+"""The admin of mirrored Stripe objects, read-only; registered only while billing is on.
 
 dj-stripe's own admin is not loaded (config/admin_site/apps.py).
 """
@@ -14,7 +14,7 @@ from core.admin import ReadOnlyAdmin
 
 
 class StripeObjectAdmin(ReadOnlyAdmin):
-    """`stripe_data` is what Stripe says; the columns beside it are copies for searching."""
+    """`stripe_data` is Stripe's object; the other columns are copies for searching."""
 
     date_hierarchy = "created"
     search_fields = ("id", "customer__id")
@@ -27,20 +27,16 @@ class StripeObjectAdmin(ReadOnlyAdmin):
         return str(row.stripe_data.get("status", ""))
 
     @admin.display(ordering="djstripe_updated")
-    def read(self, row: Any) -> Any:
+    def synced_at(self, row: Any) -> Any:
         return row.djstripe_updated
-
-    @admin.display(description="customer")
-    def whose(self, row: Any) -> str:
-        return str(row.customer_id)
 
 
 class SubscriptionAdmin(StripeObjectAdmin):
-    list_display = ("id", "status", "whose", "created", "read")
+    list_display = ("id", "status", "customer_id", "created", "synced_at")
 
 
 class InvoiceAdmin(StripeObjectAdmin):
-    list_display = ("id", "status", "total", "whose", "created", "read")
+    list_display = ("id", "status", "total", "customer_id", "created", "synced_at")
 
     @admin.display
     def total(self, row: Any) -> str:
@@ -61,7 +57,7 @@ class WebhookEndpointAdmin(ReadOnlyAdmin):
 
 
 class EventAdmin(ReadOnlyAdmin):
-    """Which events came and were acted upon; what they said is not kept."""
+    """Events that were processed; their content is not stored."""
 
     list_display = ("id", "type", "created", "received")
     list_filter = ("type",)
@@ -76,10 +72,10 @@ class EventAdmin(ReadOnlyAdmin):
 
 
 if settings.BILLING_ENABLED:
-    for name, shown in {
+    for name, admin_class in {
         "Subscription": SubscriptionAdmin,
         "Invoice": InvoiceAdmin,
         "WebhookEndpoint": WebhookEndpointAdmin,
         "Event": EventAdmin,
     }.items():
-        admin.site.register(apps.get_model("djstripe", name), shown)
+        admin.site.register(apps.get_model("djstripe", name), admin_class)

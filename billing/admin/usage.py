@@ -1,4 +1,4 @@
-"""Staff's view of what models used and cost: call by call, and summed up."""
+"""The admin of usage records: the list of calls and a summary page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from billing.models import UsageRecord
 from billing.usage.aggregation import AGGREGATES, DAY, UsageTotal, cell_from_row
 from core.admin import ReadOnlyAdmin
 
-# What sums are parted by, the field it is, and the filter that leaves one part on the list.
+# Groups of the summary: the field, and the list filter that selects one group.
 GROUP_FIELDS = {
     "user": ("user__email", "user__email"),
     "playbook": ("playbook_id", "playbook_id"),
@@ -37,7 +37,7 @@ MAX_SUMMARY_ROWS = 500
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """A part of what was used; `query` leads to its calls."""
+    """Usage of one group; `query` selects its calls on the list."""
 
     label: str
     query: str
@@ -49,7 +49,7 @@ class PriceFilter(admin.SimpleListFilter):
     parameter_name = "price"
 
     def lookups(self, request: object, model_admin: object) -> list[tuple[str, str]]:
-        return [("unknown", "unknown"), ("known", "known"), ("own", "own price")]
+        return [("unknown", "unknown"), ("known", "known"), ("own", "price override")]
 
     def queryset(self, request: object, rows: QuerySet[UsageRecord]) -> QuerySet[UsageRecord]:
         match self.value():
@@ -82,7 +82,7 @@ class UsageRecordAdmin(ReadOnlyAdmin):
 
     @admin.display(ordering="cost_usd")
     def cost(self, record: UsageRecord) -> str:
-        return "not known" if record.cost_usd is None else f"${record.cost_usd:.4f}"
+        return "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
 
     @admin.display(ordering="created_at")
     def made(self, record: UsageRecord) -> Any:
@@ -96,54 +96,51 @@ class UsageRecordAdmin(ReadOnlyAdmin):
         return lookup == "user__email" or super().lookup_allowed(lookup, value, request)
 
     def summary(self, request: HttpRequest) -> HttpResponse:
-        """The calls that the list's filters leave, summed up by one thing at a time."""
+        """Usage of the calls that the list's filters select, grouped by one field."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        left = request.GET.copy()
-        by, span = (
-            pop_choice(left, "by", GROUP_FIELDS, "model"),
-            pop_choice(left, "span", TIME_RANGES, "31"),
-        )
-        rows = self.rows_of(request, left)
+        filters = request.GET.copy()
+        by = pop_choice(filters, "by", GROUP_FIELDS, "model")
+        span = pop_choice(filters, "span", TIME_RANGES, "31")
+        rows = self.filtered_rows(request, filters)
         if span != "all":
             rows = rows.filter(created_at__gte=timezone.now() - timedelta(days=int(span)))
-        lines = list(summary_rows(rows, by, left))
+        summary = list(summary_rows(rows, by, filters))
         context = self.admin_site.each_context(request) | {
-            "title": "What was used",
+            "title": "Usage summary",
             "opts": self.opts,
             "by": by,
             "span": span,
             "groups": GROUP_FIELDS,
             "spans": TIME_RANGES,
-            "filters": left,
-            "back": f"{reverse('admin:billing_usagerecord_changelist')}?{left.urlencode()}",
-            "total": grand_total(lines),
-            "lines": lines[:MAX_SUMMARY_ROWS],
-            "left_out": max(0, len(lines) - MAX_SUMMARY_ROWS),
+            "filters": filters,
+            "back": f"{reverse('admin:billing_usagerecord_changelist')}?{filters.urlencode()}",
+            "total": grand_total(summary),
+            "lines": summary[:MAX_SUMMARY_ROWS],
+            "left_out": max(0, len(summary) - MAX_SUMMARY_ROWS),
         }
         return render(request, "admin/usage_summary.html", context)
 
-    def rows_of(self, request: HttpRequest, left: QueryDict) -> QuerySet[UsageRecord]:
-        """What the list would show with this query."""
-        request.GET = left  # type: ignore[assignment]  # the list knows no other way to be asked
+    def filtered_rows(self, request: HttpRequest, filters: QueryDict) -> QuerySet[UsageRecord]:
+        """The rows that the list shows with this query."""
+        request.GET = filters  # type: ignore[assignment]  # the changelist reads only request.GET
         try:
-            rows: QuerySet[UsageRecord] = self.get_changelist_instance(request).get_queryset(
-                request
-            )
+            rows: QuerySet[UsageRecord]
+            rows = self.get_changelist_instance(request).get_queryset(request)
         except IncorrectLookupParameters as error:
-            raise BadRequest("This filter does not exist.") from error
+            raise BadRequest("Unknown filter.") from error
         return rows.order_by()
 
 
 def pop_choice(query: QueryDict, name: str, known: dict[str, Any], usual: str) -> str:
-    """The word that `query` has under this name, taken out of it."""
-    word = str(query.get(name, ""))
+    """Remove a parameter from `query`; returns its value, or `usual` if it is unknown."""
+    value = str(query.get(name, ""))
     query.pop(name, None)
-    return word if word in known else usual
+    return value if value in known else usual
 
 
-def summary_rows(rows: QuerySet[UsageRecord], by: str, left: QueryDict) -> Iterator[SummaryRow]:
-    """The newest first where `by` is a time, else the most tokens first."""
+def summary_rows(rows: QuerySet[UsageRecord], by: str, filters: QueryDict) -> Iterator[SummaryRow]:
+    """Newest first where `by` is a time, else most tokens first."""
     field, lookup = GROUP_FIELDS[by]
     parts = rows.annotate(day=DAY) if field == "day" else rows
     found: dict[str, UsageTotal] = {}
@@ -155,7 +152,7 @@ def summary_rows(rows: QuerySet[UsageRecord], by: str, left: QueryDict) -> Itera
     if field == "day":
         order = sorted(found, key=date.fromisoformat, reverse=True)
     for label in order:
-        query = left.copy()
+        query = filters.copy()
         if lookup and label:
             query[lookup] = label
         yield SummaryRow(
@@ -163,8 +160,8 @@ def summary_rows(rows: QuerySet[UsageRecord], by: str, left: QueryDict) -> Itera
         )
 
 
-def grand_total(lines: list[SummaryRow]) -> UsageTotal:
+def grand_total(rows: list[SummaryRow]) -> UsageTotal:
     total = UsageTotal()
-    for line in lines:
-        total.join(line.total)
+    for row in rows:
+        total.add(row.total)
     return total

@@ -102,14 +102,9 @@ def set_budget(
         # A new amount gets its own warning.
         budget.warned_day = budget.warned_month = None
         budget.save()
-        record(
-            action="set_budget",
-            by=by,
-            subject=budget,
-            stops=stops,
-            playbook=None if playbook_id is None else str(playbook_id),
-            **amounts_of(budget),
-        )
+        detail: dict[str, Any] = {"stops": stops} | amounts_of(budget)
+        detail["playbook"] = None if playbook_id is None else str(playbook_id)
+        record(action="set_budget", by=by, subject=budget, **detail)
     return budget
 
 

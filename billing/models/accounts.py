@@ -77,7 +77,7 @@ class BillingAccount(BaseModel):
         return f"{self.user} ({self.status})"
 
     def is_entitled(self, now: datetime) -> bool:
-        """True while the account's own plan applies; `BillingAccountQuerySet.entitled` for one row."""
+        """True while the account's own plan applies; `entitled` is the same as a query."""
         if self.plan_id is None:
             return False
         if self.status == self.Status.PAST_DUE:

@@ -61,7 +61,7 @@ class Budget(BaseModel):
         return f"budget of playbook {self.playbook_id}" if self.playbook_id else "account budget"
 
     def clean(self) -> None:
-        """Require a playbook of the user: another's would reveal its spending and block its budget."""
+        """Require a playbook of the user: another's would reveal its cost and block its budget."""
         user = User.objects.filter(pk=self.user_id).first()
         if self.playbook_id and user and not hooks.playbook_names(user, ids=[self.playbook_id]):
             raise ValidationError({"playbook_id": "This user has no such playbook."})

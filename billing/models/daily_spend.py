@@ -13,9 +13,9 @@ NO_PLAYBOOK = UUID(int=0)
 class DailySpend(models.Model):
     """The total cost of the calls of one user, playbook and credential begun on one day (UTC).
 
-    Only the database writes it: a trigger on the usage records (migration 0001) updates the total in
-    the statement that writes a call. `manage.py rebuild_daily_spend` recomputes the totals. Calls
-    deleted with their user are not subtracted.
+    Only the database writes it: a trigger on the usage records (migration 0001) updates the total
+    in the statement that writes a call. `manage.py rebuild_daily_spend` recomputes the totals.
+    Calls deleted with their user are not subtracted.
     """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="daily_spend")

@@ -9,7 +9,6 @@ from accounts.models import User
 from core.models import BaseModel
 from core.sql.querysets import OwnedQuerySet
 
-
 QUOTA_NEAR_PERCENT = 80
 QUOTA_FULL_PERCENT = 100
 

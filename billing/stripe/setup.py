@@ -1,4 +1,4 @@
-"""What has to be at Stripe before anybody can pay: made once, and harmless when repeated."""
+"""Create what Stripe needs before anybody can pay; idempotent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from billing.stripe.money import Amount
 
 @dataclass
 class SetupResult:
-    """What is at Stripe now; `missing` are plans without a price there."""
+    """What was set up; `missing` are plans without a price at Stripe."""
 
     priced: list[Plan] = field(default_factory=list)
     missing: list[Plan] = field(default_factory=list)
@@ -24,16 +24,15 @@ class SetupResult:
 
 
 def paid_plans() -> list[Plan]:
-    """The plans that cost something and can be chosen."""
+    """The active plans with a price."""
     return list(Plan.objects.filter(is_active=True).exclude(price_lookup_key=""))
 
 
 def set_up_billing(*, site: str, amounts: Mapping[str, Amount]) -> SetupResult:
-    """Stripe has a product and a price for each paid plan, our endpoint, and our portal.
+    """Create a product and a price for each paid plan, the webhook endpoint and the portal.
 
-    `amounts` says what a plan costs, by its slug, where Stripe has no price under its lookup key
-    yet, or another one. Without `site` no endpoint is made: events then come another way.
-    Raises PaymentUnavailable.
+    `amounts`: prices by plan slug, for plans that have none or another one at Stripe. Without
+    `site` no endpoint is created. Raises PaymentUnavailable.
     """
     require_billing()
     done = SetupResult(forgotten=_remove_test_mode_customers())
@@ -51,7 +50,7 @@ def set_up_billing(*, site: str, amounts: Mapping[str, Amount]) -> SetupResult:
 
 
 def _remove_test_mode_customers() -> int:
-    """With a live key, customers of the test mode are not ours: Stripe would not know them."""
+    """Remove test-mode customers once a live key is used: Stripe would not know them."""
     test = gateway.mirror.test_mode_customers() if settings.STRIPE_LIVE_MODE else []
     for customer in test:
         rows = BillingAccount.objects.filter(stripe_customer_id=customer)

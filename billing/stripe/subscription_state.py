@@ -1,6 +1,6 @@
-"""What a customer's subscriptions and invoices, as Stripe shows them, entitle to. Pure.
+"""Derive what a customer's subscriptions and invoices at Stripe entitle them to. Pure.
 
-Whatever order events came in, the same rows give the same standing.
+The same rows give the same state, in whatever order events arrived.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 Data = Mapping[str, Any]
-# The best first: somebody with two subscriptions has what the better one gives.
+# Best first: of two subscriptions the better one counts.
 RANK = ("active", "trialing", "past_due", "unpaid")
 STATUS = {"active": "active", "trialing": "trialing", "past_due": "past_due", "unpaid": "past_due"}
 
 
 @dataclass(frozen=True)
 class SubscriptionState:
-    """What an account is to say. `product` and `lookup_key` name the plan; both empty: none."""
+    """The derived state. `product` and `lookup_key` identify the plan; both empty: none."""
 
     status: str
     subscription: str = ""
@@ -27,16 +27,17 @@ class SubscriptionState:
     cancel_at_period_end: bool = False
     grace_until: datetime | None = None
     trial_end: datetime | None = None
-    second: str = ""
-    """Another subscription that is paid beside the one that counts."""
+    duplicate_subscription: str = ""
+    """Another subscription that is paid as well."""
 
 
 def subscription_state(
     subscriptions: Iterable[Data], invoices: Iterable[Data], *, grace: timedelta
 ) -> SubscriptionState:
-    """The standing that these rows give.
+    """The state derived from these rows.
 
-    A failed payment keeps the plan for `grace` from the oldest unpaid invoice since a paid one.
+    After a failed payment the plan stays for `grace` from the oldest unpaid invoice after the last
+    paid one.
     """
     rows = list(subscriptions)
     live = [row for row in rows if row["status"] in RANK and first_item(row)]
@@ -56,24 +57,26 @@ def subscription_state(
         cancel_at_period_end=bool(best.get("cancel_at_period_end") or best.get("cancel_at")),
         grace_until=_grace_until(best, item, invoices, grace) if status == "past_due" else None,
         trial_end=from_timestamp(best.get("trial_end")),
-        second=min((row["id"] for row in live if row["id"] != best["id"]), default=""),
+        duplicate_subscription=min(
+            (row["id"] for row in live if row["id"] != best["id"]), default=""
+        ),
     )
 
 
 def has_ever_subscribed(subscriptions: Iterable[Data]) -> bool:
-    """Whether there ever was one that began: a trial is for those who never had any."""
+    """Whether a subscription ever began; only users without one get a trial."""
     return any(row["status"] not in {"incomplete", "incomplete_expired"} for row in subscriptions)
 
 
 def first_item(subscription: Data) -> Data:
-    """The first line of a subscription, where the period is since 2025; empty without one."""
+    """The first item of a subscription, which holds the period since 2025; empty without one."""
     items = (subscription.get("items") or {}).get("data") or [{}]
     first: Data = items[0]
     return first
 
 
 def subscription_id_of(invoice: Data) -> str:
-    """The id of the subscription that an invoice is for, or an empty text."""
+    """The id of the invoice's subscription, or an empty string."""
     details = (invoice.get("parent") or {}).get("subscription_details") or {}
     return _id_of(details.get("subscription"))
 
@@ -86,7 +89,7 @@ def _grace_until(
     best: Data, item: Data, invoices: Iterable[Data], grace: timedelta
 ) -> datetime | None:
     own = [row for row in invoices if subscription_id_of(row) == best["id"]]
-    # One that was given up long ago, before others were paid, is not what is due now.
+    # An invoice abandoned before a later one was paid is not due now.
     settled = max((row["created"] for row in own if row.get("status") == "paid"), default=0)
     unpaid = [
         row["created"]
@@ -98,5 +101,5 @@ def _grace_until(
 
 
 def _id_of(value: Any) -> str:
-    """An id where Stripe shows the object or only its id."""
+    """The id of a value that is an object or its id."""
     return str(value["id"] if isinstance(value, Mapping) else value or "")

@@ -1,4 +1,4 @@
-"""What people do about their plan: choose one, pay, change it. The pages and REST call these."""
+"""Checkout, billing portal and invoices of a user, for pages and REST."""
 
 import secrets
 import threading
@@ -29,13 +29,13 @@ from core.audit import record
 from core.errors import Invalid, NotFound
 from core.security.scopes import Principal
 
-PATIENCE, LONGEST = 10, 120
-"""Seconds: so long a second tab waits for the first; and no choice of a plan takes longer."""
+LOCK_WAIT, LOCK_LIFETIME = 10, 120
+"""Seconds that a second tab waits for the first, and after which an abandoned lock expires."""
 
 
 @dataclass(frozen=True)
 class PaidInvoice:
-    """One invoice as its page shows it; `url` leads to Stripe's page, where an open one is paid."""
+    """An invoice; `url` is Stripe's page of it, where an open one can be paid."""
 
     number: str
     status: str
@@ -47,16 +47,15 @@ class PaidInvoice:
 
 
 def offered_plans() -> list[Plan]:
-    """The plans that can be chosen, the cheapest first as staff has ordered them."""
+    """The active plans, in the order set by staff."""
     return list(Plan.objects.filter(is_active=True))
 
 
 def subscribe(*, user: User, plan: str, site: str, by: Principal | None = None) -> str:
-    """The address of the page at Stripe where this person pays for the plan named `plan`.
+    """The URL of the Stripe checkout where the user pays for the plan with this slug.
 
-    Nothing is granted before Stripe says that there is a subscription. `site` is the address of
-    this server. Raises Invalid, AlreadySubscribed, CheckoutInProgress, PlanNotForSale,
-    PaymentUnavailable.
+    Nothing is granted before Stripe reports the subscription. `site` is the URL of this server.
+    Raises Invalid, AlreadySubscribed, CheckoutInProgress, PlanNotForSale, PaymentUnavailable.
     """
     require_billing()
     chosen = _paid_plan(plan)
@@ -72,11 +71,11 @@ def subscribe(*, user: User, plan: str, site: str, by: Principal | None = None) 
 
 
 def _not_subscribed(user: User) -> BillingAccount:
-    """The person's account, known to Stripe. Raises AlreadySubscribed."""
-    # Read now: a payment of a second ago may not have reached us, and nobody should pay twice.
-    account = sync_account(account=_with_customer(user))
+    """The user's account with a Stripe customer. Raises AlreadySubscribed."""
+    # Sync first: a payment of a second ago may not have arrived yet, and nobody should pay twice.
+    account = sync_account(account=_ensure_customer(user))
     if not account.stripe_customer_id:
-        account = sync_account(account=_with_customer(user))
+        account = sync_account(account=_ensure_customer(user))
     if account.stripe_subscription_id:
         raise AlreadySubscribed
     return account
@@ -84,30 +83,29 @@ def _not_subscribed(user: User) -> BillingAccount:
 
 @contextmanager
 def checkout_lock(user: User) -> Iterator[None]:
-    """Two tabs at one moment would each see no page of the other, and both could be paid.
+    """Serialize checkouts of a user: two tabs at once could open two pages and pay both.
 
-    The second waits a little for the first. Raises CheckoutInProgress. What a killed process has taken is
-    free again after LONGEST.
+    The second waits for the first. Raises CheckoutInProgress. The lock of a killed process expires
+    after LOCK_LIFETIME.
     """
-    taken, until, pause = f"checkout-{user.pk}", time.monotonic() + PATIENCE, threading.Event()
-    # A number: the counters of a database keep nothing else.
-    mine = secrets.randbelow(2**31)
-    while not cache.add(taken, mine, LONGEST):
+    key, until, pause = f"checkout-{user.pk}", time.monotonic() + LOCK_WAIT, threading.Event()
+    token = secrets.randbelow(2**31)  # the database cache stores only numbers
+    while not cache.add(key, token, LOCK_LIFETIME):
         if time.monotonic() > until:
             raise CheckoutInProgress
         pause.wait(0.2)
     try:
         yield
     finally:
-        # After LONGEST it may be somebody else's by now.
-        if cache.get(taken) == mine:
-            cache.delete(taken)
+        # An expired lock may belong to another request by now.
+        if cache.get(key) == token:
+            cache.delete(key)
 
 
 def _checkout_url(
     account: BillingAccount, plan: Plan, price: str, *, success_url: str, cancel_url: str
 ) -> str:
-    """The page that is open for this plan, else a new one; every other one is closed."""
+    """The open checkout for this plan, else a new one; all others are expired."""
     customer = account.stripe_customer_id
     had_one = has_ever_subscribed(gateway.mirror.subscriptions_of(customer))
     trial_days = 0 if had_one else plan.trial_days
@@ -115,7 +113,7 @@ def _checkout_url(
     found = gateway.stripe_api.expire_checkouts(
         customer=customer, wanted=wanted, success_url=success_url
     )
-    # Once more: a page that was open before may have been paid until it was closed.
+    # Again: an open page may have been paid before it was expired.
     if found.newest and sync_account(account=account).stripe_subscription_id:
         raise AlreadySubscribed
     return found.page or gateway.stripe_api.create_checkout(
@@ -130,12 +128,11 @@ def _checkout_url(
 
 
 def open_portal(*, user: User, site: str) -> str:
-    """The address of the page at Stripe where this person changes card or plan, or cancels.
+    """The URL of the billing portal, where the user changes card or plan, or cancels.
 
     Raises NoStripeCustomer, PaymentUnavailable.
     """
-    require_billing()
-    account = BillingAccount.objects.filter(user=user).exclude(stripe_customer_id="").first()
+    account = _account_with_customer(user)
     if account is None:
         raise NoStripeCustomer
     return gateway.stripe_api.open_portal(
@@ -146,19 +143,17 @@ def open_portal(*, user: User, site: str) -> str:
 
 
 def refresh_subscription(*, user: User) -> BillingAccount | None:
-    """The person's account is as Stripe has it now: for the page that a payment leads back to.
+    """Sync the user's account when they return from the checkout; None without a customer.
 
-    None for somebody whom Stripe does not know. Raises PaymentUnavailable.
+    Raises PaymentUnavailable.
     """
-    require_billing()
-    account = BillingAccount.objects.filter(user=user).exclude(stripe_customer_id="").first()
+    account = _account_with_customer(user)
     return sync_account(account=account) if account else None
 
 
 def list_invoices(*, user: User) -> list[PaidInvoice]:
-    """The person's last invoices, newest first, from the mirror: Stripe is not asked."""
-    require_billing()
-    account = BillingAccount.objects.filter(user=user).exclude(stripe_customer_id="").first()
+    """The user's latest invoices, newest first, from the mirror without a request to Stripe."""
+    account = _account_with_customer(user)
     rows = gateway.mirror.invoices_of(account.stripe_customer_id) if account else []
     return [
         PaidInvoice(
@@ -175,29 +170,35 @@ def list_invoices(*, user: User) -> list[PaidInvoice]:
     ]
 
 
+def _account_with_customer(user: User) -> BillingAccount | None:
+    """The user's account, if they have a customer at Stripe. Raises BillingDisabled."""
+    require_billing()
+    return BillingAccount.objects.filter(user=user).exclude(stripe_customer_id="").first()
+
+
 def _paid_plan(slug: str) -> Plan:
-    # Compared here: what a form sends may be no text for a database.
+    # Compared here: the slug of a form may hold characters that a database rejects.
     paid = {plan.slug: plan for plan in offered_plans() if plan.price_lookup_key}
     if slug not in paid:
         raise Invalid.field("plan", f"Choose one of: {', '.join(paid)}.")
     return paid[slug]
 
 
-def _with_customer(user: User) -> BillingAccount:
-    """The person's account, with a customer at Stripe. Raises PaymentUnavailable."""
+def _ensure_customer(user: User) -> BillingAccount:
+    """The user's account, with a customer created at Stripe. Raises PaymentUnavailable."""
     account = BillingAccount.objects.get_or_create(user=user)[0]
     if account.stripe_customer_id:
         return account
-    # Two requests at once see the same number and get the same customer; one that comes after a
-    # customer was deleted at Stripe sees a higher one, and gets a new customer.
+    # Concurrent requests see the same number and get the same customer; a request after the
+    # customer was deleted at Stripe sees a higher number and gets a new customer.
     sync = AccountSync.objects.filter(account=account).first()
     made = gateway.stripe_api.create_customer(
-        user_id=user.pk, email=user.email, attempt=sync.asked if sync else 0
+        user_id=user.pk, email=user.email, attempt=sync.last_requested if sync else 0
     )
     with transaction.atomic():
-        # The account's row first, as everywhere: two requests would wait for each other otherwise.
+        # Lock the account first, as everywhere, to avoid a deadlock.
         locked = BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
-        # Also when the account has gone meanwhile: so the customer is found, and deleted.
+        # Even if the account was deleted meanwhile, so that resync finds and deletes the customer.
         gateway.mirror.save_customer(made)
         if locked is not None and not locked.stripe_customer_id:
             locked.stripe_customer_id = made

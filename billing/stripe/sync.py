@@ -1,9 +1,9 @@
-"""Accounts as the payment provider has them: read, mirrored, and computed anew from the mirror.
+"""Sync billing accounts with Stripe: fetch, mirror, and derive each account from the mirror.
 
-Nothing is granted from an event or from the address that a pay page leads back to. Both only make
-us ask; what is stored is the answer, in the order of the questions; and what an account says is
-computed from the stored rows alone, by a rule (`billing.stripe.subscription_state`) that gives the same for the
-same rows, however often and in whatever order events came.
+Neither an event nor the return from a checkout grants anything. Both only trigger a fetch; its
+result is stored in the order of the requests, and the account is derived from the stored rows alone
+(`billing.stripe.subscription_state`), with the same result however often and in whatever order
+events arrive.
 """
 
 import logging
@@ -28,9 +28,9 @@ from core.security.scopes import Principal
 logger = logging.getLogger(__name__)
 EVENT_RETENTION = timedelta(days=30)
 RESYNC_INTERVAL = timedelta(hours=24)
-"""Every account with a customer is read again after so long, whatever webhooks said."""
-EVERY, PAUSE, AT_ONCE = 10, 300, 1
-"""One account every ten seconds at most, and a pause once Stripe gives no answer."""
+"""Every account with a customer is fetched again after this time, with or without webhooks."""
+RESYNC_SECONDS, PAUSE_SECONDS = 10, 300
+"""The worker syncs one account every ten seconds at most, and pauses while Stripe is down."""
 TRACKED_FIELDS = (
     *("plan_id", "status", "cancel_at_period_end", "stripe_subscription_id"),
     "duplicate_subscription_id",
@@ -39,7 +39,7 @@ TRACKED_FIELDS = (
 
 @dataclass
 class ResyncResult:
-    """What a round of reading again came to."""
+    """Counts of one `resync`."""
 
     read: int = 0
     changed: int = 0
@@ -49,9 +49,10 @@ class ResyncResult:
 
 
 def receive_event(*, body: bytes, signature: str) -> bool:
-    """What an event is about has been read from Stripe; False when there was nothing to do.
+    """Sync the account that a webhook event is about; False when there was nothing to do.
 
-    Raises BadSignature, and PaymentUnavailable while Stripe cannot be asked: it sends it again.
+    Raises InvalidWebhookSignature, and PaymentUnavailable while Stripe is down: it sends the event
+    again.
     """
     require_billing()
     secrets = gateway.mirror.secrets()
@@ -69,18 +70,20 @@ def receive_event(*, body: bytes, signature: str) -> bool:
 
 
 def sync_account(*, account: BillingAccount) -> BillingAccount:
-    """The account says what Stripe says of its customer now. Raises PaymentUnavailable."""
+    """Fetch the account's customer from Stripe and apply it. Raises PaymentUnavailable."""
     number, is_new = _next_request_number(account), False
     state = gateway.stripe_api.fetch_customer(account.stripe_customer_id)
     with transaction.atomic():
-        # The account's row first, for everybody: the answers of two questions take turns here.
+        # Every sync locks the account first, so that concurrent answers are applied in turn.
         locked = BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
         if locked is None:
             return account
-        newer = AccountSync.objects.filter(account=locked, stored__lt=number)
-        if locked.stripe_customer_id == account.stripe_customer_id and newer.update(stored=number):
+        newer = AccountSync.objects.filter(account=locked, last_applied__lt=number)
+        if locked.stripe_customer_id == account.stripe_customer_id and newer.update(
+            last_applied=number
+        ):
             gateway.mirror.save_customer_state(locked.stripe_customer_id, state)
-            if state.is_gone:
+            if state.is_deleted:
                 locked.stripe_customer_id = ""
             before = locked.duplicate_subscription_id
             _apply_mirror(locked)
@@ -91,13 +94,13 @@ def sync_account(*, account: BillingAccount) -> BillingAccount:
 
 
 def _report_duplicate_subscription(account: BillingAccount) -> None:
-    """Nobody pays twice without a word; which one to end, and what to give back, people decide."""
+    """Log and e-mail that a user pays twice; people decide which one to cancel and refund."""
     logger.error("Account %s pays two subscriptions at Stripe", account.pk)
     send_email("two_subscriptions", to=account.user.email, site=settings.PUBLIC_URL)
 
 
 def recompute(*, account: BillingAccount) -> BillingAccount:
-    """The account says what the mirrored rows say; asks nobody, and may be repeated at will."""
+    """Derive the account from the mirrored rows again, without a request to Stripe."""
     with transaction.atomic():
         locked = BillingAccount.objects.select_for_update().get(pk=account.pk)
         _apply_mirror(locked)
@@ -105,7 +108,7 @@ def recompute(*, account: BillingAccount) -> BillingAccount:
 
 
 def resync_account(*, account: BillingAccount, by: Principal) -> BillingAccount:
-    """Staff has had an account read again. Raises NoStripeCustomer, PaymentUnavailable."""
+    """Sync an account on behalf of staff. Raises NoStripeCustomer, PaymentUnavailable."""
     require_billing()
     if not account.stripe_customer_id:
         raise NoStripeCustomer
@@ -114,20 +117,20 @@ def resync_account(*, account: BillingAccount, by: Principal) -> BillingAccount:
     return found
 
 
-def resync(*, most: int | None = None, stale: timedelta = timedelta(0)) -> ResyncResult:
-    """Accounts not read for `stale`, the longest ago first, are as Stripe has them.
+def resync(*, limit: int | None = None, stale: timedelta = timedelta(0)) -> ResyncResult:
+    """Sync the accounts not synced for `stale`, longest ago first, at most `limit` of them.
 
-    Customers whose account is gone are deleted at Stripe, which ends what they pay. Stops at the
-    first call that fails: the next round goes on.
+    Customers of deleted accounts are deleted at Stripe, which ends their subscriptions. Stops at
+    the first failed request; the next run continues.
     """
     require_billing()
     done = ResyncResult()
     now = database_now()
     gateway.mirror.delete_old_events(before=now - EVENT_RETENTION)
     try:
-        for customer in _orphaned_customers(most=most):
+        for customer in _orphaned_customers(limit=limit):
             _delete_orphaned_customer(customer, done)
-        for account in list(_stale(now - stale)[:most]):
+        for account in list(_stale(now - stale)[:limit]):
             _resync_account(account, done)
     except PaymentUnavailable:
         done.failed += 1
@@ -140,26 +143,26 @@ def _resync_account(account: BillingAccount, done: ResyncResult) -> None:
         done.changed += _tracked_values(sync_account(account=account)) != before
         done.read += 1
     except NotFoundAtStripe:
-        # One customer of another key must not keep the others from their turn.
+        # A customer of another key must not block the others.
         done.unknown += 1
 
 
 def is_resync_due() -> bool:
-    """Whether an account or a customer waits for its turn; true once in EVERY seconds at most."""
+    """True, at most every RESYNC_SECONDS, while an account or an orphaned customer is due."""
     if not settings.BILLING_ENABLED:
         return False
-    waits = _stale(database_now() - RESYNC_INTERVAL).exists() or _orphaned_customers(most=1)
-    return bool(waits) and cache.add("billing-resync", 1, EVERY)
+    due = _stale(database_now() - RESYNC_INTERVAL).exists() or _orphaned_customers(limit=1)
+    return bool(due) and cache.add("billing-resync", 1, RESYNC_SECONDS)
 
 
 def resync_stale_account() -> None:
-    """A small part of `resync`, and a pause once Stripe gives no answer: a task of the worker."""
-    if settings.BILLING_ENABLED and resync(most=AT_ONCE, stale=RESYNC_INTERVAL).failed:
-        cache.set("billing-resync", 1, PAUSE)
+    """Sync the account that is due, as a task of the worker; pause while Stripe is down."""
+    if settings.BILLING_ENABLED and resync(limit=1, stale=RESYNC_INTERVAL).failed:
+        cache.set("billing-resync", 1, PAUSE_SECONDS)
 
 
 def _delete_orphaned_customer(customer: str, done: ResyncResult) -> None:
-    """Somebody who has deleted the account pays nothing more, and Stripe forgets them."""
+    """Delete the Stripe customer of a deleted account, which ends its subscriptions."""
     try:
         gateway.stripe_api.delete_customer(customer)
     except NotFoundAtStripe:
@@ -171,38 +174,38 @@ def _delete_orphaned_customer(customer: str, done: ResyncResult) -> None:
     done.forgotten += 1
 
 
-def _orphaned_customers(*, most: int | None) -> Sequence[str]:
-    """Customers that no account names; with `most`, without those that the key did not know."""
+def _orphaned_customers(*, limit: int | None) -> Sequence[str]:
+    """Customers without an account; with `limit`, without those unknown to the key."""
     named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
-    return gateway.mirror.orphaned_customers(named, most=most)
+    return gateway.mirror.orphaned_customers(named, limit=limit)
 
 
 def _next_request_number(account: BillingAccount) -> int:
-    """The number of a question that is asked after this returns."""
+    """The number of a request to Stripe that begins after this returns."""
     with transaction.atomic():
         BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
         sync = AccountSync.objects.get_or_create(account=account)[0]
-        sync.asked += 1
-        sync.save(update_fields=["asked", "updated_at"])
-    return sync.asked
+        sync.last_requested += 1
+        sync.save(update_fields=["last_requested", "updated_at"])
+    return sync.last_requested
 
 
 def _apply_mirror(account: BillingAccount) -> None:
-    """Write down what the mirrored rows entitle to; an audit entry when it says another thing."""
+    """Derive the account from the mirrored rows; an audit entry if it changes."""
     before = _tracked_values(account)
-    standing = _subscription_state(account)
+    state = _subscription_state(account)
     account.synced_at = now = database_now()
-    if not standing.subscription and _is_complimentary(account):
+    if not state.subscription and _is_complimentary(account):
         account.save()
         return
-    plan = _paid_plan(standing)
+    plan = _paid_plan(state)
     account.assign_plan(plan, now=now)
-    account.status = standing.status
-    account.stripe_subscription_id = standing.subscription
-    account.duplicate_subscription_id = standing.second
-    account.period_start, account.period_end = standing.period_start, standing.period_end
-    account.cancel_at_period_end = standing.cancel_at_period_end
-    account.grace_until, account.trial_end = standing.grace_until, standing.trial_end
+    account.status = state.status
+    account.stripe_subscription_id = state.subscription
+    account.duplicate_subscription_id = state.duplicate_subscription
+    account.period_start, account.period_end = state.period_start, state.period_end
+    account.cancel_at_period_end = state.cancel_at_period_end
+    account.grace_until, account.trial_end = state.grace_until, state.trial_end
     account.save()
     if _tracked_values(account) != before:
         record(
@@ -218,7 +221,7 @@ def _apply_mirror(account: BillingAccount) -> None:
 
 
 def _is_complimentary(account: BillingAccount) -> bool:
-    """A plan that staff gave by hand: it stays until there is a subscription."""
+    """True for a plan granted by staff: it stays until there is a subscription."""
     return account.status in {"active", "trialing"} and not account.stripe_subscription_id
 
 
@@ -233,21 +236,21 @@ def _subscription_state(account: BillingAccount) -> SubscriptionState:
     )
 
 
-def _paid_plan(standing: SubscriptionState) -> Plan | None:
-    """The plan that is paid: by the price's name, else, for an older price, by its product."""
-    if not standing.subscription:
+def _paid_plan(state: SubscriptionState) -> Plan | None:
+    """The subscribed plan, by the price's lookup key or, for an older price, by its product."""
+    if not state.subscription:
         return None
-    slug = standing.product.removeprefix("ace_")
-    named = Plan.objects.filter(Q(price_lookup_key=standing.lookup_key) & ~Q(price_lookup_key=""))
+    slug = state.product.removeprefix("ace_")
+    named = Plan.objects.filter(Q(price_lookup_key=state.lookup_key) & ~Q(price_lookup_key=""))
     plan = named.first() or Plan.objects.filter(slug=slug).first()
     if plan is None:
-        logger.error("No plan has the price of subscription %s", standing.subscription)
+        logger.error("No plan has the price of subscription %s", state.subscription)
     return plan
 
 
 def _stale(before: datetime) -> QuerySet[BillingAccount]:
     rows = BillingAccount.objects.exclude(stripe_customer_id="")
-    # By the last question, not the last answer: what always fails must not come first for ever.
+    # By the last request, not the last answer: one that always fails must not come first forever.
     old = rows.filter(Q(sync=None) | Q(sync__updated_at__lt=before))
     return old.order_by(F("sync__updated_at").asc(nulls_first=True), "pk")
 

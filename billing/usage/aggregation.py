@@ -1,8 +1,8 @@
-"""What was used, cut by day, week or month, playbook, model, operation and key: one query each."""
+"""Usage totals grouped by time, playbook, model, operation and API key; one query each."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -19,11 +19,11 @@ K = TypeVar("K", bound=Hashable)
 
 NO_KEY = "-"
 KEY_PATTERN = rf"^({NO_KEY}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$"
-"""What can be asked for: the calls that a key has caused, or those that none has."""
+"""A filter by key: the calls that this key caused, or NO_KEY for those that none did."""
 BUCKETS = {"day": 30, "week": 26, "month": 12}
-"""How many of each a page shows."""
+"""How many buckets of each kind a page shows."""
 DIMENSIONS = ("day", "playbook_id", "operation", "api_key_id")
-# The day as text and not Trunc(): on SQLite that calls Python for every row.
+# The day as text instead of Trunc(), which calls Python for every row on SQLite.
 DAY = Substr(Cast("created_at", CharField()), 1, 10)
 _ENDED = ~Q(status=UsageRecord.Status.STARTED)
 AGGREGATES: dict[str, Any] = {
@@ -39,38 +39,9 @@ AGGREGATES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class UsageCell:
-    """The calls of one model in one bucket: for a playbook, for one purpose, caused by a key.
-
-    What the calls were not cut by is None.
-    """
-
-    start: date | None
-    playbook_id: UUID | None
-    model: str
-    operation: str | None
-    api_key_id: UUID | None
-    calls: int
-    failed_calls: int
-    unfinished_calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    total_tokens: int
-    known_cost_usd: Decimal
-    unpriced_calls: int
-
-
-TOTAL_FIELDS = (
-    *("calls", "failed_calls", "unfinished_calls", "prompt_tokens", "completion_tokens"),
-    *("cached_tokens", "total_tokens", "known_cost_usd", "unpriced_calls"),
-)
-
-
 @dataclass
 class UsageTotal:
-    """A sum of cells. `cost_usd` is None while a call in it has no known price: never 0."""
+    """Totals of some calls. `cost_usd` is None while the price of one is unknown, never 0."""
 
     calls: int = 0
     failed_calls: int = 0
@@ -83,14 +54,7 @@ class UsageTotal:
     unpriced_calls: int = 0
     missing: set[str] = field(default_factory=set)
 
-    def add(self, cell: UsageCell) -> None:
-        for name in TOTAL_FIELDS:
-            setattr(self, name, getattr(self, name) + getattr(cell, name))
-        if cell.unpriced_calls:
-            self.missing.add(cell.model)
-
-    def join(self, other: "UsageTotal") -> None:
-        """Add the calls of another sum."""
+    def add(self, other: "UsageTotal") -> None:
         for name in TOTAL_FIELDS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.missing |= other.missing
@@ -101,8 +65,22 @@ class UsageTotal:
 
     @property
     def unpriced_models(self) -> list[str]:
-        """The models without which the cost would be known."""
+        """The models whose price is unknown."""
         return sorted(self.missing)
+
+
+TOTAL_FIELDS = [column.name for column in fields(UsageTotal) if column.name != "missing"]
+
+
+@dataclass(kw_only=True)
+class UsageCell(UsageTotal):
+    """Totals of one model within the groups asked for; None where not grouped."""
+
+    start: date | None
+    playbook_id: UUID | None
+    model: str
+    operation: str | None
+    api_key_id: UUID | None
 
 
 def usage_cells(
@@ -112,15 +90,14 @@ def usage_cells(
     since: date,
     until: date | None = None,
     by: Collection[str] = DIMENSIONS,
-    **chosen: Any,
+    **filters: Any,
 ) -> list[UsageCell]:
-    """What the user's playbooks used from one day to another (UTC), newest first; one query.
+    """Usage of the user's playbooks between two days (UTC), newest first; one query.
 
-    Cut by the model and by what `by` names: the whole cross product is for the CSV only, a month
-    of it may have thousands of cells. `chosen`: playbook, model, operation, key (an id, or NO_KEY
-    for what no key has caused).
+    Grouped by model and by the names in `by`: all of them at once only for the CSV, since a month
+    may have thousands of cells. `filters`: playbook, model, operation, key (an id, or NO_KEY).
     """
-    rows = UsageRecord.objects.for_user(who).filter(_filters(**chosen))
+    rows = UsageRecord.objects.for_user(who).filter(_filters(**filters))
     rows = rows.filter(created_at__gte=f"{since}T00:00:00Z")
     if until is not None:
         rows = rows.filter(created_at__lt=f"{until + timedelta(days=1)}T00:00:00Z")
@@ -133,14 +110,14 @@ def usage_cells(
 def _filters(
     *, playbook: UUID | None = None, model: str = "", operation: str = "", key: str = ""
 ) -> Q:
-    """The calls that every filter which is set leaves."""
+    """A condition of all filters that are set."""
     wanted: dict[str, Any] = {"playbook_id": playbook, "model": model, "operation": operation}
     found = Q(**{name: value for name, value in wanted.items() if value})
     return found & Q(api_key_id=None if key == NO_KEY else key) if key else found
 
 
 def total_by(cells: Iterable[UsageCell], part: Callable[[UsageCell], K]) -> dict[K, UsageTotal]:
-    """The sums for each value of `part`, in the order in which the values come."""
+    """The totals for each value of `part`, in order of appearance."""
     found: dict[K, UsageTotal] = defaultdict(UsageTotal)
     for cell in cells:
         found[part(cell)].add(cell)
@@ -165,7 +142,7 @@ def buckets(period: str, today: date) -> list[date]:
 
 
 def cell_from_row(part: Mapping[str, Any], period: str) -> UsageCell:
-    """One row of a query with SUMS, by its model and whatever else it was cut by."""
+    """One row of a query with AGGREGATES as a cell."""
     return UsageCell(
         start=bucket_start(date.fromisoformat(part["day"]), period) if "day" in part else None,
         playbook_id=part.get("playbook_id"),
@@ -181,4 +158,5 @@ def cell_from_row(part: Mapping[str, Any], period: str) -> UsageCell:
         total_tokens=part["total"],
         known_cost_usd=part["cost"] or Decimal(0),
         unpriced_calls=part["unpriced"],
+        missing={part["model"]} if part["unpriced"] else set(),
     )

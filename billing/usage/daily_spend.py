@@ -1,4 +1,4 @@
-"""The days' sums beside the ledger that they are of: compared, and made anew."""
+"""Compare the daily totals (DailySpend) with the usage records, and rebuild them."""
 
 from collections.abc import Iterator
 from datetime import UTC, date
@@ -19,7 +19,7 @@ UNPRICED = Q(cost_usd=None) & ~Q(status=UsageRecord.Status.STARTED)
 
 
 class DayKey(NamedTuple):
-    """Whose calls of one day are one sum."""
+    """The key of one daily total."""
 
     user_id: UUID
     playbook_id: UUID
@@ -28,40 +28,40 @@ class DayKey(NamedTuple):
 
 
 DayTotal = tuple[Decimal, int]
-"""US dollars, and calls of unknown price."""
+"""US dollars and calls of unknown price."""
 NO_SPEND: DayTotal = (ZERO, 0)
 USERS_PER_BATCH = 10
-"""People. Calls wait for a part, and a connection that is idle in a transaction is cut."""
+"""New calls wait for a batch, and connections idle in a transaction are closed."""
 
 
 def mismatched_days() -> Iterator[tuple[DayKey, Decimal]]:
-    """Days whose sum is not what the ledger says, with what it says."""
-    for people in _user_batches():
-        for day, (usd, _) in _mismatches(people):
+    """Daily totals that differ from the usage records, with the right amount."""
+    for users in _user_batches():
+        for day, (usd, _) in _mismatches(users):
             yield day, usd
 
 
 def rebuild_daily_spend() -> int:
-    """Every day's sum is what the ledger says; returns how many were not.
+    """Recompute wrong daily totals from the usage records; returns how many were wrong.
 
-    A part of the people at a time: calls wait for as long as one part takes.
+    A batch of users at a time: new calls wait while one batch is rebuilt.
     """
-    return sum(_rebuild(people) for people in _user_batches())
+    return sum(_rebuild(users) for users in _user_batches())
 
 
-def _rebuild(people: list[UUID]) -> int:
+def _rebuild(users: list[UUID]) -> int:
     with transaction.atomic():
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute(
                     f'LOCK TABLE "{UsageRecord._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE'
                 )
-        wrong = len(_mismatches(people))
+        wrong = len(_mismatches(users))
         if wrong:
-            DailySpend.objects.filter(user__in=people).delete()
+            DailySpend.objects.filter(user__in=users).delete()
             rows = (
                 DailySpend(**day._asdict(), spent_usd=usd, unpriced_calls=unpriced)
-                for day, (usd, unpriced) in ledger_totals(people).items()
+                for day, (usd, unpriced) in ledger_totals(users).items()
             )
             DailySpend.objects.bulk_create(rows, batch_size=500)
     return wrong
@@ -73,16 +73,16 @@ def _user_batches() -> Iterator[list[UUID]]:
         yield ids[at : at + USERS_PER_BATCH]
 
 
-def _mismatches(people: list[UUID]) -> list[tuple[DayKey, DayTotal]]:
-    told, kept = ledger_totals(people), _stored_totals(people)
-    days = sorted(told.keys() | kept.keys(), key=str)
-    named = [(day, told.get(day, NO_SPEND)) for day in days]
-    return [(day, spent) for day, spent in named if spent != kept.get(day, NO_SPEND)]
+def _mismatches(users: list[UUID]) -> list[tuple[DayKey, DayTotal]]:
+    actual, stored = ledger_totals(users), _stored_totals(users)
+    days = sorted(actual.keys() | stored.keys(), key=str)
+    totals = [(day, actual.get(day, NO_SPEND)) for day in days]
+    return [(day, total) for day, total in totals if total != stored.get(day, NO_SPEND)]
 
 
-def ledger_totals(people: list[UUID]) -> dict[DayKey, DayTotal]:
-    """What the calls of these people themselves add up to."""
-    calls = UsageRecord.objects.filter(user__in=people).order_by()
+def ledger_totals(users: list[UUID]) -> dict[DayKey, DayTotal]:
+    """Daily totals computed from the usage records of these users."""
+    calls = UsageRecord.objects.filter(user__in=users).order_by()
     rows = calls.annotate(day=TruncDate("created_at", tzinfo=UTC))
     sums = rows.values("user_id", "playbook_id", "credential", "day").annotate(
         usd=Sum(Coalesce(F("cost_usd"), ZERO) + F("held_usd"), default=ZERO),
@@ -97,8 +97,8 @@ def ledger_totals(people: list[UUID]) -> dict[DayKey, DayTotal]:
     }
 
 
-def _stored_totals(people: list[UUID]) -> dict[DayKey, DayTotal]:
-    rows = DailySpend.objects.filter(user__in=people).values_list(
+def _stored_totals(users: list[UUID]) -> dict[DayKey, DayTotal]:
+    rows = DailySpend.objects.filter(user__in=users).values_list(
         "user_id", "playbook_id", "credential", "day", "spent_usd", "unpriced_calls"
     )
     return {

@@ -1,4 +1,4 @@
-"""Metering: a row before each physical call of a model, completed after it; and the sums."""
+"""Metering: a usage record before each API call to a model, completed after it."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -19,9 +19,9 @@ MAX_TRIES = 5
 BATCH_SIZE = 200
 EXPECTED_TOKENS_KEY = "expected_tokens"
 ABANDONED = "abandoned"
-"""The error of a call whose process died before it could say how it ended."""
+"""The error code of a call whose process died."""
 COUNTED_PERIOD_KEY = "counted_in"
-"""Which period of the plan an estimate was counted in, for a call that ends after all."""
+"""The quota period an estimate was counted in, for a call that completes after all."""
 FIELDS_OF_THE_END = (
     *("status", "ended_at", "base_url", "model", "prompt_tokens", "completion_tokens"),
     *("cached_tokens", "total_tokens", "estimated", "cost_usd", "held_usd", "price_source"),
@@ -44,9 +44,9 @@ def begin_usage(
     expected_tokens: int = 0,
     held_usd: Decimal = Decimal(0),
 ) -> UsageRecord:
-    """A call that is about to be made is on record, as the next attempt of its step.
+    """Record a call that is about to be made as the next attempt of its step.
 
-    `expected_tokens` are those of the prompt, and `held_usd` the most that it can cost.
+    `expected_tokens` are those of the prompt, and `held_usd` is its maximum cost.
     """
     row = UsageRecord(
         user_id=user_id,
@@ -67,8 +67,7 @@ def begin_usage(
         try:
             return _insert(row)
         except IntegrityError:
-            # Another worker took this attempt's number; read again and take the next.
-            continue
+            continue  # another worker took this attempt number
     return _insert(row)
 
 
@@ -84,9 +83,9 @@ def finish_usage(
     error: str,
     api_url: str = "",
 ) -> UsageRecord:
-    """The row carries what the call used and cost; `error` is a code, empty for an answer.
+    """Store what the call used and cost; `error` is a code, empty on success.
 
-    One that the sweep has ended meanwhile has its estimate corrected, in the plan's period too.
+    If the sweep has completed it meanwhile, its estimate is corrected, in the quota period too.
     """
     record.status = UsageRecord.Status.FAILED if error else UsageRecord.Status.ANSWERED
     record.model = (model or record.model)[:100]
@@ -111,7 +110,7 @@ def finish_usage(
 
 
 def _correct_estimate(record: UsageRecord) -> None:
-    """In the place of an estimate; nothing when the row has gone, with its person."""
+    """Replace the estimate; nothing if the record was deleted with its user."""
     with transaction.atomic():
         rows = UsageRecord.objects.select_for_update(of=("self",), no_key=True)
         estimate = rows.filter(pk=record.pk).first()
@@ -120,17 +119,17 @@ def _correct_estimate(record: UsageRecord) -> None:
         period = estimate.metadata.get(COUNTED_PERIOD_KEY)
         if period:
             record.metadata = record.metadata | {COUNTED_PERIOD_KEY: period}
-        # The ledger, and with it the day's sum, before the period: as where a call begins and ends.
+        # Usage record (and daily total) before the quota period: the lock order of begin_call.
         record.save(update_fields=FIELDS_OF_THE_END)
         if period:
             more = record.total_tokens - estimate.total_tokens
             correct_quota_use(UUID(period), resource=QuotaResource.TOKENS, more=more)
 
 
-def sum_usage(**whose: UUID) -> dict[str, Any]:
-    """These calls; `cost` sums those with a known price, `unpriced` counts the rest that ended."""
+def sum_usage(**filters: UUID) -> dict[str, Any]:
+    """Totals of calls; `cost` of those with a known price, `unpriced` counts the others."""
     ended = ~Q(status=UsageRecord.Status.STARTED)
-    return UsageRecord.objects.filter(**whose).aggregate(
+    return UsageRecord.objects.filter(**filters).aggregate(
         calls=Count("id"),
         tokens=Sum("total_tokens", default=0),
         cost=Sum("cost_usd"),
@@ -139,9 +138,9 @@ def sum_usage(**whose: UUID) -> dict[str, Any]:
 
 
 def settle_abandoned_usage(*, max_call_duration: timedelta) -> int:
-    """Calls whose process died are ended, metered by what was sent; returns how many.
+    """Complete the calls of dead processes with an estimate of what was sent; returns how many.
 
-    No call lives for `max_call_duration`. One that a paused process ends later corrects the estimate.
+    No call takes `max_call_duration`. One that a paused process completes later corrects it.
     """
     begun_before = database_now() - max_call_duration
     started = UsageRecord.objects.filter(status=UsageRecord.Status.STARTED)
@@ -185,7 +184,7 @@ def _insert(row: UsageRecord) -> UsageRecord:
 def _last_attempt(row: UsageRecord) -> UsageRecord | None:
     if row.job_id is not None:
         return LAST_ATTEMPT_OF_JOB.first(job=row.job_id, step=row.step)
-    # Of a session: not by the statement of jobs, for SQL's NULL equals nothing.
+    # Of a session: the compiled query cannot match, since in SQL NULL equals nothing.
     return UsageRecord.objects.filter(job_id=None, step=row.step).order_by("-attempt").first()
 
 
@@ -199,5 +198,5 @@ LAST_ATTEMPT_OF_JOB = CompiledQuery(
 
 
 def _clamp_tokens(tokens: int) -> int:
-    """A provider's figure, held to what the column takes."""
+    """A provider's token count within the range of the column."""
     return min(max(tokens, 0), MAX_TOKENS)

@@ -1,4 +1,4 @@
-"""Usage as the page and the CSV show it: with names instead of ids, shares, and charts."""
+"""Usage reports of the page, the CSV and the REST API: names, shares, charts and summaries."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from core.security.scopes import Principal
 
 MAX_SHARES = 50
 OPERATION_LABELS = {
-    "reflect": "reflecting on outcomes",
-    "curate": "writing advice",
-    "generate": "answering tasks",
-    "judge": "judging texts",
-    "embed": "comparing texts",
+    "reflect": "reflect on outcomes",
+    "curate": "write bullets",
+    "generate": "answer tasks",
+    "judge": "judge texts",
+    "embed": "compare texts",
 }
 CSV_HEADER = (
     *("start", "playbook_id", "playbook", "model", "operation", "key_id", "key"),
@@ -41,7 +41,7 @@ CSV_HEADER = (
 
 @dataclass(frozen=True)
 class Share:
-    """One line of a breakdown; `value` in the URL narrows the page to it."""
+    """One row of a breakdown; `value` is its filter in the URL."""
 
     label: str
     value: str
@@ -51,7 +51,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """The calls cut by `name`, the most tokens first; `left_out` counts lines not shown."""
+    """The calls grouped by `name`, most tokens first; `left_out` counts rows not shown."""
 
     name: str
     title: str
@@ -61,7 +61,7 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class NameLookup:
-    """What the ids of cells are called; rows that are gone have left only their ids."""
+    """Names of the playbooks and keys in cells; of deleted ones only ids are left."""
 
     playbooks: dict[UUID, str]
     keys: dict[UUID, str]
@@ -76,16 +76,16 @@ class NameLookup:
         )
 
     def playbook(self, pk: UUID | None) -> str:
-        return self.playbooks.get(pk, "a playbook that is gone") if pk else "no playbook"
+        return self.playbooks.get(pk, "deleted playbook") if pk else "no playbook"
 
     def key(self, pk: UUID | None) -> str:
-        return self.keys.get(pk, "a key that is gone") if pk else "no key"
+        return self.keys.get(pk, "deleted key") if pk else "no key"
 
 
 def usage_charts(
     by_start: dict[date, UsageTotal], *, period: str, today: date
 ) -> dict[str, BarChart]:
-    """Tokens, and the part of the cost that is known."""
+    """Bar charts of tokens and of the known cost."""
     tokens = {start: total.total_tokens for start, total in by_start.items()}
     cost = {start: total.known_cost_usd for start, total in by_start.items()}
     starts = buckets(period, today)
@@ -98,7 +98,7 @@ def usage_breakdowns(
     by_key: list[UsageCell],
     names: NameLookup,
 ) -> list[Breakdown]:
-    """The same calls by playbook, by model, by what they were for and by key."""
+    """The same calls by playbook, model, operation and key."""
     operations = total_by(by_operation, lambda c: c.operation)
     playbooks = total_by(by_playbook, lambda c: c.playbook_id)
     models = total_by(by_playbook, lambda c: c.model)
@@ -112,7 +112,7 @@ def usage_breakdowns(
 
 
 def operation_label(operation: str | None) -> str:
-    """What a call was for, in words."""
+    """The purpose of a call, in words."""
     return OPERATION_LABELS.get(operation or "", operation or "")
 
 
@@ -120,19 +120,19 @@ def key_labels(names: NameLookup) -> Callable[[Any], str]:
     return lambda key: names.key(None if key == NO_KEY else UUID(str(key)))
 
 
-def active_filters(chosen: dict[str, Any], names: NameLookup) -> list[tuple[str, str]]:
-    """The filters that are set: what each is about, and its value in words."""
-    said: dict[str, Callable[[Any], str]] = {
+def active_filters(filters: dict[str, Any], names: NameLookup) -> list[tuple[str, str]]:
+    """The filters that are set, each with its value in words."""
+    labels: dict[str, Callable[[Any], str]] = {
         "playbook": names.playbook,
         "model": str,
         "operation": operation_label,
         "key": key_labels(names),
     }
-    return [(name, said[name](value)) for name, value in chosen.items()]
+    return [(name, labels[name](value)) for name, value in filters.items()]
 
 
 def csv_rows(cells: list[UsageCell], names: NameLookup) -> Iterable[tuple[object, ...]]:
-    """The rows of the CSV: each bucket by playbook, model, operation and key."""
+    """CSV rows: each bucket by playbook, model, operation and key."""
     parts = total_by(cells, lambda c: (c.start, c.playbook_id, c.model, c.operation, c.api_key_id))
     for (start, playbook, model, operation, key), total in parts.items():
         known = "" if total.unpriced_calls == total.calls else total.known_cost_usd
@@ -157,7 +157,7 @@ def _breakdown(
     return Breakdown(name, title, shares, len(ordered) - len(shares))
 
 
-# How far back the sums go when nobody says from when, and the longest time they go over at all.
+# The default and the longest range of a summary.
 PERIOD_RANGES = {
     "day": (timedelta(days=90), timedelta(days=400)),
     "week": (timedelta(weeks=52), timedelta(weeks=260)),
@@ -174,9 +174,9 @@ MAX_ROWS = 5000
 
 @dataclass(kw_only=True)
 class UsageRow(UsageTotal):
-    """A bucket, or the part of it that belongs to `group`: a playbook, a model, …
+    """Totals of a bucket, or of one `group` in it: a playbook, a model, an operation or a key.
 
-    `group` is None where the calls were not grouped; NO_KEY for what no key, or no playbook, has.
+    `group` is None without grouping, and NO_KEY for calls without a key or playbook.
     """
 
     start: date
@@ -185,7 +185,7 @@ class UsageRow(UsageTotal):
 
 @dataclass(frozen=True)
 class UsageSummary:
-    """From one day to another, newest bucket first; empty ones are left out."""
+    """Usage between two days, newest bucket first, without empty buckets."""
 
     since: date
     until: date
@@ -200,11 +200,11 @@ def usage_summary(
     group_by: str = "",
     since: date | None = None,
     until: date | None = None,
-    **chosen: Any,
+    **filters: Any,
 ) -> UsageSummary:
-    """What the user's playbooks used, in UTC; one query. `chosen` as in `usage_cells`.
+    """Usage of the user's playbooks, in UTC; one query. `filters` as in `usage_cells`.
 
-    `period` is day, week (from Monday) or month; `group_by` one of GROUPS. Raises Invalid.
+    `period` is day, week (from Monday) or month; `group_by` one of GROUP_FIELDS. Raises Invalid.
     """
     if period not in PERIOD_RANGES:
         raise Invalid.field("period", f"Choose one of: {', '.join(PERIOD_RANGES)}.")
@@ -212,26 +212,28 @@ def usage_summary(
         raise Invalid.field("group_by", f"Choose one of: {', '.join(GROUP_FIELDS)}.")
     first, last = _date_range(period, since, until)
     by = ["day", *([GROUP_FIELDS[group_by]] if group_by and group_by != "model" else [])]
-    cells = usage_cells(who=who, period=period, since=first, until=last, by=by, **chosen)
+    cells = usage_cells(who=who, period=period, since=first, until=last, by=by, **filters)
     total, rows = UsageTotal(), _rows(cells, group_by)
     if len(rows) > MAX_ROWS:
-        raise Invalid.field("from", f"Over {MAX_ROWS} rows: ask for a shorter time, or for less.")
+        raise Invalid.field(
+            "from", f"More than {MAX_ROWS} rows. Choose a shorter range or a filter."
+        )
     for cell in cells:
         total.add(cell)
     return UsageSummary(first, last, rows, total)
 
 
 def _date_range(period: str, since: date | None, until: date | None) -> tuple[date, date]:
-    """The first and the last day; a time that nobody chose begins with a whole bucket."""
+    """The first and the last day; a default range begins with a whole bucket."""
     usual, longest = PERIOD_RANGES[period]
     last = until or timezone.now().date()
     if since is None and last < date.min + usual + timedelta(days=31):
-        raise Invalid.field("to", "Send a day of this age.")
+        raise Invalid.field("to", "This date is too early.")
     first = since or bucket_start(last - usual, period)
     if first > last:
-        raise Invalid.field("from", "Send a day that is not after the last one.")
+        raise Invalid.field("from", "Must not be after `to`.")
     if last - first > longest:
-        raise Invalid.field("from", f"Ask for at most {longest.days} days by {period}.")
+        raise Invalid.field("from", f"Choose at most {longest.days} days by {period}.")
     return first, last
 
 
@@ -241,6 +243,6 @@ def _rows(cells: list[UsageCell], group_by: str) -> list[UsageRow]:
         if cell.start is None:
             continue
         group = str(getattr(cell, GROUP_FIELDS[group_by]) or NO_KEY) if group_by else None
-        place = (cell.start, group)
-        found.setdefault(place, UsageRow(start=cell.start, group=group)).add(cell)
+        row = UsageRow(start=cell.start, group=group)
+        found.setdefault((cell.start, group), row).add(cell)
     return sorted(found.values(), key=lambda row: (-row.start.toordinal(), -row.total_tokens))

@@ -1,4 +1,4 @@
-"""Forms of the usage pages."""
+"""Forms of the usage and budget pages."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from core.http.forms import ServiceForm
 
 
 class UsageFilterForm(forms.Form):
-    """What the usage page is narrowed to; a word that fits nothing narrows nothing."""
+    """Filters of the usage page; invalid values are ignored."""
 
     playbook = forms.UUIDField(required=False)
     model = forms.CharField(required=False, max_length=100)
@@ -30,7 +30,7 @@ class UsageFilterForm(forms.Form):
 
 
 def parse_period(data: Any) -> str:
-    """`period` of the URL: day, week or month. Raises Invalid for another word."""
+    """`period` of the URL: day, week or month. Raises Invalid."""
     period: str = data.get("period", "day")
     if period not in BUCKETS:
         raise Invalid.field("period", f"Choose one of: {', '.join(BUCKETS)}.")
@@ -38,44 +38,44 @@ def parse_period(data: Any) -> str:
 
 
 class BudgetForm(ServiceForm):
-    """What somebody wants to spend; both amounts empty: there is no budget."""
+    """A daily and a monthly budget; with both amounts empty there is none."""
 
     usd_per_day = forms.DecimalField(
-        label="US dollars a day",
+        label="Daily budget (US$)",
         required=False,
         max_digits=10,
         decimal_places=2,
         min_value=MIN_AMOUNT,
     )
     usd_per_month = forms.DecimalField(
-        label="US dollars a month",
+        label="Monthly budget (US$)",
         required=False,
         max_digits=10,
         decimal_places=2,
         min_value=MIN_AMOUNT,
-        help_text="Days and months begin at midnight UTC. Leave both empty for no budget.",
+        help_text="Resets at midnight UTC. Leave both empty for no budget.",
     )
     warn_percent = forms.IntegerField(
-        label="Send me a letter at",
+        label="Email me at",
         min_value=1,
         max_value=100,
         initial=80,
-        help_text="Per cent of the budget; one letter for each day and each month.",
+        help_text="Percent of the budget. At most one email a day and one a month.",
     )
     stops = forms.TypedChoiceField(
         label="When the budget is reached",
         choices=[
-            ("yes", "Evolutions wait for the next day or month"),
-            ("no", "Go on: the letter is enough"),
+            ("yes", "Pause evolutions until the next day or month"),
+            ("no", "Keep running and only email me"),
         ],
         initial="yes",
-        coerce=lambda word: word == "yes",
+        coerce=lambda value: value == "yes",
         widget=forms.RadioSelect,
     )
 
     @staticmethod
     def values_of(budget: Budget | None) -> dict[str, Any] | None:
-        """The budget as the form shows it."""
+        """Initial values of the form."""
         if budget is None:
             return None
         names = ("usd_per_day", "usd_per_month", "warn_percent")

@@ -1,7 +1,6 @@
-"""Pages: what the models used and cost, as charts and tables, and the same as CSV."""
+"""Usage pages: charts and tables of tokens and cost, and the CSV export."""
 
 from collections.abc import Collection
-from datetime import date
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
@@ -10,8 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from billing.limits.budgets import BudgetStatus, list_budgets
-from billing.models import Budget
+from billing.limits.budgets import budgets_near_limit, list_budgets
 from billing.plans.summary import PlanSummary, QuotaUsage, summarize_plan
 from billing.usage.aggregation import (
     BUCKETS,
@@ -40,22 +38,24 @@ PERIOD_LABELS = {"day": "By day", "week": "By week", "month": "By month"}
 @login_required
 @require_safe
 def usage(request: UserRequest) -> HttpResponse:
-    period, chosen = parse_period(request.GET), UsageFilterForm(request.GET).chosen
+    period, filters = parse_period(request.GET), UsageFilterForm(request.GET).chosen
     by_day, by_playbook, by_operation, by_key = (
         chart_cells(request, period, by=[part]) for part in DIMENSIONS
     )
     names = NameLookup.of(request.user, by_playbook + by_key)
-    by_start = {start: total for start, total in total_by(by_day, cell_start).items() if start}
+    by_start = {
+        start: total for start, total in total_by(by_day, lambda c: c.start).items() if start
+    }
     context = {
         "period": period,
         "periods": PERIOD_LABELS,
         "span": f"{BUCKETS[period]} {period}s",
-        "narrowed": active_filters(chosen, names),
+        "filters": active_filters(filters, names),
         "rows": by_start.items(),
         "total": total_by(by_day, lambda _cell: "").get("", UsageTotal()),
         "charts": usage_charts(by_start, period=period, today=timezone.now().date()),
         "breakdowns": usage_breakdowns(by_playbook, by_operation, by_key, names),
-        "alarms": budget_warnings(request),
+        "budget_warnings": budgets_near_limit(list_budgets(who=request.user)),
         "quota_warnings": quota_warnings(request),
     }
     return render(request, "billing/usage.html", context)
@@ -72,29 +72,18 @@ def usage_csv(request: UserRequest) -> HttpResponse:
     return response
 
 
-def budget_warnings(request: UserRequest) -> list[tuple[Budget, BudgetStatus]]:
-    """The budgets that are near their end, or at it."""
-    watched = list_budgets(who=request.user)
-    found = [(one.budget, standing) for one in watched for standing in one.statuses]
-    return [(budget, standing) for budget, standing in found if standing.state != "ok"]
-
-
 def quota_warnings(request: UserRequest) -> list[tuple[PlanSummary, QuotaUsage]]:
-    """What of the plan's month is nearly, or wholly, used; nothing while billing is off."""
+    """The plan's monthly limits that are nearly or fully used; none while billing is off."""
     if not settings.BILLING_ENABLED:
         return []
-    own = summarize_plan(user=request.user)
-    return [(own, quota) for quota in own.quotas if quota.state != "open"]
-
-
-def cell_start(cell: UsageCell) -> date | None:
-    return cell.start
+    summary = summarize_plan(user=request.user)
+    return [(summary, quota) for quota in summary.quotas if quota.state != "open"]
 
 
 def chart_cells(
     request: UserRequest, period: str, *, by: Collection[str] = DIMENSIONS
 ) -> list[UsageCell]:
-    """What was used in the buckets that the chart shows, narrowed as the URL says."""
+    """Usage in the buckets that the chart shows, with the filters of the URL."""
     since = buckets(period, timezone.now().date())[0]
-    chosen = UsageFilterForm(request.GET).chosen
-    return usage_cells(who=request.user, period=period, since=since, by=by, **chosen)
+    filters = UsageFilterForm(request.GET).chosen
+    return usage_cells(who=request.user, period=period, since=since, by=by, **filters)

@@ -33,7 +33,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Plans and payment",
         (
-            *("BillingAccount", "Plan", "QuotaPeriod", "QuotaHold", "QuotaNotice"),
+            *("BillingAccount", "Plan", "QuotaPeriod"),
             *("Subscription", "Invoice", "Event", "WebhookEndpoint"),
         ),
     ),

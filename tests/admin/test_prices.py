@@ -85,7 +85,7 @@ def test_the_summary_parts_what_everybody_used(
     }
     for by, labels in parts.items():
         page = summary(desk, f"?by={by}")
-        assert "not known, at least $0.2500; 1 without a price: own-model" in page
+        assert "unknown, at least $0.2500; 1 without a price: own-model" in page
         for label in labels:
             assert f">{label}</" in page, (by, label)
 

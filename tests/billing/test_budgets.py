@@ -56,12 +56,12 @@ def refused(user: User, want: str = "0", at: datetime = NOON, **changes: Any) ->
     return ""
 
 
-def letters() -> list[str]:
-    """What is sent now, as if a minute had passed."""
+def send_warnings() -> list[str]:
+    """The e-mails sent now, as if a minute had passed."""
     cache.delete("budget-warnings")
     before = len(mail.outbox)
     send_budget_warnings()
-    return [f"{letter.subject}\n{letter.body}" for letter in mail.outbox[before:]]
+    return [f"{email.subject}\n{email.body}" for email in mail.outbox[before:]]
 
 
 def test_a_month_ends_with_the_year_and_a_day_with_the_month() -> None:
@@ -82,7 +82,7 @@ def test_a_reached_budget_says_what_and_until_when(alice: User, span: str, said:
     assert refused(alice, "0.25") == ""
     reason = refused(alice, "0.26")
     assert said in reason
-    assert "goes on at 00:00 UTC on 1 January, or once the budget is raised" in reason
+    assert "resume at 00:00 UTC on 1 January, or once the budget is raised" in reason
 
 
 def test_what_was_spent_before_the_day_or_the_month_does_not_count(alice: User) -> None:
@@ -172,28 +172,28 @@ def test_one_email_for_each_day_and_each_month(alice: User) -> None:
     budget(alice, usd_per_day=DOLLAR, usd_per_month=Decimal(100))
     now = datetime.now(UTC)
     spend(alice, "0.79", now)
-    assert letters() == []
+    assert send_warnings() == []
     spend(alice, "0.02", now)
-    (letter,) = letters()
-    assert letter.startswith("81 % of your budget of this day is spent")
-    assert "0.81 US$ of the 1.00 US$" in letter
-    assert letters() == []
+    (email,) = send_warnings()
+    assert email.startswith("You've used 81% of today's budget")
+    assert "0.81 US$ of the 1.00 US$" in email
+    assert send_warnings() == []
     budget(alice, usd_per_day=Decimal("0.9"), usd_per_month=DOLLAR)
-    assert [line[:22] for line in letters()] == ["90 % of your budget of", "81 % of your budget of"]
+    assert [line[:15] for line in send_warnings()] == ["You've used 90%", "You've used 81%"]
 
 
 def test_the_next_day_has_an_email_of_its_own(alice: User) -> None:
     row = budget(alice, usd_per_day=DOLLAR)
     spend(alice, "2", datetime.now(UTC))
-    assert len(letters()) == 1
+    assert len(send_warnings()) == 1
     yesterday = datetime.now(UTC).date() - timedelta(days=1)
     Budget.objects.filter(pk=row.pk).update(warned_day=yesterday)
-    assert len(letters()) == 1
+    assert len(send_warnings()) == 1
 
 
 def test_only_one_host_a_minute_looks(alice: User) -> None:
     budget(alice, usd_per_day=DOLLAR)
-    assert letters() == []
+    assert send_warnings() == []
     spend(alice, "2", datetime.now(UTC))
     assert send_budget_warnings() == 0
 
@@ -204,7 +204,7 @@ def test_inactive_or_idle_users_get_no_notice(alice: User, charlie: User) -> Non
     spend(alice, "2", datetime.now(UTC) - timedelta(hours=1))
     spend(charlie, "2", datetime.now(UTC))
     User.objects.filter(pk=charlie.pk).update(is_active=False)
-    assert letters() == []
+    assert send_warnings() == []
 
 
 @pytest.mark.parametrize(
@@ -276,9 +276,11 @@ def test_the_page_sets_a_budget_and_shows_how_it_stands(
     spend(alice, "0.6", datetime.now(UTC), playbook_id=playbook.pk)
     page = " ".join(client.get("/usage/budgets").content.decode().split())
     assert "$0.60 of $1.00" in page
-    assert "Over 50 % are spent" in page
+    assert "Over 50% spent" in page
     assert playbook.name in page
-    assert "60 % of the budget of today for a playbook" in client.get("/usage").content.decode()
+    assert (
+        "You've used 60% of today's budget for a playbook" in client.get("/usage").content.decode()
+    )
 
 
 def test_the_form_says_what_does_not_fit(alice: User, client: Client) -> None:

@@ -166,6 +166,6 @@ def test_a_hold_that_is_gone_is_settled_by_nobody(
     # Found before somebody else settled it.
     monkeypatch.setattr(QuerySet, "first", lambda rows: gone)
     assert settle_quota(resource=EVOLUTIONS, holder_id=holder, actual=1) is None
-    with pytest.raises(Conflict, match="ended already"):
+    with pytest.raises(Conflict, match="settled already"):
         release_hold(hold=gone, by=Principal.of(alice))
     assert used_and_held(alice) == (1, 0)

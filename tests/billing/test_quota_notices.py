@@ -1,4 +1,4 @@
-"""Letters at 80 % and at all of a limit: one each, for each period and limit."""
+"""E-mails at 80% and at 100% of a limit: one each, for each period and limit."""
 
 import uuid
 from datetime import timedelta
@@ -26,9 +26,9 @@ def evolve(user: User) -> None:
     settle_quota(resource=QuotaResource.EVOLUTIONS, holder_id=holder, actual=1)
 
 
-def letters(mailoutbox: list[EmailMessage]) -> list[str]:
+def send_notices(mailoutbox: list[EmailMessage]) -> list[str]:
     send_quota_notices()
-    return [str(letter.subject) for letter in mailoutbox]
+    return [str(email.subject) for email in mailoutbox]
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def test_eighty_and_one_hundred_percent_are_notified_once_each(
     subjects = []
     for _ in range(5):
         evolve(alice)
-        subjects = letters(mailoutbox)
+        subjects = send_notices(mailoutbox)
     assert subjects == [
-        "You have used 80 % of your evolutions this month",
-        "You have used all evolutions of this month",
+        "You've used 80% of your monthly evolutions",
+        "Monthly evolution limit reached",
     ]
-    assert {letter.to[0] for letter in mailoutbox} == {alice.email}
+    assert {email.to[0] for email in mailoutbox} == {alice.email}
     assert "the 5 evolutions" in str(mailoutbox[0].body)
 
 
@@ -57,7 +57,7 @@ def test_below_eighty_percent_nobody_is_notified(
 ) -> None:
     for _ in range(3):
         evolve(alice)
-    assert letters(mailoutbox) == []
+    assert send_notices(mailoutbox) == []
 
 
 def test_a_refusal_is_notified_as_limit_reached(
@@ -68,7 +68,7 @@ def test_a_refusal_is_notified_as_limit_reached(
         with pytest.raises(QuotaExceeded) as reached:
             evolve(alice)
         record_quota_exceeded(reached.value, user_id=alice.pk)
-    assert letters(mailoutbox) == ["You have used all evolutions of this month"]
+    assert send_notices(mailoutbox) == ["Monthly evolution limit reached"]
 
 
 def test_a_new_period_sends_new_notices(
@@ -81,7 +81,7 @@ def test_a_new_period_sends_new_notices(
         period.save()
     set_usage(alice, evolutions_used=4)
     evolve(alice)
-    assert len(letters(mailoutbox)) == 2
+    assert len(send_notices(mailoutbox)) == 2
 
 
 def test_a_deactivated_user_gets_no_email(
@@ -90,7 +90,7 @@ def test_a_deactivated_user_gets_no_email(
     set_usage(alice, evolutions_used=4)
     evolve(alice)
     User.objects.update(is_active=False)
-    assert letters(mailoutbox) == []
+    assert send_notices(mailoutbox) == []
 
 
 @pytest.mark.django_db(transaction=True)

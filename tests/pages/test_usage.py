@@ -52,7 +52,7 @@ def test_the_same_calls_are_cut_by_playbook_model_purpose_and_key(
     use(alice, playbook_id=playbook.pk, model="gpt-4o", operation="reflect")
     assert shares(owner, "playbook") == {playbook.name: 2000}
     assert shares(owner, "model") == {"gpt-4o-mini": 1000, "gpt-4o": 1000}
-    assert shares(owner, "operation") == {"writing advice": 1000, "reflecting on outcomes": 1000}
+    assert shares(owner, "operation") == {"write bullets": 1000, "reflect on outcomes": 1000}
     assert shares(owner, "key") == {"ci": 1000, "no key": 1000}
 
 
@@ -71,7 +71,7 @@ def test_a_filter_narrows_every_table_and_can_be_taken_away(owner: Client, alice
 def test_a_filter_that_fits_nothing_shows_the_way_back(owner: Client, alice: User) -> None:
     use(alice)
     page = owner.get("/usage?model=none-such").content.decode()
-    assert "Nothing was used with this filter" in page
+    assert "No usage matches these filters" in page
 
 
 def test_a_filter_that_is_none_is_no_filter(owner: Client, alice: User) -> None:
@@ -138,7 +138,7 @@ def test_what_is_gone_is_named_so(owner: Client, alice: User, playbook: Playbook
     key, _ = make_key(alice)
     use(alice, playbook_id=playbook.pk, api_key_id=key.pk)
     ApiKey.objects.all().delete()
-    assert shares(owner, "key") == {"a key that is gone": 1000}
+    assert shares(owner, "key") == {"deleted key": 1000}
 
 
 def test_the_page_costs_the_same_however_much_there_is(

@@ -1,7 +1,7 @@
-"""The only place that knows stripe and dj-stripe.
+"""The only package that imports stripe and dj-stripe.
 
-`stripe_api` speaks to Stripe and `mirror` to dj-stripe's tables. Neither is imported before its first
-use: while billing is off, dj-stripe is no installed app and nobody pays for their start-up.
+`stripe_api` calls Stripe, `provisioning` sets it up, and `mirror` writes dj-stripe's tables. Each
+is imported at its first use: while billing is off, dj-stripe is not an installed app.
 """
 
 from importlib import import_module

@@ -1,9 +1,8 @@
-"""Stripe's objects as rows of dj-stripe's tables, written from what we have fetched.
+"""Fetched Stripe objects as rows of dj-stripe's tables.
 
 dj-stripe's own `sync_from_stripe_data` is not used: it fetches related objects inside transactions,
-and keeps the secret key as a row, readable for whoever reads the database. People's names,
-addresses and e-mails are left out, so that an account deleted while billing is off leaves none
-behind; and dj-stripe's link to our users stays empty, as it would hold on to a deleted one.
+and stores the secret key as a row. Names, addresses and e-mails of people are left out, so that an
+account deleted while billing is off leaves none behind; dj-stripe's link to users stays empty.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,28 +36,28 @@ INVOICE_FIELDS = (
 
 
 def save_customer(customer: str) -> None:
-    """There is a row for this customer: the sign that Stripe has one of ours."""
+    """Create the row that marks this customer as one of ours."""
     brief = {"id": customer, "object": "customer"}
     fields = {"livemode": settings.STRIPE_LIVE_MODE, "stripe_data": brief}
     Customer.objects.update_or_create(id=customer, defaults=fields)
 
 
 def save_customer_state(customer: str, state: CustomerState) -> None:
-    """The customer's subscriptions and last invoices are the rows that Stripe has shown."""
+    """Store the customer's subscriptions and latest invoices."""
     save_customer(customer)
     for data in state.subscriptions:
         _save(Subscription, data, customer_id=customer)
     known = {data["id"] for data in state.subscriptions}
     for data in state.invoices:
-        whose = subscription_id_of(data)
-        brief = {name: data.get(name) for name in INVOICE_FIELDS}
-        _save(
-            Invoice, brief, customer_id=customer, subscription_id=whose if whose in known else None
-        )
+        subscription: str | None = subscription_id_of(data)
+        if subscription not in known:
+            subscription = None
+        fields = {name: data.get(name) for name in INVOICE_FIELDS}
+        _save(Invoice, fields, customer_id=customer, subscription_id=subscription)
 
 
 def save_offer(product: Data, price: Data) -> None:
-    """What a plan is at Stripe."""
+    """Store the product and price of a plan."""
     _save(Product, product, name=product["name"], active=product.get("active"))
     _save(
         Price,
@@ -72,7 +71,7 @@ def save_offer(product: Data, price: Data) -> None:
 
 
 def save_endpoint(endpoint: Data) -> None:
-    """The endpoint that Stripe sends events to; its secret when it has just been made."""
+    """Store the webhook endpoint, with its secret if it was just created."""
     fields = {
         "api_version": endpoint.get("api_version") or "",
         "enabled_events": endpoint["enabled_events"],
@@ -86,23 +85,23 @@ def save_endpoint(endpoint: Data) -> None:
 
 
 def delete_endpoint(endpoint_id: str) -> None:
-    """Its events are not accepted any more."""
+    """Delete the endpoint, so that its events are rejected."""
     WebhookEndpoint.objects.filter(id=endpoint_id).delete()
 
 
 def has_secret(endpoint_id: str) -> bool:
-    """Whether we can check what comes to this endpoint."""
+    """Whether the signing secret of this endpoint is stored."""
     return bool(WebhookEndpoint.objects.filter(id=endpoint_id).exclude(secret="").exists())
 
 
 def secrets() -> list[str]:
-    """The secrets of our endpoints."""
+    """The signing secrets of our endpoints."""
     rows = WebhookEndpoint.objects.exclude(secret="").order_by("-djstripe_id")
     return list(rows.values_list("secret", flat=True))
 
 
 def subscriptions_of(customer: str) -> list[Data]:
-    """The mirrored subscriptions, those that ended included."""
+    """The mirrored subscriptions, including ended ones."""
     return _data(Subscription.objects.filter(customer_id=customer))
 
 
@@ -112,12 +111,12 @@ def invoices_of(customer: str) -> list[Data]:
 
 
 def has_event(event_id: str) -> bool:
-    """Whether what this event tells has been read from Stripe already."""
+    """Whether this event was processed already."""
     return bool(Event.objects.filter(id=event_id).exists())
 
 
 def save_event(event: SignedEvent) -> None:
-    """The event needs no further look; nothing of its content is kept."""
+    """Mark the event as processed; its content is not stored."""
     fields = {
         "type": event.type,
         "livemode": event.livemode,
@@ -127,34 +126,34 @@ def save_event(event: SignedEvent) -> None:
 
 
 def delete_old_events(*, before: datetime) -> int:
-    """Old events are gone: their signatures are too old to be accepted again."""
+    """Delete old events; their signatures are too old to be accepted again."""
     return int(Event.objects.filter(djstripe_created__lt=before).delete()[0])
 
 
-def orphaned_customers(accounts: Any, *, most: int | None) -> Sequence[str]:
-    """Customers of ours that no account names any more; `accounts` is a query of ids.
+def orphaned_customers(accounts: Any, *, limit: int | None) -> Sequence[str]:
+    """Customers that no account refers to; `accounts` is a query of customer ids.
 
-    Those that the key did not know come only where all are asked for.
+    Those that the key did not know are included only without a limit.
     """
     rows = Customer.objects.exclude(id__in=accounts).filter(livemode=settings.STRIPE_LIVE_MODE)
-    if most is not None:
+    if limit is not None:
         rows = rows.filter(date_purged=None)
     rows = rows.order_by("djstripe_id")
-    return list(rows.values_list("id", flat=True)[:most])
+    return list(rows.values_list("id", flat=True)[:limit])
 
 
 def mark_customer_unknown(customer: str) -> None:
-    """The key does not know this customer: it is asked for again only when all are."""
+    """Skip this customer, unknown to the key, until all are synced."""
     Customer.objects.filter(id=customer).update(date_purged=timezone.now())
 
 
 def test_mode_customers() -> list[str]:
-    """Customers that were made with a key of Stripe's test mode."""
+    """Customers created with a test-mode key."""
     return list(Customer.objects.filter(livemode=False).values_list("id", flat=True))
 
 
 def delete_customer_rows(customer: str) -> None:
-    """No row of this customer is left."""
+    """Delete all rows of this customer."""
     for model in (Invoice, Subscription):
         model.objects.filter(customer_id=customer).delete()
     Customer.objects.filter(id=customer).delete()

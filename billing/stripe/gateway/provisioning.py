@@ -1,4 +1,4 @@
-"""What `billing_setup` makes at Stripe, once: products, prices, the endpoint, the portal."""
+"""Products, prices, webhook endpoint and portal that `billing_setup` creates at Stripe."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -35,22 +35,21 @@ OUR_METADATA = {"ace": "platform"}
 
 @dataclass(frozen=True)
 class Offer:
-    """A plan at Stripe."""
+    """The ids of a plan's product and price."""
 
     product: str
     price: str
 
 
 def product_id(plan: Plan) -> str:
-    """The product's id is ours to choose, so that making it twice makes one."""
+    """A fixed id, so that creating the product twice gives one."""
     return f"ace_{plan.slug}"
 
 
 def ensure_offer(plan: Plan, amount: Amount | None) -> Offer | None:
-    """The plan has a product, and a price under its lookup key; None without a price to make.
+    """Ensure the plan's product and the price under its lookup key; None if there is no price.
 
-    A price that is there already stays, whatever `amount` says, unless that is another one: then
-    a new price takes the key, and who pays the old one goes on paying it.
+    A different `amount` creates a new price under the key; existing subscribers keep the old one.
     """
     with translate_errors():
         listed = list_all(client().v1.prices.list({"lookup_keys": [plan.price_lookup_key]}))
@@ -60,15 +59,15 @@ def ensure_offer(plan: Plan, amount: Amount | None) -> Offer | None:
         product = _ensure_product(plan) if found is None else _product(found["product"])
         if amount is not None and (found is None or _amount(found) != amount):
             found = _make_price(plan, product["id"], amount)
-    assert found is not None  # noqa: S101 - said above: there is one, or an amount to make one of
+    assert found is not None  # noqa: S101 - there was one, or an amount to create one
     save_offer(product, found)
     return Offer(product["id"], found["id"])
 
 
 def ensure_endpoint(url: str) -> bool:
-    """Stripe sends our events to `url` and we hold the secret; whether it had to be made.
+    """Ensure that Stripe sends events to `url` and its secret is stored; True if created.
 
-    The secret is told only at the making: an endpoint whose secret is lost is made anew.
+    Stripe reveals the secret only at creation, so an endpoint with a lost secret is recreated.
     """
     api = client().v1.webhook_endpoints
     with translate_errors():
@@ -89,7 +88,7 @@ def ensure_endpoint(url: str) -> bool:
 
 
 def ensure_portal(offers: list[Offer]) -> str:
-    """The portal lets people change card and plan and cancel; the id of its configuration."""
+    """Ensure a portal to change card and plan and to cancel; returns its configuration id."""
     api = client().v1.billing_portal.configurations
     products = [{"product": offer.product, "prices": [offer.price]} for offer in offers]
     features: Any = {
@@ -117,7 +116,7 @@ def ensure_portal(offers: list[Offer]) -> str:
 
 
 def portal_configuration() -> str:
-    """The id of our configuration of the portal; empty: Stripe takes the account's own."""
+    """The id of our portal configuration; empty: the account's default applies."""
     with translate_errors():
         listed = list_all(
             client().v1.billing_portal.configurations.list({"active": True, "limit": 100})

@@ -1,4 +1,4 @@
-"""What we ask of Stripe: one try each, an idempotency key on whatever creates, plain data back."""
+"""Requests to Stripe: one attempt each, idempotency keys on creation, plain data returned."""
 
 import hashlib
 import json
@@ -19,20 +19,20 @@ from billing.stripe.gateway.transport import BoundedClient
 
 Data = dict[str, Any]
 logger = logging.getLogger(__name__)
-# Its own lines hold addresses with ids, and bodies at DEBUG.
+# The SDK logs URLs with ids, and bodies at DEBUG.
 logging.getLogger("stripe").setLevel(logging.WARNING)
 stripe.enable_telemetry = False
 MAX_INVOICES = 24
 SIGNATURE_TOLERANCE = 300
-"""How many seconds an event's signature is good for."""
+"""Seconds for which an event's signature is valid."""
 ID_PATTERN = re.compile(r"[\w.-]{1,255}", re.ASCII)
-"""What Stripe calls its objects and events: nothing that a database would choke on."""
+"""Ids of Stripe's objects and events; rejects what a database cannot store."""
 MAX_TIMESTAMP = 2**32
 
 
 @dataclass(frozen=True)
 class Event:
-    """A signed message that something has changed; never what it has changed to."""
+    """A signed webhook event: that something changed, not its new value."""
 
     id: str
     type: str
@@ -43,9 +43,9 @@ class Event:
 
 @dataclass(frozen=True)
 class CustomerState:
-    """All that Stripe says of a customer at one moment."""
+    """A customer at Stripe at one moment."""
 
-    is_gone: bool
+    is_deleted: bool
     subscriptions: list[Data]
     invoices: list[Data]
 
@@ -63,9 +63,9 @@ def _client(key: str, base: str) -> stripe.StripeClient:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Stripe's errors become PaymentUnavailable; the log has the request's id, and no text.
+    """Raise Stripe's errors as PaymentUnavailable; log the request id without the message.
 
-    What the key does not know is NotFoundAtStripe, never "deleted": it may be another account's.
+    An object unknown to the key raises NotFoundAtStripe: it may belong to another account.
     """
     try:
         yield
@@ -74,14 +74,14 @@ def translate_errors() -> Iterator[None]:
             "Stripe refused or failed: %s, status %s, code %s, request %s",
             *(type(error).__name__, error.http_status, error.code, error.request_id),
         )
-        gone = error.code == "resource_missing"
-        raise (NotFoundAtStripe if gone else PaymentUnavailable) from error
+        is_missing = error.code == "resource_missing"
+        raise (NotFoundAtStripe if is_missing else PaymentUnavailable) from error
 
 
 def make_idempotency_key(purpose: str, *parts: object) -> str:
-    """The idempotency key of a creation: the same words, the same object at Stripe."""
-    words = "\x1f".join(map(str, (purpose, *parts)))
-    return f"ace-{purpose}-{hashlib.sha256(words.encode()).hexdigest()[:40]}"
+    """An idempotency key: the same arguments give the same object at Stripe."""
+    joined = "\x1f".join(map(str, (purpose, *parts)))
+    return f"ace-{purpose}-{hashlib.sha256(joined.encode()).hexdigest()[:40]}"
 
 
 def to_data(found: stripe.StripeObject) -> Data:
@@ -89,7 +89,7 @@ def to_data(found: stripe.StripeObject) -> Data:
 
 
 def create_customer(*, user_id: UUID, email: str, attempt: int) -> str:
-    """The id of a customer for this person; a repeat of the same attempt gives the same one."""
+    """Create a customer; returns its id. The same attempt gives the same customer."""
     with translate_errors():
         made = client().v1.customers.create(
             {"email": email, "metadata": {"ace_user": str(user_id)}},
@@ -99,20 +99,20 @@ def create_customer(*, user_id: UUID, email: str, attempt: int) -> str:
 
 
 def fetch_customer(customer: str) -> CustomerState:
-    """The customer as Stripe has them now, subscriptions that ended included."""
+    """Fetch a customer with all subscriptions, ended ones included, and latest invoices."""
     api = client().v1
     with translate_errors():
         found = api.customers.retrieve(customer)
         listed = api.subscriptions.list({"customer": customer, "status": "all", "limit": 100})
         invoices = api.invoices.list({"customer": customer, "limit": MAX_INVOICES})
-    is_gone = bool(getattr(found, "deleted", False))
-    return CustomerState(is_gone, [*map(to_data, listed.data)], [*map(to_data, invoices.data)])
+    is_deleted = bool(getattr(found, "deleted", False))
+    return CustomerState(is_deleted, [*map(to_data, listed.data)], [*map(to_data, invoices.data)])
 
 
 def delete_customer(customer: str) -> None:
-    """Stripe has ended their subscriptions and forgotten who they are.
+    """Delete a customer, which ends their subscriptions.
 
-    A customer that this key does not know is not taken for a deleted one: the key may be wrong.
+    Raises NotFoundAtStripe for one unknown to the key, which may be the wrong key.
     """
     api = client().v1.customers
     with translate_errors():
@@ -121,7 +121,7 @@ def delete_customer(customer: str) -> None:
 
 
 def find_price(lookup_key: str) -> str | None:
-    """The id of the price that is sold under this name now."""
+    """The id of the active price with this lookup key."""
     with translate_errors():
         found = client().v1.prices.list({"lookup_keys": [lookup_key], "active": True, "limit": 1})
     return found.data[0].id if found.data else None
@@ -129,26 +129,26 @@ def find_price(lookup_key: str) -> str | None:
 
 @dataclass(frozen=True)
 class CheckoutSessions:
-    """The customer's pay pages: `page` is open for what is wanted; `newest` names the last one."""
+    """The customer's checkouts: `page` is the open one for this plan, `newest` the latest id."""
 
     page: str
     newest: str
 
 
 def expire_checkouts(*, customer: str, wanted: str, success_url: str) -> CheckoutSessions:
-    """No page is open but the one for what is wanted, if there is one: nobody pays twice."""
+    """Expire all open checkouts except one for `wanted`, so that nobody pays twice."""
     sessions = client().v1.checkout.sessions
     with translate_errors():
         known = [*map(to_data, sessions.list({"customer": customer, "limit": 20}).data)]
         page = ""
         for session in (row for row in known if row["status"] == "open"):
-            # An address leads back to the server that asked: another name of it is another page.
-            back = (session["metadata"].get("ace_wanted"), session["success_url"])
-            if back == (wanted, success_url) and not page:
+            # A checkout returns to the host that created it, so another host needs another one.
+            target = (session["metadata"].get("ace_wanted"), session["success_url"])
+            if target == (wanted, success_url) and not page:
                 page = str(session["url"])
                 continue
             with suppress(stripe.InvalidRequestError):
-                # Refused: it was paid or ran out meanwhile. Who asks reads what is subscribed.
+                # Refused if it was paid or expired meanwhile; the caller syncs afterwards.
                 sessions.expire(session["id"])
     return CheckoutSessions(page, known[0]["id"] if known else "")
 
@@ -163,9 +163,9 @@ def create_checkout(
     wanted: str,
     newest: str,
 ) -> str:
-    """The address of a new page where this customer pays for this price.
+    """Create a checkout; returns its URL.
 
-    The newest session's id keys the next one: a repeat of a lost answer gives the same page.
+    Its idempotency key holds the id of the newest session, so a retry gives the same checkout.
     """
     with translate_errors():
         made = client().v1.checkout.sessions.create(
@@ -190,7 +190,7 @@ def create_checkout(
 
 
 def open_portal(*, customer: str, return_url: str, configuration: str) -> str:
-    """The address of the page where this customer changes card and plan, and cancels."""
+    """Create a session of the billing portal; returns its URL."""
     with translate_errors():
         made = client().v1.billing_portal.sessions.create(
             {
@@ -203,33 +203,32 @@ def open_portal(*, customer: str, return_url: str, configuration: str) -> str:
 
 
 def read_event(body: bytes, signature: str, secrets: Iterable[str]) -> Event:
-    """The event, if one of the secrets has signed exactly these bytes. Raises BadSignature."""
+    """Verify and parse a webhook event. Raises InvalidWebhookSignature."""
     if not any(_is_signed(body, signature, secret) for secret in secrets):
         raise InvalidWebhookSignature
     try:
-        told = json.loads(body)
-        found = told["data"]["object"]
+        sent = json.loads(body)
+        found = sent["data"]["object"]
         is_customer = found["object"] == "customer"
         customer = found["id"] if is_customer else found.get("customer") or ""
         event = Event(
-            id=str(told["id"]),
-            type=str(told["type"]),
-            created=int(told["created"]),
+            id=str(sent["id"]),
+            type=str(sent["type"]),
+            created=int(sent["created"]),
             customer=str(customer["id"] if isinstance(customer, dict) else customer),
-            livemode=bool(told["livemode"]),
+            livemode=bool(sent["livemode"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         raise InvalidWebhookSignature from None
-    names = (event.id, event.type, event.customer or "-")
-    if not all(map(ID_PATTERN.fullmatch, names)) or not 0 <= event.created < MAX_TIMESTAMP:
+    ids = (event.id, event.type, event.customer or "-")
+    if not all(map(ID_PATTERN.fullmatch, ids)) or not 0 <= event.created < MAX_TIMESTAMP:
         raise InvalidWebhookSignature
     return event
 
 
 def _is_signed(body: bytes, signature: str, secret: str) -> bool:
     if not signature.isascii():
-        # Compared with ours, such a text raises TypeError.
-        return False
+        return False  # comparing it would raise TypeError
     try:
         return bool(
             stripe.WebhookSignature.verify_header(body, signature, secret, SIGNATURE_TOLERANCE)
@@ -239,5 +238,5 @@ def _is_signed(body: bytes, signature: str, secret: str) -> bool:
 
 
 def list_all(pages: stripe.ListObject[Any]) -> Sequence[Data]:
-    """Every row of a list, page by page."""
+    """Every object of a list, across its pages."""
     return [to_data(row) for row in pages.auto_paging_iter()]

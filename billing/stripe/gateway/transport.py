@@ -1,4 +1,4 @@
-"""How Stripe is reached: one deadline for a whole call, a size cap, never inside a transaction."""
+"""HTTP client for Stripe: one deadline per request, a size cap, never inside a transaction."""
 
 import time
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ SECONDS, MAX_BYTES = 10.0, 8 * 1024 * 1024
 
 
 class BoundedClient(HTTPClient):
-    """One try of one request; no redirects, no proxy settings, no kept connections."""
+    """One attempt per request; no redirects, no proxies, no persistent connections."""
 
     name = "ace"
 
@@ -34,7 +34,7 @@ class BoundedClient(HTTPClient):
     ) -> tuple[str, int, Mapping[str, str]]:
         """(body, status, headers). Raises APIConnectionError."""
         if connection.in_atomic_block:
-            raise RuntimeError("Stripe is never asked inside a transaction.")
+            raise RuntimeError("Stripe must not be called inside a transaction.")
         backend = DeadlineBackend(time.monotonic() + SECONDS)
         content = post_data.encode() if isinstance(post_data, str) else post_data
         request = httpx2.Request(method.upper(), url, headers=headers, content=content)
@@ -45,7 +45,7 @@ class BoundedClient(HTTPClient):
             raise _connection_error(type(e).__name__) from e
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """No connection is kept open."""
 
 
 def _connection_error(reason: str) -> APIConnectionError:

@@ -78,12 +78,12 @@ def test_two_subscriptions_notify_the_user_and_staff(buyer: Customer, shop: Fake
     shop.deliver()
     shop.deliver(again=True)
     assert buyer.account.duplicate_subscription_id
-    assert [letter.subject for letter in mail.outbox] == ["You pay for two plans"]
+    assert [email.subject for email in mail.outbox] == ["You have two paid subscriptions"]
     said = AuditEntry.objects.filter(action="change_subscription").order_by("at").last()
     assert said and said.detail["second"] is True
     two = Browser()
     two.force_login(buyer.user)
-    assert "You pay two subscriptions" in two.get("/billing").content.decode()
+    assert "You have two paid subscriptions" in two.get("/billing").content.decode()
 
 
 @pytest.mark.parametrize("plan", ["free", "gold", ""])

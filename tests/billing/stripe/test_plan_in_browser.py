@@ -10,7 +10,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
 from config.settings.billing import billing_settings
-from tests.billing.stripe.test_plan_pages import SAID
+from tests.billing.stripe.test_plan_pages import STATE_TEXTS
 from tests.browser.conftest import (
     CHROMIUM,
     base_url,
@@ -73,7 +73,12 @@ def watch(page: Page, live_server: LiveServer, shop: FakeStripe) -> Iterator[Two
 @pytest.fixture
 def leading_there(settings: Any, shop: FakeStripe) -> None:
     """Forms may lead to the fake provider's pages, as they may to the real one's."""
-    allowed = billing_settings(key=settings.STRIPE_SECRET_KEY, api_base=shop.base)
+    allowed = billing_settings(
+        key=settings.STRIPE_SECRET_KEY,
+        api_base=shop.base,
+        installed_apps=[],
+        policy=settings.CONTENT_SECURITY_POLICY["DIRECTIVES"],
+    )
     settings.CONTENT_SECURITY_POLICY = allowed["CONTENT_SECURITY_POLICY"]
 
 
@@ -93,24 +98,24 @@ def test_a_plan_is_chosen_declined_paid_confirmed_and_cancelled(
     expect(watch.page.get_by_text("Your card was declined.")).to_be_visible()
     shop.fail(*[500] * 50)
     watch.pay(GOOD)
-    expect(watch.page.get_by_text("waiting for Stripe’s confirmation")).to_be_visible()
+    expect(watch.page.get_by_text("Waiting for Stripe’s confirmation")).to_be_visible()
     watch.look_each("/billing waiting")
     shop.api.faults.clear()
     shop.deliver()
-    expect(watch.page.get_by_text("you are on the Team plan")).to_be_visible()
+    expect(watch.page.get_by_text("You're on the Team plan")).to_be_visible()
     watch.look_each("/billing paid")
-    watch.press("Manage payment")
+    watch.press("Manage billing")
     watch.press("Cancel plan")
     shop.deliver()
     watch.go("/billing")
-    expect(watch.page.get_by_text("You have cancelled.")).to_be_visible()
+    expect(watch.page.get_by_text("You canceled this plan.")).to_be_visible()
     watch.look_each("/billing with invoices")
 
 
 def test_every_state_of_a_plan(watch: TwoSites, alice: User, log_in: Enter) -> None:
     log_in(alice)
     set_usage(alice, evolutions_used=41, tokens_used=1_000_000, tokens_held=8_000)
-    for state, (fields, words) in SAID.items():
+    for state, (fields, words) in STATE_TEXTS.items():
         subscribe(alice, "pro", **FRESH | fields)
         watch.go("/billing")
         expect(watch.page.get_by_text(words[:30]).first).to_be_visible()
@@ -127,7 +132,7 @@ def test_without_scripts_a_payment_can_be_looked_at_again(
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
     page = context.new_page()
     page.goto(f"{live_server.url}/billing?paid=1")
-    subscribe(alice, "pro", **SAID["active"][0])
-    page.get_by_role("link", name="Look again").click()
-    expect(page.get_by_text("you are on the Pro plan")).to_be_visible()
+    subscribe(alice, "pro", **STATE_TEXTS["active"][0])
+    page.get_by_role("link", name="Refresh").click()
+    expect(page.get_by_text("You're on the Pro plan")).to_be_visible()
     context.close()

@@ -23,12 +23,12 @@ PAYING: dict[str, Any] = {
     "period_start": LATER - timedelta(days=31),
     "period_end": LATER,
 }
-SAID = {
-    "trialing": (PAYING | {"status": "trialing", "trial_end": SOON}, "Your trial runs until"),
-    "active": (PAYING | {"status": "active"}, "It is renewed on"),
+STATE_TEXTS = {
+    "trialing": (PAYING | {"status": "trialing", "trial_end": SOON}, "Your trial ends on"),
+    "active": (PAYING | {"status": "active"}, "Renews on"),
     "ending": (
         PAYING | {"status": "active", "cancel_at_period_end": True},
-        "You have cancelled. You keep this plan until",
+        "You canceled this plan. It stays active until",
     ),
     "past_due": (
         PAYING | {"status": "past_due", "grace_until": SOON},
@@ -36,14 +36,17 @@ SAID = {
     ),
     "lapsed": (
         PAYING | {"status": "past_due", "grace_until": AGO},
-        "the time to mend it is over: the Free plan applies",
+        "the grace period is over, so you're on the Free plan",
     ),
     "ended": (
         {"status": "canceled", "stripe_customer_id": "cus_1"},
-        "Your subscription has ended, and the Free plan applies",
+        "Your subscription has ended. You're on the Free plan",
     ),
-    "unmatched": (PAYING | {"status": "active", "plan": None}, "a plan that this server does not"),
-    "free": ({"status": "free", "plan": None}, "It costs nothing."),
+    "unmatched": (
+        PAYING | {"status": "active", "plan": None},
+        "a plan that isn't set up on this server",
+    ),
+    "free": ({"status": "free", "plan": None}, "Free."),
 }
 
 
@@ -65,16 +68,16 @@ def read(client: Client, address: str = "/billing", status: int = 200) -> str:
     return " ".join(answer.content.decode().split())
 
 
-@pytest.mark.parametrize("state", sorted(SAID))
+@pytest.mark.parametrize("state", sorted(STATE_TEXTS))
 def test_each_state_says_where_the_plan_stands(own: Client, alice: User, state: str) -> None:
-    fields, words = SAID[state]
+    fields, words = STATE_TEXTS[state]
     subscribe(alice, "pro", **fields)
     answer = own.get("/billing")
     assert answer.context["state"] == state
     text = " ".join(answer.content.decode().split())
     assert words in text
-    assert ("Change or cancel the plan" in text) is ("stripe_subscription_id" in fields)
-    assert ("Manage payment</button>" in text) is ("stripe_customer_id" in fields)
+    assert ("Change or cancel plan" in text) is ("stripe_subscription_id" in fields)
+    assert ("Manage billing</button>" in text) is ("stripe_customer_id" in fields)
     assert ("Choose Pro" in text) is ("stripe_subscription_id" not in fields)
 
 
@@ -91,8 +94,8 @@ def test_somebody_new_is_on_the_free_plan_and_sees_what_is_used(own: Client, ali
     ("used", "state", "words"),
     [
         (39, "ok", "39 of 50"),
-        (40, "warning", "Over 80 % are used. When all are, evolutions wait until"),
-        (50, "reached", "All evolutions of this month are used. Evolutions wait and go on by"),
+        (40, "warning", "Over 80% used. At 100%, evolutions wait until"),
+        (50, "reached", "You've used all evolutions of this month. Evolutions resume on"),
     ],
 )
 def test_what_is_nearly_or_wholly_used_is_said_with_the_date(
@@ -106,8 +109,8 @@ def test_what_is_nearly_or_wholly_used_is_said_with_the_date(
 def test_the_usage_page_says_what_of_the_plan_is_used_up(own: Client, alice: User) -> None:
     set_usage(alice, evolutions_used=50, tokens_used=10)
     text = read(own, "/usage")
-    assert "50 of the 50 evolutions of your plan are used. Evolutions wait until" in text
-    assert "tokens of your plan" not in text
+    assert "You've used 50 of the 50 evolutions in your plan. Evolutions wait until" in text
+    assert "tokens in your plan" not in text
 
 
 def test_what_is_above_a_smaller_plan_goes_on_working(own: Client, alice: User) -> None:
@@ -116,7 +119,7 @@ def test_what_is_above_a_smaller_plan_goes_on_working(own: Client, alice: User) 
         Plan.objects.filter(slug="free").update(max_playbooks=None)
         make_playbook(alice, name=name)
     set_limits(Plan.objects.get(slug="free"), max_playbooks=1)
-    assert "all of them go on working, but you can make no more" in read(own)
+    assert "They keep working, but you can't create more." in read(own)
 
 
 def test_a_plan_without_limits_has_no_bars(own: Client, alice: User) -> None:
@@ -138,14 +141,14 @@ def test_coming_back_says_that_it_waits_until_stripe_has_confirmed(
     own: Client, alice: User, shop: FakeStripe
 ) -> None:
     text = read(own, "/billing?paid=1")
-    assert "We are waiting for Stripe’s confirmation" in text
+    assert "Waiting for Stripe’s confirmation" in text
     assert 'hx-get="/billing/confirmation?n=1"' in text
     assert "hx-get" not in read(own, "/billing/confirmation?n=40")
     subscribe(alice, "pro", **PAYING)
     answer = own.get("/billing/confirmation", headers={"HX-Request": "true"})
     assert (answer.status_code, answer["HX-Redirect"]) == (204, "/billing?paid=1")
     assert own.get("/billing/confirmation")["Location"] == "/billing?paid=1"
-    assert "you are on the Pro plan" in read(own, "/billing?paid=1")
+    assert "You're on the Pro plan" in read(own, "/billing?paid=1")
 
 
 def test_stripe_is_not_asked_at_every_look(own: Client, alice: User, shop: FakeStripe) -> None:
@@ -160,7 +163,7 @@ def test_stripe_is_not_asked_at_every_look(own: Client, alice: User, shop: FakeS
 
 
 def test_coming_back_without_paying_says_so(own: Client) -> None:
-    assert "Nothing was charged, and your plan is as it was" in read(own, "/billing?paid=no")
+    assert "Nothing was charged and your plan hasn't changed" in read(own, "/billing?paid=no")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +188,7 @@ def test_while_stripe_is_silent_the_page_is_still_there(
     shop.fail(*[500] * 20)
     answer = own.post("/billing/subscribe", {"plan": "pro"}, follow=True)
     assert "is not responding" in answer.content.decode()
-    assert "We are waiting" in read(own, "/billing?paid=1")
+    assert "Waiting for Stripe" in read(own, "/billing?paid=1")
 
 
 def test_off_again_every_page_says_so_kindly(own: Client, alice: User, settings: Any) -> None:
@@ -196,7 +199,7 @@ def test_off_again_every_page_says_so_kindly(own: Client, alice: User, settings:
     for address in ("/billing/subscribe", "/billing/portal"):
         answer = own.post(address)
         assert answer.status_code == 404
-        assert "nothing is limited by a plan" in answer.content.decode()
+        assert "no plans, payments or plan limits" in answer.content.decode()
 
 
 def test_a_stranger_sees_their_own_plan(alice: User, client: Client) -> None:
@@ -204,4 +207,4 @@ def test_a_stranger_sees_their_own_plan(alice: User, client: Client) -> None:
     client.force_login(make_user("charlie@example.org"))
     text = read(client)
     assert "Free plan" in text
-    assert "Manage payment" not in text
+    assert "Manage billing" not in text

@@ -1,4 +1,4 @@
-"""Routes that only `tests.billing.stripe.stripe_test_mode` uses: test clocks, subscriptions, cards."""
+"""Routes that only `stripe_test_mode` uses: test clocks, subscriptions, cards."""
 
 from tests.harness.fake_stripe.api import Api, route
 from tests.harness.fake_stripe.world import FAILS_LATER, GOOD, Data
