@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 
 
 def main(part: str) -> int:
-    """Print what each part says; 1 when something failed that no list expects."""
+    """Print the result of each part; 1 for a failure that no list expects."""
     npx = shutil.which("npx")
     if npx is None:
         print("npx was not found: install Node and npm.")

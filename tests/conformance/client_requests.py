@@ -1,5 +1,5 @@
-"""Fixtures that ask the client back: by a request of their own until 2025-11-25, since then by an
-answer that says what is missing."""
+"""Fixtures that need input of the client: by a server request until 2025-11-25, since then by a
+result that lists what is required."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ ROOTS = ListRootsRequest()
 
 
 def asked(ctx: Ctx, questions: dict[str, Question], state: str | None = None) -> Any:
-    """What is missing, or None once everything was answered."""
+    """The required input, or None once everything was sent."""
     given = ctx.input_responses or {}
     if all(_fits(question, given.get(key)) for key, question in questions.items()):
         return None

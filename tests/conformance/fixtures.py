@@ -1,6 +1,6 @@
-"""What the suite expects to find on a server under test: its scenarios name and word it.
+"""The tools, prompts and resources that the suite's scenarios expect on a server under test.
 
-Tools, prompts and resources that answer at once; those that ask back are in asking.py.
+Those here answer at once; those that need input of the client are in client_requests.py.
 """
 
 import asyncio

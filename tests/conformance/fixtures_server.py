@@ -1,4 +1,4 @@
-"""Our server with the suite's fixtures beside what it offers."""
+"""Our server with the suite's fixtures beside its own tools, prompts and resources."""
 
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +66,7 @@ MORE = {"tools/list": [JSON_SCHEMA_TOOL]}
 
 
 def build_fixtures_server() -> Server[ServerContext]:
-    """Lists hold both; a name of the suite goes to its fixture, every other to us."""
+    """Lists contain both; a name of the suite goes to its fixture, every other to our server."""
     ours = build_server()
     theirs = fixtures._lowlevel_server  # MCPServer has no public way to its requests
     states = RequestStateSecurity.ephemeral()

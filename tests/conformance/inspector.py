@@ -1,4 +1,4 @@
-"""The MCP Inspector's command line against us: both eras, HTTP and stdio, every tool, exit codes.
+"""The MCP Inspector's command line against our server: both revisions, both transports, all tools.
 
 Its exit codes: 0 for a result, 5 where a tool refuses or is not there, 1 for the protocol's errors.
 """
@@ -20,7 +20,7 @@ NOTHING = "00000000-0000-4000-8000-000000000000"
 
 @dataclass
 class Inspector:
-    """One way to reach the server; it remembers what went otherwise than it should."""
+    """One transport and revision; it collects the failures."""
 
     era: str
     target: list[str]
@@ -28,7 +28,7 @@ class Inspector:
     problems: list[str] = field(default_factory=list)
 
     def run(self, expected: int, method: str, *arguments: str) -> Any:
-        """The result, or {} where none was expected."""
+        """The result, or {} where an error was expected."""
         npx = shutil.which("npx") or "npx"
         command = [npx, "--yes", *PACKAGES, "--", "mcp-inspector", "--cli", "--quiet"]
         # A busy machine takes its time to start a server on stdio.
@@ -48,7 +48,7 @@ class Inspector:
 
 
 def ways(url: str, token: str, database: str) -> Iterator[Inspector]:
-    """Each era over HTTP and over stdio."""
+    """Each revision over HTTP and over stdio."""
     python = [sys.executable, "-m", "tests.harness.manage_command", "run_mcp"]
     inside = {
         "ACE_TEST_DATABASE": database, "ACE_API_KEY": token, "PYTHONPATH": str(settings.BASE_DIR),
@@ -63,7 +63,7 @@ def ways(url: str, token: str, database: str) -> Iterator[Inspector]:
 
 
 def inspect_everything(inspector: Inspector) -> None:
-    """List all there is and call each tool once; then what must fail."""
+    """List everything and call each tool once; then calls that must fail."""
     listed = inspector.run(0, "tools/list", "--strict").get("tools", [])
     for what in ("resources", "resources/templates", "prompts"):
         inspector.run(0, f"{what}/list")
@@ -96,7 +96,7 @@ def refuse_everything(inspector: Inspector) -> None:
 
 
 def inspect_all(url: str, token: str, database: str) -> list[str]:
-    """What went wrong, over all ways."""
+    """The failures of all transports and revisions."""
     problems = []
     for inspector in ways(url, token, database):
         print(f"\n===== Inspector, {inspector.era}, {'stdio' if inspector.target else 'HTTP'}")

@@ -1,4 +1,4 @@
-"""The clients of the official SDKs against us: Python 1.x and 2.x, TypeScript 1.x and 2.x.
+"""The clients of the official SDKs against our server: Python 1.x and 2.x, TypeScript 1.x and 2.x.
 
 Each lists, reads by name, reports and reads a resource, in the revision that it speaks.
 """
@@ -21,7 +21,7 @@ TYPESCRIPT = {
 
 
 def try_all(url: str, token: str) -> list[str]:
-    """What went wrong, over all SDKs; what each said is printed."""
+    """The failures of all SDKs; the output of each is printed."""
     environment = os.environ | {"ACE_URL": url, "ACE_API_KEY": token}
     with tempfile.TemporaryDirectory() as folder:
         ways = {
@@ -52,7 +52,7 @@ def _typescript(folder: Path, name: str) -> list[str]:
 
 
 def _run(name: str, command: list[str], environment: dict[str, str]) -> str:
-    """Empty when it did all, else what it said."""
+    """Empty on success, else the output."""
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=120, check=False
     )

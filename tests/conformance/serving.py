@@ -1,7 +1,7 @@
-"""The whole application on a database of its own, as the suite's client reaches it.
+"""Serves the whole application on its own database to the suite's client.
 
-The suite cannot send a credential, so it is put into each request here, before anything of ours
-sees it: our checks of Host, Origin, key, scope and body all run.
+The suite cannot send a credential, so each request gets one here, before our checks of Host,
+Origin, key, scope and body, which all run.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from tests.harness.live_server import serving
 
 
 class WithKey:
-    """Adds the credential that the suite has no option for."""
+    """Adds the credential to each request: the suite has no option for it."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self.app, self.header = app, (b"authorization", f"Bearer {token}".encode())
@@ -39,7 +39,7 @@ class WithKey:
 
 
 def prepare() -> str:
-    """The tables, a person with a playbook, and the token of their key."""
+    """Create tables and a user with a playbook; returns the token of their key."""
     call_command("migrate", verbosity=0)
     user = User.objects.create_user("conformance@example.org", "a long enough password")
     import_playbook(by=Principal.of(user), name="Fixing tests", text=ACE_TEXT)
@@ -48,14 +48,14 @@ def prepare() -> str:
 
 @contextmanager
 def served_plain() -> Iterator[str]:
-    """The address of the whole application, for programs that send a credential themselves."""
+    """The MCP URL of the whole application, for clients that send a credential themselves."""
     with serving(build_application()) as url:
         yield f"{url}/mcp"
 
 
 @contextmanager
 def served(token: str, *, fixtures: bool) -> Iterator[str]:
-    """The address of /mcp: as it is in production, or with what the suite wants to find."""
+    """The MCP URL: as in production, or with the suite's fixtures."""
     app = build_application()
     if fixtures:
         _add_fixtures(app)
