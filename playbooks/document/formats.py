@@ -72,9 +72,9 @@ def read_document(text: str) -> Document:
     try:
         found = json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
-        raise DocumentError(f"This is no JSON: {error.msg}.", line=error.lineno) from None
+        raise DocumentError(f"This is not valid JSON: {error.msg}.", line=error.lineno) from None
     except RecursionError:
-        raise DocumentError("This JSON is nested too deep for a playbook.") from None
+        raise DocumentError("This JSON is nested too deeply for a playbook.") from None
     if isinstance(found.get("text"), str):
         return parse(found["text"])
     return _from_json(found)
@@ -199,7 +199,7 @@ def _from_json(found: Mapping[str, Any]) -> Document:
 def _list(found: Any, name: str, place: str) -> list[Any]:
     value = found.get(name) if isinstance(found, dict) else None
     if not isinstance(value, list):
-        raise DocumentError(f"At {place}: `{name}` has to be a list, as the JSON export writes it.")
+        raise DocumentError(f"At {place}: `{name}` must be a list, as in the JSON export.")
     return value
 
 
@@ -212,7 +212,7 @@ def _section(given: Any, taken: list[Section], place: str) -> Section:
     except DocumentError as error:
         raise DocumentError(f"At {place}: {error.message}") from None
     if section.key in {one.key for one in taken}:
-        raise DocumentError(f"At {place}: there is a section “{section.title}” already.")
+        raise DocumentError(f"At {place}: the section “{section.title}” already exists.")
     slug, aliases = given.get("slug"), given.get("aliases")
     if isinstance(slug, str) and SLUG.fullmatch(slug) and slug not in {s.slug for s in taken}:
         section = Section(section.key, section.title, slug, section.aliases)
@@ -229,7 +229,7 @@ def _line(given: Any, section: Section, place: str) -> str:
         raise DocumentError(f"At {place}: a bullet needs an `id` and a `content`.")
     counters = [values.get(field, 0) for field in ("helpful", "harmful")]
     if not all(type(count) is int and 0 <= count <= MAX_COUNTER for count in counters):
-        raise DocumentError(f"At {place}: a counter is a whole number from 0 on.")
+        raise DocumentError(f"At {place}: a counter is a whole number of at least 0.")
     try:
         text = clean_content(content)
     except DocumentError as error:

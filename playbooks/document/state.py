@@ -14,6 +14,11 @@ from playbooks.document.text import Bullet, Document
 ACTIVE, RETIRED, MERGED = "active", "retired", "merged"
 # The stronger tag wins where a merge brings two tags of one source for one outcome together.
 STRENGTH = {"neutral": 0, "helpful": 1, "harmful": 2}
+SNAPSHOT_FIELDS = (
+    *("section", "content", "helpful", "harmful", "neutral", "status", "revision", "pinned"),
+    "merged_into",
+)
+VISIBLE_FIELDS = ("content", "section", "status", "merged_into", "pinned")
 
 VoteKey = tuple[str | None, str]  # (outcome id or None, source)
 Snapshot = dict[str, Any]
@@ -44,17 +49,7 @@ class BulletState:
 
     def snapshot(self) -> Snapshot:
         """What a delta row keeps of a bullet: enough for a replay and a rollback."""
-        return {
-            "section": self.section,
-            "content": self.content,
-            "helpful": self.helpful,
-            "harmful": self.harmful,
-            "neutral": self.neutral,
-            "status": self.status,
-            "revision": self.revision,
-            "pinned": self.pinned,
-            "merged_into": self.merged_into,
-        }
+        return {name: getattr(self, name) for name in SNAPSHOT_FIELDS}
 
 
 @dataclass(frozen=True)
@@ -75,9 +70,6 @@ class State:
 
     def active(self) -> Iterator[BulletState]:
         return (bullet for bullet in self.bullets.values() if bullet.is_active)
-
-
-VISIBLE_FIELDS = ("content", "section", "status", "merged_into", "pinned")
 
 
 def visible_fields(snapshot: Snapshot | None) -> Snapshot:

@@ -230,13 +230,13 @@ class _Reader:
         bullet_id, helpful, harmful, content = match.groups()
         if not re.fullmatch(_ID, bullet_id):
             raise DocumentError(
-                f"`[{clean_line(bullet_id, limit=40)}]` is no bullet id. "
-                "Write 2-8 small letters, a dash and five digits, as in `[str-00001]`."
+                f"`[{clean_line(bullet_id, limit=40)}]` is not a bullet id. "
+                "Use 2-8 lowercase letters, a dash and five digits, as in `[str-00001]`."
             )
         number = number_of(bullet_id)
         if number in self.lines:
             raise DocumentError(
-                f"The number of `{bullet_id}` is used on line {self.lines[number]} already; "
+                f"The number of `{bullet_id}` is already used on line {self.lines[number]}; "
                 "a number belongs to one bullet, across all sections."
             )
         if max(len(helpful), len(harmful)) > COUNTER_DIGITS:

@@ -53,7 +53,7 @@ def import_playbook(*, by: Principal, name: str, text: str, description: str = "
     _refuse_limited_key(by)
     size = len(text.encode(errors="replace"))
     if size > settings.MAX_PLAYBOOK_BYTES:
-        message = f"The text has {size:,} bytes; at most {settings.MAX_PLAYBOOK_BYTES:,} go in."
+        message = f"The text has {size:,} bytes; the limit is {settings.MAX_PLAYBOOK_BYTES:,}."
         raise TooLarge(message, fields={"text": [message]})
     try:
         document = read_document(text)
@@ -106,6 +106,6 @@ def _start(action: str, by: Principal, **fields: Any) -> Playbook:
 def _refuse_limited_key(by: Principal) -> None:
     if by.playbook_ids is not None:
         raise Forbidden(
-            "This API key is limited to some playbooks. Use one without a list to make others.",
+            "This API key is limited to some playbooks. Use an unrestricted key to create others.",
             code="limited_key",
         )

@@ -70,4 +70,6 @@ def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]
         ids = None
     known = hooks.outcome_values(playbook.pk, ids=ids, field="status") if ids else {}
     if ids is None or len(known) != len(ids):
-        raise Invalid.field("operations", "`outcome_ids` names no outcome of this playbook.")
+        raise Invalid.field(
+            "operations", "`outcome_ids` has an id that is no outcome of this playbook."
+        )

@@ -85,17 +85,23 @@ def bullet_history(
 
     `most_votes`: only so many; None gives every one.
     """
-    rows = playbook.bullets.select_related("section", "merged_into")
-    # PostgreSQL refuses to compare with a NUL; no id has one.
-    bullet = rows.filter(public_id=bullet_id).first() if bullet_id.isprintable() else None
-    if bullet is None:
-        raise NotFound("bullet", "List the bullets to see their ids.")
+    bullet = fetch_bullet(playbook, bullet_id)
     changes = list(_changes(playbook.deltas.filter(bullet_public_id=bullet.public_id)))
     introduced = next((change for change in changes if change.before is None), None)
     later = [c for c in changes if c is not introduced and c.type != Delta.Type.TAG]
     votes = _votes_on(playbook, bullet)
     listed = _bullet_votes(playbook, votes if most_votes is None else votes[:most_votes])
     return BulletHistory(bullet, introduced, later, listed, votes.count())
+
+
+def fetch_bullet(playbook: Playbook, bullet_id: str) -> Bullet:
+    """The bullet with this id, in any state. Raises NotFound."""
+    rows = playbook.bullets.select_related("section", "merged_into")
+    # PostgreSQL refuses to compare with a NUL; no id has one.
+    bullet = rows.filter(public_id=bullet_id).first() if bullet_id.isprintable() else None
+    if bullet is None:
+        raise NotFound("bullet", "List the bullets to see their ids.")
+    return bullet
 
 
 def playbook_history(playbook: Playbook) -> list[VersionChanges]:

@@ -48,7 +48,7 @@ def require_editable(playbook: Playbook, by: Principal | None = None) -> None:
     if playbook.is_archived:
         raise Conflict("This playbook is archived. Restore it to change it.", code="archived")
     if playbook.is_starter and not (by and by.user.is_staff):
-        raise Conflict("A starter changes with its file. Clone it to edit.", code="starter")
+        raise Conflict("Starters are read-only. Clone it to edit.", code="starter")
 
 
 def sections_of(playbook: Playbook) -> tuple[Section, ...]:

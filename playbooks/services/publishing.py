@@ -44,8 +44,8 @@ class CollapseGuard(AceError):
 
     def __init__(self) -> None:
         super().__init__(
-            "This evolution would take away more than 20 % of the playbook, so it was refused. "
-            "Remove what is wrong by hand, then run it again; the outcomes are kept."
+            "This evolution would remove more than 20 % of the playbook, so it was refused. "
+            "Remove wrong bullets by hand, then run it again; the outcomes are kept."
         )
 
 

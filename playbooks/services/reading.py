@@ -52,7 +52,7 @@ def read_playbook(
     version, Invalid for the limit and for the section (its text lists the known ones).
     """
     if max_tokens is not None and max_tokens < 1:
-        raise Invalid.field("max_tokens", "Send a whole number from 1 on, or leave it out.")
+        raise Invalid.field("max_tokens", "Send a whole number of at least 1, or leave it out.")
     row = version_of(playbook, version)
     excerpt = _excerpt(playbook, row, section, max_tokens)
     return Reading(

@@ -8,6 +8,7 @@ from django.db.models import F
 from core.errors import Conflict
 from playbooks.document.state import (
     RETIRED,
+    SNAPSHOT_FIELDS,
     BulletState,
     Snapshot,
     State,
@@ -20,10 +21,7 @@ from playbooks.services.loading import load_state, lock_playbook, record_of, sna
 from playbooks.services.publishing import publish, write_bullets
 from playbooks.services.verification import check_rows, check_versions
 
-COMPARED = (
-    *("section", "content", "revision", "status", "merged_into", "pinned"),
-    *("helpful", "harmful", "neutral", "base_helpful", "base_harmful"),
-)
+COMPARED = (*SNAPSHOT_FIELDS, "base_helpful", "base_harmful")
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def rebuild_playbook(*, playbook: Playbook, dry_run: bool = False) -> RepairResu
 def _broken(problems: list[str]) -> Conflict:
     return Conflict(
         f"The history itself is broken ({len(problems)} problems), so nothing was changed. "
-        f"First: {problems[0]}. Restore a backup, or clone the playbook and go on with that.",
+        f"First: {problems[0]}. Restore a backup, or continue with a clone of the playbook.",
         code="broken_history",
     )
 

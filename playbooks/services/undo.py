@@ -60,11 +60,11 @@ def can_undo(version: Version | None) -> bool:
 
 def _refuse_changed_again(state: State, steps: dict[str, BulletStep], number: int) -> None:
     if not steps or number == 1:
-        raise Conflict(f"Version {number} changed no bullet that could be put back.")
+        raise Conflict(f"Version {number} changed no bullets that can be undone.")
     for name, (_, after) in steps.items():
         if visible_fields(state.bullets[name].snapshot()) != visible_fields(after):
             raise Conflict(
-                f"{name} was changed again since version {number}, so that version alone cannot "
+                f"{name} has changed since version {number}, so that version alone cannot "
                 "be undone. Edit the bullet, or roll back to an older version."
             )
 

@@ -16,7 +16,7 @@ def clean_name(name: str) -> str:
     """1-120 printable characters on one line; Invalid otherwise."""
     name = clean_line(name)
     if not 0 < len(name) <= NAME_LIMIT:
-        raise Invalid.field("name", f"Give a name of 1 to {NAME_LIMIT} characters.")
+        raise Invalid.field("name", f"Enter a name of 1 to {NAME_LIMIT} characters.")
     return name
 
 
@@ -58,7 +58,7 @@ def _clean_section(section: Section, taken: Sequence[Section]) -> Section:
     derived = section_for(title, taken)
     slug = section.slug or derived.slug
     if not SLUG.fullmatch(slug):
-        raise Invalid.field("sections", "A slug has 2 to 8 small letters, such as `str`.")
+        raise Invalid.field("sections", "A slug has 2 to 8 lowercase letters, such as `str`.")
     aliases = tuple(
         clean_line(alias, limit=NAME_LIMIT) for alias in section.aliases if alias.strip()
     )

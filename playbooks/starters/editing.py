@@ -68,4 +68,4 @@ def _take_over(playbook: Playbook, by: Principal) -> None:
 
 def _refuse_others(playbook: Playbook, by: Principal) -> None:
     if not (playbook.is_starter and by.user.is_staff):
-        raise Forbidden("Only staff edits a starter.", code="starter")
+        raise Forbidden("Only staff can edit a starter.", code="starter")

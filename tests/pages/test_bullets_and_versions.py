@@ -93,7 +93,7 @@ def test_a_version_is_undone_with_a_way_back(owner: Client, alice: User) -> None
 def test_what_cannot_be_undone_is_said(owner: Client, playbook: Playbook) -> None:
     response = owner.post(f"{playbook.get_absolute_url()}/versions/1/undo")
     assert response.status_code == 409
-    assert "changed no bullet that could be put back" in response.content.decode()
+    assert "changed no bullets that can be undone" in response.content.decode()
 
 
 @pytest.mark.parametrize("rest", ["edit", "versions/1/undo", "versions/1/rollback"])

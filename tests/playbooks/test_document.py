@@ -106,8 +106,8 @@ def test_2000_characters_fit() -> None:
     ("text", "line", "says"),
     [
         (f"## OTHERS\n{LINE}\nplain words", 3, "neither a heading"),
-        (f"{LINE}\n\n[mis-00001] helpful=0 harmful=0 :: Again.", 3, "on line 1 already"),
-        ("[1] helpful=0 harmful=0 :: Short id.", 1, "is no bullet id"),
+        (f"{LINE}\n\n[mis-00001] helpful=0 harmful=0 :: Again.", 3, "already used on line 1"),
+        ("[1] helpful=0 harmful=0 :: Short id.", 1, "is not a bullet id"),
         ("[str-00001] helpful=0 harmful=0 ::   ", 1, "needs a text"),
         ("[str-00001] helpful=1234567890 harmful=0 :: x", 1, "9 digits"),
         ("##  \n", 1, "needs a title"),

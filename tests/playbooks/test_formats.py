@@ -53,16 +53,16 @@ def test_a_name_without_a_letter_of_ours_still_gives_a_file_name(name: str) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"sections": [\n,]}', "Line 2: This is no JSON"),
-        ('{"sections": {}}', "At the top: `sections` has to be a list"),
+        ('{"sections": [\n,]}', "Line 2: This is not valid JSON"),
+        ('{"sections": {}}', "At the top: `sections` must be a list"),
         ('{"sections": [{"bullets": []}]}', "At sections[0]: a section"),
         ('{"sections": [{"title": "A", "bullets": [{}]}]}', "At sections[0].bullets[0]: a bullet"),
         (
             '{"sections": [{"title": "A", "bullets": [{"id": "x", "content": "b"}]}]}',
-            "no bullet id",
+            "not a bullet id",
         ),
         ("[" * 9 + '{"a"', "Line 1: This is neither"),
-        ('{"a":' * 5000, "nested too deep"),
+        ('{"a":' * 5000, "nested too deeply"),
     ],
 )
 def test_a_text_that_is_none_says_where(text: str, said: str) -> None:

@@ -71,7 +71,7 @@ def test_a_bullet_that_was_changed_again_is_not_overwritten(
 ) -> None:
     edit(playbook, alice, UPDATE)
     edit(playbook, alice, Operation("UPDATE", id="str-00001", content="Read both."))
-    with pytest.raises(Conflict, match="str-00001 was changed again since version 2"):
+    with pytest.raises(Conflict, match="str-00001 has changed since version 2"):
         undo(playbook, alice, 2)
     assert playbook.versions.count() == 3
 

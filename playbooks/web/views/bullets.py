@@ -10,7 +10,6 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import reswap, retarget, trigger_client_event
 
-from core.errors import NotFound
 from core.http.messages import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
@@ -18,7 +17,7 @@ from playbooks.document.diff import diff_words
 from playbooks.document.formats import FORMATS
 from playbooks.hooks import hooks
 from playbooks.models import Bullet, Playbook
-from playbooks.services.history import BulletChange, BulletHistory, bullet_history
+from playbooks.services.history import BulletChange, BulletHistory, bullet_history, fetch_bullet
 from playbooks.templatetags.playbook_text import change_text
 from playbooks.web.bullet_list import bullet_list_context
 from playbooks.web.forms import BulletForm
@@ -112,15 +111,6 @@ def render_editor(
         "typed": form.data.get("content") if form.is_bound else None,
     }
     return render(request, template, context, status=form.status)
-
-
-def fetch_bullet(playbook: Playbook, public_id: str) -> Bullet:
-    """The bullet with this id; NotFound."""
-    rows = playbook.bullets.select_related("section")
-    found = rows.filter(public_id=public_id).first() if public_id.isprintable() else None
-    if found is None:
-        raise NotFound("bullet", "Search the playbook for it.")
-    return found
 
 
 @login_required
