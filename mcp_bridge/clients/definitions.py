@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 URL_PLACEHOLDER = "@ADDRESS@"
 VERIFY_QUESTION = "Which playbooks can you list?"
@@ -28,6 +28,13 @@ class Snippet:
         """What to do with the text, such as `Add to ~/.codex/config.toml`."""
         verb = {"sh": "Run in", "text": "Paste into"}.get(self.format, "Add to")
         return f"{verb} {self.place}"
+
+
+class BothSnippets(TypedDict):
+    """The fields of Client that hold its snippets."""
+
+    key: Snippet
+    login: Snippet
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,15 @@ class Client:
 def json_snippet(place: str, content: Mapping[str, Any]) -> Snippet:
     """A JSON file, or the part to merge into one."""
     return Snippet(place, "json", json.dumps(content, indent=2) + "\n")
+
+
+def json_snippets(place: str, server: Mapping[str, Any], authorization: str) -> BothSnippets:
+    """Both snippets of a client with `mcpServers` in a JSON file: with the header, and without."""
+    with_key = {**server, "headers": {"Authorization": authorization}}
+    return {
+        "key": json_snippet(place, {"mcpServers": {"ace": with_key}}),
+        "login": json_snippet(place, {"mcpServers": {"ace": server}}),
+    }
 
 
 def url_snippet(place: str) -> Snippet:

@@ -6,6 +6,7 @@ from mcp_bridge.clients.definitions import (
     VERIFY_QUESTION,
     Client,
     json_snippet,
+    json_snippets,
     mcp_remote_config,
     url_snippet,
 )
@@ -64,18 +65,7 @@ CHATGPT = Client(
 CURSOR = Client(
     slug="cursor",
     name="Cursor",
-    key=json_snippet(
-        "~/.cursor/mcp.json",
-        {
-            "mcpServers": {
-                "ace": {
-                    "url": URL_PLACEHOLDER,
-                    "headers": {"Authorization": "Bearer ${env:ACE_API_KEY}"},
-                }
-            }
-        },
-    ),
-    login=json_snippet("~/.cursor/mcp.json", {"mcpServers": {"ace": {"url": URL_PLACEHOLDER}}}),
+    **json_snippets("~/.cursor/mcp.json", {"url": URL_PLACEHOLDER}, "Bearer ${env:ACE_API_KEY}"),
     steps=(
         "Merge it into the file, or into `.cursor/mcp.json` of one project.",
         "Start Cursor where ACE_API_KEY is set, then switch ace on under Customize → MCPs.",
@@ -124,20 +114,10 @@ VS_CODE = Client(
 WINDSURF = Client(
     slug="windsurf",
     name="Windsurf",
-    key=json_snippet(
+    **json_snippets(
         "~/.codeium/windsurf/mcp_config.json",
-        {
-            "mcpServers": {
-                "ace": {
-                    "serverUrl": URL_PLACEHOLDER,
-                    "headers": {"Authorization": "Bearer ${env:ACE_API_KEY}"},
-                }
-            }
-        },
-    ),
-    login=json_snippet(
-        "~/.codeium/windsurf/mcp_config.json",
-        {"mcpServers": {"ace": {"serverUrl": URL_PLACEHOLDER}}},
+        {"serverUrl": URL_PLACEHOLDER},
+        "Bearer ${env:ACE_API_KEY}",
     ),
     steps=(
         "The field is `serverUrl`; `url`, as in other clients, does not work.",

@@ -6,6 +6,7 @@ from mcp_bridge.clients.definitions import (
     Client,
     Snippet,
     json_snippet,
+    json_snippets,
 )
 
 CLAUDE_CODE = Client(
@@ -58,20 +59,7 @@ CODEX = Client(
 GEMINI_CLI = Client(
     slug="gemini-cli",
     name="Gemini CLI",
-    key=json_snippet(
-        "~/.gemini/settings.json",
-        {
-            "mcpServers": {
-                "ace": {
-                    "httpUrl": URL_PLACEHOLDER,
-                    "headers": {"Authorization": "Bearer $ACE_API_KEY"},
-                }
-            }
-        },
-    ),
-    login=json_snippet(
-        "~/.gemini/settings.json", {"mcpServers": {"ace": {"httpUrl": URL_PLACEHOLDER}}}
-    ),
+    **json_snippets("~/.gemini/settings.json", {"httpUrl": URL_PLACEHOLDER}, "Bearer $ACE_API_KEY"),
     steps=(
         "Set ACE_API_KEY in the shell that starts Gemini CLI; it substitutes the variable.",
         "It connects to no server in an untrusted folder: trust the folder first.",
@@ -81,40 +69,28 @@ GEMINI_CLI = Client(
     tested="0.61.0: connects",
 )
 
+GOOSE_CONFIG = """\
+extensions:
+  ace:
+    enabled: true
+    type: streamable_http
+    name: ace
+    description: Playbooks that learn from outcomes
+    uri: "@ADDRESS@"
+"""
+GOOSE_HEADERS = """\
+    env_keys: [ACE_API_KEY]
+    headers:
+      Authorization: Bearer ${ACE_API_KEY}
+"""
+GOOSE_TIMEOUT = "    timeout: 60\n"
 GOOSE = Client(
     slug="goose",
     name="Goose",
     key=Snippet(
-        "~/.config/goose/config.yaml",
-        "yaml",
-        """\
-extensions:
-  ace:
-    enabled: true
-    type: streamable_http
-    name: ace
-    description: Playbooks that learn from outcomes
-    uri: "@ADDRESS@"
-    env_keys: [ACE_API_KEY]
-    headers:
-      Authorization: Bearer ${ACE_API_KEY}
-    timeout: 60
-""",
+        "~/.config/goose/config.yaml", "yaml", GOOSE_CONFIG + GOOSE_HEADERS + GOOSE_TIMEOUT
     ),
-    login=Snippet(
-        "~/.config/goose/config.yaml",
-        "yaml",
-        """\
-extensions:
-  ace:
-    enabled: true
-    type: streamable_http
-    name: ace
-    description: Playbooks that learn from outcomes
-    uri: "@ADDRESS@"
-    timeout: 60
-""",
-    ),
+    login=Snippet("~/.config/goose/config.yaml", "yaml", GOOSE_CONFIG + GOOSE_TIMEOUT),
     steps=(
         "Merge it into `extensions`. Goose reads the variables in `env_keys` from the environment"
         " or its keyring.",
