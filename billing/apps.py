@@ -1,3 +1,5 @@
+"""The billing app."""
+
 from django.apps import AppConfig
 
 from accounts.hooks import hooks

@@ -1,6 +1,5 @@
-"""What it costs, at the REST door."""
+"""REST views of usage, plans, budgets and payment."""
 
-from decimal import Decimal
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -40,7 +39,7 @@ class UsageView(BaseAPIView):
         operation_id="get_usage", parameters=[UsageQuerySerializer], responses=UsageSerializer
     )
     def get(self, request: Request) -> Response:
-        """What your playbooks used and cost, by day, week or month, and by what you choose."""
+        """Usage and cost of your playbooks by day, week or month, optionally grouped."""
         query = UsageQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         asked: dict[str, Any] = query.validated_data
@@ -66,7 +65,7 @@ class SubscriptionView(BaseAPIView):
 
     @extend_schema(operation_id="get_subscription", responses=SubscriptionSerializer)
     def get(self, request: Request) -> Response:
-        """Your plan, its period and what of it is used; `billing_disabled` while billing is off."""
+        """Your plan, its period and usage; `billing_disabled` (404) while billing is off."""
         return Response(SubscriptionSerializer(summarize_plan(user=self.principal.user)).data)
 
 
@@ -77,7 +76,7 @@ class BudgetListView(BaseAPIView):
 
     @extend_schema(operation_id="list_budgets", responses=BudgetListSerializer)
     def get(self, request: Request) -> Response:
-        """What you want to spend in a day or a month, and how much of it is spent."""
+        """Your daily and monthly budgets and how much of each is spent."""
         results = [
             budget_data(one.budget, one.day, one.month) for one in list_budgets(who=self.principal)
         ]
@@ -89,7 +88,7 @@ class BudgetListView(BaseAPIView):
         operation_id="set_budget", request=BudgetUpdateSerializer, responses=BudgetSerializer
     )
     def put(self, request: Request) -> Response:
-        """Set the budget of your account. Without an amount it has none."""
+        """Set the budget of your account. Without an amount it is removed."""
         return put_budget(self, None)
 
 
@@ -104,14 +103,14 @@ class PlaybookBudgetView(BaseAPIView):
         responses=BudgetSerializer,
     )
     def put(self, request: Request, pk: UUID) -> Response:
-        """Set the budget of a playbook of yours. Without an amount it has none."""
+        """Set the budget of one of your playbooks. Without an amount it is removed."""
         return put_budget(self, pk)
 
 
-def put_budget(door: BaseAPIView, playbook_id: UUID | None) -> Response:
-    sent: dict[str, Decimal | int | bool | None] = door.validated_body(BudgetUpdateSerializer)
-    set_budget(by=door.principal, playbook_id=playbook_id, **sent)  # type: ignore[arg-type]  # BudgetIn's fields are its parameters
-    for one in list_budgets(who=door.principal):
+def put_budget(view: BaseAPIView, playbook_id: UUID | None) -> Response:
+    sent: dict[str, Any] = view.validated_body(BudgetUpdateSerializer)
+    set_budget(by=view.principal, playbook_id=playbook_id, **sent)
+    for one in list_budgets(who=view.principal):
         if one.budget.playbook_id == playbook_id:
             return Response(BudgetSerializer(budget_data(one.budget, one.day, one.month)).data)
     empty = Budget(playbook_id=playbook_id)
@@ -134,10 +133,10 @@ class SubscribeView(BaseAPIView):
         responses=RedirectUrlSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Choose a plan: the address of the page where it is paid.
+        """Start a checkout for a plan: returns the URL where it is paid.
 
-        Asking again gives the page that is open. `already_subscribed` (409) while there is a
-        subscription: it is changed in the portal. `billing_disabled` (404) while billing is off.
+        Repeating it returns the open checkout. `already_subscribed` (409): change the plan in the
+        billing portal instead. `billing_disabled` (404) while billing is off.
         """
         require_billing()
         plan = self.validated_body(SubscriptionCreateSerializer)["plan"]
@@ -155,7 +154,7 @@ class BillingPortalView(BaseAPIView):
         operation_id="open_billing_portal", request=None, responses=RedirectUrlSerializer
     )
     def post(self, request: Request) -> Response:
-        """The address of the page where card and plan are changed, and a plan is cancelled.
+        """Open the billing portal: returns the URL to change card or plan, or to cancel.
 
         `no_customer` (409) before the first plan. `billing_disabled` (404) while billing is off.
         """
@@ -164,7 +163,7 @@ class BillingPortalView(BaseAPIView):
 
 
 class StripeWebhookView(BaseAPIView):
-    """POST /billing/webhook: public, because the sender signs what it sends."""
+    """POST /billing/webhook: public, because Stripe signs its events."""
 
     scopes: ClassVar = {"POST": None}
     authentication_classes = ()
@@ -178,7 +177,7 @@ class StripeWebhookView(BaseAPIView):
         responses=WebhookReceiptSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Events of the payment provider, signed by it; `bad_signature` (400) for any other.
+        """Receive a signed event of Stripe; `bad_signature` (400) for any other.
 
         Answers `billing_disabled` (404) while billing is off.
         """

@@ -1,3 +1,5 @@
+"""Models of billing, one module per aggregate."""
+
 from billing.models.account_sync import AccountSync
 from billing.models.accounts import BillingAccount, BillingAccountQuerySet
 from billing.models.budgets import Budget, BudgetQuerySet

@@ -1,4 +1,4 @@
-"""Calls whose price was not known get one, once it is: a new list, or a price of one's own."""
+"""Price earlier calls of unknown cost, after a price override or a new price list."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Cursor = tuple[datetime, UUID]
 
 @dataclass
 class Backfill:
-    """What was looked at, what has, or would get, another price, and what stays unknown."""
+    """Counts of examined, repriced and still unknown calls."""
 
     examined: int = 0
     priced: int = 0
@@ -45,29 +45,29 @@ def backfill_prices(
     since: datetime | None = None,
     until: datetime | None = None,
     model: str = "",
-    part: int = BATCH_SIZE,
-    say: ProgressCallback | None = None,
+    batch_size: int = BATCH_SIZE,
+    on_progress: ProgressCallback | None = None,
 ) -> Backfill:
-    """Ended calls of unknown cost carry what they cost at their time, where that is known now.
+    """Set the cost of completed calls whose price at their time is known now.
 
-    `rewrite`: known costs are reckoned again too. Each part is one transaction with its entry in
-    the audit log, so a run that is killed loses nothing, and the next goes on where it was.
+    `rewrite`: recompute known costs too. Each batch is one transaction with an entry in the audit
+    log, so a killed run loses nothing, and the next one continues.
     """
     rows = UsageRecord.objects.exclude(status=UsageRecord.Status.STARTED)
     wanted = {"created_at__gte": since, "created_at__lt": until, "model": model or None}
     rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
     if not rewrite:
         rows = rows.filter(cost_usd=None)
-    done, last, overrides = Backfill(), None, price_rules()
-    while place := _price_batch(_after(rows, last)[:part], overrides, done, dry_run=dry_run):
-        last = place
-        if say is not None:
-            say(done)
+    done, overrides = Backfill(), price_rules()
+    last: Cursor | None = None
+    while last := _price_batch(_after(rows, last)[:batch_size], overrides, done, dry_run=dry_run):
+        if on_progress is not None:
+            on_progress(done)
     return done
 
 
 def _after(rows: QuerySet[UsageRecord], last: Cursor | None) -> QuerySet[UsageRecord]:
-    """The rows behind that place; those that stay unknown are passed by."""
+    """The rows after the cursor, in order."""
     if last is not None:
         at, pk = last
         rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, pk__gt=pk))
@@ -77,7 +77,7 @@ def _after(rows: QuerySet[UsageRecord], last: Cursor | None) -> QuerySet[UsageRe
 def _price_batch(
     rows: QuerySet[UsageRecord], overrides: list[PriceRule], done: Backfill, *, dry_run: bool
 ) -> Cursor | None:
-    """Price these rows; return the place of the last one, None when there was none."""
+    """Price these rows; returns the cursor of the last one, None without rows."""
     if dry_run:
         found = list(rows)
         for call in found:
@@ -94,11 +94,11 @@ def _price_batch(
 
 
 def _price(call: UsageRecord, overrides: list[PriceRule], done: Backfill) -> bool:
-    """Whether the row has another price now; it is not saved here."""
+    """Set the price of a call without saving; True if it changed."""
     price = price_usage(call, overrides)
     done.examined += 1
     if price.cost is None:
-        # A known cost stays, also when the price has gone from every list.
+        # A known cost stays even if no list has the price any more.
         done.unknown[call.model] += call.cost_usd is None
         return False
     if price.cost == call.cost_usd and price.source == call.price_source:

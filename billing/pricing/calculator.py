@@ -1,4 +1,4 @@
-"""What a call costs, in Decimal US dollars: own prices first, then genai-prices. Pure, offline."""
+"""The cost of a call in US dollars: price overrides first, then genai-prices. Pure, offline."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from genai_prices import Usage, calc_price
 PRICE_LIST_SOURCE = f"genai-prices {version('genai-prices')}"
 MICRO = Decimal("0.000001")
 MILLION = Decimal(1_000_000)
-# What the column Decimal(12,6) holds.
+# The maximum of the column, Decimal(12, 6).
 MAX_COST = Decimal("999999.999999")
 BEGINNING_OF_TIME = datetime.min.replace(tzinfo=UTC)
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-"""The address that is called when none is named."""
+"""The URL that is called when none is configured."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """`cost` in US dollars to six places, or None and the reason why it is not known."""
+    """`cost` in US dollars to six places, or None and the reason why it is unknown."""
 
     cost: Decimal | None
     source: str
@@ -29,9 +29,9 @@ class Price:
 
 @dataclass(frozen=True)
 class PriceRule:
-    """A price of one's own for a million tokens; `source` says which, and in which version.
+    """A price override per million tokens; `source` is its id and version.
 
-    `model` is a name in which * stands for any letters; an address fits that begins so.
+    `model` is a name in which * matches any characters; `base_url` is a prefix.
     """
 
     source: str
@@ -53,7 +53,7 @@ class PriceRule:
 
     @property
     def rank(self) -> tuple[int, bool, int, datetime, str]:
-        """The greatest goes first: the nearest address, the whole name, the longest, the latest."""
+        """The greatest applies: longest URL, full name, longest pattern, latest start."""
         letters = len(self.model.replace("*", ""))
         return (
             len(self.base_url),
@@ -81,7 +81,7 @@ def price_call(
 ) -> Price:
     """The price of one call at that time; `prompt_tokens` include the cached ones.
 
-    An endpoint that the price list does not know is taken to sell the model of that name.
+    A provider unknown to the price list is assumed to sell the model of that name.
     """
     url = api_url or DEFAULT_BASE_URL
     own = [override for override in overrides if override.fits(model, url, at)]
@@ -101,7 +101,7 @@ def price_call(
         except LookupError:
             found = calc_price(usage, model, genai_request_timestamp=at)
     except LookupError:
-        return Price(None, PRICE_LIST_SOURCE, f"no price is known for the model {model!r}")
+        return Price(None, PRICE_LIST_SOURCE, f"unknown price of model {model!r}")
     return _rounded_price(
         found.total_price, f"{PRICE_LIST_SOURCE} {found.provider.id}/{found.model.id}"[:100]
     )
@@ -110,15 +110,15 @@ def price_call(
 def _rounded_price(cost: Decimal, source: str) -> Price:
     rounded = cost.quantize(MICRO, ROUND_HALF_UP)
     if rounded > MAX_COST:
-        return Price(None, source, "the token counts are implausible")
+        return Price(None, source, "implausible token counts")
     return Price(rounded, source)
 
 
 def _matches_pattern(name: str, pattern: str) -> bool:
-    """Whether * in the pattern can stand for letters so that both are the same.
+    """Whether the name matches a pattern with *.
 
-    Each part is taken where it comes first: a regular expression tries every place, which with
-    six * took ten seconds, while a line is locked.
+    Each part matches where it first occurs: a regular expression tries every position, which took
+    ten seconds with six *, while a provider circuit was locked.
     """
     first, *rest = pattern.split("*")
     if not rest:
@@ -136,6 +136,6 @@ def _matches_pattern(name: str, pattern: str) -> bool:
 
 
 def _is_under_base_url(api_url: str, base_url: str) -> bool:
-    """An address with this beginning; https://a.example does not begin https://a.example.org."""
+    """Whether the URL has this prefix; https://a.example is no prefix of https://a.example.org."""
     base, url = base_url.strip().rstrip("/").lower(), api_url.rstrip("/").lower()
     return not base or url == base or url.startswith(f"{base}/")

@@ -1,4 +1,4 @@
-"""Prices as the ledger takes them: the operator's own from the database, then the public list."""
+"""Prices of usage records: price overrides from the database, then the public list."""
 
 from datetime import datetime
 
@@ -11,16 +11,16 @@ from billing.pricing.calculator import DEFAULT_BASE_URL, Price, PriceRule, price
 from core.sql.compiled_queries import CompiledQuery, Param
 
 NO_PRICE = "no_price"
-"""The name in a row's metadata of the reason why its cost is not known."""
+"""The metadata key of the reason why a record's cost is unknown."""
 
 
 def resolve_base_url(api_url: str) -> str:
-    """The address that is called when this one, or none, is asked for."""
+    """The URL that is called for a configured URL, which may be empty."""
     return (api_url or settings.OPENAI_BASE_URL or DEFAULT_BASE_URL)[:200]
 
 
 def price_rules(at: datetime | None = None) -> list[PriceRule]:
-    """The operator's prices, all of them or those of one moment."""
+    """The price overrides, all of them or those in force at one moment."""
     rows = PriceOverride.objects.order_by() if at is None else OVERRIDES_IN_FORCE.all(at=at)
     return [_price_rule(row) for row in rows]
 
@@ -48,7 +48,7 @@ OVERRIDES_IN_FORCE = CompiledQuery(_overrides_in_force)
 
 
 def estimate_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url: str) -> Price:
-    """What such a call costs now."""
+    """The cost of such a call now."""
     at = timezone.now()
     return price_call(
         model=model,
@@ -62,7 +62,7 @@ def estimate_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api
 
 
 def price_usage(record: UsageRecord, overrides: list[PriceRule]) -> Price:
-    """What the row's call cost at its time, by these prices of our own and the public list."""
+    """The cost of a recorded call at its time, by these overrides and the public list."""
     return price_call(
         model=record.model,
         prompt_tokens=record.prompt_tokens,
@@ -75,7 +75,7 @@ def price_usage(record: UsageRecord, overrides: list[PriceRule]) -> Price:
 
 
 def apply_price(record: UsageRecord, price: Price) -> None:
-    """The row says what it cost, by which price, or why that is not known."""
+    """Set cost and price source of a record, or the reason why they are unknown."""
     record.cost_usd, record.price_source = price.cost, price.source
     rest = {name: value for name, value in record.metadata.items() if name != NO_PRICE}
     record.metadata = rest | ({NO_PRICE: price.reason} if price.reason else {})

@@ -1,3 +1,5 @@
+"""URLs of the usage, budget and plan pages."""
+
 from django.urls import URLPattern, path
 
 from billing.web import budget_views, plan_views, usage_views

@@ -37,7 +37,7 @@ def test_without_apply_it_only_says_what_would_change(
 ) -> None:
     price = make_price()
     said = run(capsys=capsys)
-    assert "5 of 5 calls would get another price" in said
+    assert "5 of 5 calls would be repriced" in said
     assert f"override {price.pk}/1" in said
     assert costs() == [None] * 5
     assert not AuditEntry.objects.filter(action="backfill_prices").exists()
@@ -47,8 +47,8 @@ def test_applied_every_unknown_cost_is_known_in_parts_with_an_entry_each(
     unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_price()
-    said = run("--apply", "--part", "2", capsys=capsys)
-    assert "5 of 5 calls got another price" in said
+    said = run("--apply", "--batch-size", "2", capsys=capsys)
+    assert "5 of 5 calls repriced" in said
     assert costs() == [Decimal("0.003000")] * 5
     entries = AuditEntry.objects.filter(action="backfill_prices")
     assert sorted(entry.detail["calls"] for entry in entries) == [1, 2, 2]
@@ -69,8 +69,8 @@ def test_what_stays_unknown_is_named_and_passed_by(
 ) -> None:
     finish(begin(alice), model="our-own-70b")
     make_price(model="our-own-70b")
-    said = run("--apply", "--part", "1", capsys=capsys)
-    assert "1 of 6 calls got another price" in said
+    said = run("--apply", "--batch-size", "1", capsys=capsys)
+    assert "1 of 6 calls repriced" in said
     assert "Still unknown: 5 of our-own-7b" in said
 
 
@@ -86,9 +86,9 @@ def test_a_run_that_is_killed_keeps_what_it_did_and_the_next_goes_on(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        backfill.backfill_prices(dry_run=False, part=2, say=die)
+        backfill.backfill_prices(dry_run=False, batch_size=2, on_progress=die)
     assert costs().count(None) == 1
-    assert "1 of 1 calls got another price" in run("--apply", capsys=capsys)
+    assert "1 of 1 calls repriced" in run("--apply", capsys=capsys)
 
 
 def test_known_costs_are_only_rewritten_when_asked(

@@ -83,7 +83,7 @@ def test_wrong_sums_are_found_and_made_right(alice: User, known: bool) -> None:
     (problem,) = [found for found in verify_database() if isinstance(found, Problem)]
     assert (problem.code, "0.75" in problem.sentence) == ("spent_day", True)
     call_command("rebuild_daily_spend", stdout=(said := StringIO()))
-    assert said.getvalue() == "1 sums were wrong and are right now.\n"
+    assert said.getvalue() == "1 wrong totals were corrected.\n"
     assert kept() == [(Decimal("0.75"), 0)]
 
 

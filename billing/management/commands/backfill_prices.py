@@ -1,4 +1,4 @@
-"""`manage.py backfill_prices`: give calls of unknown cost the price that is known now."""
+"""`manage.py backfill_prices`: set the cost of earlier calls of unknown cost."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from billing.pricing.backfill import BATCH_SIZE, Backfill, backfill_prices
 
 
 def day_start(text: str) -> datetime:
-    """The first moment of a day, UTC."""
+    """Midnight UTC of a day."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
@@ -19,35 +19,38 @@ def day_start(text: str) -> datetime:
 
 def batch_size(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 5000:
-        raise ArgumentTypeError("a part has 1 to 5000 calls")
+        raise ArgumentTypeError("use a number from 1 to 5000")
     return int(text)
 
 
 class Command(BaseCommand):
     help = (
         "Price model calls whose cost is unknown. Uses your Price overrides (admin) and the public "
-        "list, both as of the time of the call. Shows what would change; --apply changes it. It "
-        "can be stopped and run again at any time."
+        "list, both as of the time of the call. Shows what would change; --apply changes it. "
+        "Can be stopped and run again at any time."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--apply", action="store_true", help="write it; without this nothing is changed")
-        add("--rewrite", action="store_true", help="reckon known costs again too")
+        add("--apply", action="store_true", help="save the changes; without it nothing is changed")
+        add("--rewrite", action="store_true", help="recompute known costs too")
         add("--since", type=day_start, help="only calls from this day on (UTC)")
         add("--until", type=day_start, help="only calls before this day (UTC)")
         add("--model", default="", help="only calls of this model")
         add(
-            "--part",
+            "--batch-size",
             type=batch_size,
             default=BATCH_SIZE,
-            help=f"calls of one transaction ({BATCH_SIZE})",
+            help=f"calls per transaction ({BATCH_SIZE})",
         )
 
     def handle(self, **options: Any) -> None:
-        chosen = {name: options[name] for name in ("rewrite", "since", "until", "model", "part")}
-        done = backfill_prices(dry_run=not options["apply"], say=self.say, **chosen)
-        verb = "got another price" if options["apply"] else "would get another price"
+        names = ("rewrite", "since", "until", "model", "batch_size")
+        arguments = {name: options[name] for name in names}
+        done = backfill_prices(
+            dry_run=not options["apply"], on_progress=self.show_progress, **arguments
+        )
+        verb = "repriced" if options["apply"] else "would be repriced"
         self.stdout.write(f"{done.priced} of {done.examined} calls {verb}.")
         self.stdout.write(f"Known cost changes by {done.change_usd:.6f} US$.")
         for source, calls in done.by_source.most_common():
@@ -56,7 +59,7 @@ class Command(BaseCommand):
             if calls:
                 self.stdout.write(f"Still unknown: {calls} of {model}")
         if done.priced and not options["apply"]:
-            self.stdout.write("Nothing was changed. Run it with --apply.")
+            self.stdout.write("Nothing was changed. Run again with --apply.")
 
-    def say(self, done: Backfill) -> None:
-        self.stderr.write(f"{done.examined} looked at, {done.priced} priced")
+    def show_progress(self, done: Backfill) -> None:
+        self.stderr.write(f"{done.examined} examined, {done.priced} priced")

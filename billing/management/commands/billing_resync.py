@@ -1,3 +1,5 @@
+"""`manage.py billing_resync`: sync all accounts with Stripe."""
+
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -7,9 +9,9 @@ from core.errors import AceError
 
 
 class Command(BaseCommand):
-    """Find what webhooks have missed. The worker does the same bit by bit, once a day for each."""
+    """Apply changes that webhooks missed; the worker syncs each account once a day as well."""
 
-    help = "Read every subscription from Stripe again."
+    help = "Sync every subscription from Stripe."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -20,9 +22,9 @@ class Command(BaseCommand):
             f"{done.read} read, {done.changed} changed, {done.forgotten} customers deleted."
         )
         if done.failed:
-            raise CommandError("Stripe gave no answer: the rest was not read. Try again later.")
+            raise CommandError("Stripe did not respond: the rest was not synced. Try again later.")
         if done.unknown:
             raise CommandError(
-                f"{done.unknown} not known to Stripe under this key: is it the account and the "
-                "mode that they were made with?"
+                f"{done.unknown} unknown to Stripe with this key. Check that it belongs to the "
+                "right account and mode."
             )

@@ -1,3 +1,5 @@
+"""`manage.py billing_setup`: create products, prices, portal and webhook at Stripe."""
+
 from argparse import ArgumentParser
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -11,9 +13,7 @@ from core.errors import AceError
 
 
 class Command(BaseCommand):
-    """Products, prices, the webhook endpoint and the portal at Stripe, as docs/BILLING.md says."""
-
-    help = "Create products, prices, portal and webhook at Stripe; harmless when repeated."
+    help = "Create products, prices, portal and webhook at Stripe; idempotent."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -22,39 +22,41 @@ class Command(BaseCommand):
         parser.add_argument("--currency", default="usd")
         parser.add_argument("--interval", choices=["month", "year"], default="month")
         parser.add_argument(
-            "--no-webhook", action="store_true", help="events come by `stripe listen` instead"
+            "--no-webhook",
+            action="store_true",
+            help="events arrive through `stripe listen` instead",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         site = "" if options["no_webhook"] else settings.PUBLIC_URL
         if not site and not options["no_webhook"]:
-            raise CommandError("Set PUBLIC_URL to the address under which Stripe reaches us.")
+            raise CommandError("Set PUBLIC_URL to the URL at which Stripe can reach this server.")
         try:
             amounts = dict(parse_price(text, options) for text in options["price"])
             done = set_up_billing(site=site, amounts=amounts)
         except AceError as error:
             raise CommandError(error.message) from None
-        self.say(done)
+        self.report(done)
 
-    def say(self, done: SetupResult) -> None:
+    def report(self, done: SetupResult) -> None:
         for plan in done.priced:
             self.stdout.write(f"Plan {plan.slug}: sold as {plan.price_lookup_key}.")
         if done.endpoint:
             self.stdout.write(
-                f"Webhook: {done.endpoint} ({'made' if done.is_endpoint_new else 'as it was'})."
+                f"Webhook: {done.endpoint} ({'created' if done.is_endpoint_new else 'unchanged'})."
             )
         if done.forgotten:
-            self.stdout.write(f"Customers of the test mode forgotten: {done.forgotten}.")
+            self.stdout.write(f"Test-mode customers removed: {done.forgotten}.")
         if done.missing:
             raise CommandError(
                 "No price at Stripe for: "
                 + ", ".join(f"{plan.slug} ({plan.price_lookup_key})" for plan in done.missing)
-                + f". Make it there, or say --price {done.missing[0].slug}=29."
+                + f". Create it there, or pass --price {done.missing[0].slug}=29."
             )
 
 
 def parse_price(text: str, options: dict[str, Any]) -> tuple[str, Amount]:
-    """The plan and the amount of `pro=29.00`. Raises CommandError."""
+    """The plan slug and amount of `pro=29.00`. Raises CommandError."""
     slug, _, amount = text.partition("=")
     slugs = [plan.slug for plan in paid_plans()]
     if slug not in slugs:
@@ -65,4 +67,4 @@ def parse_price(text: str, options: dict[str, Any]) -> tuple[str, Amount]:
             to_minor_units(Decimal(amount), currency), currency, options["interval"]
         )
     except (InvalidOperation, ValueError):
-        raise CommandError(f"--price {text}: write it like pro=29 or pro=29.50.") from None
+        raise CommandError(f"--price {text}: use a value like pro=29 or pro=29.50.") from None

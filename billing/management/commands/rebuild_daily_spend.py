@@ -1,4 +1,4 @@
-"""`manage.py rebuild_daily_spend`: after the ledger was changed behind the database's back."""
+"""`manage.py rebuild_daily_spend`: recompute daily totals, after a restore for example."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from billing.usage.daily_spend import rebuild_daily_spend
 
 class Command(BaseCommand):
     help = (
-        "Recompute each day's spending from the ledger. Budgets and cost limits compare with it. "
-        "May run beside a live platform; model calls wait for it."
+        "Recompute the daily totals that budgets and cost limits use from the usage records. "
+        "Safe on a running platform; model calls wait for it."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(f"{rebuild_daily_spend()} sums were wrong and are right now.")
+        self.stdout.write(f"{rebuild_daily_spend()} wrong totals were corrected.")

@@ -31,8 +31,8 @@ def test_a_repeat_makes_nothing_new(shop: FakeStripe) -> None:
     assert before == {"product": 2, "price": 2, "webhook_endpoint": 1} | {
         "billing_portal.configuration": 1
     }
-    assert "as it was" in set_up("pro=29", "team=99")
-    assert "as it was" in set_up()
+    assert "unchanged" in set_up("pro=29", "team=99")
+    assert "unchanged" in set_up()
     assert counted(shop) == before
     assert Price.objects.get(lookup_key="ace_pro_monthly").product_id == "ace_pro"
 
@@ -47,7 +47,7 @@ def test_the_secret_of_the_endpoint_is_a_row_and_is_never_printed(shop: FakeStri
 
 def test_an_endpoint_whose_secret_is_lost_is_made_anew(buyer: Customer, shop: FakeStripe) -> None:
     WebhookEndpoint.objects.all().delete()
-    assert "(made)" in set_up()
+    assert "(created)" in set_up()
     assert counted(shop)["webhook_endpoint"] == 1
     buyer.buy("team")
     assert {one.status for one in shop.deliver()} == {200}
@@ -62,7 +62,7 @@ def test_a_plan_without_a_price_is_named(fake: FakeStripe, settings: Any) -> Non
 
 @pytest.mark.parametrize(
     ("prices", "sentence"),
-    [(["gold=1"], "no paid plan 'gold'"), (["pro"], "write it like"), (["pro=0.001"], "like")],
+    [(["gold=1"], "no paid plan 'gold'"), (["pro"], "use a value like"), (["pro=0.001"], "like")],
 )
 def test_a_price_that_makes_no_sense_is_refused(
     fake: FakeStripe, settings: Any, prices: list[str], sentence: str
