@@ -1,4 +1,4 @@
-"""The shapes of the loop at the REST door."""
+"""REST serializers of outcomes, evolutions, evidence and sources."""
 
 from typing import Any
 
@@ -13,17 +13,19 @@ LONG_TEXT: Any = {"allow_blank": True, "trim_whitespace": False, "default": ""}
 
 
 class OutcomeCreateSerializer(serializers.Serializer[Any]):
-    task_description = Text(trim_whitespace=False, help_text="What the task was; at most 4 KB.")
+    task_description = Text(trim_whitespace=False, help_text="The task; at most 4 KB.")
     outcome = serializers.ChoiceField(choices=Outcome.Status.choices)
     reasoning_trace = Text(**LONG_TEXT, help_text="What the agent did and why; at most 10 KB.")
-    notes = Text(**LONG_TEXT, help_text="What to know next time; at most 2 KB.")
+    notes = Text(**LONG_TEXT, help_text="What helps next time; at most 2 KB.")
     bullet_ids = serializers.ListField(
         child=Text(max_length=200),
         default=list,
         max_length=1000,
-        help_text="Bullets that were used or that misled, such as str-00001.",
+        help_text="Ids of bullets that were used or misleading, such as str-00001.",
     )
-    serving_id = Text(allow_blank=True, default="", help_text="From the reading it was done with.")
+    serving_id = Text(
+        allow_blank=True, default="", help_text="The `serving_id` of the playbook as it was read."
+    )
     signal = serializers.ChoiceField(
         choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
     )
@@ -39,18 +41,18 @@ class OutcomeSerializer(serializers.Serializer[Any]):
     reasoning_trace = Text()
     notes = Text()
     signal = serializers.ChoiceField(choices=Outcome.Signal.choices)
-    client = Text(help_text="The program that reported, as it calls itself; empty for a person.")
+    client = Text(help_text="Name of the client that reported; empty for a person.")
     version = serializers.IntegerField(source="version_number")
     version_assumed = serializers.BooleanField(help_text="true: no serving_id was sent.")
     bullet_ids = serializers.ListField(child=Text(), source="cited_bullets")
-    job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that took it.")
+    job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that processed it.")
     processed_at = serializers.DateTimeField(allow_null=True)
-    set_aside_reason = Text(help_text="Why no evolution will take it; else empty.")
+    set_aside_reason = Text(help_text="Why no evolution will process it; else empty.")
     created_at = serializers.DateTimeField()
 
     @classmethod
     def rows(cls, outcomes: QuerySet[Outcome]) -> "QuerySet[Outcome, dict[str, Any]]":
-        """What it shows of each, and no models: they would cost as much as all the rest."""
+        """The columns as dicts: instances of the model would double the cost of the list."""
         shown = [str(field.source) for field in cls().fields.values()]
         rows: QuerySet[Outcome, dict[str, Any]]
         rows = outcomes.annotate(version_number=F("version__number")).values(*shown)
@@ -74,15 +76,15 @@ class RecordedOutcomeSerializer(serializers.Serializer[Any]):
 class TriggeredEvolutionSerializer(serializers.Serializer[Any]):
     job_id = serializers.UUIDField(source="job.pk")
     status = serializers.ChoiceField(choices=EvolutionJob.Status.choices, source="job.status")
-    is_new = serializers.BooleanField(help_text="false: one was active already.")
+    is_new = serializers.BooleanField(help_text="false: one was already active.")
 
 
 class OutcomeMetricsSerializer(serializers.Serializer[Any]):
-    """What agents reported; a training's own attempts are left out."""
+    """Outcomes by status, without the attempts of trainings."""
 
     total = serializers.IntegerField()
     pending = serializers.IntegerField(help_text="Waiting for the next evolution.")
-    set_aside = serializers.IntegerField(help_text="No evolution will take them.")
+    set_aside = serializers.IntegerField(help_text="No evolution will process them.")
     success = serializers.IntegerField()
     failure = serializers.IntegerField()
     partial = serializers.IntegerField()  # type: ignore[assignment]  # DRF takes it out of the class
@@ -106,7 +108,7 @@ class EvolutionMetricsSerializer(serializers.Serializer[Any]):
 
 
 class PlaybookMetricsSerializer(serializers.Serializer[Any]):
-    """A playbook's figures."""
+    """Counts of a playbook."""
 
     outcomes = OutcomeMetricsSerializer()
     bullets = BulletMetricsSerializer()
@@ -116,14 +118,14 @@ class PlaybookMetricsSerializer(serializers.Serializer[Any]):
 
 
 class TokenTotalsSerializer(serializers.Serializer[Any]):
-    """Of all calls of models made for it, failed ones included; 0 until it has ended."""
+    """Totals of all model calls of an evolution, including failed ones; 0 until it ends."""
 
     calls = serializers.IntegerField(default=0, read_only=True)
     prompt_tokens = serializers.IntegerField(default=0, read_only=True)
     completion_tokens = serializers.IntegerField(default=0, read_only=True)
     cached_tokens = serializers.IntegerField(default=0, read_only=True)
     total_tokens = serializers.IntegerField(default=0, read_only=True)
-    cost_usd = Text(**NULLABLE, help_text="A decimal; null: a price is not known.")
+    cost_usd = Text(**NULLABLE, help_text="A decimal; null if a price is unknown.")
 
 
 class EvolutionSerializer(serializers.Serializer[Any]):
@@ -132,7 +134,9 @@ class EvolutionSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=EvolutionJob.Status.choices)
     trigger = serializers.ChoiceField(choices=EvolutionJob.Trigger.choices)
     phase = serializers.ChoiceField(choices=EvolutionJob.Phase.choices)
-    attempt = serializers.IntegerField(help_text="Attempts that failed so far; 5 end it.")
+    attempt = serializers.IntegerField(
+        help_text="Failed attempts; the fifth one fails the evolution."
+    )
     outcomes_processed = serializers.IntegerField()
     from_version = serializers.IntegerField(source="from_version.number", **NULLABLE)
     to_version = serializers.IntegerField(
@@ -143,7 +147,7 @@ class EvolutionSerializer(serializers.Serializer[Any]):
     error_code = Text()
     error_message = Text(source="problem", **NULLABLE, help_text="Why it failed or waits, or null.")
     next_attempt_at = serializers.DateTimeField(
-        allow_null=True, help_text="When a waiting evolution is tried again."
+        allow_null=True, help_text="When a waiting evolution is retried."
     )
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -169,7 +173,7 @@ class SuccessRateChangeSerializer(serializers.Serializer[Any]):
 
 class VersionEvidenceSerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField(source="version.number")
-    reason = Text(source="version.reason", help_text="What made this version.")
+    reason = Text(source="version.reason", help_text="What created this version.")
     created_at = serializers.DateTimeField(source="version.created_at")
     success = serializers.IntegerField(source="counted.success")
     partial = serializers.IntegerField(source="counted.partial")  # type: ignore[assignment]  # DRF takes it out of the class
@@ -178,16 +182,16 @@ class VersionEvidenceSerializer(serializers.Serializer[Any]):
 
 
 class EvidenceSerializer(serializers.Serializer[Any]):
-    """What was reported, before and since a version; it shows that, not why."""
+    """Success rates before and since a version. A change is a correlation, not a cause."""
 
     since = serializers.IntegerField(
-        allow_null=True, help_text="The first version counted as after; null: no evolution yet."
+        allow_null=True, help_text="First version that counts as after; null: no evolution yet."
     )
     before = SuccessRateSerializer(allow_null=True)
     after = SuccessRateSerializer(allow_null=True)
     change = SuccessRateChangeSerializer(allow_null=True)
-    assumed = serializers.IntegerField(help_text="Tasks that did not say which version they read.")
-    versions = VersionEvidenceSerializer(many=True, help_text="With tasks, newest first.")
+    assumed = serializers.IntegerField(help_text="Tasks without a known version.")
+    versions = VersionEvidenceSerializer(many=True, help_text="Versions with tasks, newest first.")
     versions_left_out = serializers.IntegerField(source="left_out")
 
 
@@ -195,7 +199,7 @@ class SourceSerializer(serializers.Serializer[Any]):
     """`name` is what /sources/rollback takes."""
 
     name = serializers.CharField()
-    label = serializers.CharField(help_text="The key's name, or the person's e-mail.")  # type: ignore[assignment]  # DRF takes it out of the class
+    label = serializers.CharField(help_text="Name of the key, or email of the person.")  # type: ignore[assignment]  # DRF takes it out of the class
     outcome_count = serializers.IntegerField()
     last_at = serializers.DateTimeField()
 
@@ -207,13 +211,13 @@ class SourceListSerializer(serializers.Serializer[Any]):
 class SourceRollbackSerializer(serializers.Serializer[Any]):
     source = serializers.CharField(max_length=60, help_text="key:<id>, user:<id>, outcome:<id>.")  # type: ignore[assignment]  # DRF takes it out of the class
     include_mixed = serializers.BooleanField(
-        default=False, help_text="Also what other sources taught as well."
+        default=False, help_text="Also bullets that other sources contributed to."
     )
-    dry_run = serializers.BooleanField(default=False, help_text="Only say what would happen.")
+    dry_run = serializers.BooleanField(default=False, help_text="Only return what would change.")
 
 
 class SourceRollbackResultSerializer(serializers.Serializer[Any]):
-    """Bullet ids; `kept` were taught by others as well."""
+    """Bullet ids; other sources contributed to those in `kept`."""
 
     version = serializers.IntegerField(
         source="version.number", default=None, allow_null=True, read_only=True
@@ -221,4 +225,4 @@ class SourceRollbackResultSerializer(serializers.Serializer[Any]):
     retired = serializers.ListField(child=serializers.CharField())
     changed = serializers.ListField(child=serializers.CharField())
     kept = serializers.ListField(child=serializers.CharField())
-    votes = serializers.IntegerField(help_text="Votes taken back.")
+    votes = serializers.IntegerField(help_text="Number of votes removed.")

@@ -1,4 +1,4 @@
-"""The shapes of agents' sessions at the REST door."""
+"""REST serializers of agent sessions and their messages."""
 
 from typing import Any
 
@@ -13,19 +13,27 @@ BULLETS: Any = {"max_length": 1000, "required": False, "allow_null": True, "defa
 
 class SessionCreateSerializer(serializers.Serializer[Any]):
     playbook_id = serializers.UUIDField(
-        required=False, allow_null=True, default=None, help_text="Left out: a chat with none."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Default: a chat without a playbook.",
     )
     version = serializers.IntegerField(
         required=False, allow_null=True, default=None, min_value=1, max_value=2_147_483_647
     )
-    serving_id = Text(allow_blank=True, default="", help_text="From the reading it begins with.")
+    serving_id = Text(
+        allow_blank=True, default="", help_text="The `serving_id` of the playbook as it was read."
+    )
     title = Text(allow_blank=True, default="", max_length=200)
     model = Text(allow_blank=True, default="", max_length=100)
     ace_enabled = serializers.BooleanField(
-        default=True, help_text="false: the model does not read the playbook."
+        default=True, help_text="false: the model does not get the playbook."
     )
     pair_id = serializers.UUIDField(
-        required=False, allow_null=True, default=None, help_text="Shared by two side by side."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Shared by two sessions that run side by side.",
     )
 
 
@@ -33,20 +41,22 @@ class SessionSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     playbook_id = serializers.UUIDField(allow_null=True)
     version = serializers.IntegerField(source="version.number", default=None, allow_null=True)
-    serving_id = Text(help_text="The receipt of the version that it began with; else empty.")
+    serving_id = Text(help_text="The `serving_id` of the version it started with; else empty.")
     title = Text()
     model = Text()
-    client = Text(help_text="The program that opened it, as it calls itself.")
+    client = Text(help_text="Name of the client that opened it.")
     opened_by = serializers.ChoiceField(choices=AgentSession.Source.choices, source="source")
     ace_enabled = serializers.BooleanField()
     status = serializers.ChoiceField(choices=AgentSession.Status.choices)
-    outcome_id = serializers.UUIDField(allow_null=True, help_text="The report that it became.")
+    outcome_id = serializers.UUIDField(
+        allow_null=True, help_text="The outcome reported when it was closed."
+    )
     pair_id = serializers.UUIDField(allow_null=True)
     message_count = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     closed_at = serializers.DateTimeField(allow_null=True)
     blanked_at = serializers.DateTimeField(
-        allow_null=True, help_text="When its texts were taken out, after their time."
+        allow_null=True, help_text="When its texts were deleted, after their retention period."
     )
 
 
@@ -58,7 +68,7 @@ class SessionEditSerializer(serializers.Serializer[Any]):
 
 
 class SessionProvenanceSerializer(serializers.Serializer[Any]):
-    """What followed from the session; null and empty where it has not gone so far yet."""
+    """What resulted from the session; null or empty while it has not happened."""
 
     outcome = serializers.ChoiceField(
         choices=Outcome.Status.choices, source="outcome.status", default=None, allow_null=True
@@ -67,11 +77,11 @@ class SessionProvenanceSerializer(serializers.Serializer[Any]):
     job_status = serializers.ChoiceField(
         choices=EvolutionJob.Status.choices, source="job.status", default=None, allow_null=True
     )
-    reflection = serializers.DictField(help_text="The Reflector's answer on its outcome.")
-    curation = Text(help_text="The Curator's reasons, on all outcomes of the evolution.")
-    edits = SessionEditSerializer(many=True, help_text="Based on its outcome, among others.")
+    reflection = serializers.DictField(help_text="The Reflector's analysis of its outcome.")
+    curation = Text(help_text="The Curator's reasoning on all outcomes of the evolution.")
+    edits = SessionEditSerializer(many=True, help_text="Edits based on its outcome, among others.")
     version = serializers.IntegerField(
-        source="version.number", default=None, allow_null=True, help_text="That came of it."
+        source="version.number", default=None, allow_null=True, help_text="The resulting version."
     )
 
 
@@ -94,17 +104,17 @@ class SessionMessageCreateSerializer(serializers.Serializer[Any]):
     bullet_ids = serializers.ListField(
         **BULLETS,
         child=Text(max_length=200),
-        help_text="Left out: those that an assistant's text names.",
+        help_text="Default: the bullets that an assistant's text cites.",
     )
     tokens = serializers.IntegerField(default=0, min_value=0, max_value=2_147_483_647)
 
 
 class SessionMessagesCreateSerializer(serializers.Serializer[Any]):
-    messages = SessionMessageCreateSerializer(many=True, help_text="1 to 100, in their order.")
+    messages = SessionMessageCreateSerializer(many=True, help_text="1 to 100 messages, in order.")
 
 
 class StoredMessageSerializer(serializers.Serializer[Any]):
-    """What the platform says about a message, without the text that the caller has."""
+    """A stored message without its text."""
 
     id = serializers.UUIDField()
     position = serializers.IntegerField()
@@ -122,28 +132,28 @@ class SessionMessageSerializer(StoredMessageSerializer):
 
 
 class StoredMessageListSerializer(serializers.Serializer[Any]):
-    # No texts: the answer to an `Idempotency-Key` is kept for a day, even when the session goes.
+    # No texts: the response to an `Idempotency-Key` is kept for a day, even without the session.
     results = StoredMessageSerializer(many=True)
 
 
 class SessionCloseSerializer(serializers.Serializer[Any]):
     outcome = serializers.ChoiceField(
-        choices=Outcome.Status.choices, required=False, help_text="Left out: no report is made."
+        choices=Outcome.Status.choices, required=False, help_text="Default: nothing is reported."
     )
     task_description = Text(
         allow_blank=True,
         default="",
         trim_whitespace=False,
-        help_text="Left out: the first user message.",
+        help_text="Default: the first user message.",
     )
-    notes = Text(**LONG_TEXT, help_text="What to know next time; at most 2 KB.")
+    notes = Text(**LONG_TEXT, help_text="What helps next time; at most 2 KB.")
     signal = serializers.ChoiceField(
         choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
     )
     bullet_ids = serializers.ListField(
         **BULLETS,
         child=Text(max_length=200),
-        help_text="Left out: all that the messages cite.",
+        help_text="Default: all bullets that the messages cite.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Agents' sessions at the REST door."""
+"""REST views of agent sessions and their messages."""
 
 from typing import Any, ClassVar
 from uuid import UUID
@@ -32,7 +32,7 @@ class SessionListView(BaseAPIView):
         responses=s.SessionSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        """Your agents' sessions, newest first."""
+        """List the sessions of your agents, newest first."""
         rows = sessions(self)
         if wanted := request.query_params.get("playbook_id", ""):
             rows = rows.filter(playbook=playbook_of(self, uuid_in(wanted)))
@@ -45,7 +45,7 @@ class SessionListView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request) -> Response:
-        """Open a session: what is said in it becomes the trace of an outcome when it is closed."""
+        """Open a session; its messages become the trace of an outcome when it is closed."""
         sent = self.validated_body(s.SessionCreateSerializer)
         wanted = sent.pop("playbook_id")
         playbook = playbook_of(self, wanted) if wanted else None
@@ -60,14 +60,14 @@ class SessionDetailView(BaseAPIView):
 
     @extend_schema(operation_id="get_session", responses=s.SessionDetailSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """One session, and what followed from it: outcome, evolution, edits, version."""
+        """Get a session with its outcome, evolution, edits and version."""
         row: Any = sessions(self).fetch(pk)
         row.provenance = session_provenance(row)
         return Response(s.SessionDetailSerializer(row).data)
 
     @extend_schema(operation_id="delete_session", responses={204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
-        """Delete a session with its messages; the outcome that it became stays."""
+        """Delete a session with its messages; its outcome stays."""
         services.delete_session(session=sessions(self).fetch(pk), by=self.principal)
         return Response(status=204)
 
@@ -80,7 +80,7 @@ class SessionMessageListView(BaseAPIView):
 
     @extend_schema(operation_id="list_messages", responses=s.SessionMessageSerializer(many=True))
     def get(self, request: Request, pk: UUID) -> Response:
-        """What was said in a session, in its order."""
+        """List the messages of a session, in order."""
         session = sessions(self).fetch(pk)
         return self.paginate(
             SessionMessage.objects.filter(session=session), s.SessionMessageSerializer
@@ -93,7 +93,7 @@ class SessionMessageListView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID) -> Response:
-        """Add messages to an open session; credentials in them are blanked out."""
+        """Add messages to an open session; credentials in them are redacted."""
         session = sessions(self).fetch(pk)
         new = [
             message_in(sent)
@@ -114,7 +114,7 @@ class CloseSessionView(BaseAPIView):
         responses=s.ClosedSessionSerializer,
     )
     def post(self, request: Request, pk: UUID) -> Response:
-        """Close a session; with `outcome` it is reported, with what was said as its trace."""
+        """Close a session; with `outcome` it is reported, with the messages as its trace."""
         sent = self.validated_body(s.SessionCloseSerializer)
         report = services.SessionReport(**sent) if "outcome" in sent else None
         session = sessions(self).fetch(pk)
@@ -122,15 +122,15 @@ class CloseSessionView(BaseAPIView):
         return Response(s.ClosedSessionSerializer(closed).data)
 
 
-def sessions(door: BaseAPIView) -> SessionQuerySet:
-    """The caller's sessions, with what their shape shows."""
-    rows: SessionQuerySet = AgentSession.objects.for_user(door.principal)
+def sessions(view: BaseAPIView) -> SessionQuerySet:
+    """The caller's sessions with the related rows that the serializer reads."""
+    rows: SessionQuerySet = AgentSession.objects.for_user(view.principal)
     return rows.select_related("version", "playbook").defer("version__text")
 
 
-def playbook_of(door: BaseAPIView, pk: UUID) -> Playbook:
-    """A playbook that the caller may read: one of their own, or a starter."""
-    rows = Playbook.objects.for_user(door.principal, include_starters=True)
+def playbook_of(view: BaseAPIView, pk: UUID) -> Playbook:
+    """A playbook that the caller may read: their own or a starter."""
+    rows = Playbook.objects.for_user(view.principal, include_starters=True)
     return rows.select_related("current_version").fetch(pk)
 
 

@@ -1,4 +1,4 @@
-"""Who taught a playbook, at the REST door, and taking back what one of them taught."""
+"""REST views of the sources of a playbook: list them, roll back one."""
 
 from typing import ClassVar
 from uuid import UUID
@@ -26,7 +26,7 @@ class SourceListView(BaseAPIView):
 
     @extend_schema(operation_id="list_sources", responses=SourceListSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """The keys and people whose outcomes this playbook learnt from, the latest first."""
+        """List the keys and people whose outcomes this playbook learned from, latest first."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         return Response(SourceListSerializer({"results": list_sources(playbook=playbook)}).data)
 
@@ -43,7 +43,7 @@ class RollbackSourceView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID) -> Response:
-        """Take back what one source taught, in a new version; people's own edits stay."""
+        """Revert what was learned from one source, in a new version; manual edits stay."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         sent = self.validated_body(SourceRollbackSerializer)
         made = rollback_source(playbook=playbook, by=self.principal, **sent)

@@ -1,4 +1,4 @@
-"""The loop at the REST door: outcomes in, evolutions to follow."""
+"""REST views of outcomes, metrics, evidence and evolutions."""
 
 from typing import ClassVar
 from uuid import UUID
@@ -26,7 +26,7 @@ class OutcomeListView(BaseAPIView):
 
     @extend_schema(operation_id="list_outcomes", responses=s.OutcomeSerializer(many=True))
     def get(self, request: Request, pk: UUID) -> Response:
-        """What agents reported on one of your playbooks, newest first."""
+        """List the outcomes of one of your playbooks, newest first."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         rows = s.OutcomeSerializer.rows(Outcome.objects.filter(playbook=playbook))
         return self.paginate(rows, s.OutcomeSerializer)
@@ -54,7 +54,7 @@ class PlaybookMetricsView(BaseAPIView):
 
     @extend_schema(operation_id="get_metrics", responses=s.PlaybookMetricsSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """Outcomes by status, success rate (0 to 1), votes, evolutions."""
+        """Get counts of outcomes, bullets and evolutions, and the success rate (0 to 1)."""
         playbook = (
             Playbook.objects.for_user(self.principal).select_related("current_version").fetch(pk)
         )
@@ -75,7 +75,7 @@ class EvidenceView(BaseAPIView):
         responses=s.EvidenceSerializer,
     )
     def get(self, request: Request, pk: UUID) -> Response:
-        """Whether it helped: success rates by version, and before against after a version."""
+        """Get success rates by version, and before and since a version."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         evidence = playbook_evidence(
             playbook=playbook,
@@ -92,7 +92,7 @@ class EvolutionListView(BaseAPIView):
 
     @extend_schema(operation_id="list_evolutions", responses=s.EvolutionSerializer(many=True))
     def get(self, request: Request, pk: UUID) -> Response:
-        """The evolutions of one of your playbooks, newest first."""
+        """List the evolutions of one of your playbooks, newest first."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         return self.paginate(jobs(self).filter(playbook=playbook), s.EvolutionSerializer)
 
@@ -103,7 +103,7 @@ class EvolutionListView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID) -> Response:
-        """Evolve now. 202 for a new evolution, 200 with the one that is active already."""
+        """Start an evolution: 202 for a new one, 200 if one is already active."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         triggered = trigger_evolution(playbook=playbook, by=self.principal)
         status = 202 if triggered.is_new else 200
@@ -117,7 +117,7 @@ class EvolutionDetailView(BaseAPIView):
 
     @extend_schema(operation_id="get_evolution", responses=s.EvolutionSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """Where one evolution stands."""
+        """Get the status of an evolution."""
         return Response(s.EvolutionSerializer(jobs(self).fetch(pk)).data)
 
 
@@ -128,7 +128,7 @@ class CancelEvolutionView(BaseAPIView):
 
     @extend_schema(operation_id="cancel_evolution", request=None, responses=s.EvolutionSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
-        """Stop an active evolution; its outcomes wait for the next one."""
+        """Cancel an active evolution; its outcomes stay pending for the next one."""
         job = cancel_evolution(job=jobs(self).fetch(pk), by=self.principal)
         return Response(s.EvolutionSerializer(job).data)
 
@@ -147,7 +147,7 @@ class RetryEvolutionView(BaseAPIView):
         return Response(s.EvolutionSerializer(job).data, status=202)
 
 
-def jobs(door: BaseAPIView) -> JobQuerySet:
-    """The caller's evolutions, with what their shape shows."""
-    rows: JobQuerySet = EvolutionJob.objects.for_user(door.principal)
+def jobs(view: BaseAPIView) -> JobQuerySet:
+    """The caller's evolutions with the related rows that the serializer reads."""
+    rows: JobQuerySet = EvolutionJob.objects.for_user(view.principal)
     return rows.select_related("from_version", "to_version", "playbook")

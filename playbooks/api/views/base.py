@@ -27,7 +27,7 @@ class BasePlaybookView(BaseAPIView):
 
 
 def choice_param(request: Request, name: str, known: tuple[str, ...]) -> str:
-    """A word from the query string; the first known one when it is left out. Raises Invalid."""
+    """A query parameter that is one of `known`, by default the first. Raises Invalid."""
     word = str(request.query_params.get(name, known[0])).lower()
     if word not in known:
         raise Invalid.field(name, f"Choose one of: {', '.join(known)}.")

@@ -27,7 +27,7 @@ class SectionListView(BasePlaybookView):
 
     @extend_schema(operation_id="list_sections", responses=s.SectionSerializer(many=True))
     def get(self, request: Request, pk: UUID) -> Response:
-        """The sections of a playbook, in their order."""
+        """List the sections of a playbook, in order."""
         return self.paginate(
             Section.objects.filter(playbook=self.playbook(pk)), s.SectionSerializer
         )
@@ -47,7 +47,7 @@ class BulletListView(BasePlaybookView):
         responses=s.BulletSerializer(many=True),
     )
     def get(self, request: Request, pk: UUID) -> Response:
-        """The bullets of a playbook as they are now, oldest first, with their counters."""
+        """List the current bullets of a playbook with their counters, oldest first."""
         status = choice_param(request, "status", BULLET_STATUSES)
         rows = Bullet.objects.filter(playbook=self.playbook(pk))
         if status != "all":
@@ -62,7 +62,7 @@ class BulletHistoryView(BasePlaybookView):
 
     @extend_schema(operation_id="get_bullet_history", responses=s.BulletHistorySerializer)
     def get(self, request: Request, pk: UUID, bullet: str) -> Response:
-        """Where a bullet comes from, what changed it, and its newest 1,000 votes."""
+        """Get the origin of a bullet, its changes and its newest 1,000 votes."""
         history = bullet_history(
             playbook=self.playbook(pk), bullet_id=bullet, most_votes=MOST_VOTES
         )
@@ -81,7 +81,7 @@ class PlaybookEditView(BasePlaybookView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID) -> Response:
-        """Edit bullets. 201 with a new version; 200 when no operation changed anything."""
+        """Edit bullets: 201 with a new version, 200 if no operation changed anything."""
         sent = self.validated_body(s.PlaybookEditSerializer)
         publication = edit_playbook(
             playbook=self.own_playbook(pk),

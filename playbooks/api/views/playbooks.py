@@ -39,7 +39,7 @@ class PlaybookListView(BaseAPIView):
         responses=s.PlaybookSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        """Your playbooks, newest first; starters too if you ask for them."""
+        """List your playbooks, newest first, on request with the starters."""
         starters = choice_param(request, "include_starters", ("false", "true")) == "true"
         status = choice_param(request, "status", STATUSES)
         rows = Playbook.objects.for_user(self.principal, include_starters=starters)
@@ -56,7 +56,7 @@ class PlaybookListView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request) -> Response:
-        """Create an empty playbook, with the default sections or your own."""
+        """Create an empty playbook with the default sections or your own."""
         sent = self.validated_body(s.PlaybookCreateSerializer)
         sent["sections"] = [
             Section(**{**section, "aliases": tuple(section["aliases"])})
@@ -87,7 +87,7 @@ class PlaybookDetailView(BasePlaybookView):
         responses=s.PlaybookDetailSerializer,
     )
     def get(self, request: Request, pk: UUID) -> Response:
-        """One playbook with its advice, as agents read it. Reading changes nothing."""
+        """Get a playbook with its advice, as agents read it. Reading changes nothing."""
         playbook = self.playbook(pk)
         reading = read_playbook(
             playbook=playbook,
@@ -112,7 +112,7 @@ class PlaybookDetailView(BasePlaybookView):
         responses=s.PlaybookSerializer,
     )
     def put(self, request: Request, pk: UUID) -> Response:
-        """Replace name, description and settings; what is left out gets its default."""
+        """Replace name, description and settings; a missing field gets its default."""
         return self._update(pk, self.validated_body(s.PlaybookUpdateSerializer))
 
     @extend_schema(
@@ -121,7 +121,7 @@ class PlaybookDetailView(BasePlaybookView):
         responses=s.PlaybookSerializer,
     )
     def patch(self, request: Request, pk: UUID) -> Response:
-        """Change name, description or settings; what is left out stays."""
+        """Change name, description or settings; a missing field stays as it is."""
         return self._update(pk, self.validated_body(s.PlaybookUpdateSerializer, partial=True))
 
     @extend_schema(operation_id="archive_playbook", responses={204: None})
@@ -155,7 +155,7 @@ class PlaybookCloneView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID) -> Response:
-        """Copy a starter, or a playbook of yours, into a new one that you own."""
+        """Copy a starter or one of your playbooks into a new playbook."""
         playbook = Playbook.objects.for_user(self.principal, include_starters=True).fetch(pk)
         sent = self.validated_body(s.PlaybookCloneSerializer)
         return playbook_response(
@@ -200,7 +200,7 @@ class PlaybookExportView(BasePlaybookView):
         responses=s.PlaybookExportSerializer,
     )
     def get(self, request: Request, pk: UUID) -> Response | HttpResponse:
-        """The playbook as ACE text, in a form that /playbooks/import takes; or as a file."""
+        """Export a playbook as ACE text, in a form that /playbooks/import accepts, or as a file."""
         playbook = self.playbook(pk)
         number = self.query_integer("version")
         wanted = choice_param(request, "format", tuple(FORMATS))

@@ -26,7 +26,7 @@ class ReviewItemListView(BasePlaybookView):
         responses=ReviewItemSerializer(many=True),
     )
     def get(self, request: Request, pk: UUID) -> Response:
-        """Machine-made texts held for review, newest first."""
+        """List the texts of agents and models that need review, newest first."""
         state = choice_param(request, "state", STATES)
         rows = ReviewItem.objects.for_user(self.principal).filter(playbook=self.own_playbook(pk))
         if state != "all":
@@ -35,7 +35,7 @@ class ReviewItemListView(BasePlaybookView):
 
 
 class BaseReviewItemView(BasePlaybookView):
-    """One review item. Only a person decides: no API key may approve what agents taught."""
+    """One review item. Only people decide: no API key can approve what agents contributed."""
 
     scopes: ClassVar = {"POST": Scope.ACCOUNT}
 
@@ -54,7 +54,7 @@ class ReviewItemApproveView(BaseReviewItemView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID, review: UUID) -> Response:
-        """Approve: agents read it from a new version on, in your wording if you send one."""
+        """Approve an item, optionally with your own text: a new version is published."""
         sent = self.validated_body(ReviewItemApproveSerializer)
         made = approve_review_item(item=self.review_item(pk, review), by=self.principal, **sent)
         return Response(ReviewItemSerializer(made.item).data, status=201)
@@ -65,6 +65,6 @@ class ReviewItemDeclineView(BaseReviewItemView):
 
     @extend_schema(operation_id="decline_review_item", request=None, responses=ReviewItemSerializer)
     def post(self, request: Request, pk: UUID, review: UUID) -> Response:
-        """Decline: the same text is rejected from now on."""
+        """Decline an item; the same text is rejected from now on."""
         made = decline_review_item(item=self.review_item(pk, review), by=self.principal)
         return Response(ReviewItemSerializer(made).data)

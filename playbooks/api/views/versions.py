@@ -25,7 +25,7 @@ class VersionListView(BasePlaybookView):
 
     @extend_schema(operation_id="list_versions", responses=s.VersionSerializer(many=True))
     def get(self, request: Request, pk: UUID) -> Response:
-        """The versions of a playbook, newest first."""
+        """List the versions of a playbook, newest first."""
         rows = Version.objects.filter(playbook=self.playbook(pk)).defer("text")
         return self.paginate(
             rows.select_related("parent").defer("parent__text"), s.VersionSerializer
@@ -37,7 +37,7 @@ class VersionDetailView(BasePlaybookView):
 
     @extend_schema(operation_id="get_version", responses=s.VersionDetailSerializer)
     def get(self, request: Request, pk: UUID, number: int) -> Response:
-        """One version with its text, and the operations that made it."""
+        """Get a version with its text and the operations that created it."""
         version = version_of(self.playbook(pk), number)
         return Response(s.VersionDetailSerializer(version).data)
 
@@ -51,7 +51,7 @@ class VersionDiffView(BasePlaybookView):
         responses=s.VersionDiffSerializer,
     )
     def get(self, request: Request, pk: UUID, number: int) -> Response:
-        """What a version changed since another one, bullet by bullet."""
+        """Compare a version with another one, bullet by bullet."""
         against = self.query_integer("against", default=max(1, number - 1)) or 1
         diff = diff_versions(playbook=self.playbook(pk), number=number, against=against)
         changes = s.VersionDiffSerializer({**vars(diff), "version": number, "against": against})
