@@ -1,4 +1,4 @@
-"""What was done to a person's account, at the REST door."""
+"""REST API of the activity log."""
 
 from collections.abc import Collection
 from typing import Any, ClassVar
@@ -19,27 +19,22 @@ from core.models import AuditEntry
 from core.rest.views import BaseAPIView
 from core.security.scopes import Scope
 
-SUBJECTS, ACTORS = (
-    [value for value in SUBJECT_FILTERS if value],
-    [value for value in ACTOR_FILTERS if value],
-)
+SUBJECTS, ACTORS = list(filter(None, SUBJECT_FILTERS)), list(filter(None, ACTOR_FILTERS))
 ACTOR_CHOICES = [*ACTORS, "platform"]
 
 
 class ActivityEntrySerializer(serializers.Serializer[Any]):
-    """One change to the account or to something of it."""
+    """One change to the account, its keys or its playbooks."""
 
     at = serializers.DateTimeField()
-    action = serializers.CharField(help_text="The service's verb; stable, for programs.")
-    summary = serializers.CharField(help_text="The same in words for people.")
+    action = serializers.CharField(help_text="Name of the operation; stable.")
+    summary = serializers.CharField(help_text="The same as a phrase.")
     by = serializers.ChoiceField(choices=ACTOR_CHOICES, help_text="`key`: one of your API keys.")
-    key = serializers.CharField(help_text="How that key begins; else empty.")
-    subject = serializers.CharField(help_text="The kind of row, such as playbook.")
+    key = serializers.CharField(help_text="Beginning of that key; else empty.")
+    subject = serializers.CharField(help_text="Type of the object, such as playbook.")
     subject_id = serializers.CharField()
-    subject_name = serializers.CharField(
-        help_text="The name that a playbook or a key has now, or empty."
-    )
-    detail = serializers.CharField(help_text="Figures of the change, in words; never texts.")
+    subject_name = serializers.CharField(help_text="Current name of the playbook or key, or empty.")
+    detail = serializers.CharField(help_text="Figures of the change; never texts.")
 
 
 class ActivityView(BaseAPIView):
@@ -57,14 +52,12 @@ class ActivityView(BaseAPIView):
         responses=ActivityEntrySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        """Every change to your account, your keys and your playbooks, newest first."""
+        """List every change to your account, keys and playbooks, newest first."""
         what, who = self._one_of("what", SUBJECT_FILTERS), self._one_of("who", ACTOR_FILTERS)
         rows = filter_entries(AuditEntry.objects.for_user(self.principal), what, who)
         page: Any = self.paginate_queryset(rows)
-        shown = ActivityEntrySerializer(
-            activity_entries(list(page), self.principal.user), many=True
-        )
-        return self.get_paginated_response(shown.data)
+        entries = activity_entries(list(page), self.principal.user)
+        return self.get_paginated_response(ActivityEntrySerializer(entries, many=True).data)
 
     def _one_of(self, name: str, known: Collection[str]) -> str:
         text = self.request.query_params.get(name, "")

@@ -1,4 +1,4 @@
-"""What was done to a person's account, and by whom: the same words for the page and for REST."""
+"""Entries of the activity log: audit entries as users read them, on the page and over REST."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,15 +17,15 @@ SUBJECT_FILTERS = {
     "keys": ("Keys and apps", ("apikey", "llmkey", "application", "accesstoken")),
     "account": ("Account", ("user", "budget", "billingaccount")),
 }
-ACTOR_FILTERS = {"": "Anybody", "me": "Me", "key": "A key of mine", "staff": "Staff"}
+ACTOR_FILTERS = {"": "Anyone", "me": "Me", "key": "My API keys", "staff": "Staff"}
 
 
 @dataclass(frozen=True)
 class ActivityEntry:
-    """One entry. `by` is `me`, `key` (then `key` begins as it does), `staff` or `platform`.
+    """One entry. `by` is `me`, `key` (`key` is then its beginning), `staff` or `platform`.
 
-    Which of the staff it was is for staff to know. `subject_name` is what a playbook or key
-    has now; empty where there is none.
+    Users do not learn which member of staff it was. `subject_name` is the current name of a
+    playbook or key, else empty.
     """
 
     at: datetime
@@ -40,13 +40,13 @@ class ActivityEntry:
 
     @property
     def who(self) -> str:
-        """In words for the page."""
+        """The actor in words, for the page."""
         words = {"platform": "The platform", "staff": "Staff", "me": "You"}
         return words.get(self.by) or f"Key {self.key}…"
 
 
 def filter_entries(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[AuditEntry]:
-    """Those about one kind of rows, by one kind of people; empty: all."""
+    """The entries with this subject and actor filter; "" is no filter."""
     if what:
         rows = rows.filter(subject__in=SUBJECT_FILTERS[what][1])
     match who:
@@ -60,7 +60,7 @@ def filter_entries(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[
 
 
 def activity_entries(entries: list[AuditEntry], user: User) -> list[ActivityEntry]:
-    """The entries in words, with the names that playbooks and keys have now; two queries."""
+    """The entries with summaries and the current names of playbooks and keys; two queries."""
     ids = {entry.subject_id for entry in entries} | {_playbook_id(entry) for entry in entries}
     known = {str(pk) for pk in ids if is_uuid(pk)}
     keys = dict(user.api_keys.filter(pk__in=known).values_list("pk", "name"))
@@ -95,23 +95,23 @@ def _playbook_id(entry: AuditEntry) -> str:
     return str(entry.detail.get("playbook", ""))
 
 
-# Verbs of services whose past is not made with -ed, and those that say too little to people.
+# Verbs without a regular past tense, actions with a clearer description, and proper spellings.
 IRREGULAR_PAST = {
     **{"set": "set", "reset": "reset", "undo": "undid", "withdraw": "withdrew", "log": "logged"},
     **{"redrive": "redrove", "trigger": "started", "cancel": "cancelled", "hasten": "hurried"},
 }
-DESCRIPTIONS = {"finish_onboarding": "Left the first steps", "register_user": "Registered"}
-SPELLINGS = {"api key": "API key", "llm key": "LLM key", "email": "e-mail"}
+DESCRIPTIONS = {"finish_onboarding": "Finished onboarding", "register_user": "Registered"}
+SPELLINGS = {"api key": "API key", "llm key": "LLM key"}
 
 
 def describe_action(action: str) -> str:
-    """The service's verb as what was done: `revoke_api_key` → Revoked API key."""
+    """The service's name in the past tense: `revoke_api_key` → Revoked API key."""
     if action in DESCRIPTIONS:
         return DESCRIPTIONS[action]
     verb, *rest = action.split("_")
     words = " ".join([past_tense(verb), *rest])
-    for plain, spelt in SPELLINGS.items():
-        words = words.replace(plain, spelt)
+    for plain, spelling in SPELLINGS.items():
+        words = words.replace(plain, spelling)
     return words[:1].upper() + words[1:]
 
 
@@ -124,7 +124,7 @@ def past_tense(verb: str) -> str:
 
 
 def describe_detail(entry: AuditEntry, *, without: str = "") -> str:
-    """The entry's figures in one line, without the one called `without`."""
+    """The entry's figures in one line, except the one named `without`."""
     named = entry.detail.items()
     kept = {name: value for name, value in named if value not in {"", None} and name != without}
     return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in kept.items())

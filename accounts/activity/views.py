@@ -1,4 +1,4 @@
-"""The page on which a person reads what was done to their account, and by whom."""
+"""The page of the activity log."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -30,7 +30,7 @@ def activity(request: UserRequest) -> HttpResponse:
     page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
     context = {
         "page": page,
-        "lines": [(one, subject_url(one)) for one in activity_entries(list(page), request.user)],
+        "lines": [(e, subject_url(e)) for e in activity_entries(list(page), request.user)],
         "what": what,
         "who": who,
         "subject_filters": [(value, label) for value, (label, _) in SUBJECT_FILTERS.items()],
@@ -39,6 +39,6 @@ def activity(request: UserRequest) -> HttpResponse:
     return render(request, "accounts/activity.html", context)
 
 
-def subject_url(doing: ActivityEntry) -> str:
-    page = DETAIL_PAGES.get(doing.subject)
-    return reverse(page, args=[doing.subject_id]) if page else ""
+def subject_url(entry: ActivityEntry) -> str:
+    page = DETAIL_PAGES.get(entry.subject)
+    return reverse(page, args=[entry.subject_id]) if page else ""

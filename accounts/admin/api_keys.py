@@ -6,16 +6,15 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
 from accounts.keys.api_keys import revoke_api_key
 from accounts.models import ApiKey, LlmKey
-from core.admin import ReadOnlyAdmin, apply_action, request_principal
+from core.admin import ReadOnlyAdmin, apply_action, confirm_page, request_principal
 
 
 class ReasonForm(forms.Form):
     reason = forms.CharField(
-        max_length=200, help_text="Its user reads this. For example: found in a public repository."
+        max_length=200, help_text="Shown to its user. For example: found in a public repository."
     )
 
 
@@ -39,7 +38,7 @@ class KeyStateFilter(admin.SimpleListFilter):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """Without the digest: nobody has a use for it here."""
+    """API keys without their digests."""
 
     list_display = ("state", "name", "prefix", "user", "may", "last_used_at", "expires_at")
     list_display_links = ("name",)
@@ -67,30 +66,25 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> HttpResponse | None:
         form = ReasonForm(request.POST if "apply" in request.POST else None)
         if not form.is_valid():
-            return self._ask(request, rows, form)
-        who, reason = request_principal(request), f"By staff: {form.cleaned_data['reason']}"
+            return confirm_page(
+                request,
+                self,
+                rows,
+                form=form,
+                title="Revoke API keys",
+                action="revoke",
+                verb="Revoke",
+                consequence="Requests with these keys are refused from now on.",
+            )
+        by, reason = request_principal(request), f"By staff: {form.cleaned_data['reason']}"
         apply_action(
             request,
             rows.filter(revoked_at=None),
-            lambda key: revoke_api_key(key=key, reason=reason, by=who),
+            lambda key: revoke_api_key(key=key, reason=reason, by=by),
             one="key revoked",
             many="keys revoked",
         )
         return None
-
-    def _ask(self, request: HttpRequest, rows: QuerySet[ApiKey], form: ReasonForm) -> HttpResponse:
-        context = self.admin_site.each_context(request) | {
-            "title": "Revoke API keys",
-            "opts": self.opts,
-            "rows": rows,
-            "form": form,
-            "action": "revoke",
-            "verb": "Revoke",
-            "consequence": "Programs that use them are refused from their next request on.",
-        }
-        return render(
-            request, "admin/confirm_action.html", context, status=400 if form.errors else 200
-        )
 
 
 @admin.register(LlmKey)

@@ -1,4 +1,4 @@
-"""Staff's view of the audit log: who did what to whose row, and when."""
+"""The admin of the audit log: who did what to which user's row, and when."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class ActorFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
             ("owner", "the owner"),
-            ("other", "somebody else: staff"),
+            ("other", "staff, not the owner"),
             ("key", "an API key"),
             ("platform", "the platform"),
         ]
@@ -69,11 +69,11 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """A person's e-mail finds what was done to their rows as well."""
+        """A user's e-mail also finds what was done to their rows."""
         found, distinct = super().get_search_results(request, queryset, search_term)
         if "@" in search_term:
-            people = User.objects.filter(email__icontains=search_term.strip()).values("pk")
-            found |= queryset.filter(owner_id__in=people)
+            users = User.objects.filter(email__icontains=search_term.strip()).values("pk")
+            found |= queryset.filter(owner_id__in=users)
         return found, distinct
 
     @admin.display(ordering="actor")
@@ -85,11 +85,11 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def whose(self, entry: Any) -> str:
         if entry.owner_id == entry.actor_id:
             return "their own"
-        return entry.owner or str(entry.owner_id or "nobody's")
+        return entry.owner or str(entry.owner_id or "none")
 
     @admin.display(ordering="subject")
     def what(self, entry: AuditEntry) -> str:
-        """A link; when the row is gone by now, the admin says so."""
+        """A link to the row, which may have been deleted."""
         try:
             name = f"admin:{APP_OF_SUBJECT.get(entry.subject, 'accounts')}_{entry.subject}_change"
             address = reverse(name, args=[entry.subject_id])

@@ -1,4 +1,4 @@
-"""Staff's view of connected apps and their clients; no row of these holds a secret in clear text.
+"""The admin of connected apps and OAuth clients; none of these rows has a secret in clear text.
 
 django-oauth-toolkit registers its models with the classes that settings.OAUTH2_PROVIDER names.
 """
@@ -25,8 +25,8 @@ class ConnectedAppAdmin(ReadOnlyAdmin):
     actions = ("disconnect",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ConnectedApp]:
-        here = {"user": OuterRef("user"), "application": OuterRef("application")}
-        live = Exists(RefreshToken.objects.filter(**here, revoked=None))
+        same = {"user": OuterRef("user"), "application": OuterRef("application")}
+        live = Exists(RefreshToken.objects.filter(**same, revoked=None))
         return ConnectedApp.objects.annotate(is_signed_in=live)
 
     @admin.display
@@ -46,9 +46,9 @@ class ConnectedAppAdmin(ReadOnlyAdmin):
 
 
 class ClientAdmin(ReadOnlyAdmin):
-    """Programs that may ask to be let in: what they say of themselves, and how many let them in."""
+    """OAuth clients: their metadata, and how many users connected them."""
 
-    list_display = ("name", "client_type", "registration_source", "people", "created")
+    list_display = ("name", "client_type", "registration_source", "users", "created")
     list_filter = ("registration_source", "client_type")
     date_hierarchy = "created"
     search_fields = ("name", "client_id", "redirect_uris")
@@ -59,16 +59,16 @@ class ClientAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
-        counted: QuerySet[Any] = rows.annotate(people_count=Count("connections"))
+        counted: QuerySet[Any] = rows.annotate(user_count=Count("connections"))
         return counted
 
-    @admin.display(ordering="people_count")
-    def people(self, client: Any) -> int:
-        return int(client.people_count)
+    @admin.display(ordering="user_count")
+    def users(self, client: Any) -> int:
+        return int(client.user_count)
 
 
 class HiddenAdmin(ReadOnlyAdmin):
-    """Codes and tokens: what staff needs of them, a connected app shows."""
+    """Codes and tokens: staff see the connected app instead."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

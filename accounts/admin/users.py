@@ -10,11 +10,10 @@ from django.contrib.auth.models import Group
 from django.db.models import Count, Field, IntegerField, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
 from accounts.models import ApiKey, User
 from accounts.services import user_administration
-from core.admin import CsvExportAdmin, apply_action, request_principal, row_action
+from core.admin import CsvExportAdmin, apply_action, confirm_page, request_principal, row_action
 from core.audit import record
 
 admin.site.unregister(Group)
@@ -82,12 +81,12 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         return rows.annotate(key_count=per_user_subquery(usable, Count("pk")))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Only a superuser makes staff; anybody else could make a superuser of themselves."""
+        """Only a superuser grants staff rights; others could make themselves superusers."""
         powers = ("is_staff", "is_superuser", "user_permissions")
         return (*self.readonly_fields, *(() if is_superuser(request) else powers))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Whoever sets another's password or address can be that person, with all that they may do.
+        # Whoever sets another user's password or e-mail can log in with that user's rights.
         others = (
             obj is not None and (obj.is_staff or obj.is_superuser) and obj.pk != request.user.pk
         )
@@ -103,15 +102,15 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         fields = changed_fields(message)
-        who = request_principal(request)
-        record(action="update_user", by=who, subject=obj, owner=obj, fields=fields)
+        by = request_principal(request)
+        record(action="update_user", by=by, subject=obj, owner=obj, fields=fields)
         return super().log_change(request, obj, message)
 
     @admin.display(ordering="is_active")
     def state(self, user: User) -> str:
         words = ["active" if user.is_active else "disabled"]
         words += ["superuser" if user.is_superuser else "staff"] * user.is_staff
-        words += ["second factor asked"] * user.second_factor_required
+        words += ["second factor required"] * user.second_factor_required
         return ", ".join(words)
 
     @admin.display(description="usable keys", ordering="key_count")
@@ -123,70 +122,67 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         return user.created_at
 
     disable = row_action(
-        "Disable: refuse their logins, keys and tokens at once",
+        "Disable: refuse logins, keys and tokens at once",
         lambda user, by: user_administration.disable_user(user=user, by=by),
-        one="person disabled",
-        many="people disabled",
+        one="user disabled",
+        many="users disabled",
         rows=lambda rows: rows.filter(is_active=True),
     )
 
     enable = row_action(
         "Enable again",
         lambda user, by: user_administration.enable_user(user=user, by=by),
-        one="person enabled",
-        many="people enabled",
+        one="user enabled",
+        many="users enabled",
         rows=lambda rows: rows.filter(is_active=False),
     )
 
-    @admin.action(description="Delete for good, at their wish…", permissions=["change"])
+    require_second_factor = row_action(
+        "Require a second factor",
+        lambda user, by: user_administration.require_second_factor(user=user, by=by),
+        one="user must set up a second factor",
+        many="users must set up a second factor",
+        rows=lambda rows: rows.filter(second_factor_required=False),
+    )
+
+    stop_requiring_second_factor = row_action(
+        "Stop requiring a second factor",
+        lambda user, by: user_administration.require_second_factor(
+            user=user, by=by, required=False
+        ),
+        one="user no longer needs a second factor",
+        many="users no longer need a second factor",
+        rows=lambda rows: rows.filter(second_factor_required=True),
+    )
+
+    @admin.action(description="Delete for good, at their request…", permissions=["change"])
     def erase(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
         if "apply" not in request.POST:
-            context = self.admin_site.each_context(request) | {
-                "title": "Delete accounts for good",
-                "opts": self.opts,
-                "rows": rows,
-                "action": "erase",
-                "verb": "Delete for good",
-                "consequence": "Playbooks, outcomes, keys, usage: everything of theirs is gone. "
-                "Nothing brings it back. To shut somebody out, disable them instead.",
-            }
-            return render(request, "admin/confirm_action.html", context)
-        who = request_principal(request)
+            return confirm_page(
+                request,
+                self,
+                rows,
+                title="Delete accounts for good",
+                action="erase",
+                verb="Delete for good",
+                consequence="Deletes their playbooks, outcomes, keys and usage. This cannot be "
+                "undone. To block a user, disable the account instead.",
+            )
+        by = request_principal(request)
         apply_action(
             request,
             rows,
-            lambda user: user_administration.delete_user(user=user, by=who),
+            lambda user: user_administration.delete_user(user=user, by=by),
             one="account deleted",
             many="accounts deleted",
         )
         return None
 
-    @admin.action(description="Require a second factor", permissions=["change"])
-    def require_second_factor(self, request: HttpRequest, rows: QuerySet[User]) -> None:
-        self._require(request, rows, required=True)
-
-    @admin.action(description="Stop requiring a second factor", permissions=["change"])
-    def stop_requiring_second_factor(self, request: HttpRequest, rows: QuerySet[User]) -> None:
-        self._require(request, rows, required=False)
-
-    def _require(self, request: HttpRequest, rows: QuerySet[User], *, required: bool) -> None:
-        who = request_principal(request)
-        done = "asked for a second factor" if required else "no longer asked for a second factor"
-        apply_action(
-            request,
-            rows.filter(second_factor_required=not required),
-            lambda user: user_administration.require_second_factor(
-                user=user, by=who, required=required
-            ),
-            one=f"person {done}",
-            many=f"people {done}",
-        )
-
 
 def per_user_subquery(
     rows: QuerySet[Any], figure: Any, *, owner: str = "user", field: "Field[Any, Any] | None" = None
 ) -> Coalesce:
-    """A figure of the rows of each user, 0 without any; a subquery for each row of the list."""
+    """An aggregate of the rows of each user, 0 without any; one subquery for each user."""
     own = rows.filter(**{owner: OuterRef("pk")}).order_by().values(owner)
     figures, field = own.annotate(figure=figure).values("figure"), field or IntegerField()
     return Coalesce(Subquery(figures, output_field=field), Value(0, output_field=field))

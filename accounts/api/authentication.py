@@ -1,6 +1,6 @@
-"""Who asks at the REST door: an API key or an access token, as `Authorization: Bearer`."""
+"""REST authentication: an API key or access token as `Authorization: Bearer`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
@@ -11,10 +11,6 @@ from accounts.models import User
 from core.errors import NotAuthenticated
 from core.http.requests import user_agent_product
 from core.security.scopes import Principal
-
-if TYPE_CHECKING:
-    # DRF's views import this module while they load.
-    pass
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -37,8 +33,8 @@ class BearerAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # theirs is untyped
-    """How the OpenAPI document names our credentials."""
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped
+    """The security scheme in the OpenAPI document."""
 
     target_class = BearerAuthentication
     name = "bearer"

@@ -1,4 +1,4 @@
-"""The shapes of people and keys at the REST door."""
+"""Serializers of users, tokens and API keys."""
 
 from typing import Any
 
@@ -35,8 +35,8 @@ class TokenRefreshSerializer(serializers.Serializer[Any]):
 
 class TokensSerializer(serializers.Serializer[Any]):
     access = serializers.CharField(help_text="Send it as `Authorization: Bearer …`.")
-    refresh = serializers.CharField(help_text="Good for one call of /auth/refresh.")
-    expires_in = serializers.IntegerField(help_text="Life of `access` in seconds.")
+    refresh = serializers.CharField(help_text="Valid for one call of /auth/refresh.")
+    expires_in = serializers.IntegerField(help_text="Lifetime of `access` in seconds.")
     token_type = serializers.CharField(default="Bearer")
 
 
@@ -71,7 +71,7 @@ class ApiKeySerializer(serializers.Serializer[Any]):
 
 
 class ApiKeyWithSecretSerializer(ApiKeySerializer):
-    """A key with its secret, shown this once."""
+    """A key with its secret, which is shown only once."""
 
     key = serializers.CharField(help_text="The token. It cannot be shown again.")
 
@@ -83,10 +83,10 @@ class ApiKeyCreateSerializer(serializers.Serializer[Any]):
         child=serializers.UUIDField(),
         default=list,
         max_length=MAX_PLAYBOOKS,
-        help_text="Playbooks that the key is limited to; empty: all of yours.",
+        help_text="Limit the key to these playbooks; empty: all of yours.",
     )
     expires_at = serializers.DateTimeField(
-        required=False, allow_null=True, help_text="Left out: in 90 days."
+        required=False, allow_null=True, help_text="Default: in 90 days."
     )
 
 
@@ -102,5 +102,5 @@ class ApiKeyUpdateSerializer(serializers.Serializer[Any]):
 
 class ApiKeyRotateSerializer(serializers.Serializer[Any]):
     overlap_hours = serializers.IntegerField(
-        min_value=0, max_value=168, default=24, help_text="How long the old key still works."
+        min_value=0, max_value=168, default=24, help_text="How long the old key keeps working."
     )

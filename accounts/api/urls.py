@@ -1,3 +1,5 @@
+"""REST routes of accounts."""
+
 from django.urls import URLPattern, path
 
 from accounts.activity.api import ActivityView

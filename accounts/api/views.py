@@ -1,4 +1,4 @@
-"""Signing in and API keys, at the REST door."""
+"""REST views: registration, login, the own account, API keys."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -26,13 +26,13 @@ from core.rest.views import BaseAPIView
 from core.security.scopes import Scope
 
 REGISTRATION_MESSAGES = {
-    False: "You can log in now. If you had an account, its password is unchanged.",
-    True: "Look into the inbox of this address: our e-mail there says how to go on.",
+    False: "You can log in now. If you already had an account, its password is unchanged.",
+    True: "Check your inbox: our email tells you how to continue.",
 }
 
 
 class PublicView(BaseAPIView):
-    """Nobody needs to be signed in, and a stale credential in the header does no harm."""
+    """A route without authentication, which ignores a stale credential in the header."""
 
     authentication_classes = ()
     scopes: ClassVar = {"POST": None}
@@ -47,9 +47,10 @@ class RegisterView(PublicView):
         responses={201: s.RegistrationSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Make an account. The answer is the same when the address has one already."""
+        """Create an account. The response is the same if the email already has one."""
         sent = self.validated_body(s.CredentialsSerializer)
-        register_user(**sent, address=client_address(request._request), site=site_url(request._request))
+        http = request._request
+        register_user(**sent, address=client_address(http), site=site_url(http))
         body = {
             "email": sent["email"].strip().lower(),
             "status": "registered",
@@ -63,13 +64,13 @@ class LoginView(PublicView):
 
     @extend_schema(operation_id="log_in", request=s.LoginSerializer, responses=s.TokensSerializer)
     def post(self, request: Request) -> Response:
-        """Get an access token and the first refresh token of a new sign-in.
+        """Get an access token and a refresh token.
 
-        An account with a second factor answers 401 `second_factor_required` until `code` is sent,
-        and `wrong_code` when it does not fit.
+        With a second factor the response is 401 `second_factor_required` until `code` is sent,
+        and `wrong_code` if it is incorrect.
         """
-        sent = self.validated_body(s.LoginSerializer)
-        user = log_in(**sent, address=client_address(request._request), site=site_url(request._request))
+        sent, http = self.validated_body(s.LoginSerializer), request._request
+        user = log_in(**sent, address=client_address(http), site=site_url(http))
         return _tokens_response(issue_tokens(user=user))
 
 
@@ -82,7 +83,7 @@ class TokenRefreshView(PublicView):
         responses=s.TokensSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Trade a refresh token for a new pair. Using one twice ends the whole sign-in."""
+        """Exchange a refresh token for a new pair. Using one twice revokes all of the login."""
         return _tokens_response(refresh_tokens(**self.validated_body(s.TokenRefreshSerializer)))
 
 
@@ -91,7 +92,7 @@ class LogoutView(PublicView):
 
     @extend_schema(operation_id="log_out", request=s.TokenRefreshSerializer, responses={204: None})
     def post(self, request: Request) -> Response:
-        """End the sign-in that this refresh token belongs to, access tokens included."""
+        """Revoke this refresh token and every token of the same login."""
         revoke_tokens(**self.validated_body(s.TokenRefreshSerializer))
         return Response(status=204)
 
@@ -103,7 +104,7 @@ class CurrentUserView(BaseAPIView):
 
     @extend_schema(operation_id="get_current_user", responses=s.CurrentUserSerializer)
     def get(self, request: Request) -> Response:
-        """Who you are, and what this credential may do."""
+        """Get your account and the scopes of this credential."""
         user, key = self.principal.user, self.principal.api_key
         body = {
             "id": user.pk,
@@ -118,7 +119,7 @@ class CurrentUserView(BaseAPIView):
         operation_id="delete_account", request=s.AccountDeleteSerializer, responses={204: None}
     )
     def delete(self, request: Request) -> Response:
-        """Delete the account and everything in it, for good. Needs the password again."""
+        """Delete the account and everything in it. Requires the password."""
         user, source = self.principal.user, LoginSource(client_address(request._request))
         sent = self.validated_body(s.AccountDeleteSerializer)
         reauthenticate_user(user=user, source=source, **sent)
@@ -136,7 +137,7 @@ class AccountExportView(BaseAPIView):
         responses={(200, "application/zip"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request) -> HttpResponse:
-        """Everything of the account as a ZIP of JSON files, one for each kind of row."""
+        """Download everything in the account as a ZIP of JSON files, one per type."""
         file = export_account(user=self.principal.user)
         named = {"Content-Disposition": 'attachment; filename="ace-account.zip"'}
         return HttpResponse(file, content_type="application/zip", headers=named)
@@ -149,7 +150,7 @@ class ApiKeyListView(BaseAPIView):
 
     @extend_schema(operation_id="list_api_keys", responses=s.ApiKeySerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Your API keys, newest first, revoked ones included."""
+        """List your API keys, newest first, including revoked ones."""
         return self.paginate(ApiKey.objects.for_user(self.principal), s.ApiKeySerializer)
 
     @extend_schema(
@@ -159,26 +160,19 @@ class ApiKeyListView(BaseAPIView):
     )
     @idempotent(secret=True)
     def post(self, request: Request) -> Response:
-        """Create a key. Its secret is in this answer and nowhere else."""
-        return _new_key_response(
-            *create_api_key(
-                user=self.principal.user, **self.validated_body(s.ApiKeyCreateSerializer)
-            )
-        )
+        """Create a key. Its secret is only in this response."""
+        sent = self.validated_body(s.ApiKeyCreateSerializer)
+        return _new_key_response(*create_api_key(user=self.principal.user, **sent))
 
 
 class ApiKeyDetailView(BaseAPIView):
     """GET, PATCH, DELETE /auth/api-keys/{id}."""
 
-    scopes: ClassVar = {
-        "GET": Scope.ACCOUNT,
-        "PATCH": Scope.ACCOUNT,
-        "DELETE": Scope.ACCOUNT,
-    }
+    scopes: ClassVar = {"GET": Scope.ACCOUNT, "PATCH": Scope.ACCOUNT, "DELETE": Scope.ACCOUNT}
 
     @extend_schema(operation_id="get_api_key", responses=s.ApiKeySerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """One key, without its secret."""
+        """Get an API key, without its secret."""
         return Response(s.ApiKeySerializer(self.key(pk)).data)
 
     @extend_schema(
@@ -187,13 +181,13 @@ class ApiKeyDetailView(BaseAPIView):
         responses=s.ApiKeySerializer,
     )
     def patch(self, request: Request, pk: UUID) -> Response:
-        """Change name, scopes or playbooks; what is left out stays."""
+        """Change name, scopes or playbooks; omitted fields stay."""
         key = update_api_key(key=self.key(pk), **self.validated_body(s.ApiKeyUpdateSerializer))
         return Response(s.ApiKeySerializer(key).data)
 
     @extend_schema(operation_id="revoke_api_key", responses={204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
-        """Revoke the key: it is refused from the next request on."""
+        """Revoke the key, effective from the next request."""
         revoke_api_key(key=self.key(pk), reason="revoked over REST")
         return Response(status=204)
 
@@ -213,7 +207,7 @@ class ApiKeyRotateView(BaseAPIView):
     )
     @idempotent(secret=True)
     def post(self, request: Request, pk: UUID) -> Response:
-        """Create the key's successor; the old one ends after the overlap."""
+        """Create a replacement; the old key expires after the overlap."""
         key = ApiKey.objects.for_user(self.principal).fetch(pk)
         overlap = timedelta(hours=self.validated_body(s.ApiKeyRotateSerializer)["overlap_hours"])
         return _new_key_response(*rotate_api_key(key=key, overlap=overlap))

@@ -1,4 +1,4 @@
-"""What the doors can do with API keys."""
+"""Creating, changing, rotating and revoking API keys."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -31,21 +31,21 @@ def create_api_key(
     token: str | None = None,
     form_id: str = "",
 ) -> tuple[ApiKey, str]:
-    """The user has one more key; its token is returned here and never again.
+    """Create a key; its token is returned here and never again.
 
-    Without `expires_at` it lives for settings.API_KEY_LIFETIME. `token` is for bootstrap only: a
-    key that the operator chose, without an end of its own. `form_id` names the form that asks: sent
-    a second time it makes no second key. Raises Invalid, Conflict, FormAlreadySubmitted, and what
-    `hooks.check_api_key_limit` raises when the user may have no more keys.
+    Without `expires_at` it expires after settings.API_KEY_LIFETIME. `token` is for bootstrap only:
+    a key that the operator chose, which does not expire. `form_id` identifies the submitted form:
+    submitted again, it creates no second key. Raises Invalid, FormAlreadySubmitted, and Conflict,
+    also when the user may have no more keys (`hooks.check_api_key_limit`).
     """
     if expires_at is None and token is None:
         expires_at = timezone.now() + settings.API_KEY_LIFETIME
-    minted = key_format.mint() if token is None else _from_operator(token)
+    generated = key_format.mint() if token is None else _from_operator(token)
     key = ApiKey(
         user=user,
         name=_clean_name(name),
-        prefix=minted.prefix,
-        digest=minted.digest,
+        prefix=generated.prefix,
+        digest=generated.digest,
         scopes=_clean_scopes(scopes),
         playbook_ids=_own_playbooks(user, playbook_ids),
         expires_at=_in_future(expires_at),
@@ -56,7 +56,7 @@ def create_api_key(
         hooks.check_api_key_limit(user=user)
         _insert_key(key)
         record(action="create_api_key", by=user, subject=key, prefix=key.prefix)
-    return key, minted.token
+    return key, generated.token
 
 
 def update_api_key(
@@ -66,13 +66,13 @@ def update_api_key(
     scopes: Iterable[str] | None = None,
     playbook_ids: Iterable[UUID | str] | None = None,
 ) -> ApiKey:
-    """The key has the given name, scopes and playbooks; None leaves one as it is.
+    """Change name, scopes or playbooks of a key; None leaves one unchanged.
 
     Raises Invalid, Conflict (`key_revoked`).
     """
     with transaction.atomic():
         key = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
-        _refuse_revoked(key)
+        _require_active(key)
         if name is not None:
             key.name = _clean_name(name)
         if scopes is not None:
@@ -85,7 +85,7 @@ def update_api_key(
 
 
 def rotate_api_key(*, key: ApiKey, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[ApiKey, str]:
-    """A new key takes over name, scopes and playbooks; the old one ends after `overlap`.
+    """Create a key with the same name, scopes and playbooks; the old one expires after `overlap`.
 
     Raises Invalid (overlap over 7 days), Conflict (`key_revoked`, `key_rotated`).
     """
@@ -93,15 +93,15 @@ def rotate_api_key(*, key: ApiKey, overlap: timedelta = DEFAULT_OVERLAP) -> tupl
         raise Invalid.field("overlap_hours", "Choose an overlap of 0 to 168 hours.")
     with transaction.atomic():
         old = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
-        _refuse_revoked(old)
+        _require_active(old)
         if ApiKey.objects.filter(rotated_from=old).exists():
             raise Conflict("This key was already rotated. Rotate the new one.", code="key_rotated")
-        minted, now = key_format.mint(), timezone.now()
+        generated, now = key_format.mint(), timezone.now()
         fresh = ApiKey.objects.create(
             user=old.user,
             name=old.name,
-            prefix=minted.prefix,
-            digest=minted.digest,
+            prefix=generated.prefix,
+            digest=generated.digest,
             scopes=old.scopes,
             playbook_ids=old.playbook_ids,
             expires_at=now + settings.API_KEY_LIFETIME,
@@ -116,21 +116,21 @@ def rotate_api_key(*, key: ApiKey, overlap: timedelta = DEFAULT_OVERLAP) -> tupl
             prefix=fresh.prefix,
             replaces=old.prefix,
         )
-    return fresh, minted.token
+    return fresh, generated.token
 
 
 def revoke_api_key(*, key: ApiKey, reason: str, by: Principal | User | None = None) -> ApiKey:
-    """The key is refused from the next request on; doing it twice changes nothing.
+    """Refuse the key from the next request on; revoking twice changes nothing.
 
-    `by` is the key's user, unless somebody else is named.
+    `by` defaults to the key's user.
     """
     with transaction.atomic():
         key = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
         if key.revoked_at is None:
             key.revoke(reason=reason[:200], now=timezone.now())
             key.save(update_fields=["revoked_at", "revoked_reason", "updated_at"])
-            who, owner = by or key.user, key.user
-            record(action="revoke_api_key", by=who, subject=key, owner=owner, prefix=key.prefix)
+            actor, owner = by or key.user, key.user
+            record(action="revoke_api_key", by=actor, subject=key, owner=owner, prefix=key.prefix)
     return key
 
 
@@ -143,13 +143,13 @@ def _from_operator(token: str) -> key_format.GeneratedKey:
 
 
 def _consume_form(user: User, form: str) -> None:
-    """The form's name is taken; the unique row makes a parallel sending wait, then refuses it."""
+    """Mark the form as submitted; the unique row makes a parallel submission wait, then fail."""
     try:
         with transaction.atomic():
             IdempotentResponse.objects.create(user=user, key=f"form:{form}", status=201)
     except IntegrityError:
         raise FormAlreadySubmitted(
-            "This form was sent already, and its key was shown then."
+            "This form was already submitted, and its key was shown then."
         ) from None
 
 
@@ -158,10 +158,10 @@ def _insert_key(key: ApiKey) -> None:
         with transaction.atomic():
             key.save(force_insert=True)
     except IntegrityError:
-        raise Conflict("This key exists already.", code="key_exists") from None
+        raise Conflict("This key already exists.", code="key_exists") from None
 
 
-def _refuse_revoked(key: ApiKey) -> None:
+def _require_active(key: ApiKey) -> None:
     if key.state != "active":
         message = f"This key is {key.state}. Create a new one."
         raise Conflict(message, code=f"key_{key.state}")
@@ -183,19 +183,19 @@ def _clean_scopes(scopes: Iterable[str]) -> list[str]:
 
 
 def _own_playbooks(user: User, ids: Iterable[UUID | str]) -> list[str]:
-    """The ids as text, in the given order; Invalid for one that is not the user's."""
+    """The ids as strings, in the given order. Raises Invalid for one that is not the user's."""
     try:
-        wanted = list(dict.fromkeys(UUID(str(given)) for given in ids))
+        wanted = list(dict.fromkeys(UUID(str(pk)) for pk in ids))
     except ValueError:
         raise Invalid.field("playbook_ids", "Send playbook ids (UUIDs).") from None
     found = hooks.playbook_names(user, ids=wanted)
-    missing = [given for given in wanted if given not in found]
+    missing = [pk for pk in wanted if pk not in found]
     if missing:
         raise Invalid.field("playbook_ids", f"No playbook with id {missing[0]} is yours.")
-    return [str(given) for given in wanted]
+    return [str(pk) for pk in wanted]
 
 
 def _in_future(moment: datetime | None) -> datetime | None:
     if moment is not None and moment <= timezone.now():
-        raise Invalid.field("expires_at", "Choose a time that is still to come.")
+        raise Invalid.field("expires_at", "Choose a time in the future.")
     return moment

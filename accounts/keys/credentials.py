@@ -1,7 +1,8 @@
-"""Who sends this API key or access token, and what it allows."""
+"""Authentication of API keys and access tokens: the principal of a bearer token."""
 
 import logging
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
@@ -17,7 +18,7 @@ from core.sql.compiled_queries import CompiledQuery, Param
 
 logger = logging.getLogger(__name__)
 LAST_USED_STEP = timedelta(minutes=1)
-# The row is read anew for every request: only the SQL is kept.
+# Only the SQL is cached; the row is read for every request.
 USABLE_KEY = CompiledQuery(
     lambda: (
         ApiKey.objects.usable(now=Param("now", DateTimeField()))
@@ -28,20 +29,20 @@ USABLE_KEY = CompiledQuery(
 
 
 def principal_for_bearer(token: str) -> Principal:
-    """Who sends this API key or access token, and what it allows. Raises NotAuthenticated."""
+    """The principal of an API key or access token. Raises NotAuthenticated."""
     if token.count(".") == 2:
         return Principal.of(user_for_access_token(token))
     return principal_for_key(token)
 
 
 def principal_for_key(token: str) -> Principal:
-    """Who sends this API key, and what it allows; one query. Raises NotAuthenticated."""
+    """The principal of an API key; one query. Raises NotAuthenticated."""
     if not key_format.CHOSEN_PATTERN.fullmatch(token):
         raise NotAuthenticated
     key = USABLE_KEY.first(prefix=key_format.locate(token), now=timezone.now())
     if key is None or not key_format.matches(token, key.digest):
         raise NotAuthenticated
-    _record_last_used(key)
+    record_last_used(key)
     return Principal(
         user=key.user,
         scopes=frozenset(scope for scope in KEY_SCOPES if scope in key.scopes),
@@ -50,14 +51,15 @@ def principal_for_key(token: str) -> Principal:
     )
 
 
-def _record_last_used(key: ApiKey) -> None:
-    """Write last_used_at at most once a minute; a failure costs the figure, not the request."""
+def record_last_used(row: Any) -> None:
+    """Update last_used_at of a key or app at most once a minute; a failure is only logged."""
     now = timezone.now()
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_STEP)
-    if key.last_used_at is not None and key.last_used_at >= now - LAST_USED_STEP:
+    if row.last_used_at is not None and row.last_used_at >= now - LAST_USED_STEP:
         return
     try:
         with transaction.atomic():
-            ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
+            type(row).objects.filter(stale, pk=row.pk).update(last_used_at=now)
     except DatabaseError as error:
-        logger.warning("Could not note the use of key %s: %s", key.prefix, type(error).__name__)
+        name = f"{row._meta.verbose_name} {row.pk}"
+        logger.warning("Could not record the use of %s: %s", name, type(error).__name__)

@@ -1,7 +1,7 @@
-"""Sign-ins of programs on behalf of people: short access tokens, single-use refresh tokens.
+"""Login of programs with a password: short-lived access tokens, single-use refresh tokens.
 
-Both are JWTs signed with JWT_SECRET_KEY. Each refresh token is also a row, so that spending it is
-one conditional UPDATE; all tokens of one sign-in share a family, and reuse ends the family.
+Both are JWTs signed with JWT_SECRET_KEY. Each refresh token is also a row, so that using it is one
+conditional UPDATE; all tokens of one login share a family, and reuse revokes the family.
 """
 
 import uuid
@@ -22,14 +22,14 @@ from core.errors import NotAuthenticated
 
 ISSUER = "ace"
 ALGORITHM = "HS256"
-# How far the clocks of two hosts may differ.
+# Allowed difference between the clocks of two hosts.
 CLOCK_SKEW = timedelta(seconds=10)
 Kind = Literal["access", "refresh"]
 
 
 @dataclass(frozen=True)
 class TokenPair:
-    """What a sign-in gives; `expires_in` is the life of the access token in seconds."""
+    """The tokens of a login; `expires_in` is the lifetime of the access token in seconds."""
 
     access: str
     refresh: str
@@ -38,78 +38,83 @@ class TokenPair:
 
 @dataclass(frozen=True)
 class Claims:
-    """The checked content of a token: whose, of which sign-in, under which password."""
+    """The verified claims of a token: its user, its family, a digest of the password."""
 
     user_id: uuid.UUID
     family: uuid.UUID
-    password_mark: str
+    password_digest: str
 
-    def fit(self, user: User) -> bool:
+    def match(self, user: User) -> bool:
         """False once the user's password has changed."""
-        return constant_time_compare(self.password_mark, _password_mark(user))
+        return constant_time_compare(self.password_digest, _password_digest(user))
 
 
 def issue_tokens(*, user: User) -> TokenPair:
-    """The user has one more sign-in; rows that nobody can use any more are gone."""
+    """Start a login; expired tokens of the user are deleted."""
     now = timezone.now()
-    useless = now - settings.JWT_ACCESS_TOKEN_LIFETIME
-    RefreshToken.objects.filter(user=user, expires_at__lt=useless).delete()
+    expired = now - settings.JWT_ACCESS_TOKEN_LIFETIME
+    RefreshToken.objects.filter(user=user, expires_at__lt=expired).delete()
     return _new_pair(user, uuid.uuid4(), now)
 
 
 def refresh_tokens(*, refresh: str) -> TokenPair:
-    """The refresh token is spent and a new pair takes its place.
+    """Exchange the refresh token for a new pair.
 
-    Raises NotAuthenticated; a token that was spent before ends its whole family first.
+    Raises NotAuthenticated; for a token used before, after revoking its family.
     """
-    claims = _read(refresh, "refresh")
+    claims = _decode(refresh, "refresh")
     with transaction.atomic():
-        pair = _spend(refresh, claims)
-    # Raised outside: the family's end has to be committed.
+        pair = _use(refresh, claims)
+    # Raised outside: the revocation of the family must be committed.
     if pair is None:
         raise NotAuthenticated
     return pair
 
 
 def revoke_tokens(*, refresh: str) -> None:
-    """The sign-in that this refresh token belongs to has ended. Raises NotAuthenticated."""
-    claims = _read(refresh, "refresh", expired_too=True)
+    """Revoke all tokens of the login of this refresh token. Raises NotAuthenticated."""
+    claims = _decode(refresh, "refresh", allow_expired=True)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).filter(pk=claims.user_id).first()
-        _end_family(claims.family, timezone.now())
+        _revoke_family(claims.family, timezone.now())
+
+
+def revoke_all_tokens(*, user: User) -> None:
+    """Revoke the tokens of every login of the user."""
+    RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
 
 
 def user_for_access_token(token: str) -> User:
-    """The active user of a valid access token whose sign-in has not ended; one query.
+    """The active user of a valid access token that is not revoked; one query.
 
     Raises NotAuthenticated.
     """
-    claims = _read(token, "access")
-    alive = RefreshToken.objects.filter(family=claims.family, user=OuterRef("pk"), revoked_at=None)
-    user = User.objects.filter(Exists(alive), pk=claims.user_id, is_active=True).first()
-    if user is None or not claims.fit(user):
+    claims = _decode(token, "access")
+    valid = RefreshToken.objects.filter(family=claims.family, user=OuterRef("pk"), revoked_at=None)
+    user = User.objects.filter(Exists(valid), pk=claims.user_id, is_active=True).first()
+    if user is None or not claims.match(user):
         raise NotAuthenticated
     return user
 
 
-def _spend(refresh: str, claims: Claims) -> TokenPair | None:
-    # The user's row is the lock of all families: without it, a pair made while a reuse of an
-    # older token ends the family would outlive it. SQLite's transactions are serial anyway.
+def _use(refresh: str, claims: Claims) -> TokenPair | None:
+    # Locking the user's row locks all families: otherwise a pair issued while the reuse of an
+    # older token revokes the family would outlive it. SQLite's transactions are serial anyway.
     users = User.objects.select_for_update(no_key=True)
     user = users.filter(pk=claims.user_id, is_active=True).first()
-    if user is None or not claims.fit(user):
+    if user is None or not claims.match(user):
         return None
     now = timezone.now()
-    spent = RefreshToken.objects.filter(
+    used = RefreshToken.objects.filter(
         digest=digest(refresh), used_at=None, revoked_at=None, expires_at__gt=now
     ).update(used_at=now)
-    if not spent:
-        _end_family(claims.family, now)
+    if not used:
+        _revoke_family(claims.family, now)
         return None
     return _new_pair(user, claims.family, now)
 
 
-def _end_family(family: uuid.UUID, now: datetime) -> None:
+def _revoke_family(family: uuid.UUID, now: datetime) -> None:
     RefreshToken.objects.filter(family=family, revoked_at=None).update(revoked_at=now)
 
 
@@ -131,7 +136,7 @@ def _sign(user: User, family: uuid.UUID, kind: Kind, now: datetime, life: timede
         "iss": ISSUER,
         "sub": str(user.pk),
         "fam": str(family),
-        "pwd": _password_mark(user),
+        "pwd": _password_digest(user),
         "typ": kind,
         "jti": uuid.uuid4().hex,
         "iat": now,
@@ -140,7 +145,7 @@ def _sign(user: User, family: uuid.UUID, kind: Kind, now: datetime, life: timede
     return jwt.encode(claims, settings.JWT_SECRET_KEY, algorithm=ALGORITHM)
 
 
-def _read(token: str, kind: Kind, *, expired_too: bool = False) -> Claims:
+def _decode(token: str, kind: Kind, *, allow_expired: bool = False) -> Claims:
     try:
         claims = jwt.decode(
             token,
@@ -148,7 +153,7 @@ def _read(token: str, kind: Kind, *, expired_too: bool = False) -> Claims:
             algorithms=[ALGORITHM],
             issuer=ISSUER,
             leeway=CLOCK_SKEW,
-            options={"require": ["exp", "sub", "fam", "typ"], "verify_exp": not expired_too},
+            options={"require": ["exp", "sub", "fam", "typ"], "verify_exp": not allow_expired},
         )
         if claims["typ"] != kind:
             raise NotAuthenticated
@@ -157,5 +162,5 @@ def _read(token: str, kind: Kind, *, expired_too: bool = False) -> Claims:
         raise NotAuthenticated from None
 
 
-def _password_mark(user: User) -> str:
+def _password_digest(user: User) -> str:
     return user.get_session_auth_hash()[:16]

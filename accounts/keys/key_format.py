@@ -1,7 +1,7 @@
 """The format of an API key: `ace_live_<12 id>_<43 secret><6 CRC32>`, all base62. Pure.
 
-The id finds the row, the 256-bit secret proves the holder, the checksum lets scanners and people
-tell a key from a typo without a database.
+The id finds the row, the 256-bit secret authenticates, and the checksum lets secret scanners and
+users recognize a key or a typo without a database.
 """
 
 import hashlib
@@ -19,7 +19,6 @@ KEY_PREFIX = "ace_live_"
 ID_LENGTH, SECRET_LENGTH, CHECK_LENGTH = 12, 43, 6
 # What an operator may choose as ACE_BOOTSTRAP_API_KEY. No dot: that tells it from a JWT.
 CHOSEN_PATTERN = re.compile(r"[0-9A-Za-z_-]{24,200}")
-MAX_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class GeneratedKey:
 
 
 def mint() -> GeneratedKey:
-    """A fresh key from the operating system's randomness."""
+    """A new key from the operating system's random generator."""
     prefix = _random(ID_LENGTH)
     body = f"{KEY_PREFIX}{prefix}_{_random(SECRET_LENGTH)}"
     token = body + _checksum(body)
@@ -40,7 +39,7 @@ def mint() -> GeneratedKey:
 
 
 def parse(token: str) -> str | None:
-    """The id inside a well-formed key, or None when shape or checksum are wrong."""
+    """The id in a well-formed key; None when format or checksum are wrong."""
     if not API_KEY_PATTERN.fullmatch(token):
         return None
     body, check = token[:-CHECK_LENGTH], token[-CHECK_LENGTH:]
@@ -50,20 +49,20 @@ def parse(token: str) -> str | None:
 
 
 def locate(token: str) -> str:
-    """The 12 characters under which the row of this key is found.
+    """The 12 characters that find the row of this key.
 
-    An operator's own bootstrap key need not be of our making: its digest then names it.
+    A bootstrap key that an operator chose may have another format: it is found by its digest.
     """
     return parse(token) or digest(token)[:ID_LENGTH]
 
 
 def digest(token: str) -> str:
-    """SHA-256 in hex: right for 256-bit secrets, where Argon2 would cost 169 ms a request."""
+    """SHA-256 in hex: enough for 256-bit secrets, and Argon2 would cost 169 ms a request."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def matches(token: str, stored: str) -> bool:
-    """Whether the token has the stored digest, in constant time."""
+    """True when the token has the stored digest; compares in constant time."""
     return compare_digest(digest(token), stored)
 
 

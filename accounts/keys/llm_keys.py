@@ -1,6 +1,5 @@
-"""A user's own key at a provider of models: kept sealed, used by the worker, never shown again."""
+"""Users' own LLM keys: stored encrypted, used by the worker, never shown again."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlsplit
@@ -12,21 +11,20 @@ from django.db import transaction
 from accounts.models import LlmKey, User
 from core.audit import record
 from core.errors import Invalid, NotFound
+from core.http.deadlines import Resolve
 from core.http.safe_http import HostUnreachable, fetch, resolve_public_addresses
 from core.ratelimit.limits import consume_rate_limit
 from core.security.encryption import decrypt, encrypt
 
 DEFAULT_URL = "https://api.openai.com/v1"
 MAX_ANSWER, SECONDS = 512 * 1024, 10
-Resolve = Callable[[str, int], list[str]]
 
 
 @dataclass(frozen=True)
 class LlmCredential:
-    """A user's own key and where it goes. Connect only to what `resolve(host, port)` answers.
+    """A user's LLM key and its endpoint. Connect only to the addresses from `resolve(host, port)`.
 
-    An empty `base_url` is the platform's own endpoint, which the operator chose: `resolve` is
-    None then, and no address is refused.
+    An empty `base_url` means the operator's endpoint: `resolve` is None, any address is allowed.
     """
 
     api_key: str = field(repr=False)
@@ -35,13 +33,13 @@ class LlmCredential:
 
 
 def set_llm_key(*, user: User, api_key: str, base_url: str = "") -> LlmKey:
-    """Evolutions of the user's playbooks are paid with this key, at this endpoint.
+    """Use this key and endpoint for evolutions of the user's playbooks.
 
-    Raises Invalid: no key, no https, an address that is not on the public internet.
+    Raises Invalid: not a key, no https, a host that is not on the public internet.
     """
     api_key = api_key.strip()
     if not 8 <= len(api_key) <= 500 or not api_key.isascii() or not api_key.isprintable():
-        raise Invalid.field("api_key", "Send the key as the provider shows it.")
+        raise Invalid.field("api_key", "Enter the key exactly as the provider shows it.")
     base_url = clean_base_url(base_url)
     values = {"encrypted_key": encrypt(api_key), "last_four": api_key[-4:], "base_url": base_url}
     with transaction.atomic():
@@ -51,19 +49,19 @@ def set_llm_key(*, user: User, api_key: str, base_url: str = "") -> LlmKey:
 
 
 def remove_llm_key(*, user: User) -> None:
-    """The platform's own key pays again; what was kept is gone. Raises NotFound."""
+    """Delete the user's key; evolutions use the platform's again. Raises NotFound."""
     with transaction.atomic():
-        key = _own(user)
+        key = _require_key(user)
         record(action="remove_llm_key", by=user, subject=key)
         key.delete()
 
 
 def try_llm_key(*, user: User) -> None:
-    """The endpoint takes the key for a list of its models.
+    """Test the key by listing the models of its endpoint.
 
-    Raises NotFound, Invalid, RateLimited: each try is a request of ours to an address of theirs.
+    Raises NotFound, Invalid, RateLimited: each test is a request to a URL that the user chose.
     """
-    key = _own(user)
+    key = _require_key(user)
     consume_rate_limit("try_llm_key", str(user.pk))
     url = (key.base_url or settings.OPENAI_BASE_URL or DEFAULT_URL).rstrip("/") + "/models"
     headers = {"Authorization": f"Bearer {decrypt(key.encrypted_key)}"}
@@ -81,7 +79,7 @@ def try_llm_key(*, user: User) -> None:
 
 
 def llm_credential_for(*, user_id: UUID) -> LlmCredential | None:
-    """The user's own key, or None: then the platform's pays."""
+    """The user's own key, or None to use the platform's."""
     key = LlmKey.objects.filter(user_id=user_id).first()
     if key is None:
         return None
@@ -92,7 +90,7 @@ def llm_credential_for(*, user_id: UUID) -> LlmCredential | None:
 
 
 def clean_base_url(base_url: str) -> str:
-    """An https address on the public internet, without a secret in it. Raises Invalid."""
+    """A valid https URL on the public internet, without credentials. Raises Invalid."""
     base_url = base_url.strip()
     if not base_url:
         return ""
@@ -100,10 +98,10 @@ def clean_base_url(base_url: str) -> str:
         parts = urlsplit(base_url)
         host, port = parts.hostname, parts.port or 443
     except ValueError:
-        raise _no_url() from None
+        raise _invalid_url() from None
     odd = parts.username is not None or parts.query or parts.fragment or "\\" in base_url
     if parts.scheme != "https" or not host or odd or not base_url.isascii():
-        raise _no_url()
+        raise _invalid_url()
     try:
         resolve_public_addresses(host, port, private_hosts=settings.PRIVATE_HOSTS)
     except HostUnreachable as error:
@@ -111,12 +109,12 @@ def clean_base_url(base_url: str) -> str:
     return base_url.rstrip("/")
 
 
-def _own(user: User) -> LlmKey:
+def _require_key(user: User) -> LlmKey:
     key = LlmKey.objects.filter(user=user).first()
     if key is None:
         raise NotFound("LLM key", "Set one first.")
     return key
 
 
-def _no_url() -> Invalid:
-    return Invalid.field("base_url", "Send an address such as https://api.example.com/v1.")
+def _invalid_url() -> Invalid:
+    return Invalid.field("base_url", "Enter a URL such as https://api.example.com/v1.")

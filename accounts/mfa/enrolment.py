@@ -1,7 +1,7 @@
-"""The first second factor of somebody who must have one: a password alone does not set it up.
+"""Enrolment of the first second factor where one is required: the password alone is not enough.
 
-Else whoever stole the password of staff that never came would enrol a device of their own. The
-mailbox is the other proof; an operator with a shell is one too (`manage.py enrol_second_factor`).
+Otherwise a thief of the password could enrol their own device. The second proof is a link sent by
+e-mail, or printed by an operator with `manage.py enrol_second_factor`.
 """
 
 from django.core import signing
@@ -18,10 +18,7 @@ SALT, AGE = "accounts.enrol", 3600
 
 
 def request_enrolment(*, user: User, site: str) -> None:
-    """A letter with a link to the set-up is on its way to the account's address.
-
-    Raises RateLimited.
-    """
+    """E-mail a link to the set-up to the account's address. Raises RateLimited."""
     consume_rate_limit("send_mail", str(user.pk))
     record(action="request_enrolment", by=user, subject=user)
     send_email(
@@ -30,27 +27,27 @@ def request_enrolment(*, user: User, site: str) -> None:
 
 
 def enrolment_path(user: User) -> str:
-    """Where the person, logged in, may set up the first second factor within an hour."""
+    """The path at which the logged-in user can set up the first factor within an hour."""
     token = signing.dumps([str(user.pk), _credentials_digest(user)], salt=SALT)
     return f"/settings/second-factor/first/{token}"
 
 
 def check_enrolment(*, user: User, token: str) -> None:
-    """The link was made for this person, lately, and no factor is there yet. Raises Invalid."""
+    """Check that the link is the user's, is recent, and no factor exists. Raises Invalid."""
     try:
-        pk, mark = signing.loads(token, salt=SALT, max_age=AGE)
+        pk, digest = signing.loads(token, salt=SALT, max_age=AGE)
     except (signing.BadSignature, ValueError, TypeError):
         raise _invalid_link() from None
-    fits = pk == str(user.pk) and constant_time_compare(mark, _credentials_digest(user))
+    fits = pk == str(user.pk) and constant_time_compare(digest, _credentials_digest(user))
     if not fits or has_second_factor(user):
         raise _invalid_link()
     record(action="confirm_enrolment", by=user, subject=user)
 
 
 def _credentials_digest(user: User) -> str:
-    """Changes with the password and the address: a link of before is void then."""
+    """Changes with the password and the e-mail, which invalidates earlier links."""
     return salted_hmac(SALT, f"{user.password} {user.email}").hexdigest()[:20]
 
 
 def _invalid_link() -> Invalid:
-    return Invalid("This link is too old, was used, or is somebody else's. Ask for a new one.")
+    return Invalid("This link is invalid or has expired. Request a new one.")

@@ -1,6 +1,6 @@
-"""Who needs a second factor and has none reaches the page that sets one up, and nothing else.
+"""Middleware that sends users who must set up a second factor to the page where they can.
 
-Setting up the first one needs the link of a letter (accounts/mfa/enrolment.py).
+Setting up the first one needs an e-mailed link (accounts/mfa/enrolment.py).
 """
 
 import time
@@ -13,7 +13,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from accounts.mfa.second_factor import has_second_factor, needs_enrolment, requires_second_factor
 
-# Programs bring keys and tokens of their own; their sign-in asks for the code itself.
+# Programs use keys and tokens; their login asks for the code itself.
 EXEMPT_PATHS = (
     "/api/",
     "/settings/second-factor",
@@ -22,14 +22,14 @@ EXEMPT_PATHS = (
     "/static/",
     "/theme",
 )
-# Where a factor comes into being.
+# The pages that create a factor.
 SETUP_PATHS = ("/settings/second-factor/app", "/settings/second-factor/passkeys/new")
 ENROLMENT_SESSION_KEY, ENROLMENT_SECONDS = "may_enrol", 3600
-SETUP_REQUIRED = "This account needs a second factor first. Set one up here; it takes a minute."
+SETUP_REQUIRED = "This account requires a second factor. Set one up here; it takes a minute."
 
 
 class RequireSecondFactorMiddleware(MiddlewareMixin):
-    """Staff need a second factor for the admin; whom staff asked for one, for every page."""
+    """Staff need a second factor for the admin; users of whom one is required, for every page."""
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
@@ -38,8 +38,8 @@ class RequireSecondFactorMiddleware(MiddlewareMixin):
             return redirect("accounts:request_enrolment")
         if request.path.startswith(EXEMPT_PATHS) or not request.user.is_authenticated:
             return None
-        asked = request.user.second_factor_required or request.path.startswith("/admin")
-        if not asked or not requires_second_factor(request.user):
+        required = request.user.second_factor_required or request.path.startswith("/admin")
+        if not required or not requires_second_factor(request.user):
             return None
         if has_second_factor(request.user):
             return None
@@ -47,7 +47,7 @@ class RequireSecondFactorMiddleware(MiddlewareMixin):
         return redirect("mfa_index")
 
     def _is_unproven(self, request: HttpRequest) -> bool:
-        """Somebody who proved a password only, and is about to make the first factor."""
+        """True without a recent enrolment link, where the first factor needs one."""
         if not request.user.is_authenticated or not needs_enrolment(request.user):
             return False
         return (

@@ -1,3 +1,5 @@
+"""Users, their credentials and connected apps."""
+
 from accounts.models.api_keys import ApiKey, ApiKeyQuerySet
 from accounts.models.connected_apps import ConnectedApp, ConnectedAppQuerySet
 from accounts.models.llm_keys import LlmKey

@@ -1,3 +1,5 @@
+"""API keys."""
+
 from datetime import datetime
 
 from django.db import models
@@ -13,27 +15,27 @@ class ApiKeyQuerySet(OwnedQuerySet["ApiKey"]):
     owner_path = "user"
 
     def usable(self, *, now: Param | None = None) -> "ApiKeyQuerySet":
-        """Neither revoked nor expired, and the user may still log in."""
+        """Neither revoked nor expired, and the user is active."""
         moment = timezone.now() if now is None else now
         return self.filter(revoked_at=None, user__is_active=True).filter(
             models.Q(expires_at=None) | models.Q(expires_at__gt=moment)
         )
 
     def counted_for(self, user: User) -> "ApiKeyQuerySet":
-        """The user's keys that a plan counts: of a rotated one, only what replaces it."""
+        """The user's keys that count against the plan: of a rotated key only its replacement."""
         return self.usable().filter(user=user, apikey=None)
 
 
 class ApiKey(BaseModel):
-    """A credential of a program or an agent; the secret itself is never stored."""
+    """A credential of a program or an agent; only a digest of the secret is stored."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=12, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
     scopes = models.JSONField(default=list)
-    # Ids, not rows: playbooks live above accounts. An id that is not the user's gives nothing,
-    # because ownership is checked as well.
+    # Ids, not foreign keys: playbooks are an app above. The id of another user's playbook gives
+    # no access, because ownership is checked as well.
     playbook_ids = models.JSONField(default=list, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -57,7 +59,7 @@ class ApiKey(BaseModel):
 
     @property
     def state(self) -> str:
-        """`active`, `revoked` or `expired`, as shown to people."""
+        """`active`, `revoked` or `expired`."""
         if self.revoked_at is not None:
             return "revoked"
         expired = self.expires_at is not None and self.expires_at <= timezone.now()

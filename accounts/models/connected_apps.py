@@ -1,4 +1,4 @@
-"""Which programs a person has let in by OAuth, and how far."""
+"""OAuth clients that users have connected."""
 
 import uuid
 from typing import ClassVar, Self
@@ -16,23 +16,23 @@ class ConnectedAppQuerySet(OwnedQuerySet["ConnectedApp"]):
     owner_path = "user"
 
     def newest_first(self) -> Self:
-        """Newest first, each with its client and its person."""
+        """Newest first, with client and user."""
         return self.select_related("application", "user").order_by("-created_at")
 
     def idle(self) -> Self:
-        """Those that hold nothing any more: no code, no access token, no usable refresh token."""
-        here = {"user": OuterRef("user"), "application": OuterRef("application")}
+        """Without a code, an access token or a usable refresh token."""
+        same = {"user": OuterRef("user"), "application": OuterRef("application")}
         return self.exclude(
-            Exists(Grant.objects.filter(**here))
-            | Exists(AccessToken.objects.filter(**here))
-            | Exists(RefreshToken.objects.filter(**here, revoked=None))
+            Exists(Grant.objects.filter(**same))
+            | Exists(AccessToken.objects.filter(**same))
+            | Exists(RefreshToken.objects.filter(**same, revoked=None))
         )
 
 
 class ConnectedApp(models.Model):
-    """One person's consent to one client. Without this row none of the client's tokens works.
+    """A user's consent to a client. Without this row none of the client's tokens is valid.
 
-    `scopes` is what was agreed to last: a token of an earlier, wider consent carries no more.
+    `scopes` are those of the latest consent; they also limit tokens of an earlier, wider one.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -62,5 +62,5 @@ class ConnectedApp(models.Model):
 
     @property
     def name(self) -> str:
-        """What the app calls itself."""
+        """The name that the app gives itself."""
         return str(self.application.name)

@@ -1,3 +1,5 @@
+"""Users' own LLM keys."""
+
 from django.db import models
 
 from accounts.models.users import User
@@ -5,7 +7,7 @@ from core.models.base import BaseModel
 
 
 class LlmKey(BaseModel):
-    """A user's own key at a provider of models, sealed with FIELD_ENCRYPTION_KEYS."""
+    """A user's own key at an LLM provider, encrypted with FIELD_ENCRYPTION_KEYS."""
 
     user = models.OneToOneField(User, models.CASCADE, related_name="llm_key")
     encrypted_key = models.TextField(editable=False)

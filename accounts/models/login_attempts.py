@@ -1,10 +1,12 @@
+"""Failed login attempts, for throttling."""
+
 from django.db import models
 
 
 class LoginAttempts(models.Model):
-    """Failed sign-ins of one account from one source; see accounts/services/login_throttling.py.
+    """Failed logins to one account from one source; see accounts/services/login_throttling.py.
 
-    Times in seconds since the epoch. The key is a digest: it names nobody.
+    Times are in seconds since the epoch. The key is a digest, so that it identifies no user.
     """
 
     key = models.CharField(max_length=64, primary_key=True)

@@ -1,3 +1,5 @@
+"""Refresh tokens of logins over REST."""
+
 from django.db import models
 
 from accounts.models.users import User
@@ -5,7 +7,7 @@ from core.models.base import BaseModel
 
 
 class RefreshToken(BaseModel):
-    """One use of one sign-in. A second use of a spent token revokes its whole family."""
+    """A single-use token of a login. Using it twice revokes the login's whole family."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="refresh_tokens")
     family = models.UUIDField(db_index=True)

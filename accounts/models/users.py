@@ -1,4 +1,4 @@
-"""Who asks: people, their API keys, their sign-ins; and counters and answers kept for them."""
+"""Users, who log in by e-mail."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from core.models.base import BaseModel
 
 
 class UserManager(BaseUserManager["User"]):
-    """Makes users by e-mail; Django's commands expect these two names."""
+    """Creates users by e-mail; Django's commands call these two methods."""
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
         user = self.model(email=email.strip().lower(), **fields)
@@ -20,7 +20,7 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        # Whoever can make a superuser vouches for the address.
+        # Whoever can create a superuser vouches for the e-mail address.
         fields = {"is_staff": True, "is_superuser": True, "email_verified": True} | fields
         return self.create_user(email, password, **fields)
 
@@ -29,7 +29,7 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(BaseModel, AbstractBaseUser, PermissionsMixin):
-    """A person. The e-mail, always in lower case, is the login."""
+    """A user. The e-mail, always in lower case, is the login name."""
 
     email = models.EmailField("e-mail", max_length=254, unique=True)
     email_verified = models.BooleanField(default=False)

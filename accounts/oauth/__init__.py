@@ -1,4 +1,4 @@
 """OAuth 2.1 for agents that log in by browser: django-oauth-toolkit with our rules.
 
-Its rows, its token server and its checks are used; its pages and its management views are not.
+Its models, token server and validation are used; its pages and management views are not.
 """

@@ -1,4 +1,4 @@
-"""Connected apps at the REST door: for people, not for keys and not for apps."""
+"""REST API of connected apps: for users, not for API keys or apps."""
 
 from typing import Any, ClassVar
 from uuid import UUID
@@ -16,8 +16,8 @@ from core.security.scopes import KEY_SCOPES, Scope
 
 class ConnectedAppSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
-    name = serializers.CharField(help_text="What the app calls itself.")
-    redirect_host = serializers.CharField(help_text="The host that the browser was sent back to.")
+    name = serializers.CharField(help_text="The name that the app gives itself.")
+    redirect_host = serializers.CharField(help_text="The host that the browser was redirected to.")
     scopes = serializers.ListField(
         child=serializers.ChoiceField(choices=[scope.value for scope in KEY_SCOPES])
     )
@@ -32,7 +32,7 @@ class ConnectedAppListView(BaseAPIView):
 
     @extend_schema(operation_id="list_connected_apps", responses=ConnectedAppSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Apps that you have let in by logging in, newest first."""
+        """List the apps that you connected, newest first."""
         return self.paginate(
             ConnectedApp.objects.for_user(self.principal).newest_first(), ConnectedAppSerializer
         )
@@ -45,12 +45,12 @@ class ConnectedAppDetailView(BaseAPIView):
 
     @extend_schema(operation_id="get_connected_app", responses=ConnectedAppSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """One connected app."""
+        """Get a connected app."""
         return Response(ConnectedAppSerializer(self.app(pk)).data)
 
     @extend_schema(operation_id="disconnect_app", responses={204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
-        """Disconnect the app: its tokens are refused from the next request on."""
+        """Disconnect the app, effective from the next request."""
         disconnect_app(app=self.app(pk), by=self.principal)
         return Response(status=204)
 

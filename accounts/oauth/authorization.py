@@ -1,4 +1,4 @@
-"""The question that a client's browser brings: checked in full before anybody is asked."""
+"""Authorization requests: validated in full before the consent page is shown."""
 
 import re
 from collections.abc import Collection
@@ -25,7 +25,7 @@ MAX_STATE = 2000
 
 @dataclass(frozen=True)
 class AuthorizationRequest:
-    """Which client wants which scopes, and where its answer goes; all of it checked."""
+    """A validated request: the client, the scopes it requests, and its redirect URI."""
 
     client: Application
     redirect_uri: str
@@ -34,27 +34,27 @@ class AuthorizationRequest:
 
 
 class AuthorizationError(Exception):
-    """The client is told why at its own redirect URI."""
+    """The request is invalid; `location` is the client's redirect URI with the error."""
 
     def __init__(self, location: str) -> None:
-        super().__init__("declined")
+        super().__init__("invalid authorization request")
         self.location = location
 
 
 def parse_authorization_request(request: HttpRequest) -> AuthorizationRequest:
-    """What the query string asks for.
+    """The authorization request in the query string.
 
-    Raises Invalid when there is nobody to answer (an unknown client, a redirect URI that is not
-    its own): that is a page, never a redirect. Raises Declined for everything else.
+    Raises Invalid for an unknown client or a redirect URI that is not its own: the error is shown
+    on a page, never sent by a redirect. Raises AuthorizationError for all other errors.
     """
     backend = oauth_backend()
     try:
         uri, _, _, headers = backend._extract_params(request)
-        # Of the query alone, also when the answer is posted: a body cannot change the question.
+        # Only the query, also on POST: the body cannot change the request.
         scopes, credentials = backend.server.validate_authorization_request(uri, "GET", "", headers)
     except InvalidClientIdError:
         raise _invalid_request(
-            "This server does not know it (any more). Remove and add it there"
+            "It is not registered here (any more). Remove it there and add it again"
         ) from None
     except FatalClientError as error:
         raise _invalid_request(error.description or str(error)) from None
@@ -65,7 +65,7 @@ def parse_authorization_request(request: HttpRequest) -> AuthorizationRequest:
             _redirect_location(request, error.redirect_uri, error.twotuples)
         ) from None
     except ValueError:
-        raise _invalid_request("The address cannot be read.") from None
+        raise _invalid_request("The URL is malformed.") from None
     wanted = AuthorizationRequest(
         client=credentials.pop("request").client,
         redirect_uri=credentials["redirect_uri"],
@@ -78,30 +78,30 @@ def parse_authorization_request(request: HttpRequest) -> AuthorizationRequest:
 
 
 def issue_code(request: HttpRequest, wanted: AuthorizationRequest, scopes: Collection[str]) -> str:
-    """A code for these scopes has been made; the address that brings it to the client."""
+    """Create a code for these scopes; returns the redirect to the client."""
     agreed = [scope for scope in wanted.scopes if scope in scopes]
     backend = oauth_backend()
     uri, _, _, headers = backend._extract_params(request)
-    made, _, _ = backend.server.create_authorization_response(
+    headers, _, _ = backend.server.create_authorization_response(
         uri, "GET", "", headers, agreed, {**wanted.credentials, "user": request.user}
     )
-    return f"{made['Location']}&{urlencode({'iss': request_origin(request)})}"
+    return f"{headers['Location']}&{urlencode({'iss': request_origin(request)})}"
 
 
 def deny(request: HttpRequest, wanted: AuthorizationRequest) -> str:
-    """The address that tells the client no."""
-    said = [("error", "access_denied"), ("error_description", "The person said no.")]
-    return _redirect_location(request, wanted.redirect_uri, [*said, *_state(wanted)])
+    """The redirect that reports the denial to the client."""
+    error = [("error", "access_denied"), ("error_description", "The user denied access.")]
+    return _redirect_location(request, wanted.redirect_uri, [*error, *_state(wanted)])
 
 
 def _check(request: HttpRequest, wanted: AuthorizationRequest) -> None:
-    """S256 and nothing else, and for nothing but /mcp. Raises Declined."""
-    asked = wanted.credentials
-    if asked.get("code_challenge_method") != "S256" or not CHALLENGE.fullmatch(
-        asked.get("code_challenge") or ""
+    """Require an S256 challenge and the resource /mcp. Raises AuthorizationError."""
+    sent = wanted.credentials
+    if sent.get("code_challenge_method") != "S256" or not CHALLENGE.fullmatch(
+        sent.get("code_challenge") or ""
     ):
         _decline(request, wanted, "invalid_request", "Send an S256 code_challenge.")
-    if len(asked.get("state") or "") > MAX_STATE:
+    if len(sent.get("state") or "") > MAX_STATE:
         _decline(request, wanted, "invalid_request", "The state is too long.", echo=False)
     known = [mcp_resource(request_origin(request))]
     if not all(same_resource(uri, known=known) for uri in request.GET.getlist("resource")):
@@ -111,8 +111,8 @@ def _check(request: HttpRequest, wanted: AuthorizationRequest) -> None:
 def _decline(
     request: HttpRequest, wanted: AuthorizationRequest, code: str, why: str, *, echo: bool = True
 ) -> None:
-    said = [("error", code), ("error_description", why), *(_state(wanted) if echo else [])]
-    raise AuthorizationError(_redirect_location(request, wanted.redirect_uri, said))
+    error = [("error", code), ("error_description", why), *(_state(wanted) if echo else [])]
+    raise AuthorizationError(_redirect_location(request, wanted.redirect_uri, error))
 
 
 def _state(wanted: AuthorizationRequest) -> list[tuple[str, str]]:
@@ -120,14 +120,16 @@ def _state(wanted: AuthorizationRequest) -> list[tuple[str, str]]:
     return [("state", state)] if state else []
 
 
-def _redirect_location(request: HttpRequest, redirect_uri: str, said: list[tuple[str, str]]) -> str:
-    """With `iss`, so that a client with several servers knows which one answers (RFC 9207)."""
-    query = urlencode([*said, ("iss", request_origin(request))])
+def _redirect_location(
+    request: HttpRequest, redirect_uri: str, params: list[tuple[str, str]]
+) -> str:
+    """The redirect URI with the parameters and `iss`, which names this server (RFC 9207)."""
+    query = urlencode([*params, ("iss", request_origin(request))])
     return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{query}"
 
 
 def _invalid_request(reason: str) -> Invalid:
-    message = f"An app sent you here with a request that cannot be answered: {reason}"
+    message = f"The app that sent you here made an invalid request: {reason}"
     return Invalid(f"{message.rstrip('.')}. Start again from the app.", code="bad_app_request")
 
 

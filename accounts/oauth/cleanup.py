@@ -1,4 +1,4 @@
-"""What nobody needs any more goes: spent tokens, connections without one, clients without those."""
+"""Deletion of expired tokens, connections without tokens, and clients without connections."""
 
 from datetime import timedelta
 
@@ -16,10 +16,10 @@ INTERVAL_SECONDS = 3600.0
 
 
 def clear_oauth() -> dict[str, int]:
-    """Expired codes and tokens, idle connections and clients without one are gone; how many.
+    """Delete expired codes and tokens, idle connections and unused clients; returns how many.
 
-    Spent refresh tokens stay until they would have expired: they are what tells reuse. A client
-    that somebody had let in may come back with its old id, so it stays for longer.
+    Used refresh tokens stay until they expire, to detect reuse. A client that was connected once
+    may come back with its old id, so it is kept longer.
     """
     clear_expired()
     connections = end_idle_connections()
@@ -37,6 +37,6 @@ def clear_oauth() -> dict[str, int]:
 
 
 def clear_oauth_if_due() -> None:
-    """Once an hour, by whichever host comes first: the counter's add is one atomic step."""
+    """Run clear_oauth once an hour on one host: `cache.add` is atomic."""
     if cache.add("clear-oauth", 1, INTERVAL_SECONDS):
         clear_oauth()

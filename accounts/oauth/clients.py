@@ -1,6 +1,6 @@
-"""Programs that ask to be let in: registered by themselves (RFC 7591), or known by their document.
+"""OAuth clients: registered dynamically (RFC 7591), or by a client ID metadata document.
 
-Nothing here vouches for a client. What it calls itself is shown as such, and a person decides.
+No client is verified: the consent page shows its claims as such, and the user decides.
 """
 
 import json
@@ -34,7 +34,7 @@ MAX_AGE = re.compile(r"max-age\s*=\s*(\d{1,9})")
 
 @dataclass(frozen=True)
 class RegisteredClient:
-    """A new client; `secret` is "" for a public one, and kept by nobody but the client."""
+    """A new client; `secret` is "" for a public one, and only its digest is stored."""
 
     client: Application
     secret: str
@@ -42,14 +42,15 @@ class RegisteredClient:
 
 
 def register_client(*, metadata: Mapping[str, Any], address: str) -> RegisteredClient:
-    """A client with this metadata may ask people to be let in; nothing else of it is stored.
+    """Register a client with this metadata.
 
-    `address` is the client's, for the limit. Raises RateLimited, Invalid with RFC 7591's codes.
+    `address` is the client's, for the rate limit. Raises RateLimited, Invalid with the codes of
+    RFC 7591.
     """
     consume_rate_limit("register_client", address)
     method = metadata.get("token_endpoint_auth_method", "client_secret_basic")
     if method not in AUTH_METHODS:
-        _refuse(f"token_endpoint_auth_method is one of {', '.join(AUTH_METHODS)}.")
+        _refuse(f"token_endpoint_auth_method must be one of {', '.join(AUTH_METHODS)}.")
     secret = "" if method == "none" else secrets.token_urlsafe(32)
     client = Application.objects.create(
         registration_source=Application.RegistrationSource.DCR,
@@ -60,18 +61,18 @@ def register_client(*, metadata: Mapping[str, Any], address: str) -> RegisteredC
     return RegisteredClient(client, secret, method)
 
 
-def refresh_client_metadata(*, client_id: str, person: str) -> None:
-    """The client at this https address is known as its document says now, or not at all.
+def refresh_client_metadata(*, client_id: str, user_id: str) -> None:
+    """Create or update the client from the metadata document at its id, an https URL.
 
-    `person` is who is asked to let it in, for the limit. Raises RateLimited, and Invalid unless an
-    earlier reading of the document stands in for one that cannot be had.
+    `user_id` is the consenting user, for the rate limit. Raises RateLimited, and Invalid if the
+    document cannot be read and the client is not known from an earlier one.
     """
     if not settings.OAUTH_CLIENT_DOCUMENTS:
         return
     known = Application.objects.filter(client_id=client_id).first()
     if known is not None and not _is_stale(known):
         return
-    consume_rate_limit("register_client", f"document:{person}")
+    consume_rate_limit("register_client", f"document:{user_id}")
     try:
         document, fresh = _read_document(client_id)
         fields = _fields(document)
@@ -98,8 +99,10 @@ def is_metadata_document_id(client_id: str) -> bool:
 
 def _unknown(client_id: str, error: Invalid) -> Invalid:
     host = urlsplit(client_id).hostname or "its address"
-    message = f"We could not learn from {host} which app sent you. {error.message}"
-    hint = "Without a way out to the internet, the operator sets OAUTH_CLIENT_DOCUMENTS=false."
+    message = (
+        f"We could not read the metadata of the app that sent you from {host}. {error.message}"
+    )
+    hint = "Operators of servers without internet access set OAUTH_CLIENT_DOCUMENTS=false."
     return Invalid(f"{message} {hint}", code="unknown_app")
 
 
@@ -108,7 +111,7 @@ def _store(client_id: str, fields: dict[str, Any]) -> None:
         with transaction.atomic():
             Application.objects.update_or_create(client_id=client_id, defaults=fields)
     except IntegrityError:
-        # Two people met the same new client at once: the other's row says the same.
+        # Two users connected the same new client at once: the other's row is the same.
         return
 
 
@@ -117,23 +120,23 @@ def _is_stale(client: Application) -> bool:
 
 
 def _read_document(client_id: str) -> tuple[dict[str, Any], timedelta]:
-    """The metadata at this address and how long it holds. Raises Invalid, Unreachable."""
+    """The metadata at this URL and how long it is valid. Raises Invalid."""
     _check_id(client_id)
-    answer = safe_http.fetch(
+    response = safe_http.fetch(
         client_id,
         max_bytes=MAX_DOCUMENT_BYTES,
         seconds=DOCUMENT_SECONDS,
         private_hosts=settings.PRIVATE_HOSTS,
     )
-    kind = answer.headers.get("content-type", "").split(";")[0].strip().lower()
-    if answer.status != 200 or not re.fullmatch(r"application/([a-z0-9.+-]+\+)?json", kind):
-        _refuse("The client's address does not answer with its metadata as JSON.")
-    document = read_metadata(answer.body)
+    kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
+    if response.status != 200 or not re.fullmatch(r"application/([a-z0-9.+-]+\+)?json", kind):
+        _refuse("The client's URL does not return its metadata as JSON.")
+    document = read_metadata(response.body)
     if document.get("client_id") != client_id:
-        _refuse("The client's metadata is not about this address.")
+        _refuse("The client's metadata is for another URL.")
     if document.get("token_endpoint_auth_method", "none") != "none" or "client_secret" in document:
-        _refuse("A client that is known by its address has no secret.")
-    return document, _freshness(answer.headers.get("cache-control", ""))
+        _refuse("A client identified by its URL has no secret.")
+    return document, _freshness(response.headers.get("cache-control", ""))
 
 
 def _check_id(client_id: str) -> None:
@@ -141,7 +144,7 @@ def _check_id(client_id: str) -> None:
     dotted = {".", ".."} & set(parts.path.split("/"))
     plain = len(client_id) <= MAX_ID and not redirect_uri_problem(client_id)
     if not plain or dotted or parts.path in {"", "/"}:
-        _refuse("The client's address is not one that a client may have.")
+        _refuse("The client's URL is not a valid client id.")
 
 
 def _freshness(cache_control: str) -> timedelta:
@@ -165,13 +168,13 @@ def read_metadata(body: bytes) -> dict[str, Any]:
 
 
 def _fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What we keep of it. Raises Invalid."""
+    """The fields to store. Raises Invalid."""
     grants = metadata.get("grant_types", ["authorization_code"])
     if not isinstance(grants, list) or "authorization_code" not in grants:
-        _refuse("grant_types names authorization_code.")
-    answers = metadata.get("response_types", ["code"])
-    if not isinstance(answers, list) or "code" not in answers:
-        _refuse("response_types names code.")
+        _refuse("grant_types must include authorization_code.")
+    types = metadata.get("response_types", ["code"])
+    if not isinstance(types, list) or "code" not in types:
+        _refuse("response_types must include code.")
     return {
         "name": _name(metadata.get("client_name")),
         "redirect_uris": " ".join(_redirects(metadata.get("redirect_uris"))),
@@ -180,21 +183,18 @@ def _fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _redirects(given: object) -> list[str]:
-    if not isinstance(given, list) or not 0 < len(given) <= MAX_REDIRECTS:
-        _refuse(f"redirect_uris is a list of 1 to {MAX_REDIRECTS}.", "invalid_redirect_uri")
-    for uri in given:
-        schemes = settings.OAUTH_APP_SCHEMES
-        problem = (
-            redirect_uri_problem(uri, app_schemes=schemes) if isinstance(uri, str) else "No text."
-        )
-        if problem:
-            _refuse(problem, "invalid_redirect_uri")
-    return list(given)
+def _redirects(value: object) -> list[str]:
+    if not isinstance(value, list) or not 0 < len(value) <= MAX_REDIRECTS:
+        _refuse(f"redirect_uris must be a list of 1 to {MAX_REDIRECTS}.", "invalid_redirect_uri")
+    for uri in value:
+        problem = redirect_uri_problem(str(uri), app_schemes=settings.OAUTH_APP_SCHEMES)
+        if problem or not isinstance(uri, str):
+            _refuse(problem or "Send strings.", "invalid_redirect_uri")
+    return list(value)
 
 
-def _name(given: object) -> str:
-    return clean_client_name(given if isinstance(given, str) else "", most=MAX_NAME) or NAMELESS
+def _name(value: object) -> str:
+    return clean_client_name(value if isinstance(value, str) else "", most=MAX_NAME) or NAMELESS
 
 
 def _refuse(message: str, code: str = "invalid_client_metadata") -> NoReturn:

@@ -1,4 +1,4 @@
-"""What clients call: who we are, registering, tokens, and giving tokens back."""
+"""The endpoints that clients call: metadata, registration, tokens, revocation."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from core.ratelimit.limits import consume_rate_limit
 
 @oauth_endpoint("GET")
 def server(request: HttpRequest) -> HttpResponseBase:
-    """RFC 8414. Clients that know only /mcp ask with that path; the answer is the same."""
+    """RFC 8414; also at the path with /mcp, where clients that know only /mcp look."""
     return JsonResponse(server_metadata(request_origin(request)))
 
 
@@ -33,25 +33,25 @@ def resource(request: HttpRequest) -> HttpResponseBase:
 
 @oauth_endpoint("POST")
 def register(request: HttpRequest) -> HttpResponseBase:
-    """RFC 7591; there is nothing to manage afterwards, so no RFC 7592."""
+    """RFC 7591; clients cannot be changed later, so no RFC 7592."""
     if len(request.body) > MAX_DOCUMENT_BYTES:
         return oauth_error(
             "invalid_client_metadata", f"Over {MAX_DOCUMENT_BYTES} bytes.", status=413
         )
     try:
-        made = register_client(
+        registered = register_client(
             metadata=read_metadata(request.body), address=client_address(request)
         )
     except RateLimited as error:
         return _rate_limited_response(error)
     except AceError as error:
         return oauth_error(error.code, error.message)
-    return JsonResponse(_registration_body(made), status=201)
+    return JsonResponse(_registration_body(registered), status=201)
 
 
 @oauth_endpoint("POST")
 def token(request: HttpRequest) -> HttpResponseBase:
-    """A code or a refresh token for a pair of tokens; see grants.py for why in one transaction."""
+    """Exchange a code or a refresh token; in one transaction, see validators.py."""
     if contains_nul(request.POST):
         return oauth_error("invalid_request", "Remove the NUL characters.")
     try:
@@ -65,7 +65,7 @@ def token(request: HttpRequest) -> HttpResponseBase:
 
 @oauth_endpoint("POST")
 def revoke(request: HttpRequest) -> HttpResponseBase:
-    """RFC 7009: with either token of a pair both are gone; an unknown one is no error."""
+    """RFC 7009: either token of a pair revokes both; an unknown one is no error."""
     if contains_nul(request.POST):
         return oauth_error("invalid_request", "Remove the NUL characters.")
     with transaction.atomic():
@@ -79,9 +79,13 @@ def _rate_limited_response(error: RateLimited) -> HttpResponse:
     return response
 
 
-def _registration_body(made: RegisteredClient) -> dict[str, Any]:
-    client = made.client
-    secret = {"client_secret": made.secret, "client_secret_expires_at": 0} if made.secret else {}
+def _registration_body(registered: RegisteredClient) -> dict[str, Any]:
+    client = registered.client
+    secret = (
+        {"client_secret": registered.secret, "client_secret_expires_at": 0}
+        if registered.secret
+        else {}
+    )
     return {
         "client_id": client.client_id,
         "client_id_issued_at": int(client.created.timestamp()),
@@ -89,7 +93,7 @@ def _registration_body(made: RegisteredClient) -> dict[str, Any]:
         "redirect_uris": client.redirect_uris.split(),
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": made.auth_method,
+        "token_endpoint_auth_method": registered.auth_method,
         **secret,
     }
 

@@ -1,4 +1,4 @@
-"""What the addresses of OAuth share: there only where it is offered, and to any origin."""
+"""Decorators of OAuth views: available only where OAuth works, endpoints open to any origin."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -21,7 +21,7 @@ HEADERS = "Authorization, Content-Type, MCP-Protocol-Version"
 
 
 def require_oauth_enabled(view: View) -> View:
-    """Nothing is at this address where OAuth is off or would not work."""
+    """404 where OAuth is disabled or would not work."""
 
     @wraps(view)
     def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -33,7 +33,7 @@ def require_oauth_enabled(view: View) -> View:
 
 
 def oauth_endpoint(method: str) -> Callable[[View], View]:
-    """For programs: one method, no cookie and so no CSRF, any origin, nothing cached."""
+    """An endpoint for programs: one method, no cookies and so no CSRF, any origin, no caching."""
 
     def wrap(view: View) -> View:
         @csrf_exempt
@@ -60,10 +60,10 @@ def oauth_endpoint(method: str) -> Callable[[View], View]:
 
 
 def contains_nul(sent: QueryDict) -> bool:
-    """PostgreSQL has no word for it, and nobody means it."""
+    """True if a value has a NUL character, which PostgreSQL cannot store."""
     return any("\x00" in value for _, values in sent.lists() for value in values)
 
 
 def oauth_error(code: str, description: str, *, status: int = 400) -> JsonResponse:
-    """A refusal in the shape of RFC 6749 and RFC 7591."""
+    """An error response as in RFC 6749 and RFC 7591."""
     return JsonResponse({"error": code, "error_description": description}, status=status)

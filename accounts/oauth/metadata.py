@@ -1,4 +1,4 @@
-"""Where this server offers OAuth, and what it says about itself there (RFC 8414, RFC 9728)."""
+"""The metadata documents of the authorization server and the resource (RFC 8414, RFC 9728)."""
 
 from collections.abc import Collection
 from typing import Any
@@ -16,7 +16,7 @@ AUTH_METHODS = ("none", "client_secret_post", "client_secret_basic")
 
 
 def public_origin(scheme: str, host: str) -> str:
-    """The address that people and agents use: PUBLIC_URL, else what this request came to."""
+    """The origin that users and agents use: PUBLIC_URL, else that of the request."""
     return str(settings.PUBLIC_URL) or _origin(scheme, host)
 
 
@@ -25,20 +25,20 @@ def request_origin(request: HttpRequest) -> str:
 
 
 def is_oauth_available(origin: str) -> bool:
-    """Only where it works: clients insist on HTTPS, except on their own machine."""
+    """True where OAuth can work: clients require HTTPS, except on their own machine."""
     parts = urlsplit(origin)
     return bool(settings.OAUTH_ENABLED) and (parts.scheme == "https" or parts.hostname in LOOPBACK)
 
 
 def mcp_resource(origin: str) -> str:
-    """The one thing that our tokens are good for (RFC 8707)."""
+    """The only resource that tokens are valid for (RFC 8707)."""
     return f"{origin}/mcp"
 
 
 def same_resource(given: str, *, known: Collection[str]) -> bool:
-    """Whether a client means one of these: as it is, with a slash more, or by its origin alone.
+    """True if the URI is one of `known`: as it is, with a trailing slash, or its origin alone.
 
-    Some clients send only the origin; the token is then for /mcp all the same.
+    Some clients send only the origin; the token is then for /mcp too.
     """
     try:
         parts = urlsplit(given)

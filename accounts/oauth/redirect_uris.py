@@ -1,4 +1,4 @@
-"""Where a client may have the browser sent: https, or http on the person's own machine. Pure."""
+"""Validation of redirect URIs: https, or http on the user's own machine. Pure."""
 
 import re
 from collections.abc import Collection
@@ -6,18 +6,18 @@ from urllib.parse import SplitResult, urlsplit
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_LENGTH = 500
-# urlsplit() drops tabs and line breaks in silence: look at the raw text first.
+# urlsplit() silently drops tabs and line breaks: check the raw text first.
 URI = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+")
 HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
 
 def redirect_uri_problem(uri: str, *, app_schemes: Collection[str] = ()) -> str:
-    """Why nobody may be sent there, as a sentence, or ""."""
+    """Why the URI is not allowed, as a sentence, or ""."""
     if len(uri) > MAX_LENGTH or not URI.fullmatch(uri):
-        return f"A redirect URI is plain ASCII without a fragment, {MAX_LENGTH} characters at most."
+        return f"A redirect URI must be ASCII without a fragment, at most {MAX_LENGTH} characters."
     parts = _split(uri)
     if parts is None or parts.username is not None or "@" in parts.netloc:
-        return "A redirect URI names a host and a port, and no user."
+        return "A redirect URI must have a valid host and port, and no user."
     if parts.scheme in app_schemes:
         return ""
     host = parts.hostname or ""
@@ -25,11 +25,11 @@ def redirect_uri_problem(uri: str, *, app_schemes: Collection[str] = ()) -> str:
         return ""
     if parts.scheme == "http" and host in LOOPBACK:
         return ""
-    return "A redirect URI begins with https://, or with http:// and 127.0.0.1, [::1] or localhost."
+    return "A redirect URI must use https://, or http:// with 127.0.0.1, [::1] or localhost."
 
 
 def display_host(uri: str) -> str:
-    """What a person is told about it: the host, never the path that a client may make up."""
+    """The host of the URI for the consent page, without the path, which a client can make up."""
     parts = urlsplit(uri)
     if parts.scheme not in {"http", "https"}:
         return f"the app behind {parts.scheme}:"
@@ -44,7 +44,7 @@ def form_action(uri: str) -> str:
     """The source that `form-action` of a Content-Security-Policy needs for this one redirect."""
     parts = urlsplit(uri)
     if parts.scheme not in {"http", "https"} or "[" in parts.netloc:
-        # A policy has no word for an app's scheme with a host, nor for an IPv6 address.
+        # A policy cannot express an app's scheme with a host, nor an IPv6 address.
         return f"{parts.scheme}:"
     return f"{parts.scheme}://{parts.netloc}"
 

@@ -1,4 +1,4 @@
-"""The table of OAuth's addresses; the two documents also where clients look that know only /mcp."""
+"""URLs of OAuth; the metadata documents are also at the paths with /mcp, where clients look."""
 
 from django.urls import URLPattern, path
 

@@ -1,8 +1,8 @@
-"""django-oauth-toolkit's token server under our rules; named in settings.OAUTH2_PROVIDER.
+"""django-oauth-toolkit's token server with our rules; named in settings.OAUTH2_PROVIDER.
 
-A code and a refresh token work once. The connection is locked first, so that of several requests at
-once one wins; the others are reuse, and reuse ends what came of it. So every call of the token
-endpoint runs in one transaction.
+Codes and refresh tokens are single-use. The connection is locked first, so that one of several
+parallel requests wins; the others count as reuse, which revokes the tokens that were issued. So
+every call of the token endpoint runs in one transaction.
 """
 
 import logging
@@ -25,13 +25,13 @@ from accounts.oauth.metadata import same_resource
 from core import audit
 
 logger = logging.getLogger(__name__)
-# At DEBUG they write codes and tokens to the log.
+# At DEBUG they log codes and tokens.
 for _logger in ("oauthlib", "oauth2_provider"):
     logging.getLogger(_logger).setLevel(logging.WARNING)
 
 
 class OAuthBackend(OAuthLibCore):  # type: ignore[misc]  # theirs has no types
-    """Hands codes on as digests: that is how they are stored and found."""
+    """Passes codes on as digests, as they are stored."""
 
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
         pairs = super().extract_body(request)
@@ -39,7 +39,7 @@ class OAuthBackend(OAuthLibCore):  # type: ignore[misc]  # theirs has no types
 
 
 class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no types
-    """What we ask for beyond what django-oauth-toolkit asks for."""
+    """Our rules on top of django-oauth-toolkit's."""
 
     def validate_code(
         self,
@@ -53,10 +53,10 @@ class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no ty
         request.connected = _lock(Grant.objects.filter(code=code))
         if super().validate_code(client_id, code, client, request, *args, **kw):
             return bool(request.user.is_active) and request.connected is not None
-        # Its tokens bear the family that the code names: used before, it ends them.
+        # A code used before revokes its tokens, whose family is derived from it.
         family = RefreshToken.objects.filter(token_family=_family_of(code))
         if _lock(family) is not None:
-            _end_family(family, "code")
+            _revoke_family(family, "code")
         return False
 
     def validate_refresh_token(
@@ -64,10 +64,10 @@ class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no ty
     ) -> bool:
         rows = RefreshToken.objects.filter(token_checksum=digest(refresh_token))
         request.connected = _lock(rows)
-        spent = rows.exclude(revoked=None).first()
-        if spent is not None:
-            _end_family(
-                RefreshToken.objects.filter(token_family=spent.token_family), "refresh token"
+        used = rows.exclude(revoked=None).first()
+        if used is not None:
+            _revoke_family(
+                RefreshToken.objects.filter(token_family=used.token_family), "refresh token"
             )
             return False
         if not super().validate_refresh_token(refresh_token, client, request, *args, **kw):
@@ -75,9 +75,9 @@ class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no ty
         return bool(request.user.is_active) and request.connected is not None
 
     def get_original_scopes(self, refresh_token: str, request: Request, *a: Any, **kw: Any) -> str:
-        """What the spent token carried, as far as the person still agrees."""
-        carried = super().get_original_scopes(refresh_token, request, *a, **kw).split()
-        return " ".join(scope for scope in carried if scope in request.connected.scopes)
+        """The scopes of the used token that the user still consents to."""
+        scopes = super().get_original_scopes(refresh_token, request, *a, **kw).split()
+        return " ".join(scope for scope in scopes if scope in request.connected.scopes)
 
     def revoke_token(
         self, token: str, token_type_hint: str, request: Request, *args: Any, **kw: Any
@@ -90,15 +90,15 @@ class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no ty
         return matches(provided_secret, stored_secret)
 
     def _check_and_set_request_resource(self, request: Request) -> None:
-        """The token is for what its code or its predecessor was for (RFC 8707)."""
+        """The token has the resource of its code or of its predecessor (RFC 8707)."""
         if request.grant_type == "authorization_code":
             source = Grant.objects.get(code=request.code, application=request.client)
         else:
             source = request.refresh_token_instance
         pairs = request.decoded_body or []
-        asked = [value for name, value in pairs if name == "resource" and value]
-        if any(not same_resource(uri, known=source.resource) for uri in asked):
-            problem = "The code or token that you sent is for another resource."
+        sent = [value for name, value in pairs if name == "resource" and value]
+        if any(not same_resource(uri, known=source.resource) for uri in sent):
+            problem = "This code or token is for another resource."
             raise CustomOAuth2Error(error="invalid_target", description=problem, request=request)
         request.resource = source.resource
 
@@ -120,34 +120,36 @@ class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no ty
 
 
 def _lock(rows: QuerySet[Any]) -> ConnectedApp | None:
-    """The connection of the code or token in `rows`, locked: the lock of all its families.
+    """Lock the connection of the code or token in `rows`, and so all of its token families.
 
-    Without it, a pair made while reuse of an older token ends the family would outlive it.
+    Otherwise a pair issued while reuse of an older token revokes the family would outlive it.
     """
-    held = rows.values_list("user_id", "application_id").first()
-    if held is None:
+    ids = rows.values_list("user_id", "application_id").first()
+    if ids is None:
         return None
     apps = ConnectedApp.objects.select_for_update(of=("self",), no_key=True)
-    return apps.filter(user_id=held[0], application_id=held[1]).first()
+    return apps.filter(user_id=ids[0], application_id=ids[1]).first()
 
 
-def _end_family(members: QuerySet[Any], what: str) -> None:
-    """Nothing that came of one consent works any more: somebody else may hold it."""
-    one = members.filter(revoked=None).select_related("user", "application").first()
-    if one is None:
+def _revoke_family(members: QuerySet[Any], what: str) -> None:
+    """Revoke all tokens of one consent: one of them may be stolen."""
+    token = members.filter(revoked=None).select_related("user", "application").first()
+    if token is None:
         return
-    logger.warning("A %s was used twice; this sign-in of app %s ends", what, one.application_id)
-    RefreshToken.revoke_family(one.token_family)
+    logger.warning(
+        "A %s was used twice; its tokens of app %s are revoked", what, token.application_id
+    )
+    RefreshToken.revoke_family(token.token_family)
     audit.record(
         action="end_app_sign_in",
         by=None,
-        subject=one.application,
-        owner=one.user,
-        name=one.application.name,
+        subject=token.application,
+        owner=token.user,
+        name=token.application.name,
         reason=f"{what} used twice",
     )
 
 
 def _family_of(code_digest: str) -> uuid.UUID:
-    """The family of the tokens that this code is traded for."""
+    """The family of the tokens that this code is exchanged for."""
     return uuid.UUID(code_digest[:32])

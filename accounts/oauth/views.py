@@ -1,4 +1,4 @@
-"""Pages: a person lets an app in, or ends that."""
+"""Pages: consent to an app, and disconnect it."""
 
 from django import forms
 from django.contrib import messages
@@ -35,12 +35,12 @@ CONSENT_LABELS = {
 
 
 class ConsentForm(ServiceForm):
-    """Which of the wanted scopes the person agrees to."""
+    """Which of the requested scopes the user consents to."""
 
     scopes = forms.MultipleChoiceField(
-        label="It may",
+        label="Allow it to",
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Leave at least one, or do not connect it."},
+        error_messages={"required": "Select at least one, or cancel."},
     )
 
     def __init__(self, wanted: AuthorizationRequest, data: QueryDict | None) -> None:
@@ -54,15 +54,15 @@ class ConsentForm(ServiceForm):
 @require_oauth_enabled
 @require_http_methods(["GET", "HEAD", "POST"])
 def authorize(request: HttpRequest) -> HttpResponseBase:
-    """Asks the person who came from an app; POST with the same address is the answer."""
+    """Ask the user who came from an app for consent; a POST to the same URL decides."""
     if _needs_login(request):
         return redirect_to_login(request.get_full_path())
     try:
         wanted = parse_authorization_request(request)
-    except AuthorizationError as declined:
-        # Anybody may register an address: ours must not lead a passer-by on to it.
-        if request.user.is_authenticated or is_loopback(declined.location):
-            return redirect_303(declined.location)
+    except AuthorizationError as error:
+        # Anyone can register a redirect URI: do not redirect visitors who are not logged in.
+        if request.user.is_authenticated or is_loopback(error.location):
+            return redirect_303(error.location)
         return redirect_to_login(request.get_full_path())
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
@@ -75,14 +75,14 @@ def authorize(request: HttpRequest) -> HttpResponseBase:
 
 
 def _needs_login(request: HttpRequest) -> bool:
-    """Whether somebody has to log in first: nothing is fetched for one whom nobody knows."""
+    """True if login comes first: no metadata is fetched for anonymous visitors."""
     if contains_nul(request.GET):
-        raise Invalid("The address that you came by cannot be read.", code="bad_app_request")
+        raise Invalid("The URL is malformed.", code="bad_app_request")
     client_id = request.GET.get("client_id", "")
     if not is_metadata_document_id(client_id):
         return False
     if request.user.is_authenticated:
-        refresh_client_metadata(client_id=client_id, person=str(request.user.pk))
+        refresh_client_metadata(client_id=client_id, user_id=str(request.user.pk))
         return False
     return not client_exists(client_id)
 
@@ -91,8 +91,8 @@ def _connect(request: HttpRequest, wanted: AuthorizationRequest, scopes: list[st
     user = request.user
     if not user.is_authenticated:
         raise Invalid("Log in first.")
-    place = display_host(wanted.redirect_uri)
-    connect_app(user=user, client=wanted.client, redirect_host=place, scopes=scopes)
+    host = display_host(wanted.redirect_uri)
+    connect_app(user=user, client=wanted.client, redirect_host=host, scopes=scopes)
     return issue_code(request, wanted, scopes)
 
 
@@ -103,19 +103,19 @@ def consent_page(
     context = {
         "form": form,
         "name": wanted.client.name,
-        "place": display_host(wanted.redirect_uri),
+        "redirect_host": display_host(wanted.redirect_uri),
         "is_local": is_loopback(wanted.redirect_uri),
         "document_host": display_host(client_id) if is_metadata_document_id(client_id) else "",
     }
     response = render(request, "accounts/oauth_consent.html", context, status=form.status)
-    # Browsers apply form-action to the redirect after the form as well: this one, and no other.
+    # Browsers also apply form-action to the redirect after the form: allow this one only.
     allowed = {"form-action": [form_action(wanted.redirect_uri)]}
     response._csp_update = allowed  # type: ignore[attr-defined]  # django-csp's documented hook
     return response
 
 
 def redirect_303(location: str) -> HttpResponse:
-    """To an address that was checked: 303, so that nothing is posted there."""
+    """Redirect to a validated URL; 303, so that the browser does not POST there."""
     response = HttpResponse(status=303)
     response["Location"] = location
     return response
@@ -133,7 +133,7 @@ def disconnect(request: UserRequest, pk: str) -> HttpResponse:
     context = {
         "form": form,
         "question": f"Disconnect “{app.name}”?",
-        "consequence": "It is refused from its next request on. It can ask you again.",
+        "consequence": "Its requests are refused from now on. It can ask to connect again.",
         "verb": "Disconnect",
         "back": reverse("accounts:keys"),
         "back_label": "API keys",

@@ -1,14 +1,14 @@
-"""What people can do with their own account: address, password, sessions."""
+"""Changes to one's own account: e-mail, password, sessions, onboarding."""
 
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
+from accounts.keys.jwt_tokens import revoke_all_tokens
 from accounts.mfa.second_factor import has_second_factor, needs_enrolment
-from accounts.models import RefreshToken, User
+from accounts.models import User
 from accounts.services.email_verification import read_verification_token, send_verification_email
 from accounts.services.login import check_code, check_new_password, clean_email
 from accounts.services.login_throttling import (
@@ -25,11 +25,10 @@ tokens = PasswordResetTokenGenerator()
 
 
 def verify_email(*, token: str, by: User | None, password: str = "", source: LoginSource) -> User:
-    """The address that the link proves is the account's, and verified.
+    """Set the e-mail that the link verifies.
 
-    Somebody who is not logged in as that user gives the password too: a link alone would verify
-    an account that another person registered with this address. Raises Invalid, RateLimited,
-    Forbidden.
+    Unless `by` is that user, the password is required too: the link alone would verify an account
+    that somebody else registered with this address. Raises Invalid, RateLimited, Forbidden.
     """
     user, email = read_verification_token(token)
     if by != user:
@@ -43,22 +42,22 @@ def verify_email(*, token: str, by: User | None, password: str = "", source: Log
             user.save(update_fields=["email", "pending_email", "email_verified", "updated_at"])
             record(action="verify_email", by=user, subject=user, changed=changed)
     except IntegrityError:
-        raise Invalid("Another account has this address by now.") from None
+        raise Invalid("Another account uses this address now.") from None
     if changed:
-        send_email("security_notice", to=old, what="The e-mail was changed", account=email)
+        send_email("security_notice", to=old, what="Your email was changed", account=email)
     return user
 
 
 def request_email_change(*, user: User, email: str, site: str) -> None:
-    """A letter to the new address asks for proof; until then everything stays.
+    """E-mail a verification link to the new address; nothing changes until it is used.
 
-    The answer is the same for an address that another account has. Raises Invalid, RateLimited,
-    Forbidden for who must have a second factor and has none: its letter goes to the old address.
+    The result is the same for the address of another account. Raises Invalid, RateLimited, and
+    Forbidden while a required second factor is missing: its link goes to the current address.
     """
     _require_enrolled_second_factor(user)
     email = clean_email(email)
     if email == user.email:
-        raise Invalid.field("email", "This is your address already.")
+        raise Invalid.field("email", "This is already your address.")
     consume_rate_limit("send_mail", str(user.pk))
     with transaction.atomic():
         user.pending_email = email
@@ -73,21 +72,21 @@ def request_email_change(*, user: User, email: str, site: str) -> None:
 def _require_enrolled_second_factor(user: User) -> None:
     if needs_enrolment(user):
         raise Forbidden(
-            "Set up the second factor that this account needs, then change the address.",
+            "Set up the second factor that this account requires first.",
             code="second_factor_setup_required",
         )
 
 
 def resend_verification(*, user: User, site: str) -> None:
-    """One more letter to the address that is not verified yet. Raises RateLimited."""
-    wanted = user.pending_email or ("" if user.email_verified else user.email)
-    if wanted:
+    """E-mail the verification link again. Raises RateLimited."""
+    address = user.pending_email or ("" if user.email_verified else user.email)
+    if address:
         consume_rate_limit("send_mail", str(user.pk))
-        send_verification_email(user, to=wanted, site=site)
+        send_verification_email(user, to=address, site=site)
 
 
 def request_password_reset(*, email: str, address: str, site: str) -> None:
-    """One letter goes to the address: a link for a new password, or that there is no account.
+    """E-mail a link to choose a new password, or the note that there is no account.
 
     Raises RateLimited, Invalid.
     """
@@ -104,32 +103,32 @@ def request_password_reset(*, email: str, address: str, site: str) -> None:
 
 
 def reset_password(*, uid: str, token: str, password: str) -> User:
-    """The user of a reset letter has this password; every session and sign-in has ended.
+    """Set the password of the link's user and end every session and login.
 
-    The letter also proves the address. API keys stay. Raises NotFound, Invalid.
+    The link also verifies the address. API keys stay. Raises NotFound, Invalid.
     """
     user = user_for_reset_token(uid=uid, token=token)
     check_new_password(password, user)
     with transaction.atomic():
         user.email_verified = True
         _set_password(user, password, action="reset_password")
-    send_email("security_notice", to=user.email, what="The password was reset", account=user.email)
+    send_email("security_notice", to=user.email, what="Your password was reset", account=user.email)
     return user
 
 
 def user_for_reset_token(*, uid: str, token: str) -> User:
-    """Whose reset letter this is. Raises NotFound for an old, spent or forged one."""
+    """The user of a reset link. Raises NotFound if it is old, used or forged."""
     try:
         user = User.objects.filter(pk=urlsafe_base64_decode(uid).hex(), is_active=True).first()
     except (ValueError, ValidationError):
         user = None
     if user is None or not tokens.check_token(user, token):
-        raise NotFound("password reset", "The link is too old, was used, or is not whole.")
+        raise NotFound("password reset", "The link is invalid or has expired.")
     return user
 
 
 def change_password(*, user: User, current: str, password: str, source: LoginSource) -> User:
-    """The user has another password; other sessions and all sign-ins have ended. API keys stay.
+    """Set a new password; ends other sessions and all logins, API keys stay.
 
     Raises Invalid, RateLimited.
     """
@@ -138,7 +137,7 @@ def change_password(*, user: User, current: str, password: str, source: LoginSou
     with transaction.atomic():
         _set_password(user, password, action="change_password")
     send_email(
-        "security_notice", to=user.email, what="The password was changed", account=user.email
+        "security_notice", to=user.email, what="Your password was changed", account=user.email
     )
     return user
 
@@ -146,15 +145,15 @@ def change_password(*, user: User, current: str, password: str, source: LoginSou
 def check_current_password(
     *, user: User, password: str, source: LoginSource, field: str = "password"
 ) -> None:
-    """The person at the keyboard knows the password. Raises RateLimited, Invalid."""
+    """Check the current password. Raises RateLimited, Invalid."""
     count_login_attempt(account=user.email, source=source)
     if not user.check_password(password):
-        raise Invalid.field(field, "This is not your password.")
+        raise Invalid.field(field, "Incorrect password.")
     reset_login_attempts(account=user.email, source=source)
 
 
 def reauthenticate_user(*, user: User, password: str, code: str = "", source: LoginSource) -> None:
-    """The password, and the second factor of who has one, before something that cannot be undone.
+    """Check the password and, where set up, the second factor before an irreversible change.
 
     Raises RateLimited, Invalid, SecondFactorRequired, WrongCode.
     """
@@ -166,21 +165,21 @@ def reauthenticate_user(*, user: User, password: str, code: str = "", source: Lo
 
 
 def end_session(*, user: User, session_id: int) -> None:
-    """That browser is logged out. Raises NotFound for a session that is not the user's."""
+    """Log that browser out. Raises NotFound for a session that is not the user's."""
     session = UserSession.objects.filter(user_id=user.pk, pk=session_id).first()
     if session is None:
-        raise NotFound("session", "Look at the list again.")
+        raise NotFound("session", "Reload the list.")
     with transaction.atomic():
         session.end()
         record(action="end_session", by=user, subject=user)
 
 
 def end_other_sessions(*, user: User, keep: str) -> int:
-    """Every browser but the one with the session key `keep` is logged out, and every program."""
+    """Log out every program, and every browser except the one with session key `keep`."""
     with transaction.atomic():
         others = UserSession.objects.filter(user_id=user.pk).exclude(session_key=keep)
         ended = [session.end() for session in others]
-        _end_sign_ins(user)
+        revoke_all_tokens(user=user)
         record(action="end_other_sessions", by=user, subject=user, ended=len(ended))
     return len(ended)
 
@@ -188,18 +187,14 @@ def end_other_sessions(*, user: User, keep: str) -> int:
 def _set_password(user: User, password: str, *, action: str) -> None:
     user.set_password(password)
     user.save()
-    # Sessions carry a digest of the password, so each ends by itself; the list forgets them.
+    # Sessions carry a digest of the password, so each ends by itself; the list is emptied here.
     UserSession.objects.filter(user_id=user.pk).delete()
-    _end_sign_ins(user)
+    revoke_all_tokens(user=user)
     record(action=action, by=user, subject=user)
 
 
-def _end_sign_ins(user: User) -> None:
-    RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
-
-
 def finish_onboarding(*, user: User, how: str) -> User:
-    """The checklist no longer comes by itself; `how` is done or dismissed, and the first stays."""
+    """Stop showing the onboarding checklist; `how` is done or dismissed, the first one stays."""
     with transaction.atomic():
         user = User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
         if "start" not in user.settings:

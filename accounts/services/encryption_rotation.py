@@ -1,7 +1,7 @@
-"""Every row that holds something sealed, and how it is sealed anew.
+"""Re-encryption of every stored secret with the first of FIELD_ENCRYPTION_KEYS.
 
-Row by row, each in its own transaction: a command that was killed has done a part of the rows,
-every row opens with the keys of the list all the while, and the next run does the rest.
+Each row is done in its own transaction: a killed command has done some of the rows, all of them
+stay readable with the keys in the list, and the next run does the rest.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,6 @@ from django.db import transaction
 
 from accounts.models import LlmKey
 from core.security.encryption import DecryptionError, reencrypt
-
-__all__ = ["DecryptionError", "reencrypt_all"]
 
 
 def reencrypt_all(*, after_each: Callable[[], None] = lambda: None) -> int:
@@ -31,7 +29,7 @@ def reencrypt_all(*, after_each: Callable[[], None] = lambda: None) -> int:
 
 def _reencrypt_row(model: Any, pk: Any, renew: Callable[[Any], bool]) -> int:
     with transaction.atomic():
-        # Locked: a key that its user sets meanwhile must not be overwritten with the old one.
+        # Locked, so that a key that its user sets meanwhile is not overwritten with the old one.
         row = model.objects.select_for_update().filter(pk=pk).first()
         if row is None:
             return 0
@@ -48,10 +46,10 @@ def _reencrypt_llm_key(key: LlmKey) -> bool:
 
 
 def _reencrypt_authenticator(factor: Authenticator) -> bool:
-    """An app keeps `secret`, recovery codes keep `seed`; passkeys keep nothing secret."""
-    sealed = [name for name in ("secret", "seed") if name in factor.data]
-    for name in sealed:
+    """Apps have a `secret`, recovery codes a `seed`; passkeys have no secret."""
+    names = [name for name in ("secret", "seed") if name in factor.data]
+    for name in names:
         factor.data[name] = reencrypt(factor.data[name])
-    if sealed:
+    if names:
         factor.save(update_fields=["data"])
-    return bool(sealed)
+    return bool(names)

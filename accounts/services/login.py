@@ -1,4 +1,4 @@
-"""What the doors can do with people: registering and logging in."""
+"""Registration and login."""
 
 import logging
 
@@ -26,39 +26,39 @@ logger = logging.getLogger(__name__)
 
 
 def register_user(*, email: str, password: str, address: str, site: str) -> None:
-    """The e-mail has an account: a new one with this password, or the one it already had.
+    """Create an account for the e-mail, unless it already has one.
 
-    Returns nothing, takes the same time and sends one letter to the address either way, so that
-    nobody learns who has an account. An account that was never verified takes the new password
-    where verification is mandatory: whoever made it could not use it. `address` is the client's,
-    for the limit; `site` is where links lead. Raises RateLimited, Invalid.
+    Returns nothing, takes the same time and sends one e-mail either way, so that nobody learns who
+    has an account. Where verification is mandatory, an account that was never verified takes the
+    new password: whoever registered it could not use it. `address` is the client's, for the rate
+    limit; `site` is the base URL of links. Raises RateLimited, Invalid.
     """
     consume_rate_limit("register", address)
     email = clean_email(email)
     check_new_password(password, User(email=email))
     user = User(email=email)
     user.set_password(password)
-    made = _insert(user) or _take_over(user)
+    created = _insert(user) or _take_over(user)
     if settings.EMAIL_VERIFICATION == "none":
         return
-    if made is None:
+    if created is None:
         send_email("account_exists", to=email, site=site, link=f"{site}/login/reset")
     else:
-        send_verification_email(made, to=email, site=site)
+        send_verification_email(created, to=email, site=site)
 
 
 def check_password(*, email: str, password: str, source: LoginSource, site: str) -> User:
-    """The active user with this e-mail and password; nobody is logged in yet.
+    """The active user with this e-mail and password; does not log in.
 
-    Where verification is mandatory, an unverified address gets the answer of a wrong password and
-    a new letter. Raises RateLimited, WrongCredentials.
+    Where verification is mandatory, an unverified address gets the error of a wrong password and
+    another e-mail. Raises RateLimited, WrongCredentials.
     """
     consume_rate_limit("log_in", source.device or source.address)
     email = email.strip().lower()
     count_login_attempt(account=email, source=source)
     user = User.objects.filter(email=email, is_active=True).first()
     if user is None:
-        # One hash, as for a known address, so that time does not tell them apart.
+        # One hash, as for a known address, so that timing does not reveal who has an account.
         User().set_password(password)
         raise WrongCredentials
     if not user.check_password(password):
@@ -71,9 +71,9 @@ def check_password(*, email: str, password: str, source: LoginSource, site: str)
 
 
 def log_in(*, email: str, password: str, code: str = "", address: str, site: str) -> User:
-    """The active user with this e-mail, password and second factor, and `last_login` set.
+    """Log in with e-mail, password and second factor; sets `last_login`.
 
-    `address` is the client's, for limits and delays. Raises RateLimited, WrongCredentials,
+    `address` is the client's, for rate limits. Raises RateLimited, WrongCredentials,
     SecondFactorRequired (send `code`), WrongCode, Forbidden (`second_factor_setup_required`).
     """
     source = LoginSource(address)
@@ -84,7 +84,7 @@ def log_in(*, email: str, password: str, code: str = "", address: str, site: str
         check_code(user=user, code=code, source=source)
     elif requires_second_factor(user):
         raise Forbidden(
-            "This account needs a second factor. Log in with a browser and set one up.",
+            "This account requires a second factor. Log in with a browser and set one up.",
             code="second_factor_setup_required",
         )
     with transaction.atomic():
@@ -95,7 +95,7 @@ def log_in(*, email: str, password: str, code: str = "", address: str, site: str
 
 
 def check_code(*, user: User, code: str, source: LoginSource) -> None:
-    """The code is the user's, and used up. Raises RateLimited, WrongCode."""
+    """Check and consume a code of the second factor. Raises RateLimited, WrongCode."""
     account = f"code {user.pk}"
     count_login_attempt(account=account, source=source)
     if not verify_code(user, code.strip()):
@@ -109,14 +109,14 @@ def clean_email(email: str) -> str:
     try:
         validate_email(email)
     except ValidationError:
-        raise Invalid.field("email", "Enter a valid e-mail address.") from None
+        raise Invalid.field("email", "Enter a valid email address.") from None
     if len(email) > 254:
-        raise Invalid.field("email", "Enter an e-mail address of at most 254 characters.")
+        raise Invalid.field("email", "Enter an email address of at most 254 characters.")
     return email
 
 
 def check_new_password(password: str, user: User) -> None:
-    """The password is good enough for this user. Raises Invalid."""
+    """Check that the password is strong enough for this user. Raises Invalid."""
     try:
         validate_password(password, user)
     except ValidationError as error:
@@ -129,13 +129,13 @@ def _insert(user: User) -> User | None:
             user.save(force_insert=True)
             record(action="register_user", by=user, subject=user)
     except IntegrityError:
-        logger.info("Somebody registered an address that has an account.")
+        logger.info("Registration for an address that already has an account.")
         return None
     return user
 
 
 def _take_over(user: User) -> User | None:
-    """The account that this address registered before and could never use, with a new password."""
+    """The never verified account of this address with the new password, or None."""
     if settings.EMAIL_VERIFICATION != "mandatory":
         return None
     never_used = User.objects.filter(email=user.email, email_verified=False, last_login=None)

@@ -1,8 +1,8 @@
-"""Delays between failed sign-ins, per account and source: guessing gets slow, nobody is locked out.
+"""Throttling of failed logins per account and source: guessing gets slow, no account is locked.
 
-The source is the network of the client, or the browser by its device cookie: what an attacker
-tries from elsewhere never delays a browser that the person logged in with before (OWASP's device
-cookies). Known and unknown accounts are delayed alike.
+The source is the client's network, or the browser by its device cookie: attempts from elsewhere
+never delay a browser that the user logged in with before (OWASP device cookies). Known and unknown
+accounts are delayed alike.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ from core.errors import RateLimited
 
 FREE_ATTEMPTS, MAX_DELAY_SECONDS, REMEMBERED_SECONDS = 5, 15 * 60, 24 * 3600
 DEVICE_SALT, DEVICE_AGE = "accounts.device", 365 * 86_400
-# Counted before the password is looked at, in one statement: 200 parallel guesses are 200
-# attempts, and all but the free ones have to wait. The delay doubles from 1 s to 15 minutes.
+# Counted before the password is checked, in one statement: of 200 parallel guesses all but the free
+# attempts are refused. The delay doubles from 1 s to 15 minutes.
 COUNT_ATTEMPT = """
 INSERT INTO accounts_loginattempts AS known (key, failures, wait_until) VALUES (%(key)s, 1, %(now)s)
 ON CONFLICT (key) DO UPDATE SET
@@ -37,7 +37,7 @@ WHERE known.wait_until <= %(now)s RETURNING failures
 
 @dataclass(frozen=True)
 class LoginSource:
-    """Where an attempt comes from: a network, or a browser that the account knows."""
+    """The source of a login attempt: a network, or a browser known to the account."""
 
     address: str
     device: str = ""
@@ -48,9 +48,9 @@ class LoginSource:
 
 
 def count_login_attempt(*, account: str, source: LoginSource) -> None:
-    """One more attempt counts; `reset_login_attempts` after a success.
+    """Count an attempt; call `reset_login_attempts` after a success.
 
-    Raises RateLimited while the delay of the ones before lasts.
+    Raises RateLimited during the delay after earlier attempts.
     """
     now = time.time()
     key = _key(account, source)
@@ -63,8 +63,8 @@ def count_login_attempt(*, account: str, source: LoginSource) -> None:
     }
     with connection.cursor() as cursor:
         cursor.execute(COUNT_ATTEMPT, values)
-        taken = cursor.fetchone()
-    if taken is None:
+        counted = cursor.fetchone()
+    if counted is None:
         row = LoginAttempts.objects.filter(key=key).first()
         wait = int(row.wait_until - now) + 1 if row else 1
         message = f"Too many failed attempts from here. Try again in {wait} s."
@@ -72,17 +72,17 @@ def count_login_attempt(*, account: str, source: LoginSource) -> None:
 
 
 def reset_login_attempts(*, account: str, source: LoginSource) -> None:
-    """The person is who they say: the next failure is a first one again."""
+    """Forget the failed attempts after a successful login."""
     LoginAttempts.objects.filter(key=_key(account, source)).delete()
 
 
 def delete_old_login_attempts() -> int:
-    """Attempts of which nothing follows any more are gone."""
+    """Delete attempts older than REMEMBERED_SECONDS; returns how many."""
     return LoginAttempts.objects.filter(wait_until__lt=time.time() - REMEMBERED_SECONDS).delete()[0]
 
 
 def make_device_cookie(user: User) -> str:
-    """The value of a cookie that makes this browser one the account knows, with this password."""
+    """The value of the cookie that marks a browser as known to the account."""
     device = secrets.token_urlsafe(12)
     return signing.dumps(
         [device, _email_digest(user.email), _password_digest(user.password)], salt=DEVICE_SALT
@@ -90,23 +90,27 @@ def make_device_cookie(user: User) -> str:
 
 
 def read_device_cookie(cookie: str, email: str) -> str:
-    """The browser's id when the cookie is ours and of this account, else an empty text.
+    """The browser's id in a valid cookie of this account, else "".
 
-    A new password makes every browser unknown: who had the old one is a stranger again.
+    A new password invalidates all cookies of the account.
     """
     try:
-        device, mark, lock = signing.loads(cookie, salt=DEVICE_SALT, max_age=DEVICE_AGE)
+        device, email_digest, password_digest = signing.loads(
+            cookie, salt=DEVICE_SALT, max_age=DEVICE_AGE
+        )
     except (signing.BadSignature, ValueError, TypeError):
         return ""
-    if not secrets.compare_digest(str(mark), _email_digest(email)):
+    if not secrets.compare_digest(str(email_digest), _email_digest(email)):
         return ""
     user = User.objects.filter(email=email.strip().lower()).only("password").first()
-    fits = user is not None and secrets.compare_digest(str(lock), _password_digest(user.password))
-    return str(device) if fits else ""
+    if user is None:
+        return ""
+    matches = secrets.compare_digest(str(password_digest), _password_digest(user.password))
+    return str(device) if matches else ""
 
 
 def network_of(address: str) -> str:
-    """The /24 or /64 around an address: what one attacker has at hand."""
+    """The /24 or /64 around an address, which one attacker often controls."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""All that a person has here: taken along as a file, or gone for good."""
+"""Export and deletion of an account with all of its data."""
 
 import json
 import zipfile
@@ -29,14 +29,19 @@ from core.errors import Conflict
 from core.models import AuditEntry
 from core.security.scopes import Principal
 
+Paths = dict[type[Model], list[str]]
+SECRET_FIELDS = {
+    *("password", "digest", "encrypted_key", "session_key", "request_hash", "token", "data"),
+    *("token_checksum", "client_secret", "code_challenge", "code", "body"),
+}
 MAX_TRIES, DEADLOCK = 4, "40P01"
-README = """Everything that ACE Platform keeps of your account: one JSON file for each kind of row.
-Left out are secrets (digests of passwords and keys, sealed keys): only an attacker needs them.
+README = """Everything ACE Platform stores for your account: one JSON file per table.
+Secrets are left out: digests of passwords and keys, encrypted keys.
 """
 
 
 def export_account(*, user: User) -> bytes:
-    """A ZIP file of everything of the user: one JSON list for each table, secrets left out."""
+    """A ZIP file of the user's data: a JSON list for each table, without secrets."""
     file = BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("README.txt", README)
@@ -48,17 +53,17 @@ def export_account(*, user: User) -> bytes:
 
 
 def delete_account(*, user: User, by: Principal | None = None) -> None:
-    """The user and every row of theirs are gone; the audit log keeps ids without the e-mail.
+    """Delete the user and all their rows; the audit log keeps ids without the e-mail.
 
-    `by` is the user unless staff does it for them. Raises Conflict for the last superuser: nobody
-    could run the platform any more.
+    `by` is the user unless staff does it for them. Raises Conflict for the last superuser, without
+    whom nobody could run the platform.
     """
     for _ in range(MAX_TRIES - 1):
         try:
             return _delete(user, by)
         except OperationalError as error:
-            # Work under way holds a playbook and wants its owner, we the other way round: the
-            # database has ended one of both. Nothing is half done, and the work is over then.
+            # A running job locks a playbook, then its owner; this locks them in the other order,
+            # and the database aborted it. Nothing is half done, so try again.
             is_deadlock = getattr(error.__cause__, "sqlstate", "") == DEADLOCK
             if not is_deadlock or connection.in_atomic_block:
                 raise
@@ -68,21 +73,21 @@ def delete_account(*, user: User, by: Principal | None = None) -> None:
 def _delete(user: User, by: Principal | None) -> None:
     with transaction.atomic():
         if user.is_superuser:
-            # All of them, in one order: of two who go at once each would count on the other.
-            alike = User.objects.filter(is_superuser=True).order_by("pk")
-            list(alike.select_for_update().values_list("pk", flat=True))
+            # Lock all superusers in one order, or two deleted at once would each count the other.
+            superusers = User.objects.filter(is_superuser=True).order_by("pk")
+            list(superusers.select_for_update().values_list("pk", flat=True))
         user = User.objects.select_for_update().get(pk=user.pk)
         others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
         if user.is_superuser and not others.exists():
             raise Conflict("The last superuser cannot be deleted.", code="last_superuser")
         record(action="delete_account", by=by or user, subject=user, owner=user)
-        gone = user.pk
         keys = UserSession.objects.filter(user_id=user.pk).values_list("session_key", flat=True)
         Session.objects.filter(session_key__in=list(keys)).delete()
         _anonymize_admin_history(user)
         _delete_own_clients(user)
+        user_id = user.pk
         user.delete()
-        AuditEntry.objects.anonymize(gone)
+        AuditEntry.objects.anonymize(user_id)
 
 
 def _write_list(part: IO[bytes], rows: Any) -> None:
@@ -95,30 +100,19 @@ def _write_list(part: IO[bytes], rows: Any) -> None:
 
 
 def _delete_own_clients(user: User) -> None:
-    """A program that registered itself and that nobody else has let in was the user's own."""
+    """Delete clients that registered themselves and that only this user connected."""
     others = ConnectedApp.objects.exclude(user=user).values("application")
     own = Application.objects.filter(connections__user=user).exclude(pk__in=others)
     own.filter(registration_source=Application.RegistrationSource.DCR).delete()
 
 
 def _anonymize_admin_history(user: User) -> None:
-    """The admin's own history names rows by their text: the e-mail, titles of playbooks."""
+    """Blank the names of rows in Django's admin history: e-mails, titles of playbooks."""
     for rows in personal_rows(user):
         kind = ContentType.objects.get_for_model(rows.model)
-        named = LogEntry.objects.filter(content_type=kind, object_id__in=_ids(rows))
-        named.update(object_repr="(deleted)", change_message="")
-
-
-def _ids(rows: Any) -> list[str]:
-    return [str(pk) for pk in rows.values_list("pk", flat=True)]
-
-
-Paths = dict[type[Model], list[str]]
-# Nobody has a use for these but an attacker.
-SECRET_FIELDS = frozenset(
-    {"password", "digest", "encrypted_key", "session_key", "request_hash", "token", "data"}
-)
-SECRET_FIELDS |= frozenset({"token_checksum", "client_secret", "code_challenge", "code", "body"})
+        ids = [str(pk) for pk in rows.values_list("pk", flat=True)]
+        entries = LogEntry.objects.filter(content_type=kind, object_id__in=ids)
+        entries.update(object_repr="(deleted)", change_message="")
 
 
 def personal_rows(user: User) -> Iterator[QuerySet[Any]]:
@@ -128,7 +122,7 @@ def personal_rows(user: User) -> Iterator[QuerySet[Any]]:
         for path in paths:
             found |= Q(**{path: user.pk})
         rows = model._base_manager.filter(found).order_by("pk")
-        # By key, not by join: a row that two paths reach comes once.
+        # By key, not by join: a row that two paths reach is listed once.
         yield model._base_manager.filter(pk__in=rows.values("pk")).order_by("pk")
     yield AuditEntry.objects.for_user(user).order_by("pk")
 
@@ -143,7 +137,7 @@ def row_as_dict(row: Model) -> dict[str, Any]:
 
 
 def _paths() -> Paths:
-    """For each model, the chains of foreign keys that lead to the user."""
+    """For each model, the paths of cascading foreign keys that lead to the user."""
     found: Paths = {User: ["pk"]}
     _walk(User, "", (User,), found)
     return found

@@ -1,12 +1,12 @@
-"""What staff can do with people: let them in or not, and ask for a second factor."""
+"""What staff can do with users: disable, delete, end sessions, require a second factor."""
 
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.db import transaction
-from django.utils import timezone
 
+from accounts.keys.jwt_tokens import revoke_all_tokens
 from accounts.mfa.second_factor import has_second_factor
-from accounts.models import RefreshToken, User
+from accounts.models import User
 from accounts.services.personal_data import delete_account
 from core.audit import record
 from core.errors import Conflict, Forbidden
@@ -14,10 +14,9 @@ from core.security.scopes import Principal
 
 
 def disable_user(*, user: User, by: Principal) -> User:
-    """Sessions, keys and tokens of this person are refused from the next request on.
+    """Refuse the user's sessions, keys and tokens from the next request on; nothing is deleted.
 
-    Nothing of theirs is lost. Raises Conflict for oneself, Forbidden for other staff unless `by`
-    is a superuser.
+    Raises Conflict for the own account, Forbidden for other staff unless `by` is a superuser.
     """
     if user.pk == by.user.pk:
         raise Conflict("You cannot disable your own account.", code="own_account")
@@ -29,7 +28,7 @@ def disable_user(*, user: User, by: Principal) -> User:
 
 
 def enable_user(*, user: User, by: Principal) -> User:
-    """The person may log in again, and their keys work again. Raises Forbidden as above."""
+    """Allow login and keys again. Raises Forbidden as above."""
     _require_authority_over(user, by)
     with transaction.atomic():
         _update_user(user, by, "enable_user", is_active=True)
@@ -37,7 +36,7 @@ def enable_user(*, user: User, by: Principal) -> User:
 
 
 def require_second_factor(*, user: User, by: Principal, required: bool = True) -> User:
-    """Until a second factor is set up, this person can do nothing else with a browser or sign-in.
+    """Require a second factor: until it is set up, pages and login are refused.
 
     API keys stay. Raises Forbidden.
     """
@@ -46,14 +45,14 @@ def require_second_factor(*, user: User, by: Principal, required: bool = True) -
     with transaction.atomic():
         _update_user(user, by, action, second_factor_required=required)
         if required and not has_second_factor(user):
-            _end_sign_ins(user)
+            revoke_all_tokens(user=user)
     return user
 
 
 def delete_user(*, user: User, by: Principal) -> None:
-    """Staff deletes the account for its owner, who cannot: all of it is gone for good.
+    """Delete the account and everything in it for its owner.
 
-    Raises Conflict for oneself and for the last superuser, Forbidden as above.
+    Raises Conflict for the own account and the last superuser, Forbidden as above.
     """
     if user.pk == by.user.pk:
         raise Conflict("Delete your own account in your settings.", code="own_account")
@@ -62,21 +61,18 @@ def delete_user(*, user: User, by: Principal) -> None:
 
 
 def remove_second_factors(*, user: User, by: Principal) -> int:
-    """The person logs in with the password alone, for a lost device; how many factors are gone.
-
-    Raises Forbidden.
-    """
+    """Remove the second factors of a lost device; returns how many. Raises Forbidden."""
     _require_authority_over(user, by)
     with transaction.atomic():
-        gone: int = Authenticator.objects.filter(user=user).delete()[0]
-        record(action="remove_second_factors", by=by, subject=user, owner=user, factors=gone)
-    return gone
+        removed: int = Authenticator.objects.filter(user=user).delete()[0]
+        record(action="remove_second_factors", by=by, subject=user, owner=user, factors=removed)
+    return removed
 
 
 def end_all_sessions(*, user: User, by: Principal) -> int:
-    """Every browser and program of this person has to log in again; API keys stay.
+    """Log out every browser and program of the user; API keys stay.
 
-    Returns how many browsers. Raises Forbidden.
+    Returns the number of browsers. Raises Forbidden.
     """
     _require_authority_over(user, by)
     with transaction.atomic():
@@ -89,12 +85,8 @@ def _end_sessions(user: User) -> int:
     sessions = list(UserSession.objects.filter(user=user))
     for session in sessions:
         session.end()
-    _end_sign_ins(user)
+    revoke_all_tokens(user=user)
     return len(sessions)
-
-
-def _end_sign_ins(user: User) -> None:
-    RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
 
 
 def _update_user(user: User, by: Principal, action: str, **fields: bool) -> None:

@@ -1,4 +1,4 @@
-"""How allauth meets our rules: delays, the audit log, letters, sealed secrets."""
+"""Adapters of allauth: throttling, the audit log, e-mails, encrypted secrets."""
 
 import time
 from typing import Any
@@ -21,29 +21,28 @@ from accounts.web.device_cookies import login_source, set_device_cookie
 from core.audit import record
 from core.emails import send_email
 from core.errors import Invalid
-from core.security.encryption import decrypt
-from core.security.encryption import encrypt as seal
+from core.security import encryption
 
 RECENT_SECONDS = 5 * 60
-# What allauth tells of, by the end of its template's name: our verb and the sentence of the letter.
+# By the end of allauth's template name: the action in the audit log and the text of the e-mail.
 SECURITY_EVENTS = {
     "totp_activated": ("set_up_second_factor", "A second factor was set up (app)"),
     "totp_deactivated": ("remove_second_factor", "A second factor was removed (app)"),
     "webauthn_added": ("set_up_second_factor", "A second factor was set up (passkey)"),
     "webauthn_removed": ("remove_second_factor", "A second factor was removed (passkey)"),
-    "recovery_codes_generated": ("renew_recovery_codes", "New recovery codes were made"),
+    "recovery_codes_generated": ("renew_recovery_codes", "New recovery codes were created"),
 }
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ships no types
-    """Sign-ins are remembered and recorded; confirming a password is delayed like logging in."""
+    """Logins set the device cookie and are recorded; reauthentication is throttled like login."""
 
     def get_client_ip(self, request: HttpRequest) -> str:
         address = login_source(request, "").address
         return "::" if address == "unknown" else address
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """Who proved themselves minutes ago, by logging in too, is not asked again."""
+        """False for RECENT_SECONDS after a login or a reauthentication."""
         request = context.request
         records = get_authentication_records(request, request.user)
         return not records or time.time() - records[-1]["at"] > RECENT_SECONDS
@@ -75,7 +74,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
         action, what = SECURITY_EVENTS[template_prefix.rpartition("/")[2]]
         record(action=action, by=user, subject=user)
         if action == "set_up_second_factor":
-            # Whoever logged in elsewhere did so with the password alone.
+            # The other sessions logged in with the password alone.
             end_other_sessions(user=user, keep=self.request.session.session_key or "")
         transaction.on_commit(
             lambda: send_email("security_notice", to=user.email, what=what, account=user.email)
@@ -83,17 +82,17 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
 
 
 class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth ships no types
-    """The secrets of second factors are sealed in the database."""
+    """Stores the secrets of second factors encrypted."""
 
     def encrypt(self, text: str) -> str:
-        return seal(text)
+        return encryption.encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return decrypt(encrypted_text)
+        return encryption.decrypt(encrypted_text)
 
 
 class ThrottledCodeMixin:
-    """Guessing a code gets slower with every wrong one, like guessing a password."""
+    """Throttles wrong codes like wrong passwords."""
 
     user: User
 
@@ -102,14 +101,14 @@ class ThrottledCodeMixin:
         count_login_attempt(account=account, source=source)
         code: str = super().clean_code()  # type: ignore[misc]  # mixed into allauth's forms
         if not consume_code(self.user, code):
-            raise ValidationError("This code was used already. Wait for the next one.")
+            raise ValidationError("This code was already used. Wait for the next one.")
         reset_login_attempts(account=account, source=source)
         return code
 
 
 class MfaCodeForm(ThrottledCodeMixin, AuthenticateForm):  # type: ignore[misc]  # allauth ships no types
-    """At logging in."""
+    """The code at login."""
 
 
 class MfaReauthenticateForm(ThrottledCodeMixin, ReauthenticateForm):  # type: ignore[misc]  # as above
-    """Before something sensitive."""
+    """The code at reauthentication."""

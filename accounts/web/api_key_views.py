@@ -1,4 +1,4 @@
-"""Pages of API keys: the list, a new one shown once, rotate, revoke."""
+"""Pages of API keys: list, create, rotate, revoke."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -16,9 +16,7 @@ from core.http.forms import ConfirmForm
 from core.http.requests import UserRequest
 
 MAX_ENDED_KEYS = 50
-ALREADY_SHOWN = (
-    "That key was made and shown already; nothing new was made. If it is lost, rotate or revoke it."
-)
+ALREADY_SHOWN = "That key was already created and shown. If you lost it, rotate or revoke it."
 
 
 @login_required
@@ -26,11 +24,11 @@ ALREADY_SHOWN = (
 def keys(request: UserRequest) -> HttpResponse:
     form = ApiKeyForm(request.user, request.POST or None)
     try:
-        made = form.submit(create_api_key, user=request.user)
+        created = form.submit(create_api_key, user=request.user)
     except FormAlreadySubmitted:
         return already_shown(request)
-    if made is not None:
-        return show_new_key(request, *made)
+    if created is not None:
+        return show_new_key(request, *created)
     context = {"form": form} | keys_by_state(request.user)
     return render(request, "accounts/api_keys.html", context, status=form.status)
 
@@ -42,9 +40,9 @@ def rotate_key(request: UserRequest, pk: str) -> HttpResponse:
     if request.method == "POST" and ApiKey.objects.filter(rotated_from=key).exists():
         return already_shown(request)
     form = RotateApiKeyForm(request.POST or None)
-    made = form.submit(rotate_api_key, key=key)
-    if made is not None:
-        return show_new_key(request, *made)
+    created = form.submit(rotate_api_key, key=key)
+    if created is not None:
+        return show_new_key(request, *created)
     question = {
         "question": f"Rotate the key “{key.name}”?",
         "consequence": "A new key takes over its name, scopes and playbooks.",
@@ -64,14 +62,14 @@ def revoke_key(request: UserRequest, pk: str) -> HttpResponse:
         return redirect("accounts:keys")
     question = {
         "question": f"Revoke the key “{key.name}”?",
-        "consequence": "Programs that use it are refused from their next request on.",
+        "consequence": "Requests with it are refused from now on.",
         "verb": "Revoke",
     }
     return confirm_page(request, form, question)
 
 
 def keys_by_state(user: User) -> dict[str, list[ApiKey]]:
-    """The keys that work and those that do not any more, newest first."""
+    """Active and inactive keys, newest first."""
     successors = ApiKey.objects.filter(rotated_from=OuterRef("pk"))
     rows = ApiKey.objects.for_user(user).annotate(is_replaced=Exists(successors))
     ordered = list(rows.order_by("-created_at"))
@@ -84,13 +82,13 @@ def keys_by_state(user: User) -> dict[str, list[ApiKey]]:
 def confirm_page(
     request: HttpRequest, form: ConfirmForm | RotateApiKeyForm, question: dict[str, str]
 ) -> HttpResponse:
-    """The page that asks before a key changes."""
+    """Ask before a key changes."""
     context = {"form": form, "back": reverse("accounts:keys"), "back_label": "API keys"}
     return render(request, "components/confirm.html", context | question, status=form.status)
 
 
 def show_new_key(request: HttpRequest, key: ApiKey, token: str) -> HttpResponse:
-    """The one page that ever carries this token; nothing may keep a copy of it."""
+    """The only page with this token; it must not be cached."""
     context = {"key": key, "token": token, "mcp_url": request.build_absolute_uri("/mcp")}
     response = render(request, "accounts/api_key_created.html", context, status=201)
     response["Cache-Control"] = "no-store"
@@ -98,6 +96,6 @@ def show_new_key(request: HttpRequest, key: ApiKey, token: str) -> HttpResponse:
 
 
 def already_shown(request: HttpRequest) -> HttpResponse:
-    """What a reload of the page with the secret, or a second sending of its form, leads to."""
+    """The response when the form that created a key is submitted again, as by a reload."""
     messages.warning(request, ALREADY_SHOWN)
     return redirect("accounts:keys")

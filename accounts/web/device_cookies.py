@@ -1,3 +1,5 @@
+"""The cookie that marks a browser as known to an account, for login throttling."""
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
@@ -12,13 +14,13 @@ from core.http.requests import client_address
 
 
 def login_source(request: HttpRequest, email: str) -> LoginSource:
-    """Where an attempt on this account comes from: its known browser, else the network."""
+    """The source of a login attempt: the browser if the account knows it, else the network."""
     cookie = request.COOKIES.get(device_cookie_name(), "")
     return LoginSource(client_address(request), read_device_cookie(cookie, email) if cookie else "")
 
 
 def set_device_cookie(response: HttpResponse, user: User) -> None:
-    """This browser is one that the account knows: nobody else's failures delay it."""
+    """Mark the browser as known to the account: attempts from elsewhere do not delay it."""
     response.set_cookie(
         device_cookie_name(),
         make_device_cookie(user),

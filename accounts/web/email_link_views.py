@@ -1,4 +1,4 @@
-"""Pages that letters lead to, and the one that asks for a letter."""
+"""Pages that e-mailed links lead to, and those that request such links."""
 
 import time
 
@@ -30,13 +30,13 @@ FORM_METHODS = ["GET", "HEAD", "POST"]
 @sensitive_post_parameters("password")
 @require_http_methods(FORM_METHODS)
 def verify_email(request: HttpRequest, token: str) -> HttpResponse:
-    """The link of a letter; a click on its button, not the visit, confirms the address."""
+    """Confirm an address: by the button, because mail scanners open links."""
     by = request.user if isinstance(request.user, User) else None
     user, email = read_verification_token(token)
     form = VerifyForm(request.POST or None, known=by == user)
     source = login_source(request, user.email)
     if form.submit(account_settings.verify_email, token=token, by=by, source=source):
-        messages.success(request, f"Confirmed: {email} is yours.")
+        messages.success(request, f"{email} is confirmed.")
         return redirect("accounts:settings" if by else "accounts:log_in")
     context = {"form": form, "address": email}
     return render(request, "accounts/verify_email.html", context, status=form.status)
@@ -45,13 +45,13 @@ def verify_email(request: HttpRequest, token: str) -> HttpResponse:
 @login_required
 @require_http_methods(FORM_METHODS)
 def request_enrolment(request: UserRequest) -> HttpResponse:
-    """Ask for the letter without which nobody sets up the first second factor that must be."""
+    """Request the link to set up a required second factor."""
     if not needs_enrolment(request.user):
         return redirect("mfa_index")
     form = ConfirmForm(request.POST if request.method == "POST" else None)
     form.submit(enrolment.request_enrolment, user=request.user, site=site_url(request))
     if form.is_valid():
-        messages.success(request, "An e-mail is on its way. Its link is good for an hour.")
+        messages.success(request, "We sent you an email. Its link is valid for an hour.")
         return redirect("mfa_index")
     return render(
         request, "accounts/second_factor_enrolment.html", {"form": form}, status=form.status
@@ -62,7 +62,7 @@ def request_enrolment(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD"])
 def begin_enrolment(request: UserRequest, token: str) -> HttpResponse:
-    """The link of that letter: from here on this session may set up a factor."""
+    """Let this session set up the first factor."""
     check_enrolment(user=request.user, token=token)
     request.session[ENROLMENT_SESSION_KEY] = time.time()
     messages.success(request, "Now set up an app or a passkey.")
@@ -71,11 +71,11 @@ def begin_enrolment(request: UserRequest, token: str) -> HttpResponse:
 
 @require_http_methods(FORM_METHODS)
 def request_reset(request: HttpRequest) -> HttpResponse:
-    """The same answer for every address: a letter goes there."""
+    """Request a new password; the response is the same for every address."""
     form = EmailForm(request.POST or None)
     form.submit(request_password_reset, address=client_address(request), site=site_url(request))
     if form.is_valid():
-        messages.success(request, "An e-mail is on its way. Its link is good for three hours.")
+        messages.success(request, "We sent you an email. Its link is valid for three hours.")
         return redirect("accounts:log_in")
     return render(request, "accounts/password_reset.html", {"form": form}, status=form.status)
 
@@ -87,7 +87,7 @@ def reset_password(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     user_for_reset_token(uid=uid, token=token)
     form = NewPasswordForm(request.POST or None)
     if form.submit(account_settings.reset_password, uid=uid, token=token):
-        messages.success(request, "The password is changed. Log in with it.")
+        messages.success(request, "Your password was changed. Log in with it.")
         return redirect("accounts:log_in")
     return render(
         request, "accounts/password_reset_confirm.html", {"form": form}, status=form.status

@@ -1,4 +1,4 @@
-"""Forms of the pages; the rules are in services, their refusals come back onto the fields."""
+"""Forms of the account pages; services validate, and their errors are shown on the fields."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,38 +19,35 @@ SCOPE_LABELS = (
 )
 
 
+CURRENT_PASSWORD = {"autocomplete": "current-password"}
+NEW_PASSWORD = {"autocomplete": "new-password"}
+PASSWORD_HELP = "At least 12 characters. A few unrelated words are easy to remember."  # noqa: S105 - a help text
+
+
 class LogInForm(ServiceForm):
     email = forms.EmailField(
-        label="E-mail",
+        label="Email",
         widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
     )
-    password = forms.CharField(
-        strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
-    )
+    password = forms.CharField(strip=False, widget=forms.PasswordInput(attrs=CURRENT_PASSWORD))
 
     def prefill_email(self, email: str) -> None:
-        """The address is filled in, and typing goes to the password."""
+        """Fill in the e-mail and focus the password."""
         self.initial["email"] = email
         del self.fields["email"].widget.attrs["autofocus"]
         self.fields["password"].widget.attrs["autofocus"] = True
 
 
-class RegisterForm(ServiceForm):
-    email = forms.EmailField(
-        label="E-mail",
-        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
-    )
+class RegisterForm(LogInForm):
     password = forms.CharField(
-        strip=False,
-        help_text="At least 12 characters. A few unrelated words are easy to keep.",
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        strip=False, help_text=PASSWORD_HELP, widget=forms.PasswordInput(attrs=NEW_PASSWORD)
     )
 
 
 class ApiKeyForm(ServiceForm):
-    """A new API key. `days` becomes `expires_at` when the form is sent.
+    """A new API key; `days` becomes `expires_at`.
 
-    `form_id` names this very form: a reload of the page with the secret sends it again.
+    `form_id` identifies this form: a reload of the page with the secret submits it again.
     """
 
     form_id = forms.CharField(
@@ -60,9 +57,9 @@ class ApiKeyForm(ServiceForm):
         widget=forms.HiddenInput(attrs={"autocomplete": "off"}),
     )
 
-    name = forms.CharField(max_length=100, help_text="Where it will be used, e.g. “laptop”.")
+    name = forms.CharField(max_length=100, help_text="Where you use it, such as “laptop”.")
     scopes = forms.MultipleChoiceField(
-        label="What it may do",
+        label="Scopes",
         choices=SCOPE_LABELS,
         initial=[Scope.READ.value, Scope.WRITE.value],
         widget=forms.CheckboxSelectMultiple,
@@ -71,7 +68,7 @@ class ApiKeyForm(ServiceForm):
         label="Only these playbooks",
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None chosen means all of yours, and those you make later.",
+        help_text="Leave empty for all your playbooks, including future ones.",
     )
     days = forms.TypedChoiceField(
         label="Expires",
@@ -106,40 +103,30 @@ class RotateApiKeyForm(ServiceForm):
     )
 
 
-CURRENT_PASSWORD = {"autocomplete": "current-password"}
-NEW_PASSWORD = {"autocomplete": "new-password"}
-PASSWORD_HELP = "At least 12 characters. A few unrelated words are easy to keep."  # noqa: S105 - a help text
-
-
 class EmailForm(ServiceForm):
     email = forms.EmailField(
-        label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "email"})
-    )
-
-
-class PasswordForm(ServiceForm):
-    current = forms.CharField(
-        label="Your password now", strip=False, widget=forms.PasswordInput(attrs=CURRENT_PASSWORD)
-    )
-    password = forms.CharField(
-        label="The new password",
-        strip=False,
-        help_text=PASSWORD_HELP,
-        widget=forms.PasswordInput(attrs=NEW_PASSWORD),
+        label="Email", widget=forms.EmailInput(attrs={"autocomplete": "email"})
     )
 
 
 class NewPasswordForm(ServiceForm):
     password = forms.CharField(
-        label="The new password",
+        label="New password",
         strip=False,
         help_text=PASSWORD_HELP,
         widget=forms.PasswordInput(attrs=NEW_PASSWORD),
     )
 
 
+class PasswordForm(NewPasswordForm):
+    current = forms.CharField(
+        label="Current password", strip=False, widget=forms.PasswordInput(attrs=CURRENT_PASSWORD)
+    )
+    field_order = ("current", "password")
+
+
 class VerifyForm(ServiceForm):
-    """The button of a letter's link; a password too where nobody is logged in."""
+    """Confirms an e-mail address, with the password unless the user is logged in."""
 
     password = forms.CharField(
         label="Your password", strip=False, widget=forms.PasswordInput(attrs=CURRENT_PASSWORD)
@@ -153,7 +140,7 @@ class VerifyForm(ServiceForm):
 
 class DeleteAccountForm(ServiceForm):
     email = forms.EmailField(
-        label="Type your e-mail to say that you mean it",
+        label="Type your email to confirm",
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
 
@@ -164,21 +151,21 @@ class DeleteAccountForm(ServiceForm):
     def clean(self) -> dict[str, Any]:
         typed = (super().clean() or {}).get("email", "")
         if typed and typed.lower() != self.wanted:
-            self.add_error("email", "This is not the e-mail of this account.")
+            self.add_error("email", "This is not the email of this account.")
         return {}
 
 
 class LlmKeyForm(ServiceForm):
     api_key = forms.CharField(
-        label="The key",
+        label="API key",
         max_length=500,
-        help_text="Kept encrypted; after this only its last four characters are ever shown.",
+        help_text="Stored encrypted. Only its last four characters will be shown.",
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )
     base_url = forms.CharField(
         label="Base URL",
         required=False,
         max_length=500,
-        help_text="Empty for the platform's own provider. Any OpenAI-compatible endpoint: https://…",
+        help_text="Any OpenAI-compatible endpoint. Leave empty for the platform's provider.",
         widget=forms.URLInput(attrs={"placeholder": "https://api.example.com/v1"}),
     )

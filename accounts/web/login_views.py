@@ -1,4 +1,4 @@
-"""Pages: log in, register, log out, API keys."""
+"""Pages: log in, register, log out."""
 
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login
@@ -20,18 +20,18 @@ from core.http.requests import client_address, site_url
 JUST_REGISTERED = "just_registered"
 CONSOLE_BACKEND = "django.core.mail.backends.console.EmailBackend"
 REGISTRATION_MESSAGES = {
-    "none": "Registered. Log in with your e-mail and password.",
-    "optional": "Registered. Log in now; an e-mail asks you to confirm your address when you like.",
-    "printed": "Registered. Log in with your e-mail and password. No mail server is set up here: "
-    "letters are printed where the platform runs.",
-    "mandatory": "Look into your inbox: our e-mail there says how to go on.",
+    "none": "Registered. Log in with your email and password.",
+    "optional": "Registered. You can log in now, and confirm your address with our email later.",
+    "printed": "Registered. Log in with your email and password. No mail server is set up: emails "
+    "are printed on the server's console.",
+    "mandatory": "Check your inbox: our email tells you how to continue.",
 }
 
 
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def log_in(request: HttpRequest) -> HttpResponse:
-    """E-mail and password; then allauth asks for the second factor of those who have one."""
+    """Log in with e-mail and password; allauth then asks for a second factor if one is set up."""
     form = LogInForm(request.POST or None)
     if email := request.session.pop(JUST_REGISTERED, ""):
         form.prefill_email(email)
@@ -42,8 +42,8 @@ def log_in(request: HttpRequest) -> HttpResponse:
         form.add_service_error(error)
         user = None
     if user is not None:
-        going = Login(user=user, redirect_url=safe_next(request))
-        return perform_password_login(request, {}, going)  # type: ignore[no-any-return]  # allauth ships no types
+        login = Login(user=user, redirect_url=safe_next(request))
+        return perform_password_login(request, {}, login)  # type: ignore[no-any-return]  # allauth ships no types
     return render(request, "accounts/login.html", {"form": form}, status=form.status)
 
 
@@ -72,7 +72,7 @@ def log_out(request: HttpRequest) -> HttpResponse:
 
 
 def safe_next(request: HttpRequest) -> str:
-    """Where the person wanted to go, when that is on this site."""
+    """The URL to go to after login, if it is on this site."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
     hosts = {request.get_host()}
     if url_has_allowed_host_and_scheme(wanted, hosts, require_https=request.is_secure()):

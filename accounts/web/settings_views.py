@@ -1,4 +1,4 @@
-"""Pages under /settings: one's own account."""
+"""Pages of the account settings."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -20,11 +20,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.keys import llm_keys
-from accounts.keys.llm_keys import set_llm_key
 from accounts.mfa.second_factor import SECOND_FACTOR_TYPES
 from accounts.models import LlmKey, User
 from accounts.services import account_settings, personal_data
-from accounts.services.account_settings import end_other_sessions, request_email_change
 from accounts.web.device_cookies import login_source, set_device_cookie
 from accounts.web.forms import DeleteAccountForm, EmailForm, LlmKeyForm, PasswordForm
 from core.errors import Invalid, RateLimited
@@ -36,20 +34,20 @@ V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 
 
 def reauthentication_required(view: V) -> V:
-    """Only for who logged in, or gave the password or a code, within the last minutes.
+    """Require a login or a reauthentication within the last minutes.
 
-    Who has to say so first sends the form again: allauth's own decorator would keep what was
-    posted, such as a key, in the session.
+    After reauthenticating the user submits the form again: allauth's own decorator would keep the
+    posted data, such as a key, in the session.
     """
 
     @wraps(view)
-    def asked(request: UserRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def wrapper(request: UserRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if is_reauthentication_required(request, app="accounts"):
-            way = reverse("account_reauthenticate")
-            return redirect(f"{way}?{urlencode({'next': request.path})}")
+            url = reverse("account_reauthenticate")
+            return redirect(f"{url}?{urlencode({'next': request.path})}")
         return view(request, *args, **kwargs)
 
-    return cast(V, asked)
+    return cast(V, wrapper)
 
 
 @login_required
@@ -69,9 +67,11 @@ def index(request: UserRequest) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def change_email(request: UserRequest) -> HttpResponse:
     form = EmailForm(request.POST or None)
-    form.submit(request_email_change, user=request.user, site=site_url(request))
+    form.submit(account_settings.request_email_change, user=request.user, site=site_url(request))
     if form.is_valid():
-        messages.success(request, "An e-mail is on its way. The link in it makes the change.")
+        messages.success(
+            request, "We sent an email to the new address. Its link completes the change."
+        )
         return redirect("accounts:settings")
     return render(request, "accounts/change_email.html", {"form": form}, status=form.status)
 
@@ -80,7 +80,7 @@ def change_email(request: UserRequest) -> HttpResponse:
 @require_POST
 def resend_verification(request: UserRequest) -> HttpResponse:
     account_settings.resend_verification(user=request.user, site=site_url(request))
-    messages.success(request, "Another e-mail is on its way.")
+    messages.success(request, "We sent another email.")
     return redirect("accounts:settings")
 
 
@@ -95,22 +95,22 @@ def change_password(request: UserRequest) -> HttpResponse:
         update_session_auth_hash(request, user)
         record_authentication(request, user, method="password")
         UserSession.objects.create_from_request(request)
-        messages.success(request, "The password is changed, and every other session has ended.")
-        changed = redirect("accounts:settings")
-        set_device_cookie(changed, user)
-        return changed
+        messages.success(request, "Your password was changed, and all other sessions have ended.")
+        response = redirect("accounts:settings")
+        set_device_cookie(response, user)
+        return response
     return render(request, "accounts/change_password.html", {"form": form}, status=form.status)
 
 
 @login_required
 @require_http_methods(FORM_METHODS)
 def sessions(request: UserRequest) -> HttpResponse:
-    """The browsers that are logged in; a POST ends all but this one."""
+    """List the logged-in browsers; a POST logs out all but this one."""
     here = request.session.session_key or ""
     form = ConfirmForm(request.POST or None)
-    ended = form.submit(end_other_sessions, user=request.user, keep=here)
+    ended = form.submit(account_settings.end_other_sessions, user=request.user, keep=here)
     if ended is not None:
-        messages.success(request, "Every other session has ended, and every program's sign-in.")
+        messages.success(request, "All other browsers and programs are logged out.")
         return redirect("accounts:sessions")
     UserSession.objects.create_from_request(request)
     rows = UserSession.objects.purge_and_list(request.user)
@@ -122,7 +122,7 @@ def sessions(request: UserRequest) -> HttpResponse:
 @require_POST
 def end_session(request: UserRequest, pk: int) -> HttpResponse:
     account_settings.end_session(user=request.user, session_id=pk)
-    messages.success(request, "That session has ended.")
+    messages.success(request, "That browser is logged out.")
     return redirect("accounts:sessions")
 
 
@@ -132,8 +132,8 @@ def end_session(request: UserRequest, pk: int) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def llm_key(request: UserRequest) -> HttpResponse:
     form = LlmKeyForm(request.POST or None)
-    if form.submit(set_llm_key, user=request.user):
-        messages.success(request, "Your key is kept. Evolutions of your playbooks use it from now.")
+    if form.submit(llm_keys.set_llm_key, user=request.user):
+        messages.success(request, "Key saved. Evolutions of your playbooks use it from now on.")
         return redirect("accounts:llm_key")
     key = LlmKey.objects.filter(user=request.user).first()
     context = {"form": form, "llm_key": key}
@@ -148,7 +148,7 @@ def try_llm_key(request: UserRequest) -> HttpResponse:
     except (Invalid, RateLimited) as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, "The endpoint takes the key.")
+        messages.success(request, "Key works.")
     return redirect("accounts:llm_key")
 
 
@@ -156,7 +156,7 @@ def try_llm_key(request: UserRequest) -> HttpResponse:
 @require_POST
 def remove_llm_key(request: UserRequest) -> HttpResponse:
     llm_keys.remove_llm_key(user=request.user)
-    messages.success(request, "The key is removed. The platform’s own pays again.")
+    messages.success(request, "Key removed. Evolutions use the platform’s key again.")
     return redirect("accounts:llm_key")
 
 
@@ -164,7 +164,7 @@ def remove_llm_key(request: UserRequest) -> HttpResponse:
 @reauthentication_required
 @require_http_methods(FORM_METHODS)
 def export_account(request: UserRequest) -> HttpResponse:
-    """The question, then the file."""
+    """Ask, then send the file."""
     if request.method != "POST":
         return render(request, "accounts/export_account.html")
     return export_response(request.user)
@@ -178,7 +178,7 @@ def delete_account(request: UserRequest) -> HttpResponse:
     form.submit(personal_data.delete_account, user=request.user)
     if form.is_valid():
         logout(request)
-        messages.success(request, "Your account and everything in it are gone.")
+        messages.success(request, "Your account and everything in it were deleted.")
         return redirect("home")
     return render(request, "accounts/delete_account.html", {"form": form}, status=form.status)
 

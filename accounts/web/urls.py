@@ -1,4 +1,4 @@
-"""The table of this app's doors: pages and REST."""
+"""URLs of the account pages."""
 
 from allauth.account import views as check
 from allauth.mfa.base import views as factors
@@ -43,7 +43,7 @@ urlpatterns: list[URLPattern] = [
     path("keys/<uuid:pk>/rotate", api_key_views.rotate_key, name="rotate_key"),
     path("keys/<uuid:pk>/revoke", api_key_views.revoke_key, name="revoke_key"),
 ]
-# allauth's views, under the names by which it finds them.
+# allauth's views, with the names that allauth looks up.
 FACTOR = "settings/second-factor"
 allauth_urlpatterns: list[URLPattern] = [
     path("login", login_views.log_in, name="account_login"),

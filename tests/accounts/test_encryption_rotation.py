@@ -58,5 +58,5 @@ def test_a_run_that_was_killed_is_ended_by_the_next(
 
 def test_a_missing_key_is_said_with_its_row(people: list[User], settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [NEW]
-    with pytest.raises(CommandError, match=r"accounts\.LlmKey .* Put the old key back"):
+    with pytest.raises(CommandError, match=r"accounts\.LlmKey .* Add the old key"):
         call_command("rotate_encryption")

@@ -66,7 +66,7 @@ def test_filters_and_pages_leave_what_fits(owner: Client, alice: User) -> None:
     assert "Created API key" not in text(owner, what="account")
     assert "Log in" not in text(owner, what="keys", who="me")
     assert 'rel="next"' in text(owner)
-    assert "Nothing fits this filter" in text(owner, who="key")
+    assert "No matching activity" in text(owner, who="key")
 
 
 def test_the_number_of_queries_is_that_of_one_entry(owner: Client, alice: User) -> None:

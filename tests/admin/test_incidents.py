@@ -53,10 +53,10 @@ def test_an_abusive_user_is_shut_out_and_let_in_again(
 ) -> None:
     _, token = make_key(alice)
     access = Rest.of(alice)
-    assert "1 person disabled." in desk.act("disable", alice)
+    assert "1 user disabled." in desk.act("disable", alice)
     assert owner.get("/playbooks").status_code == 302
     assert {Rest(token).get("/playbooks").status_code, access.get("/auth/me").status_code} == {401}
-    assert "1 person enabled." in desk.act("enable", alice)
+    assert "1 user enabled." in desk.act("enable", alice)
     assert Rest(token).get("/playbooks").status_code == 200
     assert access.get("/auth/me").status_code == 401
 
@@ -93,7 +93,7 @@ def test_what_a_bad_outcome_taught_is_taken_back_after_a_look(
 
 def test_a_job_that_waits_can_be_tried_now(desk: AdminClient, world: World) -> None:
     assert "1 evolution is due now." in desk.act("hasten", world.queued)
-    assert "does not wait" in desk.act("hasten", world.queued)
+    assert "not waiting" in desk.act("hasten", world.queued)
 
 
 def test_an_unusable_evolution_list_stays_read_only(desk: AdminClient, world: World) -> None:
@@ -120,5 +120,5 @@ def test_owner_and_stranger_get_no_further(owner: Client, stranger: Client, worl
 def test_the_services_say_why_they_refuse(desk: AdminClient, world: World) -> None:
     assert "already completed" in desk.act("cancel", world.done)
     assert "No outcome here is set aside" in desk.act("redrive", world.failed)
-    assert "under way" in desk.act("redrive", world.queued)
+    assert "in progress" in desk.act("redrive", world.queued)
     assert pending_count(world.playbook) >= 0

@@ -34,7 +34,7 @@ def test_the_list_says_what_people_have_and_spend(desk: AdminClient, world: Worl
 
 
 def test_a_second_factor_can_be_asked_for(desk: AdminClient, alice: User) -> None:
-    assert "1 person asked for a second factor." in desk.act("require_second_factor", alice)
+    assert "1 user must set up a second factor." in desk.act("require_second_factor", alice)
     assert refresh(alice).second_factor_required
     desk.act("stop_requiring_second_factor", alice)
     assert not refresh(alice).second_factor_required
@@ -43,12 +43,12 @@ def test_a_second_factor_can_be_asked_for(desk: AdminClient, alice: User) -> Non
 def test_a_lost_device_is_forgotten(desk: AdminClient, alice: User) -> None:
     row = Authenticator.objects.create(user=alice, type="totp", data={"secret": "canary"})
     assert "canary" not in desk.row(row)
-    assert "1 person has no second factor any more." in desk.act("remove", row)
+    assert "1 user has no second factor now." in desk.act("remove", row)
     assert not Authenticator.objects.exists()
 
 
 def test_an_account_is_deleted_at_its_owners_wish(desk: AdminClient, world: World) -> None:
-    assert "Nothing brings it back" in desk.act("erase", world.owner)
+    assert "This cannot be undone" in desk.act("erase", world.owner)
     assert "1 account deleted." in desk.act("erase", world.owner, apply="Delete for good")
     assert not User.objects.filter(pk=world.owner.pk).exists()
     entry = AuditEntry.objects.get(action="delete_account")

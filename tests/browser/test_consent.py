@@ -54,9 +54,7 @@ def faults_of(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("script", [True, False])
-@pytest.mark.parametrize(
-    ("button", "said"), [("Connect it", "code="), ("Do not connect it", "error=")]
-)
+@pytest.mark.parametrize(("button", "said"), [("Connect", "code="), ("Cancel", "error=")])
 def test_the_answer_reaches_the_app(
     browser: Browser,
     live_server: LiveServer,
@@ -68,7 +66,7 @@ def test_the_answer_reaches_the_app(
     page = browser.new_context(java_script_enabled=script).new_page()
     faults = faults_of(page)
     page.goto(live_server.url + app.address())
-    page.get_by_label("E-mail").fill(app.user.email)
+    page.get_by_label("Email").fill(app.user.email)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("button", name=button, exact=True).click()

@@ -21,12 +21,12 @@ from tests.harness.browser_page import BrowserPage
 def register(page: Page, base: str) -> None:
     page.goto(f"{base}/")
     page.get_by_role("main").get_by_role("link", name="Register").click()
-    page.get_by_label("E-mail").fill("dora@example.org")
+    page.get_by_label("Email").fill("dora@example.org")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Register").click()
     # The same labels are on both pages.
     expect(page).to_have_url(f"{base}/login")
-    page.get_by_label("E-mail").fill("dora@example.org")
+    page.get_by_label("Email").fill("dora@example.org")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", name="First steps")).to_be_visible()
@@ -82,7 +82,7 @@ def make_key(page: Page) -> str:
     page.get_by_role("link", name="API keys").click()
     page.get_by_label("Name").fill("laptop")
     page.get_by_label("Evolve:").check()
-    page.get_by_role("button", name="Create the key").click()
+    page.get_by_role("button", name="Create key").click()
     secret = page.locator("#secret").inner_text()
     assert re.fullmatch(r"ace_live_\w{12}_\w{49}", secret)
     return secret
@@ -102,7 +102,7 @@ def test_from_registering_to_a_new_version(watch: BrowserPage, transactional_db:
     expect(page.get_by_text("Search for the old name in strings too.").first).to_be_visible()
     secret = make_key(page)
     watch.look("key-made")
-    page.get_by_role("link", name="I have kept it").click()
+    page.get_by_role("link", name="Done").click()
     expect(page.locator("#secret")).to_have_count(0)
     assert secret not in page.content()
 
@@ -146,7 +146,7 @@ def test_forms_that_are_refused(
     watch: BrowserPage, alice: User, log_in: Callable[[User], None]
 ) -> None:
     log_in(alice)
-    for address, button in (("/playbooks/import", "Import"), ("/keys", "Create the key")):
+    for address, button in (("/playbooks/import", "Import"), ("/keys", "Create key")):
         watch.open(address)
         watch.page.evaluate("() => document.querySelectorAll('form').forEach(f => f.noValidate=1)")
         watch.expected = 422

@@ -57,7 +57,7 @@ def test_an_evolution_is_triggered_cancelled_and_tried_again(
 def test_a_key_is_made_shown_once_and_revoked(page: Page, site: str, alice: User) -> None:
     page.goto(f"{site}/keys")
     type_into(page, page.get_by_label("Name"), "laptop")
-    press(page, page.get_by_role("button", name="Create the key"))
+    press(page, page.get_by_role("button", name="Create key"))
     secret = page.locator("#secret").inner_text()
     assert re.fullmatch(r"ace_live_\w{12}_\w{49}", secret)
     press(page, page.get_by_role("link", name="I have kept it"))

@@ -46,11 +46,11 @@ def test_the_list_ticks_itself_off_to_the_end(
     page.get_by_role("button", name="Create key").click()
     secret = page.locator("#secret").inner_text()
     page.wait_for_load_state()  # with the script that copies
-    page.get_by_role("button", name="Copy the key").press("Enter")
+    page.get_by_role("button", name="Copy key").press("Enter")
     expect(page.locator("#announcer")).to_have_text("Copied to clipboard")
     expect(page.locator("[data-copy=secret]")).to_be_focused()
     assert page.evaluate("() => navigator.clipboard.readText()") == secret
-    page.get_by_role("link", name="Back to the first steps").click()
+    page.get_by_role("link", name="Back to first steps").click()
     ticked(page, 2)
     # From here on nobody touches the page.
     now = timezone.now()
@@ -116,10 +116,10 @@ def test_a_reload_of_the_shown_key_makes_no_second_one(
     log_in(alice)
     watch.open("/keys", axe=False)
     page.get_by_label("Name").fill("laptop")
-    page.get_by_role("button", name="Create the key").click()
+    page.get_by_role("button", name="Create key").click()
     secret = page.locator("#secret").inner_text()
     page.reload()
-    expect(page.get_by_text("made and shown already")).to_be_attached()
+    expect(page.get_by_text("already created and shown")).to_be_attached()
     assert secret not in page.content()
     assert ApiKey.objects.count() == 1
 

@@ -20,12 +20,12 @@ def test_keys_shown_and_refused(
     watch.open("/keys", axe=False)
     page.evaluate("() => document.querySelectorAll('form').forEach(form => form.noValidate = 1)")
     watch.expected = 422
-    page.get_by_role("button", name="Create the key").click()
+    page.get_by_role("button", name="Create key").click()
     expect(page.get_by_role("alert")).to_be_visible()
     watch.look_each("keys-refused")
     page.get_by_label("Name").fill("ci")
     watch.expected = 200
-    page.get_by_role("button", name="Create the key").click()
+    page.get_by_role("button", name="Create key").click()
     expect(page.get_by_text("ace_live_").first).to_be_visible()
     watch.look_each("key-shown")
     page.reload()

@@ -15,7 +15,7 @@ from tests.harness.mfa import set_up_totp, totp_code
 
 def enter(watch: BrowserPage, user: User) -> None:
     watch.page.goto(watch.base + "/login")
-    watch.page.get_by_label("E-mail").fill(user.email)
+    watch.page.get_by_label("Email").fill(user.email)
     watch.page.get_by_label("Password").fill(PASSWORD)
     watch.page.get_by_role("button", name="Log in").click()
     # Whoever goes on at once would take the answer, and with it the session, away.
@@ -29,12 +29,12 @@ def leave(page: Page) -> None:
 def test_an_app_from_setting_it_up_to_logging_in(watch: BrowserPage, alice: User) -> None:
     enter(watch, alice)
     watch.open("/settings/second-factor")
-    watch.page.get_by_role("link", name="Set up an app").click()
+    watch.page.get_by_role("link", name="Set up app").click()
     expect(watch.page.locator("code.secret")).to_be_visible()
     watch.look("set up an app")
     secret = watch.page.locator("code.secret").inner_text()
     watch.page.get_by_label("Authenticator code").fill(totp_code(secret))
-    watch.page.get_by_role("button", name="Turn it on").click()
+    watch.page.get_by_role("button", name="Turn on").click()
     expect(watch.page.locator("#codes")).to_be_visible()
     # Not by axe: the toast that says so is still fading in.
     watch.look("recovery codes", axe=False)
@@ -68,7 +68,7 @@ def test_a_passkey_from_adding_it_to_logging_in(
     debugger.send("WebAuthn.addVirtualAuthenticator", {"options": key})
     enter(watch, alice)
     watch.open("/settings/second-factor/passkeys/new")
-    watch.page.get_by_role("button", name="Add the passkey").click()
+    watch.page.get_by_role("button", name="Add passkey").click()
     watch.page.wait_for_url("**/settings/second-factor/codes")
     watch.open("/settings/second-factor/passkeys")
     leave(watch.page)
@@ -88,11 +88,11 @@ def test_required_mfa_setup_begins_with_an_email(watch: BrowserPage, alice: User
     alice.second_factor_required = True
     alice.save()
     enter(watch, alice)
-    watch.page.get_by_role("link", name="Set up an app").click()
-    expect(watch.page.get_by_role("heading", level=1)).to_have_text("Your first second factor")
+    watch.page.get_by_role("link", name="Set up app").click()
+    expect(watch.page.get_by_role("heading", level=1)).to_have_text("Set up a second factor")
     watch.look_each("first factor")
-    watch.page.get_by_role("button", name="Send me the link").click()
-    expect(watch.page.get_by_text("An e-mail is on its way.").first).to_be_visible()
+    watch.page.get_by_role("button", name="Send link").click()
+    expect(watch.page.get_by_text("We sent you an email.").first).to_be_visible()
 
 
 @pytest.mark.browser_context_args(java_script_enabled=False)

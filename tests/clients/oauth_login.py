@@ -103,11 +103,11 @@ def let_in(page: Page, address: str) -> str:
     """Log in if asked, read the question, say yes; what the client's own page then says."""
     page.goto(address)
     if page.get_by_label("Password").count():
-        page.get_by_label("E-mail").fill(EMAIL)
+        page.get_by_label("Email").fill(EMAIL)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Log in").click()
     print("   asked:", " · ".join(page.locator("main h1, main dl dd").all_inner_texts()))
-    page.get_by_role("button", name="Connect it", exact=True).click()
+    page.get_by_role("button", name="Connect", exact=True).click()
     page.wait_for_url(lambda url: "/oauth/authorize" not in url)
     return page.locator("body").inner_text().strip().splitlines()[0]
 

@@ -85,7 +85,7 @@ def test_a_generated_client_needs_no_warning_and_drives_the_whole_loop(
         program, ends=1, ACE_URL=live_url, ACE_EMAIL=email, ACE_PASSWORD="no", PYTHONPATH=path
     ) as process:
         assert process.stderr is not None
-        assert "refused: No account has this e-mail and password." in process.stderr.read()
+        assert "refused: Incorrect email or password." in process.stderr.read()
     mine = Playbook.objects.get(owner=alice)
     assert "evolution completed: version 1 to 2" in printed
     assert "version 2: evolution\nversion 1: clone" in printed

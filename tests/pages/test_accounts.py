@@ -22,7 +22,7 @@ def test_registering_leads_to_the_login(client: Client, db: None) -> None:
 def test_registration_says_when_no_email_is_sent(client: Client, db: None) -> None:
     sent = {"email": "dora@example.org", "password": PASSWORD}
     page = client.post("/register", sent, follow=True).content.decode()
-    assert "letters are printed where the platform runs" in page
+    assert "printed on the server" in page
 
 
 def test_the_login_after_registering_knows_the_address_once(client: Client, db: None) -> None:
@@ -51,7 +51,7 @@ def test_a_wrong_password_and_an_unknown_e_mail_look_the_same(client: Client, al
     wrong = client.post("/login", CREDENTIALS | {"password": "wrong"})
     unknown = client.post("/login", CREDENTIALS | {"email": "nobody@example.org"})
     assert wrong.status_code == unknown.status_code == 401
-    sentence = "No account has this e-mail and password"
+    sentence = "Incorrect email or password"
     assert all(sentence in response.content.decode() for response in (wrong, unknown))
 
 
@@ -92,7 +92,7 @@ def test_a_key_without_scopes_is_refused(owner: Client) -> None:
 def test_a_key_is_revoked_after_a_question(owner: Client, alice: User) -> None:
     key, _ = make_key(alice)
     address = reverse("accounts:revoke_key", args=[key.pk])
-    assert "refused from their next request" in owner.get(address).content.decode()
+    assert "refused from now on" in owner.get(address).content.decode()
     owner.post(address, {"yes": "1"})
     key.refresh_from_db()
     assert key.state == "revoked"

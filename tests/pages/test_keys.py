@@ -12,7 +12,7 @@ from accounts.models import ApiKey, User
 from tests.factories import make_key
 
 NEW_KEY = {"name": "laptop", "scopes": ["read", "write"], "days": "90", "form_id": "form-1"}
-SHOWN_ALREADY = "made and shown already"
+SHOWN_ALREADY = "already created and shown"
 
 
 def test_a_reload_of_the_page_with_the_secret_makes_no_second_key(owner: Client) -> None:
@@ -62,7 +62,7 @@ def test_a_replaced_key_is_said_to_work_still_and_is_not_rotated_again(
     key, _ = make_key(alice)
     rotate_api_key(key=key)
     page = owner.get("/keys").content.decode()
-    assert "replaced, still works" in page
+    assert "replaced, still active" in page
     assert reverse("accounts:rotate_key", args=[key.pk]) not in page
 
 

@@ -1,4 +1,4 @@
-"""`manage.py clear_oauth`: what the worker's sweep does every hour, now."""
+"""`manage.py clear_oauth`: the hourly cleanup of the worker, run now."""
 
 from typing import Any
 
@@ -11,5 +11,7 @@ class Command(BaseCommand):
     help = "Delete expired OAuth codes and tokens, idle connections and unused clients."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        gone = clear_oauth()
-        self.stdout.write(f"{gone['connections']} connections and {gone['clients']} clients gone.")
+        deleted = clear_oauth()
+        self.stdout.write(
+            f"Deleted {deleted['connections']} connections and {deleted['clients']} clients."
+        )

@@ -1,4 +1,4 @@
-"""A link to the set-up of somebody's first second factor, where letters do not arrive."""
+"""`manage.py enrol_second_factor`: an enrolment link, where e-mail is not available."""
 
 from argparse import ArgumentParser
 
@@ -11,8 +11,6 @@ from core.audit import record
 
 
 class Command(BaseCommand):
-    """Print the link of one account."""
-
     help = "Print a link to set up a first second factor, valid for an hour."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Seal everything under the first of FIELD_ENCRYPTION_KEYS, so that the others can be dropped."""
+"""`manage.py rotate_encryption`: re-encrypt all secrets with the first of FIELD_ENCRYPTION_KEYS."""
 
 from typing import Any
 
@@ -16,6 +16,8 @@ class Command(BaseCommand):
             done = reencrypt_all()
         except DecryptionError as error:
             raise CommandError(
-                f"{error} Put the old key back into the list, behind the new."
+                f"{error} Add the old key to the list again, after the new one."
             ) from None
-        self.stdout.write(f"Sealed {done} rows under the first key; the others can be dropped now.")
+        self.stdout.write(
+            f"Encrypted {done} rows with the first key; the others can be removed now."
+        )

@@ -62,7 +62,7 @@ def test_the_person_may_agree_to_less(app: OAuthClient) -> None:
 def test_agreeing_to_nothing_is_asked_again(app: OAuthClient) -> None:
     response = app.consent(scopes="")
     assert response.status_code == 422
-    assert "Leave at least one" in response.content.decode()
+    assert "Select at least one" in response.content.decode()
 
 
 def test_an_app_that_asks_for_nothing_in_particular_cannot_spend_money(app: OAuthClient) -> None:

@@ -65,7 +65,7 @@ def test_a_connection_ends_when_its_last_token_has_expired(
     RefreshToken.objects.exclude(revoked=None).update(revoked=timezone.now() - LONG_AGO)
     Grant.objects.update(expires=timezone.now() - LONG_AGO)
     call_command("clear_oauth")
-    assert capsys.readouterr().out == "1 connections and 0 clients gone.\n"
+    assert capsys.readouterr().out == "Deleted 1 connections and 0 clients.\n"
     for model in (AccessToken, RefreshToken, Grant, ConnectedApp):
         assert not model.objects.exists()
     assert AuditEntry.objects.get(action="disconnect_app").actor == ""
