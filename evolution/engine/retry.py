@@ -1,6 +1,6 @@
-"""Asking again when a call came to nothing for a reason that has nothing to do with the question.
+"""Quick retries of a failed call, for reasons that have nothing to do with the question.
 
-The job row owns every retry that takes longer than a moment; here are only the quick ones.
+The job row owns every retry that takes longer than a moment.
 """
 
 import time
@@ -38,20 +38,13 @@ class RetryingLLM:
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """The first reply; raises what the last try raised."""
-        return call_with_retry(lambda: self._understood(request), self._wait)
-
-    def _understood(self, request: LLMRequest[Any]) -> LLMReply:
-        """One call, repeated at once while the LLM learns what its provider does not accept."""
-        for _ in range(MAX_DIALECTS):
-            try:
-                return self._llm.complete(request)
-            except DialectRefused:
-                continue
-        return self._llm.complete(request)
+        return call_with_retry(
+            lambda: _in_accepted_dialect(lambda: self._llm.complete(request)), self._wait
+        )
 
 
 class RetryingStream:
-    """The same for an answer in pieces: nothing is asked twice once a piece of it was said."""
+    """RetryingLLM for a streamed answer: no retry once a piece of it has arrived."""
 
     def __init__(self, llm: StreamingLLM, wait: Wait = time.sleep) -> None:
         self._llm = llm
@@ -59,29 +52,32 @@ class RetryingStream:
 
     def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
         """The first reply; raises what the last try raised."""
-        said: list[bool] = []
+        has_begun = False
 
         def say_it(text: str) -> None:
-            said.append(True)
+            nonlocal has_begun
+            has_begun = True
             say(text)
 
         def once() -> LLMReply:
             try:
-                return self._understood(request, say_it)
+                return _in_accepted_dialect(lambda: self._llm.chat(request, say_it))
             except TransientError as error:
-                if said:
+                if has_begun:
                     raise StreamInterrupted(error) from None
                 raise
 
         return call_with_retry(once, self._wait)
 
-    def _understood(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
-        for _ in range(MAX_DIALECTS):
-            try:
-                return self._llm.chat(request, say)
-            except DialectRefused:
-                continue
-        return self._llm.chat(request, say)
+
+def _in_accepted_dialect(call: Callable[[], LLMReply]) -> LLMReply:
+    """The reply; repeated at once while the LLM learns which parameters its provider accepts."""
+    for _ in range(MAX_DIALECTS):
+        try:
+            return call()
+        except DialectRefused:
+            continue
+    return call()
 
 
 class StreamInterrupted(LLMError):

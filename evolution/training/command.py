@@ -1,4 +1,4 @@
-"""What both training commands share: options, the run around an adapter, and what is told."""
+"""The base of both training commands: options, the run around an adapter, and its summary."""
 
 import _thread
 import hashlib
@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.errors import AceError
 from core.security.scopes import Principal
-from evolution.engine.adaptation.datasets import DatasetError, read_samples
+from evolution.engine.adaptation.datasets import DatasetError
 from evolution.engine.adaptation.offline import OfflineResult
 from evolution.engine.adaptation.online import OnlineResult
 from evolution.engine.adaptation.plots import plot
@@ -54,11 +54,11 @@ class TrainingCommand(BaseCommand):
         raise NotImplementedError
 
     def config(self) -> dict[str, Any]:
-        """What a resumed run has to share with the one that it resumes."""
+        """The options that a resumed run must repeat."""
         raise NotImplementedError
 
     def plan(self) -> dict[str, Any]:
-        """What would be done, for --dry-run."""
+        """The plan that --dry-run prints."""
         raise NotImplementedError
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -102,7 +102,7 @@ class TrainingCommand(BaseCommand):
         return runs.begin_training(playbook=self.playbook, by=by, kind=self.kind, config=config)
 
     def _run(self, training: Training, options: dict[str, Any]) -> None:
-        """The adapter from start to end; whatever stops it, the run can be resumed."""
+        """Run the adapter; whatever stops it, the run can be resumed."""
         stopping = threading.Event()
         screen: Any = self.stderr._out  # the wrapper ends each write with a new line
         display = ProgressDisplay(screen, lambda: run_usage(training))
@@ -116,10 +116,7 @@ class TrainingCommand(BaseCommand):
         except (LLMError, AceError) as error:
             runs.stop_training(training=training, reason=error.message)
             code = COST_STOPPED if error.code == "cost_limit" else STOPPED
-            raise CommandError(
-                f"{error.message} {RESUME}",
-                returncode=code,
-            ) from None
+            raise CommandError(f"{error.message} {RESUME}", returncode=code) from None
         except KeyboardInterrupt:
             runs.stop_training(training=training, reason="stopped by hand")
             raise CommandError(
@@ -141,7 +138,7 @@ class TrainingCommand(BaseCommand):
         self._print(summary)
 
     def _plot(self, adapted: OfflineResult | OnlineResult, path: Path) -> None:
-        """Last of all: a full disk costs the picture, not the summary of a paid run."""
+        """Write the plot, last of all: a full disk must not cost the summary of a paid run."""
         title = f"{self.playbook.name}: {self.kind} training"
         try:
             path.write_text(plot(adapted.progress.points, title=title), encoding="utf-8")
@@ -202,10 +199,6 @@ def needs_targets(options: dict[str, Any]) -> bool:
     return not options["environment"].startswith(("call:", "run:"))
 
 
-def read(path: Path, name: str, *, need_target: bool) -> list[Sample]:
-    return read_samples(path, name=name, need_target=need_target)
-
-
 def fingerprint(path: Path | None) -> dict[str, str] | None:
     """Name and hash of a data set, so that a resumed run reads the same."""
     if path is None:
@@ -261,7 +254,7 @@ def summary_table(summary: dict[str, Any]) -> str:
             change = f"{found['before']:.1%} → {found['after']:.1%} of {found['samples']} samples"
             lines.append((split, change))
     if summary.get("best_kept") is False:
-        best = f"version {summary['best_version']}, which validation is of, is not the current one"
+        best = f"the validation is of version {summary['best_version']}, not of the current one"
         lines.append(("not kept", best))
     if "accuracy" in summary and summary["accuracy"] is not None:
         lines.append(("accuracy", f"{summary['accuracy']:.1%} of {summary['samples']} samples"))

@@ -1,4 +1,4 @@
-"""Training runs as rows: begun, resumed and ended, and their results kept under a fence."""
+"""Begins, resumes and ends training runs, and stores their results under a fence."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from billing.models import UsageRecord
 from core.clock import database_now
@@ -33,9 +33,9 @@ class RunTakenOver(AceError):
 
 @dataclass(frozen=True)
 class Training:
-    """A process's right to write to one run, for as long as the row carries `fence`.
+    """The right of a process to write to one run, for as long as the row carries `fence`.
 
-    It pays for its calls: in the ledger they carry the run's id in the place of a job's.
+    In the ledger its calls carry the id of the run in place of a job's.
     """
 
     run_id: UUID
@@ -49,21 +49,20 @@ class Training:
         return self.run_id
 
     def row(self) -> TrainingRun:
-        """The run as it is now; RunTakenOver unless it is still ours."""
-        row = TrainingRun.objects.filter(
-            pk=self.run_id, fence=self.fence, status=TrainingRun.Status.RUNNING
-        ).first()
-        if row is None:
+        """The current row of the run; raises RunTakenOver unless it is still ours."""
+        if (row := self._rows().first()) is None:
             raise RunTakenOver
         return row
 
     def touch(self) -> None:
-        """Prove inside a transaction that the run is still ours, before anything is written."""
-        rows = TrainingRun.objects.filter(
+        """Check inside a transaction that the run is still ours, before anything is written."""
+        if self._rows().update(updated_at=database_now()) != 1:
+            raise RunTakenOver
+
+    def _rows(self) -> QuerySet[TrainingRun]:
+        return TrainingRun.objects.filter(
             pk=self.run_id, fence=self.fence, status=TrainingRun.Status.RUNNING
         )
-        if rows.update(updated_at=database_now()) != 1:
-            raise RunTakenOver
 
 
 class StoredSteps:
@@ -90,7 +89,7 @@ class StoredSteps:
 def begin_training(
     *, playbook: Playbook, by: Principal, kind: str, config: dict[str, Any]
 ) -> Training:
-    """A new run of this playbook; an unfinished one is abandoned, with its evolution.
+    """Begin a new run of this playbook; an unfinished one is abandoned, with its evolution.
 
     Raises Conflict for an archived playbook, a starter, or one without a version.
     """
@@ -123,13 +122,13 @@ def refuse_untrainable(playbook: Playbook) -> Version:
 
 
 def _end_jobs(run: TrainingRun) -> None:
-    """Its evolution under way is cancelled. Its outcomes stay bound: they are nobody's report."""
+    """Cancel its active evolution. Its outcomes stay bound: no agent reported them."""
     for job in EvolutionJob.objects.active().filter(training=run):
         finish_job(job, as_=EvolutionJob.cancel, now=database_now())
 
 
 def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) -> Training:
-    """The playbook's last unfinished run goes on in this process, whoever had it before.
+    """Resume the playbook's last unfinished run in this process, whichever had it before.
 
     Raises Conflict when there is none, or when it was begun with another `config`.
     """
@@ -140,7 +139,9 @@ def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) ->
         if run is None:
             raise Conflict("This playbook has no unfinished training to resume.")
         other = sorted(
-            key for key in run.config.keys() | config.keys() if _differs(run, config, key)
+            key
+            for key in run.config.keys() | config.keys()
+            if run.config.get(key) != config.get(key)
         )
         if other:
             raise Conflict(
@@ -152,10 +153,6 @@ def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) ->
     return _training(run, playbook)
 
 
-def _differs(run: TrainingRun, config: dict[str, Any], key: str) -> bool:
-    return bool(run.config.get(key) != config.get(key))
-
-
 def _training(run: TrainingRun, playbook: Playbook) -> Training:
     if playbook.owner_id is None:
         raise Conflict("A starter cannot be trained. Clone it first.", code="starter")
@@ -163,7 +160,7 @@ def _training(run: TrainingRun, playbook: Playbook) -> Training:
 
 
 def stop_training(*, training: Training, reason: str) -> None:
-    """The run waits to be resumed; nothing happens when somebody else has it by now."""
+    """Stop the run until it is resumed; does nothing when another process has taken it over."""
     with transaction.atomic():
         try:
             run = training.row()
@@ -176,7 +173,7 @@ def stop_training(*, training: Training, reason: str) -> None:
 def complete_training(
     *, training: Training, version: Version | None, summary: dict[str, Any]
 ) -> TrainingRun:
-    """The run has ended with this summary; raises RunTakenOver."""
+    """Complete the run with this summary; raises RunTakenOver."""
     with transaction.atomic():
         run = training.row()
         run.complete(now=database_now(), version=version, summary=summary)
@@ -186,7 +183,7 @@ def complete_training(
 
 @dataclass(frozen=True)
 class RunUsage:
-    """What a run has used so far, evolutions included. `unpriced`: calls without a known price."""
+    """Use of a run so far, evolutions included. `unpriced`: calls without a known price."""
 
     calls: int
     failed_calls: int

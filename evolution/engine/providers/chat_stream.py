@@ -11,11 +11,8 @@ import openai
 
 from core.http.deadlines import Resolve
 from evolution.engine.llm import (
-    AnswerError,
     Cancelled,
     ChatRequest,
-    CredentialError,
-    DialectRefused,
     Ledger,
     LLMError,
     LLMReply,
@@ -28,13 +25,11 @@ from evolution.engine.providers.completion_parser import ParsedCompletion, read_
 from evolution.engine.providers.endpoint import (
     MAX_REPLY_BYTES,
     FailedCall,
-    connection_failure,
     make_client_over,
     metered_call,
-    refusal_of,
-    request_id_of,
+    provider_errors,
+    reply_too_large,
 )
-from evolution.engine.providers.error_mapping import map_refusal
 from evolution.engine.providers.openai import Dialect
 from evolution.engine.providers.stream_parser import StreamParser, events, stream_interrupted
 
@@ -71,7 +66,7 @@ class ChatLLM:
         return metered_call(self._ledger, request, lambda: self._until_cut(request, say))
 
     def _until_cut(self, request: ChatRequest, say: OnText) -> LLMReply:
-        """However a call ended whose wire was cut: it was cancelled."""
+        """The reply; a call whose wire was cut is `cancelled`, however it ended."""
         try:
             return self._call(request, say)
         except FailedCall as failed:
@@ -83,36 +78,25 @@ class ChatLLM:
     def _call(self, request: ChatRequest, say: OnText) -> LLMReply:
         if self._wire.is_cut:  # while it waited for its turn: nothing was sent
             raise FailedCall(Cancelled(), Usage())
-        try:
-            with self._client.chat.completions.with_streaming_response.create(
-                model=request.model,
-                messages=request.messages,  # type: ignore[arg-type]  # plain dicts, as documented
-                stream=True,
-                **self._dialect.chat_parameters(request),
-            ) as response:
-                return _listen(response, request, say)
-        except openai.APIStatusError as error:
-            raise self._refused(error) from None
-        except openai.APIConnectionError as error:
-            raise connection_failure(error, Usage.estimate(request)) from None
-        except CredentialError as error:  # of `resolve`: nothing was sent
-            raise FailedCall(error, Usage()) from None
-        except (httpx2.TransportError, ReplyTooLarge):  # while an error's own words were read
-            raise FailedCall(stream_interrupted(), Usage()) from None
+        with provider_errors(Usage.estimate(request), self._refused):
+            try:
+                with self._client.chat.completions.with_streaming_response.create(
+                    model=request.model,
+                    messages=request.messages,  # type: ignore[arg-type]  # plain dicts
+                    stream=True,
+                    **self._dialect.chat_parameters(request),
+                ) as response:
+                    return _listen(response, request, say)
+            except (httpx2.TransportError, ReplyTooLarge):  # while an error's body was read
+                raise FailedCall(stream_interrupted(), Usage()) from None
 
     def _refused(self, error: openai.APIStatusError) -> FailedCall:
-        """An error status costs nothing; one that names our dialect teaches a simpler one."""
-        refusal, request_id = refusal_of(error), request_id_of(error)
-        simpler = self._dialect.simpler(refusal)
-        if simpler is None:
-            return FailedCall(map_refusal(refusal), Usage(), request_id)
-        self._dialect = simpler
-        message = "The provider does not know a parameter that was sent."
-        return FailedCall(DialectRefused("dialect", message), Usage(), request_id)
+        failed, self._dialect = self._dialect.after(error)
+        return failed
 
 
 def _listen(response: Any, request: ChatRequest, say: OnText) -> LLMReply:
-    """The reply to the end of its stream, every piece said as it comes; raises FailedCall."""
+    """The whole reply, each piece passed to `say` as it comes; raises FailedCall."""
     chunks = StreamParser(request, response.headers)
     try:
         served = _served(response, request, chunks, say)
@@ -124,8 +108,7 @@ def _listen(response: Any, request: ChatRequest, say: OnText) -> LLMReply:
     except (httpx2.TransportError, httpx2.DecodingError):
         served = ParsedCompletion(chunks.reply, stream_interrupted())
     except ReplyTooLarge:
-        large = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
-        served = ParsedCompletion(chunks.reply, large)
+        served = ParsedCompletion(chunks.reply, reply_too_large())
     if served.error is not None:
         raise FailedCall(served.error, served.reply.usage, served.reply.request_id)
     return served.reply
@@ -146,7 +129,7 @@ def _served(
 def _whole(
     pieces: Iterable[bytes], response: Any, request: ChatRequest, say: OnText
 ) -> ParsedCompletion:
-    """From a server that does not stream although it was asked to: all of it at once."""
+    """The reply of a server that does not stream although it was asked to."""
     served = read_reply(b"".join(pieces), response.headers, request)
     if served.reply.text:
         say(served.reply.text)

@@ -3,23 +3,18 @@
 Importing this module imports the SDK; see `endpoint`.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-import openai
-
 from core.http.deadlines import Resolve
-from evolution.engine.llm import AnswerError, CredentialError, Ledger, Usage
-from evolution.engine.providers.bounded_transport import ReplyTooLarge
+from evolution.engine.llm import AnswerError, Ledger, Usage
+from evolution.engine.providers.completion_parser import dict_of, object_of
 from evolution.engine.providers.endpoint import (
     FailedCall,
-    connection_failure,
     make_client,
-    refusal_of,
-    request_id_of,
+    provider_errors,
+    refused_call,
 )
-from evolution.engine.providers.error_mapping import map_refusal
 from playbooks.document.text import estimate_tokens
 
 MAX_NUMBERS = 16_384
@@ -74,39 +69,19 @@ class OpenAIEmbedder:
         return vectors
 
     def _call(self, texts: Sequence[str], sent: Usage) -> dict[str, Any]:
-        try:
+        with provider_errors(sent, refused_call):
             raw = self._client.embeddings.with_raw_response.create(
                 model=self.model, input=list(texts), encoding_format="float"
             )
-        except openai.APIStatusError as error:
-            raise FailedCall(
-                map_refusal(refusal_of(error)), Usage(), request_id_of(error)
-            ) from None
-        except openai.APIConnectionError as error:
-            raise connection_failure(error, sent) from None
-        except CredentialError as error:  # of `resolve`: nothing was sent
-            raise FailedCall(error, Usage()) from None
-        except ReplyTooLarge:
-            answer = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
-            raise FailedCall(answer, sent) from None
-        return _object(raw.content)
+        return object_of(raw.content)
 
 
 def _count(texts: Sequence[str]) -> int:
     return sum(estimate_tokens(text) for text in texts)
 
 
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def _usage(body: dict[str, Any]) -> Usage | None:
-    usage = body.get("usage")
-    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    tokens = dict_of(body.get("usage")).get("prompt_tokens")
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
         return None
     return Usage(tokens, total_tokens=tokens)

@@ -1,11 +1,12 @@
-"""The connection to an OpenAI-compatible endpoint, with everything that the SDK does by itself off.
+"""The client of an OpenAI-compatible endpoint, without the retries and redirects of the SDK.
 
 Importing this module imports the SDK, which takes 2 to 3 s: import it where a model is called, not
 at the top of a command (`evolution.worker` does so inside the function that chooses an engine).
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ import openai
 
 from core.http.deadlines import Resolve
 from evolution.engine.llm import (
+    AnswerError,
     ChatRequest,
     CredentialError,
     Ledger,
@@ -23,9 +25,9 @@ from evolution.engine.llm import (
     TransientError,
     Usage,
 )
-from evolution.engine.providers.bounded_transport import BoundedTransport
+from evolution.engine.providers.bounded_transport import BoundedTransport, ReplyTooLarge
 from evolution.engine.providers.completion_parser import NAME_LIMIT
-from evolution.engine.providers.error_mapping import Refusal
+from evolution.engine.providers.error_mapping import Refusal, map_refusal
 
 MAX_REPLY_BYTES = 2 * 1024 * 1024
 # At DEBUG the SDK writes whole prompts to the log; its HTTP client names every address at INFO.
@@ -34,7 +36,7 @@ for _logger in ("openai", "httpx2", "httpcore2"):
 
 
 class FailedCall(Exception):
-    """A call came to nothing: why, and what it cost all the same."""
+    """A failed call: its error, and the tokens it cost."""
 
     def __init__(self, error: LLMError, usage: Usage, request_id: str = "") -> None:
         super().__init__(error.code)
@@ -59,7 +61,7 @@ def make_client(
 def make_client_over(
     transport: BoundedTransport, *, api_key: str, base_url: str | None
 ) -> openai.OpenAI:
-    """The same over a transport of one's own."""
+    """A client over the given transport; raises CredentialError as make_client does."""
     _check(api_key, base_url)
     return openai.OpenAI(
         api_key=api_key,
@@ -76,7 +78,7 @@ def make_client_over(
 def metered_call(
     ledger: Ledger, request: LLMRequest[Any] | ChatRequest, call: Callable[[], LLMReply]
 ) -> LLMReply:
-    """What one physical call answers, written in the ledger before and after; raises an LLMError.
+    """The reply of one physical call, written in the ledger before and after; raises an LLMError.
 
     `call` raises FailedCall.
     """
@@ -101,12 +103,38 @@ def metered_call(
     return reply
 
 
+@contextmanager
+def provider_errors(
+    sent: Usage, refused: Callable[[openai.APIStatusError], FailedCall]
+) -> Iterator[None]:
+    """Raise the errors of a call as FailedCall; `refused` makes one of an error status."""
+    try:
+        yield
+    except openai.APIStatusError as error:
+        raise refused(error) from None
+    except openai.APIConnectionError as error:
+        raise connection_failure(error, sent) from None
+    except CredentialError as error:  # of `resolve`: nothing was sent
+        raise FailedCall(error, Usage()) from None
+    except ReplyTooLarge:
+        raise FailedCall(reply_too_large(), sent) from None
+
+
+def reply_too_large() -> AnswerError:
+    return AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
+
+
+def refused_call(error: openai.APIStatusError) -> FailedCall:
+    """An error status as a failed call, which costs nothing."""
+    return FailedCall(map_refusal(refusal_of(error)), Usage(), request_id_of(error))
+
+
 def refusal_of(error: openai.APIStatusError) -> Refusal:
-    """What an error status said."""
+    """The status, code, text and headers of an error."""
     return Refusal(
         status=error.status_code,
         code=error.code or str(error.type or ""),
-        said=f"{error.param} {error.message} {error.body}",
+        text=f"{error.param} {error.message} {error.body}",
         headers=error.response.headers,
     )
 

@@ -1,4 +1,4 @@
-"""What an HTTP status of a provider means for the job, without any SDK."""
+"""Maps the HTTP error of a provider to an LLMError; needs no SDK."""
 
 import email.utils
 import math
@@ -34,16 +34,16 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer with an error status. `said` is all that the provider wrote, for matching only."""
+    """An answer with an error status. `text` is all that the provider wrote, for matching only."""
 
     status: int
     code: str
-    said: str
+    text: str
     headers: Mapping[str, str]
 
 
 def map_refusal(refusal: Refusal) -> LLMError:
-    """Wait, tell a person, or give up on this one question."""
+    """TransientError (wait), CredentialError (a person has to act) or AnswerError (give up)."""
     status = refusal.status
     if refusal.code in QUOTA_CODES:
         return refusal_error("quota_used_up")
@@ -66,10 +66,10 @@ def _passing(refusal: Refusal) -> TransientError:
 
 
 def _unanswerable(refusal: Refusal) -> AnswerError:
-    said = f"{refusal.code} {refusal.said}".lower()
-    if refusal.status == 413 or any(words in said for words in CONTEXT_TOO_LONG_MARKS):
+    text = f"{refusal.code} {refusal.text}".lower()
+    if refusal.status == 413 or any(words in text for words in CONTEXT_TOO_LONG_MARKS):
         return AnswerError(CONTEXT_TOO_LONG, "The prompt is too long for the model.")
-    if any(words in said for words in CONTENT_FILTER_CODES):
+    if any(words in text for words in CONTENT_FILTER_CODES):
         return AnswerError("filtered", "The provider's content filter refused the prompt.")
     # The provider's own words may quote the prompt: its code is all we pass on.
     code = refusal.code if refusal.code.replace("_", "").isalnum() else "no code"
@@ -79,7 +79,7 @@ def _unanswerable(refusal: Refusal) -> AnswerError:
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Seconds (0 to a day) that the headers ask us to wait, or None when they do not say."""
+    """Seconds (0 to a day) that the headers ask us to wait, or None without such a header."""
     seconds = _number(headers.get("retry-after-ms", ""))
     if seconds is not None:
         seconds /= 1000

@@ -5,7 +5,7 @@ Importing this module imports the SDK; see `endpoint`.
 
 import threading
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import openai
@@ -13,33 +13,31 @@ from pydantic import BaseModel
 
 from core.http.deadlines import Resolve
 from evolution.engine.llm import (
-    AnswerError,
     ChatRequest,
-    CredentialError,
     DialectRefused,
     Ledger,
     LLMReply,
     LLMRequest,
     Usage,
 )
-from evolution.engine.providers.bounded_transport import ReplyTooLarge
 from evolution.engine.providers.completion_parser import read_reply
 from evolution.engine.providers.endpoint import (
     FailedCall,
-    connection_failure,
     make_client,
     metered_call,
+    provider_errors,
     refusal_of,
+    refused_call,
     request_id_of,
 )
-from evolution.engine.providers.error_mapping import Refusal, map_refusal
+from evolution.engine.providers.error_mapping import Refusal
 
 SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a provider wants to be asked: the newest way first, simpler when it is refused."""
+    """The parameters that a provider accepts: the newest first, simpler ones after a refusal."""
 
     format: str = "json_schema"
     cap: str = "max_completion_tokens"
@@ -62,7 +60,7 @@ class Dialect:
         schema = {
             "name": request.schema_name,
             "strict": True,
-            "schema": strict_schema(request.schema),
+            "schema": strict_schema(request.schema),  # type: ignore[arg-type]  # a class is hashable
         }
         # Past the SDK's own walk over every part of a parameter: it knows nothing to change here.
         asked = {"type": "json_schema", "json_schema": schema}
@@ -72,16 +70,24 @@ class Dialect:
         """The next dialect, if the refusal names something that this one uses."""
         if refusal.status not in {400, 422}:
             return None
-        said = refusal.said.lower()
-        names_format = any(name in said for name in ("response_format", "json_schema", "json mode"))
+        text = refusal.text.lower()
+        names_format = any(name in text for name in ("response_format", "json_schema", "json mode"))
         if names_format and self.format in SIMPLER_FORMAT:
             return replace(self, format=SIMPLER_FORMAT[self.format])
-        if self.counts and ("stream_options" in said or "include_usage" in said):
+        if self.counts and ("stream_options" in text or "include_usage" in text):
             return replace(self, counts=False)
-        too_much = "too large" in said or "at most" in said
-        if self.cap in said and self.cap != "max_tokens" and not too_much:
+        too_much = "too large" in text or "at most" in text
+        if self.cap in text and self.cap != "max_tokens" and not too_much:
             return replace(self, cap="max_tokens")
         return None
+
+    def after(self, error: openai.APIStatusError) -> "tuple[FailedCall, Dialect]":
+        """The failed call of an error status, and the dialect of the next call."""
+        simpler = self.simpler(refusal_of(error))
+        if simpler is None:
+            return refused_call(error), self
+        refused = DialectRefused("dialect", "The provider does not know a parameter that was sent.")
+        return FailedCall(refused, Usage(), request_id_of(error)), simpler
 
 
 class OpenAILLM:
@@ -113,53 +119,36 @@ class OpenAILLM:
 
     def _call(self, request: LLMRequest[Any]) -> LLMReply:
         dialect = self._dialects.get(request.model, Dialect())
-        try:
+        refused = partial(self._refused, model=request.model, dialect=dialect)
+        with provider_errors(Usage.estimate(request), refused):
             raw = self._client.chat.completions.with_raw_response.create(
                 model=request.model,
                 messages=request.messages,  # type: ignore[arg-type]  # plain dicts, as documented
                 **dialect.parameters(request),
             )
-        except openai.APIStatusError as error:
-            raise self._refused(error, request.model, dialect) from None
-        except openai.APIConnectionError as error:
-            raise connection_failure(error, Usage.estimate(request)) from None
-        except CredentialError as error:  # of `resolve`: nothing was sent
-            raise FailedCall(error, Usage()) from None
-        except ReplyTooLarge:
-            answer = AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
-            raise FailedCall(answer, Usage.estimate(request)) from None
         served = read_reply(raw.content, raw.headers, request)
         if served.error is not None:
             raise FailedCall(served.error, served.reply.usage, served.reply.request_id)
         return served.reply
 
     def _refused(self, error: openai.APIStatusError, model: str, dialect: Dialect) -> FailedCall:
-        """An error status costs nothing; one that names our dialect teaches a simpler one."""
-        refusal, request_id = refusal_of(error), request_id_of(error)
-        simpler = dialect.simpler(refusal)
-        if simpler is None:
-            return FailedCall(map_refusal(refusal), Usage(), request_id)
+        failed, simpler = dialect.after(error)
         with self._lock:
             # Calls under way are refused for the same thing: only the first one is news.
             if self._dialects.get(model, Dialect()) == dialect:
                 self._dialects[model] = simpler
-        message = "The provider does not know a parameter that was sent."
-        return FailedCall(DialectRefused("dialect", message), Usage(), request_id)
+        return failed
 
 
 _KEPT = {"type", "enum", "items", "anyOf", "$ref", "properties", "$defs"}
 
 
+@cache  # of a few classes; making one takes longer than all else that a request needs
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Every field required, nothing else allowed, and only keywords that every provider knows.
 
     What is optional for our reading is demanded of the model: it can leave a field empty.
     """
-    return _made(model)
-
-
-@cache  # of a few classes; making one takes longer than all else that a request needs
-def _made(model: type[BaseModel]) -> dict[str, Any]:
     schema: dict[str, Any] = _strict(model.model_json_schema())
     return schema
 
