@@ -1,4 +1,4 @@
-"""Staff edits starters by the services that people's edits take; releases then leave them be."""
+"""Staff edits starters through the same services as people; releases then leave them alone."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def test_a_new_bullet_goes_to_its_section(desk: AdminClient, starter: Playbook) 
     assert starter.bullets.get(content="Thank the author.").section.key == "others"
 
 
-def test_a_release_leaves_an_edited_starter_be(desk: AdminClient, starter: Playbook) -> None:
+def test_a_release_does_not_change_an_edited_starter(desk: AdminClient, starter: Playbook) -> None:
     save(desk, starter, name="Ours", **{"form-0-content": "Say what could break."})
     assert load_starters() == 0
     assert Playbook.objects.starters().count() == 3
@@ -66,20 +66,20 @@ def test_a_release_leaves_an_edited_starter_be(desk: AdminClient, starter: Playb
     assert refresh(starter).current_version.reason == "import"
 
 
-def test_an_older_version_comes_back(desk: AdminClient, starter: Playbook) -> None:
+def test_a_starter_is_rolled_back(desk: AdminClient, starter: Playbook) -> None:
     save(desk, starter, **{"form-0-content": "Say what could break."})
     desk.client.post(f"/admin/playbooks/playbook/{starter.pk}/roll-back/", {"to": "1"})
     after = refresh(starter).current_version
     assert (after.number, after.reason) == (3, "rollback")
 
 
-def test_somebody_was_faster(desk: AdminClient, starter: Playbook) -> None:
+def test_a_concurrent_edit_is_a_conflict(desk: AdminClient, starter: Playbook) -> None:
     page = save(desk, starter, version="7", **{"form-0-content": "Say what could break."})
     assert "The playbook is at version 1 now" in page
     assert not refresh(starter).starter_edited
 
 
-def test_nobody_else_edits_a_starter(
+def test_only_staff_edits_a_starter(
     owner: Client, starter: Playbook, alice: User, staff: User
 ) -> None:
     fields: dict[str, Any] = {"name": "x", "description": "", "operations": []}

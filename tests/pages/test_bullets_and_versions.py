@@ -1,4 +1,4 @@
-"""Pages of bullets and versions: found, changed, taken back; no more work for many rows."""
+"""Pages of bullets and versions: search, edits, undo; query counts do not grow with rows."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_a_long_section_is_cut_and_shown_whole_on_pages_of_its_own(
 
 
 @pytest.mark.parametrize("rest", ["", "/bullets/str-00001", "/versions", "/versions/2/diff"])
-def test_a_page_asks_as_much_for_many_rows_as_for_few(
+def test_a_page_makes_as_many_queries_for_many_rows_as_for_few(
     owner: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries, rest: str
 ) -> None:
     asked = {"": 7, "/bullets/str-00001": 9, "/versions": 5, "/versions/2/diff": 6}
@@ -81,7 +81,7 @@ def test_an_edit_in_place_answers_with_the_list_and_a_toast(
     assert 'id="str-00002"' not in html  # the search that was on the page still holds
 
 
-def test_a_version_is_undone_with_a_way_back(owner: Client, alice: User) -> None:
+def test_an_undo_can_be_undone_from_its_toast(owner: Client, alice: User) -> None:
     playbook = make_playbook(alice)
     change(playbook, alice, "Mine.")
     response = owner.post(f"{playbook.get_absolute_url()}/versions/2/undo", follow=True)
@@ -90,7 +90,7 @@ def test_a_version_is_undone_with_a_way_back(owner: Client, alice: User) -> None
     assert "/versions/3/undo" in html
 
 
-def test_what_cannot_be_undone_is_said(owner: Client, playbook: Playbook) -> None:
+def test_an_impossible_undo_is_refused_with_a_reason(owner: Client, playbook: Playbook) -> None:
     response = owner.post(f"{playbook.get_absolute_url()}/versions/1/undo")
     assert response.status_code == 409
     assert "changed no bullets that can be undone" in response.content.decode()
@@ -106,7 +106,7 @@ def test_neither_a_stranger_nor_staff_changes_anything(
     assert playbook.versions.count() == 1
 
 
-def test_two_picked_versions_lead_to_their_difference(owner: Client, alice: User) -> None:
+def test_two_picked_versions_lead_to_their_diff(owner: Client, alice: User) -> None:
     playbook = make_playbook(alice)
     change(playbook, alice, "Mine.")
     one = playbook.get_absolute_url()
@@ -160,9 +160,7 @@ def listed(client: Client, query: str) -> list[Any]:
     return list(client.get(f"/playbooks?{query}").context["page"])
 
 
-def test_the_list_is_searched_filtered_and_sorted_by_its_address(
-    owner: Client, alice: User
-) -> None:
+def test_the_list_is_searched_filtered_and_sorted_by_its_url(owner: Client, alice: User) -> None:
     first, second = make_playbook(alice, name="Alpha"), make_playbook(alice, name="Beta")
     make_outcome(first, alice, outcome="failure")
     make_outcome(second, alice)

@@ -1,4 +1,4 @@
-"""What a person does to a playbook at its pages."""
+"""Pages of playbooks: create, import, export, edit, settings, clone, roll back."""
 
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -18,7 +18,7 @@ def edit(owner: Client, playbook: Playbook, **change: object) -> int:
     return owner.post(f"{playbook.get_absolute_url()}/edit", change).status_code
 
 
-def test_a_playbook_is_made(owner: Client) -> None:
+def test_a_playbook_is_created(owner: Client) -> None:
     response = owner.post("/playbooks/new", {"name": "Fixing tests"})
     assert response["Location"] == Playbook.objects.get().get_absolute_url()
 
@@ -34,7 +34,7 @@ def test_a_file_is_imported(owner: Client) -> None:
     assert Playbook.objects.get().bullets.count() == 3
 
 
-def test_a_file_that_is_no_text_is_said_on_its_field(owner: Client) -> None:
+def test_a_file_that_is_not_text_is_an_error_on_its_field(owner: Client) -> None:
     file = SimpleUploadedFile("playbook.md", b"\xff\xfe\x00")
     response = owner.post("/playbooks/import", {"name": "Fixing tests", "file": file})
     assert response.status_code == 422
@@ -65,7 +65,7 @@ def test_a_bullet_is_added_changed_retired_and_restored(owner: Client, playbook:
     assert playbook.versions.count() == 5
 
 
-def test_a_change_of_a_text_that_moved_on_is_a_conflict(owner: Client, playbook: Playbook) -> None:
+def test_an_update_of_a_changed_text_is_a_conflict(owner: Client, playbook: Playbook) -> None:
     by = Principal.of(playbook.owner)  # type: ignore[arg-type]  # no starter: it has an owner
     operation = Operation("UPDATE", id="str-00001", content="Theirs.")
     edit_playbook(playbook=playbook, by=by, operations=[operation])
@@ -126,7 +126,7 @@ def test_a_diff_marks_words(owner: Client, playbook: Playbook) -> None:
     assert " <del>test</del> <ins>tests</ins>" in page
 
 
-def test_a_version_that_is_not_there_is_not_found(owner: Client, playbook: Playbook) -> None:
+def test_an_unknown_version_is_not_found(owner: Client, playbook: Playbook) -> None:
     one = playbook.get_absolute_url()
     for rest in ("99", "99/diff", "1/diff?against=99", "99/rollback"):
         assert owner.get(f"{one}/versions/{rest}").status_code == 404
@@ -138,7 +138,7 @@ def test_markup_in_a_bullet_stays_text(owner: Client, playbook: Playbook) -> Non
     assert "&lt;b onclick=x&gt;bold&lt;/b&gt;" in page
 
 
-def test_the_list_asks_as_much_for_many_as_for_one(
+def test_the_list_makes_as_many_queries_for_many_as_for_one(
     owner: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(12):

@@ -24,10 +24,10 @@ def decide(client: Client, held: ReviewItem, **sent: str) -> int:
 
 def test_a_review_item_is_shown_as_text_with_its_reason(held: ReviewItem, alice: User) -> None:
     page = logged_in_client(alice).get(reverse("playbooks:reviews", args=[held.playbook_id]))
-    told = page.content.decode()
-    assert "Held for review: it contains a link or an address." in told
-    assert "&lt;script&gt;alert(1)" in told
-    assert "<script>alert" not in told
+    html = page.content.decode()
+    assert "Held for review: it contains a link or an address." in html
+    assert "&lt;script&gt;alert(1)" in html
+    assert "<script>alert" not in html
 
 
 def test_a_review_item_is_shown_once_until_its_text_is_edited(
@@ -44,7 +44,7 @@ def test_a_review_item_is_shown_once_until_its_text_is_edited(
     assert page.content.decode().count(words) == 1
 
 
-def test_the_tab_counts_what_waits(held: ReviewItem, alice: User) -> None:
+def test_the_tab_counts_pending_items(held: ReviewItem, alice: User) -> None:
     page = logged_in_client(alice).get(held.playbook.get_absolute_url())
     assert '<span class="visually-hidden"> to review</span>' in page.content.decode()
 
@@ -60,7 +60,7 @@ def test_approving_publishes_and_declining_does_not(
     assert not playbook.bullets.filter(content__contains="evil.com").exists()
 
 
-def test_what_was_typed_is_kept_when_it_is_refused(held: ReviewItem, alice: User) -> None:
+def test_rejected_input_is_kept_in_the_form(held: ReviewItem, alice: User) -> None:
     address = reverse("playbooks:review", args=[held.playbook_id, held.pk])
     page = logged_in_client(alice).post(address, {"decision": "approve", "content": "x" * 2_001})
     assert page.status_code == 409
@@ -68,7 +68,7 @@ def test_what_was_typed_is_kept_when_it_is_refused(held: ReviewItem, alice: User
 
 
 @pytest.mark.parametrize("who", ["charlie", "staff"])
-def test_nobody_else_finds_the_queue(
+def test_the_queue_is_not_found_for_others(
     held: ReviewItem, who: str, request: pytest.FixtureRequest
 ) -> None:
     client = logged_in_client(request.getfixturevalue(who))
@@ -78,24 +78,24 @@ def test_nobody_else_finds_the_queue(
     assert held.state == "pending"
 
 
-def test_a_source_is_taken_back_after_a_look(playbook: Playbook, alice: User) -> None:
+def test_a_source_is_reverted_after_a_preview(playbook: Playbook, alice: User) -> None:
     make_outcome(playbook, alice)
     client = logged_in_client(alice)
     source = f"user:{alice.pk}"
     address = reverse("evolution:rollback_source", args=[playbook.pk, source])
-    assert b"Take back what alice@example.org taught?" in client.get(address).content
+    assert b"Revert learning from alice@example.org?" in client.get(address).content
     answer = client.post(address, follow=True)
-    assert "There was nothing of it left to take back." in answer.content.decode()
+    assert "Nothing left to revert." in answer.content.decode()
 
 
-def test_an_unknown_source_leads_back_with_a_sentence(playbook: Playbook, alice: User) -> None:
+def test_an_unknown_source_redirects_with_a_message(playbook: Playbook, alice: User) -> None:
     address = reverse("evolution:rollback_source", args=[playbook.pk, "planet:1"])
     answer = logged_in_client(alice).get(address, follow=True)
     assert "lists them" in answer.content.decode()
 
 
 @pytest.mark.parametrize("who", ["charlie", "staff"])
-def test_nobody_else_finds_the_sources(
+def test_the_sources_are_not_found_for_others(
     playbook: Playbook, who: str, request: pytest.FixtureRequest
 ) -> None:
     client = logged_in_client(request.getfixturevalue(who))

@@ -1,4 +1,4 @@
-"""Short ways to say a state, a policy and what came out; no Django, no database."""
+"""Helpers for states, policies and verdicts; no Django, no database."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Several people edit one playbook at once: consecutive versions, nothing lost."""
+"""Concurrent edits of one playbook: consecutive versions, nothing lost."""
 
 import pytest
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 TEXTS = ["Ask why.", "Draw it.", "Name the unit.", "Round last.", "Sleep on it.", "Use a queue."]
 
 
-def test_edits_at_once_are_consecutive_versions_without_a_lost_bullet(
+def test_concurrent_edits_are_consecutive_versions_and_lose_no_bullet(
     alice: User, playbook: Playbook
 ) -> None:
     def add(number: int) -> None:
@@ -31,7 +31,7 @@ def test_edits_at_once_are_consecutive_versions_without_a_lost_bullet(
     assert verify_playbook(playbook) == []
 
 
-def test_votes_of_two_people_at_once_both_count(
+def test_concurrent_votes_of_two_people_both_count(
     alice: User, charlie: User, playbook: Playbook
 ) -> None:
     def vote(number: int) -> None:
@@ -44,7 +44,7 @@ def test_votes_of_two_people_at_once_both_count(
     assert playbook.bullets.get(public_id="str-00001").helpful == 4
 
 
-def test_starters_loaded_by_two_processes_at_once_are_there_once() -> None:
+def test_two_processes_loading_starters_create_each_once() -> None:
     run_concurrently(2, lambda _: load_starters())
     names = list(Playbook.objects.starters().values_list("name", flat=True))
     assert len(names) == len(set(names)) >= 3

@@ -1,4 +1,4 @@
-"""What machine-made advice may not say unreviewed."""
+"""Which texts are recognised as hazards."""
 
 import time
 
@@ -125,7 +125,7 @@ def test_each_kind_is_found(kind: str, text: str) -> None:
     assert kind in {found for found, _ in find_hazards(text)}
 
 
-def test_what_a_person_wrote_before_is_no_news() -> None:
+def test_hazards_of_a_known_text_are_not_new() -> None:
     old = "Read https://docs.example/a before a release."
     assert new_hazards("Always read https://docs.example/a", [old]) == frozenset()
     assert new_hazards("Read https://evil.example/a", [old])
@@ -136,7 +136,7 @@ def test_what_a_person_wrote_before_is_no_news() -> None:
     ["a" * 2_000, "git " * 500, "a." * 1_000, "Aa1" * 660, "1." * 1_000, "x@x." * 500]
     + ["i " * 1_000, "ignore " * 280, "QUJD" * 500, "%41" * 660, "a\u0430" * 1_000, "run a." * 330],
 )
-def test_no_text_takes_long(text: str) -> None:
+def test_matching_stays_fast_for_any_text(text: str) -> None:
     """A quadratic pattern would hold the playbook's lock; the bound is far above its 10 ms."""
     started = time.process_time()
     find_hazards(text)

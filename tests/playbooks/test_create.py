@@ -53,21 +53,21 @@ def test_a_playbook_may_have_its_own_sections(alice: User) -> None:
         [Section("", f"S{n}", "") for n in range(60)],
     ],
 )
-def test_sections_that_could_be_mixed_up_are_refused(alice: User, sections: list[Section]) -> None:
+def test_ambiguous_sections_are_refused(alice: User, sections: list[Section]) -> None:
     with pytest.raises(Invalid) as caught:
         creation.create_playbook(by=Principal.of(alice), name="x", sections=sections)
     assert list(caught.value.fields) == ["sections"]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_a_bad_name_makes_no_row(alice: User, name: str) -> None:
+def test_a_bad_name_creates_no_row(alice: User, name: str) -> None:
     with pytest.raises(Invalid) as caught:
         creation.create_playbook(by=Principal.of(alice), name=name)
     assert list(caught.value.fields) == ["name"]
     assert not Playbook.objects.exists()
 
 
-def test_an_export_imports_as_it_was(alice: User, playbook: Playbook) -> None:
+def test_an_export_can_be_imported_unchanged(alice: User, playbook: Playbook) -> None:
     text = export_playbook(playbook=playbook)
     again = make_playbook(alice, text=text)
     assert export_playbook(playbook=again) == text
@@ -75,14 +75,14 @@ def test_an_export_imports_as_it_was(alice: User, playbook: Playbook) -> None:
     assert verify_playbook(again) == []
 
 
-def test_after_an_import_numbers_go_on_after_the_highest(alice: User) -> None:
+def test_numbers_continue_after_the_highest_imported_one(alice: User) -> None:
     playbook = make_playbook(alice, text="## OTHERS\n[misc-00042] helpful=0 harmful=0 :: Hi.")
     add = Operation("ADD", section="str", content="Next.")
     edit = edit_playbook(playbook=playbook, by=Principal.of(alice), operations=[add])
     assert edit.deltas[0].bullet_public_id == "str-00043"
 
 
-def test_an_import_is_explained_by_one_add_for_each_bullet(playbook: Playbook) -> None:
+def test_an_import_has_one_add_for_each_bullet(playbook: Playbook) -> None:
     deltas = playbook.deltas.order_by("index")
     assert [d.type for d in deltas] == ["ADD"] * 3
     assert playbook.current_version is not None
@@ -103,7 +103,7 @@ def test_repeated_texts_of_an_import_are_one_bullet_with_all_votes(alice: User) 
     assert verify_playbook(playbook) == []
 
 
-def test_a_text_that_is_no_playbook_is_refused_with_its_line(alice: User) -> None:
+def test_an_invalid_text_is_refused_with_the_line(alice: User) -> None:
     with pytest.raises(Invalid, match="Line 2: ") as caught:
         make_playbook(alice, text="## OTHERS\nhello")
     assert list(caught.value.fields) == ["text"]
@@ -149,7 +149,9 @@ def test_a_clone_never_reuses_a_number_of_its_original(alice: User, playbook: Pl
     assert edit.deltas[0].bullet_public_id == "mis-00004"
 
 
-def test_a_key_limited_to_some_playbooks_makes_no_others(alice: User, playbook: Playbook) -> None:
+def test_a_key_limited_to_some_playbooks_cannot_create_others(
+    alice: User, playbook: Playbook
+) -> None:
     limited = Principal(alice, Principal.of(alice).scopes, playbook_ids=frozenset({playbook.pk}))
     with pytest.raises(Forbidden):
         creation.create_playbook(by=limited, name="x")
@@ -171,7 +173,7 @@ def test_settings_change_one_at_a_time(alice: User, playbook: Playbook) -> None:
     assert playbook.outcome_threshold is None
 
 
-def test_a_change_of_one_setting_leaves_somebody_elses_of_another(
+def test_a_change_of_one_setting_keeps_a_concurrent_change_of_another(
     alice: User, playbook: Playbook
 ) -> None:
     by, older = Principal.of(alice), Playbook.objects.get(pk=playbook.pk)

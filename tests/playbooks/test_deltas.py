@@ -37,7 +37,7 @@ def test_records_replay_byte_for_byte(
 
 
 @given(ANY_OPERATIONS, POLICIES)
-def test_whatever_is_sent_each_operation_gets_a_record_and_ids_stay(
+def test_every_operation_gets_a_record_and_ids_never_change(
     batch: list[Operation], policy: Policy
 ) -> None:
     result = apply_operations(state_of(), batch, policy)
@@ -48,7 +48,7 @@ def test_whatever_is_sent_each_operation_gets_a_record_and_ids_stay(
 
 
 @given(ANY_OPERATIONS)
-def test_nothing_that_is_sent_breaks_the_layout(batch: list[Operation]) -> None:
+def test_no_content_breaks_the_layout(batch: list[Operation]) -> None:
     text = render(run(*batch, policy=PEOPLE).state.document())
     lines = [line for line in text.split("\n") if line and not line.startswith("## ")]
     assert all(BULLET_LINE.match(line) for line in lines)
@@ -149,7 +149,7 @@ def test_operations_are_applied_in_the_fixed_order_also_for_people() -> None:
         (Operation("", id="[str" * 20), ("rejected", "unsupported_op")),
     ],
 )
-def test_what_a_machine_may_not_do_is_a_row_with_a_reason(
+def test_a_machine_operation_that_is_not_allowed_is_rejected_with_a_reason(
     operation: Operation, expected: tuple[str, str]
 ) -> None:
     assert verdict(operation) == expected

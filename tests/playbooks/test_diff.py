@@ -1,4 +1,4 @@
-"""The bullet diff and its word marks. No Django, no database."""
+"""The diff of bullets and of words. No Django, no database."""
 
 from hypothesis import given
 
@@ -8,7 +8,7 @@ from tests.playbooks.strategies import CONTENT, documents
 
 
 @given(CONTENT, CONTENT)
-def test_marks_joined_are_the_texts(before: str, after: str) -> None:
+def test_diff_segments_joined_give_both_texts(before: str, after: str) -> None:
     marks = diff_words(before, after)
     assert "".join(m.text for m in marks if m.kind != "added") == before
     assert "".join(m.text for m in marks if m.kind != "removed") == after

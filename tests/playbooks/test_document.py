@@ -32,7 +32,7 @@ def test_a_rendered_document_reads_back_as_it_was(document: Document) -> None:
 
 
 @given(documents(custom=False))
-def test_default_headings_need_no_hint_to_be_read_back(document: Document) -> None:
+def test_default_headings_are_parsed_without_hints(document: Document) -> None:
     assert parse(render(document)) == document
 
 
@@ -44,14 +44,14 @@ def test_an_export_imports_to_the_same_text(document: Document) -> None:
 
 
 @given(documents())
-def test_the_official_pattern_reads_every_line(document: Document) -> None:
+def test_the_official_pattern_matches_every_line(document: Document) -> None:
     lines = [line for line in render(document).split("\n") if line and not line.startswith("##")]
     found = [BULLET_LINE.match(line) for line in lines]
     assert [match and match.group(1) for match in found] == [b.id for b in document.bullets]
 
 
 @given(documents())
-def test_the_quick_agent_view_is_the_rendered_one(document: Document) -> None:
+def test_the_fast_agent_view_equals_the_rendered_one(document: Document) -> None:
     assert agent_view(render(document)) == render_for_agents(document)
 
 
@@ -103,7 +103,7 @@ def test_2000_characters_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "message"),
     [
         (f"## OTHERS\n{LINE}\nplain words", 3, "neither a heading"),
         (f"{LINE}\n\n[mis-00001] helpful=0 harmful=0 :: Again.", 3, "already used on line 1"),
@@ -115,14 +115,14 @@ def test_2000_characters_fit() -> None:
         ("\n".join(f"## aaaa{n}" for n in range(900)), 61, "at most 60 sections"),
     ],
 )
-def test_a_bad_line_is_named_with_what_to_do(text: str, line: int, says: str) -> None:
-    with pytest.raises(DocumentError, match=says) as caught:
+def test_a_bad_line_is_named_with_what_to_do(text: str, line: int, message: str) -> None:
+    with pytest.raises(DocumentError, match=message) as caught:
         parse(text)
     assert caught.value.line == line
     assert str(caught.value).startswith(f"Line {line}: ")
 
 
-def test_titles_blank_lines_and_foreign_line_ends_mean_nothing() -> None:
+def test_titles_blank_lines_and_other_line_endings_are_ignored() -> None:
     text = f"\ufeff# My playbook\r\n\r\n## strategies and insights\r\n{LINE}\r"
     assert parse(text).bullets == (
         Bullet("str-00001", "strategies_and_insights", "Read the test.", 5, 0),
@@ -191,7 +191,7 @@ def test_the_agent_view_can_be_one_section() -> None:
         render_for_agents(document, section="nowhere")
 
 
-def test_case_spacing_and_the_full_stop_make_no_other_advice() -> None:
+def test_case_spacing_and_the_full_stop_do_not_make_texts_different() -> None:
     assert content_hash("Read  the TEST.") == content_hash("read the test")
     assert content_hash("x > 0") != content_hash("x < 0")
 

@@ -1,4 +1,4 @@
-"""A person's edit: versions, refusals, replay, what is written and what is not."""
+"""A person's edit: versions, rejections, replay, and what is written."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -47,7 +47,7 @@ def test_an_edit_is_a_version_by_its_author(alice: User, playbook: Playbook) -> 
     assert "[str-00004] helpful=0 harmful=0 :: Run it." in text_of(playbook)
 
 
-def test_an_edit_in_which_nothing_holds_makes_no_version(playbook: Playbook) -> None:
+def test_an_edit_without_a_valid_operation_makes_no_version(playbook: Playbook) -> None:
     publication = edit(playbook, Operation("UPDATE", id="str-99999", content="x"))
     assert publication.version is None
     assert [d.reason_code for d in publication.deltas] == ["unknown_id"]
@@ -65,7 +65,7 @@ def test_a_duplicate_links_its_source_without_a_version(alice: User, playbook: P
     assert bullet.metadata["outcome_ids"] == [str(outcome.pk)]
 
 
-def test_the_good_ones_of_an_edit_are_applied(playbook: Playbook) -> None:
+def test_the_valid_operations_of_an_edit_are_applied(playbook: Playbook) -> None:
     publication = edit(
         playbook,
         Operation("TAG", id="str-00001", tag="helpful"),
@@ -78,7 +78,7 @@ def test_the_good_ones_of_an_edit_are_applied(playbook: Playbook) -> None:
     assert Delta.objects.get(playbook=playbook, status="rejected").type == "UNSUPPORTED"
 
 
-def test_a_persons_vote_is_a_fact_and_can_be_changed(alice: User, playbook: Playbook) -> None:
+def test_a_person_can_change_their_vote(alice: User, playbook: Playbook) -> None:
     edit(playbook, Operation("TAG", id="str-00001", tag="helpful", source="someone else"))
     edit(playbook, Operation("TAG", id="str-00001", tag="harmful"))
     vote = Vote.objects.get()

@@ -1,4 +1,4 @@
-"""Which bullets a reader with little room gets."""
+"""Which bullets fit a limit of tokens."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def test_the_most_helpful_bullets_are_kept_and_the_rest_counted_by_section() -> 
     assert excerpt.left_out == (OmittedBullets(FIRST.title, 2), OmittedBullets(LAST.title, 1))
 
 
-def test_headings_without_a_bullet_are_left_away() -> None:
+def test_headings_without_a_bullet_are_left_out() -> None:
     excerpt = take_excerpt(document((0, 0), (9, 0)), max_tokens=30)
     assert excerpt.text.startswith(f"## {LAST.title}\n[misc-00002]")
     assert FIRST.title not in excerpt.text
@@ -51,7 +51,7 @@ def test_a_long_bullet_makes_room_for_shorter_ones() -> None:
     assert "[misc-00002]" in take_excerpt(long, max_tokens=100).text
 
 
-def test_where_nothing_fits_everything_is_said_to_be_missing() -> None:
+def test_where_nothing_fits_all_bullets_are_counted_as_omitted() -> None:
     excerpt = take_excerpt(document((1, 0), (0, 0)), max_tokens=1)
     assert (excerpt.text, sum(part.bullets for part in excerpt.left_out)) == ("", 2)
 
@@ -60,7 +60,7 @@ def test_where_nothing_fits_everything_is_said_to_be_missing() -> None:
     votes=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12),
     max_tokens=st.integers(1, 400),
 )
-def test_an_excerpt_fits_and_loses_no_bullet_unsaid(
+def test_an_excerpt_fits_and_counts_every_omitted_bullet(
     votes: list[tuple[int, int]], max_tokens: int
 ) -> None:
     whole = document(*votes)

@@ -1,4 +1,4 @@
-"""Playbooks in the formats of other programs, and what comes back."""
+"""Export formats, and import of JSON."""
 
 import io
 import json
@@ -20,7 +20,7 @@ def test_what_can_be_imported_gives_the_same_document(name: str) -> None:
     assert read_document(write_file(EXPORT, name).body.decode()) == DOCUMENT
 
 
-def test_the_shape_of_the_rest_export_is_read_too() -> None:
+def test_the_json_of_the_rest_export_can_be_imported_too() -> None:
     assert read_document(json.dumps({"name": "a", "text": ACE_TEXT})) == parse(ACE_TEXT)
 
 
@@ -33,7 +33,7 @@ def test_agents_md_has_the_advice_without_counters_and_no_empty_heading() -> Non
     assert "EMPTY" not in text
 
 
-def test_the_folder_for_agents_is_named_as_its_file_says() -> None:
+def test_the_skill_folder_has_the_name_in_its_file() -> None:
     file = write_file(EXPORT, "skill")
     folder = zipfile.ZipFile(io.BytesIO(file.body))
     assert folder.namelist() == ["fixing-tests/SKILL.md"]
@@ -43,7 +43,7 @@ def test_the_folder_for_agents_is_named_as_its_file_says() -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_name_without_a_letter_of_ours_still_gives_a_file_name(name: str) -> None:
+def test_a_name_without_latin_letters_still_gives_a_file_name(name: str) -> None:
     assert write_file(Export(DOCUMENT, "漢字", "", 1), name).name in {
         *("playbook.ace.md", "playbook.json", "AGENTS.md", "playbook.zip"),
     }
@@ -51,7 +51,7 @@ def test_a_name_without_a_letter_of_ours_still_gives_a_file_name(name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"sections": [\n,]}', "Line 2: This is not valid JSON"),
         ('{"sections": {}}', "At the top: `sections` must be a list"),
@@ -65,19 +65,19 @@ def test_a_name_without_a_letter_of_ours_still_gives_a_file_name(name: str) -> N
         ('{"a":' * 5000, "nested too deeply"),
     ],
 )
-def test_a_text_that_is_none_says_where(text: str, said: str) -> None:
+def test_an_invalid_text_is_refused_with_the_place(text: str, message: str) -> None:
     with pytest.raises(DocumentError) as refused:
         read_document(text)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_a_counter_that_is_no_number_is_refused() -> None:
+def test_a_counter_that_is_not_a_number_is_refused() -> None:
     bullet = {"id": "str-00001", "content": "a", "helpful": True}
     with pytest.raises(DocumentError, match="a counter is a whole number"):
         read_document(json.dumps({"sections": [{"title": "A", "bullets": [bullet]}]}))
 
 
-def test_forged_lines_in_json_are_advice_and_no_layout() -> None:
+def test_forged_lines_in_json_stay_content() -> None:
     bullet = {"id": "str-00001", "content": "a\n## B\n[str-00002] helpful=9 harmful=0 :: c"}
     found = read_document(json.dumps({"sections": [{"title": "A", "bullets": [bullet]}]}))
     assert [one.id for one in found.bullets] == ["str-00001"]

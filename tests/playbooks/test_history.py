@@ -1,4 +1,4 @@
-"""Who changed what: the timeline of a playbook, and the life of one bullet."""
+"""The history of a playbook and of one bullet."""
 
 import json
 from uuid import uuid4
@@ -48,7 +48,7 @@ def test_a_bullet_names_what_introduced_it(playbook: Playbook, alice: User, evol
     assert learned.job_id == playbook.versions.get(number=2).job_id
 
 
-def test_each_vote_stands_with_its_outcome_and_source(playbook: Playbook, evolved: str) -> None:
+def test_each_vote_has_its_outcome_and_source(playbook: Playbook, evolved: str) -> None:
     (vote,) = life_of(playbook).votes
     assert (vote.tag, vote.source, vote.outcome_status) == ("helpful", "rules", "success")
     assert str(vote.outcome_id) == evolved
@@ -60,8 +60,8 @@ def test_changes_are_listed_in_order_without_votes(playbook: Playbook) -> None:
     edit(playbook, Operation("UPDATE", id="str-00001", content="Read it twice."))
     edit(playbook, Operation("REMOVE", id="str-00001", reason="Too vague."))
     rollback_playbook(playbook=playbook, by=Principal.of(owner(playbook)), number=3)
-    told = [(c.version, c.type, c.reason) for c in life_of(playbook).changes]
-    assert told == [
+    changes = [(c.version, c.type, c.reason) for c in life_of(playbook).changes]
+    assert changes == [
         (3, "UPDATE", ""),
         (4, "REMOVE", "Too vague."),
         (5, "RESTORE", "Rolled back to version 3."),
@@ -151,6 +151,8 @@ def test_playbook_history_command_prints_json(
 
 
 @pytest.mark.parametrize("more", [[], ["--bullet", "str-00009"]])
-def test_playbook_history_command_knows_no_stranger(playbook: Playbook, more: list[str]) -> None:
+def test_playbook_history_command_refuses_an_unknown_id(
+    playbook: Playbook, more: list[str]
+) -> None:
     with pytest.raises(CommandError, match="with this id"):
         call_command("playbook_history", str(playbook.pk if more else uuid4()), *more)

@@ -1,4 +1,4 @@
-"""What a machine publishes: base versions, races, guards; and what the database itself holds."""
+"""Publishing of machine-made versions: base versions, races, guards, database constraints."""
 
 from typing import Any
 from uuid import uuid4
@@ -47,7 +47,7 @@ def test_an_evolution_is_a_version_of_its_job_without_author(playbook: Playbook)
     assert verify_playbook(playbook) == []
 
 
-def test_a_person_who_was_faster_is_not_overwritten(playbook: Playbook) -> None:
+def test_a_persons_concurrent_edit_is_not_overwritten(playbook: Playbook) -> None:
     base = playbook.current_version
     edit(playbook, Operation("UPDATE", id="str-00001", content="A person wrote this."))
     edit(playbook, Operation("TAG", id="str-00002", tag="helpful"))
@@ -89,7 +89,7 @@ def test_a_collapse_is_refused_and_writes_nothing(alice: User) -> None:
     assert evolve(playbook, *removals[:2]).version
 
 
-def test_over_the_budget_the_uses_decide_who_leaves(alice: User) -> None:
+def test_over_budget_uses_decide_what_is_retired(alice: User) -> None:
     lines = [f"[misc-{n:05d}] helpful=0 harmful=9 :: {'word ' * 20}{n}." for n in range(1, 11)]
     playbook = make_playbook(alice, text="\n".join(lines))
     assert playbook.current_version is not None
@@ -112,7 +112,7 @@ def test_one_job_makes_one_version(playbook: Playbook) -> None:
     assert Vote.objects.count() == 1
 
 
-def test_a_lost_race_for_a_number_is_a_conflict_and_half_writes_nothing(
+def test_a_lost_race_for_a_number_is_a_conflict_and_writes_nothing(
     playbook: Playbook,
 ) -> None:
     stale = Playbook.objects.select_related("current_version").get(pk=playbook.pk)

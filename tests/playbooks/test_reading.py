@@ -1,4 +1,4 @@
-"""Readings and their receipts, exports, diffs, counts."""
+"""Reading, serving tokens, diffs, counts."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def test_a_limit_counts_within_a_section_only(alice: User, playbook: Playbook) -
         read_playbook(playbook=playbook, by=by, max_tokens=0)
 
 
-def test_a_name_finds_ones_own_playbook_before_a_starter(alice: User, charlie: User) -> None:
+def test_a_name_finds_the_users_own_playbook_before_a_starter(alice: User, charlie: User) -> None:
     load_starters()
     starter = Playbook.objects.starters()[0]
     by = Principal.of(alice)
@@ -107,9 +107,7 @@ def test_a_name_finds_ones_own_playbook_before_a_starter(alice: User, charlie: U
     assert find_playbook(by=by, name=starter.name) == copy
 
 
-def test_a_name_that_several_have_is_answered_with_their_ids(
-    alice: User, playbook: Playbook
-) -> None:
+def test_an_ambiguous_name_is_refused_with_the_ids(alice: User, playbook: Playbook) -> None:
     other = make_playbook(alice)
     with pytest.raises(Invalid, match=str(other.pk)) as caught:
         find_playbook(by=Principal.of(alice), name="fixing tests")
@@ -126,7 +124,7 @@ def test_a_strangers_name_is_like_an_unknown_one(charlie: User, playbook: Playbo
     assert set(texts) == {"No playbook with this name is yours. List yours to see their names."}
 
 
-def test_words_narrow_the_list(alice: User, playbook: Playbook) -> None:
+def test_search_words_narrow_the_list(alice: User, playbook: Playbook) -> None:
     other = creation.create_playbook(by=Principal.of(alice), name="Deploys", description="Roll out")
     rows = Playbook.objects.for_user(alice)
     assert [*rows.matching("TESTS fix")] == [playbook]
@@ -169,7 +167,7 @@ def test_a_forged_serving_is_refused(alice: User, playbook: Playbook, wrong: str
         read_serving_token(token, playbook=playbook, principal=by)
 
 
-def test_a_diff_says_what_a_version_changed(playbook: Playbook) -> None:
+def test_a_diff_lists_what_a_version_changed(playbook: Playbook) -> None:
     edit(
         playbook,
         Operation("ADD", content="New."),
@@ -189,7 +187,7 @@ def test_a_diff_says_what_a_version_changed(playbook: Playbook) -> None:
         diff_versions(playbook=playbook, number=2, against=9)
 
 
-def test_lists_know_the_counts(alice: User, playbook: Playbook) -> None:
+def test_with_counts_adds_the_counts(alice: User, playbook: Playbook) -> None:
     make_playbook(alice, name="Other")
     outcomes = [make_outcome(playbook, alice) for _ in range(3)]
     playbook.outcomes.filter(pk=outcomes[0].pk).update(set_aside_reason="bad")

@@ -1,4 +1,4 @@
-"""`rebuild_playbook` mends rows from the deltas and counters from the votes, and nothing else."""
+"""`rebuild_playbook` repairs rows from the deltas and counters from the votes, nothing else."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -67,19 +67,19 @@ DAMAGE: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "says"), DAMAGE)
-def test_a_damaged_row_is_as_before(
-    lived: Playbook, damage: Callable[[], object], says: str
+@pytest.mark.parametrize(("damage", "message"), DAMAGE)
+def test_a_damaged_row_is_repaired(
+    lived: Playbook, damage: Callable[[], object], message: str
 ) -> None:
     before, text = facts(), text_of(lived)
     damage()
     rebuilt = rebuild_playbook(playbook=fresh(lived))
-    assert any(line.startswith(says) for line in rebuilt.corrections), rebuilt.corrections
+    assert any(line.startswith(message) for line in rebuilt.corrections), rebuilt.corrections
     assert (facts(), text_of(fresh(lived)), rebuilt.version) == (before, text, None)
     assert verify_playbook(fresh(lived)) == []
 
 
-def test_a_sound_playbook_is_left_alone(lived: Playbook) -> None:
+def test_a_consistent_playbook_is_not_changed(lived: Playbook) -> None:
     times = list(Bullet.objects.values_list("updated_at"))
     assert rebuild_playbook(playbook=lived) == RepairResult()
     assert list(Bullet.objects.values_list("updated_at")) == times
@@ -160,6 +160,6 @@ def test_rebuild_playbook_command_refuses_a_broken_history(lived: Playbook) -> N
 
 
 @pytest.mark.django_db
-def test_rebuild_playbook_command_knows_no_stranger() -> None:
+def test_rebuild_playbook_command_refuses_an_unknown_id() -> None:
     with pytest.raises(CommandError, match="with this id"):
         call_command("rebuild_playbook", str(uuid4()))

@@ -1,4 +1,4 @@
-"""What a machine may not teach unseen waits for a person."""
+"""The review queue: which machine-made texts are held, and what a decision does."""
 
 import uuid
 from datetime import timedelta
@@ -55,7 +55,7 @@ def agent_text(playbook: Playbook) -> str:
     return export_playbook(playbook=Playbook.objects.get(pk=playbook.pk))
 
 
-def test_a_risky_text_waits_and_agents_do_not_read_it(playbook: Playbook) -> None:
+def test_a_risky_text_is_held_and_agents_do_not_read_it(playbook: Playbook) -> None:
     made = evolve(playbook, RISKY, "Read the changelog first.")
     assert [(d.status, d.reason_code) for d in made.deltas] == [
         ("held", "held_url"),
@@ -65,18 +65,18 @@ def test_a_risky_text_waits_and_agents_do_not_read_it(playbook: Playbook) -> Non
     assert ReviewItem.objects.get().state == "pending"
 
 
-def test_a_delta_says_model_and_source(playbook: Playbook) -> None:
+def test_a_delta_records_model_and_source(playbook: Playbook) -> None:
     (delta,) = evolve(playbook, "Read the changelog first.", source="key:b").deltas
     assert delta.provenance == {"model": "test-model", "sources": ["key:b"]}
 
 
-def test_the_same_text_waits_once(playbook: Playbook, item: ReviewItem) -> None:
+def test_the_same_text_is_held_once(playbook: Playbook, item: ReviewItem) -> None:
     (delta,) = evolve(playbook, RISKY.upper()).deltas
     assert (delta.status, delta.reason_code) == ("noop", "awaits_review")
     assert ReviewItem.objects.count() == 1
 
 
-def test_an_update_that_brings_a_link_in_waits(playbook: Playbook) -> None:
+def test_an_update_that_adds_a_link_is_held(playbook: Playbook) -> None:
     with transaction.atomic():
         made = publish_deltas(
             playbook=playbook,
@@ -96,13 +96,13 @@ def test_approval_makes_a_version_with_its_sources(item: ReviewItem, alice: User
     assert verify_playbook(item.playbook) == []
 
 
-def test_a_person_may_mend_the_text_first(item: ReviewItem, alice: User) -> None:
+def test_a_person_can_edit_the_text_before_approving(item: ReviewItem, alice: User) -> None:
     approve_review_item(item=item, by=Principal.of(alice), content="Read the fix notes first.")
     assert "Read the fix notes first." in agent_text(item.playbook)
     assert "helper.example" not in agent_text(item.playbook)
 
 
-def test_a_mended_text_approves_nothing_but_the_mended_wording(
+def test_approving_an_edited_text_does_not_approve_the_proposed_one(
     item: ReviewItem, alice: User
 ) -> None:
     approve_review_item(item=item, by=Principal.of(alice), content="Look at the notes.")
@@ -124,7 +124,7 @@ def test_a_decision_is_made_once(item: ReviewItem, alice: User) -> None:
     assert refused.value.code == "already_decided"
 
 
-def test_a_text_that_no_longer_fits_keeps_waiting(item: ReviewItem, alice: User) -> None:
+def test_a_text_that_no_longer_fits_stays_pending(item: ReviewItem, alice: User) -> None:
     by = Principal.of(alice)
     add = Operation("ADD", section="str", content=RISKY)
     edit_playbook(playbook=item.playbook, by=by, operations=[add])
@@ -146,19 +146,21 @@ def test_decisions_are_in_the_audit_log(item: ReviewItem, alice: User) -> None:
 
 
 @pytest.mark.parametrize(("policy", "status"), [("all", "held"), ("none", "applied")])
-def test_the_playbook_says_what_waits(playbook: Playbook, policy: str, status: str) -> None:
+def test_the_review_policy_decides_what_is_held(
+    playbook: Playbook, policy: str, status: str
+) -> None:
     Playbook.objects.filter(pk=playbook.pk).update(review_policy=policy)
     text = "Read the changelog first." if policy == "all" else RISKY
     assert evolve(playbook, text).deltas[0].status == status
 
 
-def test_a_credential_waits_whatever_the_playbook_says(playbook: Playbook) -> None:
+def test_a_credential_is_held_under_every_policy(playbook: Playbook) -> None:
     Playbook.objects.filter(pk=playbook.pk).update(review_policy="none")
     (delta,) = evolve(playbook, "The password is hunter2!").deltas
     assert delta.reason_code == "held_credential"
 
 
-def test_one_source_teaches_only_so_much_in_a_day(playbook: Playbook, settings: Settings) -> None:
+def test_changes_by_one_source_are_capped_per_day(playbook: Playbook, settings: Settings) -> None:
     settings.SOURCE_CHANGES_PER_DAY = 2
     texts = ("Name the unit of each column.", "Count rows before a join.", "Sort before a diff.")
     codes = [delta.reason_code for delta in evolve(playbook, *texts).deltas]
@@ -167,14 +169,14 @@ def test_one_source_teaches_only_so_much_in_a_day(playbook: Playbook, settings: 
     assert evolve(playbook, "State the question first.", source="key:b").deltas[0].reason_code == ""
 
 
-def test_yesterday_does_not_count(playbook: Playbook, settings: Settings) -> None:
+def test_changes_older_than_a_day_do_not_count(playbook: Playbook, settings: Settings) -> None:
     settings.SOURCE_CHANGES_PER_DAY = 1
     evolve(playbook, "Name the unit of each column.")
     Delta.objects.update(created_at=timezone.now() - timedelta(days=1, minutes=1))
     assert evolve(playbook, "Count rows before a join.").deltas[0].status == "applied"
 
 
-def test_a_person_writes_what_they_want(playbook: Playbook, alice: User) -> None:
+def test_a_persons_edit_is_never_held(playbook: Playbook, alice: User) -> None:
     add = Operation("ADD", section="str", content=RISKY)
     made = edit_playbook(playbook=playbook, by=Principal.of(alice), operations=[add])
     assert made.deltas[0].status == "applied"

@@ -117,7 +117,7 @@ def test_bullets_that_swapped_their_texts_swap_back(playbook: Playbook) -> None:
     assert verify_playbook(playbook) == []
 
 
-def test_rolling_back_to_now_is_a_version_that_changes_nothing(playbook: Playbook) -> None:
+def test_rolling_back_to_the_current_version_changes_nothing(playbook: Playbook) -> None:
     before = text_of(playbook)
     version = roll_back(playbook, 1)
     assert (version.number, version.text) == (2, before)
@@ -131,7 +131,7 @@ def test_an_unknown_version_is_not_found(alice: User, playbook: Playbook, number
 
 
 @pytest.mark.parametrize("who", ["alice", "staff"])
-def test_rollback_playbook_command_carries_the_name_it_was_given(
+def test_rollback_playbook_command_sets_the_given_author(
     playbook: Playbook, who: str, request: pytest.FixtureRequest
 ) -> None:
     user: User = request.getfixturevalue(who)
@@ -143,7 +143,7 @@ def test_rollback_playbook_command_carries_the_name_it_was_given(
 
 
 @pytest.mark.parametrize(
-    ("email", "number", "says"),
+    ("email", "number", "message"),
     [
         ("charlie@example.org", "1", "No playbook with this id"),
         ("nobody@example.org", "1", "No active account"),
@@ -151,8 +151,8 @@ def test_rollback_playbook_command_carries_the_name_it_was_given(
     ],
 )
 def test_rollback_playbook_command_refuses(
-    playbook: Playbook, charlie: User, email: str, number: str, says: str
+    playbook: Playbook, charlie: User, email: str, number: str, message: str
 ) -> None:
-    with pytest.raises(CommandError, match=says):
+    with pytest.raises(CommandError, match=message):
         call_command("rollback_playbook", str(playbook.pk), number, "--as", email)
     assert Version.objects.count() == 1

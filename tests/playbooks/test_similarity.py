@@ -1,4 +1,4 @@
-"""Which texts are alike: near-duplicates by spelling, and what has to do with a question."""
+"""Similar texts: near-duplicates by spelling, and ranking by shared words."""
 
 import random
 
@@ -37,7 +37,7 @@ def texts(count: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("threshold", [60.0, 72.0, 90.0])
-def test_the_pairs_are_those_that_comparing_each_with_each_finds(threshold: float) -> None:
+def test_similar_pairs_equal_a_comparison_of_all_pairs(threshold: float) -> None:
     known = texts(60)
     expected = {
         (one, other)
@@ -69,12 +69,12 @@ def test_an_empty_playbook_has_no_pairs() -> None:
         ("check the totals", "check all totals", True),
     ],
 )
-def test_numbers_signs_and_turning_words_matter(one: str, other: str, same: bool) -> None:
+def test_numbers_signs_and_negations_matter(one: str, other: str, same: bool) -> None:
     assert have_same_critical_words(one, other) is same
     assert (find_similar(one, {"x": other}, threshold=50) is not None) is same
 
 
-def test_a_rare_word_says_more_than_a_common_one() -> None:
+def test_a_rare_word_weighs_more_than_a_common_one() -> None:
     index = WordIndex({"a": "check the sum", "b": "check the amortisation", "c": "check it all"})
     assert index.rank("Check amortised costs: the amortization.")[0] == "b"
 

@@ -35,7 +35,7 @@ def left(result: Result) -> list[str]:
     return [r.bullet_id for r in result.records if r.reason_code == "budget"]
 
 
-def test_over_the_budget_bullets_leave_in_the_documented_order() -> None:
+def test_over_budget_bullets_are_retired_in_the_documented_order() -> None:
     state = state_of(FULL)
     policy = policy_for(state)
     gone: list[str] = []
@@ -56,7 +56,7 @@ def test_a_version_never_exceeds_its_budget_by_what_is_added() -> None:
     assert estimate_tokens(view) <= policy.token_budget
 
 
-def test_what_cannot_fit_is_refused_and_nobody_leaves_for_it() -> None:
+def test_what_cannot_fit_is_refused_and_nothing_is_retired_for_it() -> None:
     state = state_of(FULL)
     result = apply_operations(state, [ADD], policy_for(state, uses={}))
     assert verdicts(result) == [("rejected", "ADD", "over_budget")]

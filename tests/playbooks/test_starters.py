@@ -102,8 +102,8 @@ def test_load_starters_command_says_how_many_changed(
 ) -> None:
     call_command("load_starters")
     call_command("load_starters")
-    said = capsys.readouterr().out.splitlines()
-    assert said == [f"{len(FILES)} starter playbooks loaded or changed"]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [f"{len(FILES)} starter playbooks loaded or changed"]
 
 
 @pytest.mark.django_db

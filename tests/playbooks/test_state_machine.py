@@ -225,7 +225,9 @@ def walk(machine: type[RuleBasedStateMachine], *, examples: int, length: int) ->
 
 
 @pytest.mark.timeout(0 if STEPS else 120)
-def test_any_walk_keeps_every_promise(capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_sequence_of_operations_keeps_the_invariants(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Walk.steps = 0
     walk(Walk, examples=60, length=25)
     while Walk.steps < STEPS:

@@ -134,7 +134,7 @@ class RowsWalk(RuleBasedStateMachine):
 
 @pytest.mark.django_db
 @pytest.mark.timeout(0 if STEPS else 120)
-def test_any_walk_through_the_services_keeps_every_promise(
+def test_any_sequence_of_service_calls_keeps_the_invariants(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     RowsWalk.owner = make_user("walker@example.org")

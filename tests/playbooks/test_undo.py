@@ -1,4 +1,4 @@
-"""One version is taken back; what came after it stays."""
+"""Undo of one version; later changes stay."""
 
 import pytest
 
@@ -37,7 +37,7 @@ EACH = [
 
 
 @pytest.mark.parametrize("operation", EACH, ids=lambda op: op.type)
-def test_what_a_version_did_is_undone_and_what_came_after_stays(
+def test_a_version_is_undone_and_later_changes_stay(
     playbook: Playbook, alice: User, operation: Operation
 ) -> None:
     before = playbook.current_version
@@ -76,7 +76,7 @@ def test_a_bullet_that_was_changed_again_is_not_overwritten(
     assert playbook.versions.count() == 3
 
 
-def test_the_same_advice_does_not_come_back_twice(playbook: Playbook, alice: User) -> None:
+def test_an_undo_creates_no_duplicate(playbook: Playbook, alice: User) -> None:
     edit(playbook, alice, UPDATE)
     text = "Read the failing test before the code."
     edit(playbook, alice, Operation("UPDATE", id="mis-00003", content=text))
@@ -98,7 +98,7 @@ def test_an_undo_keeps_votes_cast_since(playbook: Playbook, alice: User) -> None
     assert playbook.bullets.get(public_id="str-00001").helpful == 3
 
 
-def test_an_undo_stands_in_the_audit_log(playbook: Playbook, alice: User) -> None:
+def test_an_undo_is_in_the_audit_log(playbook: Playbook, alice: User) -> None:
     edit(playbook, alice, UPDATE)
     undo(playbook, alice, 2)
     assert AuditEntry.objects.get(action="undo_version").detail == {"version": 2}

@@ -1,4 +1,4 @@
-"""`verify_playbook` finds what was tampered with, and names the first difference."""
+"""`verify_playbook` finds tampered rows and names the first difference."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -59,12 +59,14 @@ TAMPERING: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("tamper", "says"), TAMPERING)
-def test_a_tampered_row_is_named(edited: Playbook, tamper: Callable[[], object], says: str) -> None:
+@pytest.mark.parametrize(("tamper", "message"), TAMPERING)
+def test_a_tampered_row_is_named(
+    edited: Playbook, tamper: Callable[[], object], message: str
+) -> None:
     assert verify_playbook(edited) == []
     tamper()
     problems = verify_playbook(Playbook.objects.get(pk=edited.pk))
-    assert problems[0].startswith(says)
+    assert problems[0].startswith(message)
 
 
 def test_verify_playbook_command_takes_all_or_some(
@@ -87,6 +89,6 @@ def test_verify_playbook_command_ends_with_1_and_names_the_playbook(
 
 
 @pytest.mark.django_db
-def test_verify_playbook_command_knows_no_stranger() -> None:
+def test_verify_playbook_command_reports_an_unknown_id() -> None:
     with pytest.raises(CommandError, match="1 problems"):
         call_command("verify_playbook", str(uuid4()))
