@@ -1,3 +1,5 @@
+"""The app of playbooks; it gives accounts the names of playbooks."""
+
 from django.apps import AppConfig
 
 from accounts.hooks import hooks

@@ -31,14 +31,8 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
     readonly_fields = ("see",)
     fieldsets = (
         (None, {"fields": ("name", "description", "owner", "status", "current_version", "see")}),
-        (
-            "Settings",
-            {"fields": ("token_budget", "outcome_threshold", "time_threshold_hours")},
-        ),
-        (
-            "Origin",
-            {"fields": ("source", "cloned_from", "starter_file", "starter_edited")},
-        ),
+        ("Settings", {"fields": ("token_budget", "outcome_threshold", "time_threshold_hours")}),
+        ("Origin", {"fields": ("source", "cloned_from", "starter_file", "starter_edited")}),
     )
     csv_columns = (
         *("id", "name", "owner__email", "status", "source", "current_version__number"),

@@ -26,15 +26,7 @@ urlpatterns: list[URLPattern] = [
         name="history",
     ),
     path(f"{PLAYBOOK}/reviews", reviews.ReviewItemListView.as_view(), name="reviews"),
-    path(
-        f"{REVIEW}/approve",
-        reviews.ReviewItemApproveView.as_view(),
-        name="approve_review_item",
-    ),
-    path(
-        f"{REVIEW}/decline",
-        reviews.ReviewItemDeclineView.as_view(),
-        name="decline_review_item",
-    ),
+    path(f"{REVIEW}/approve", reviews.ReviewItemApproveView.as_view(), name="approve_review_item"),
+    path(f"{REVIEW}/decline", reviews.ReviewItemDeclineView.as_view(), name="decline_review_item"),
     path(f"{PLAYBOOK}/deltas", bullets.PlaybookEditView.as_view(), name="deltas"),
 ]

@@ -84,11 +84,7 @@ def bullets_for_clone(state: State) -> dict[str, BulletState]:
 def _based(bullet: BulletState, helpful: int, harmful: int) -> BulletState:
     helpful, harmful = min(helpful, MAX_COUNTER), min(harmful, MAX_COUNTER)
     return replace(
-        bullet,
-        helpful=helpful,
-        harmful=harmful,
-        base_helpful=helpful,
-        base_harmful=harmful,
+        bullet, helpful=helpful, harmful=harmful, base_helpful=helpful, base_harmful=harmful
     )
 
 

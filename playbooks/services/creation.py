@@ -23,11 +23,7 @@ from playbooks.services.validation import NAME_LIMIT, clean_description, clean_n
 
 
 def create_playbook(
-    *,
-    by: Principal,
-    name: str,
-    description: str = "",
-    sections: Sequence[Section] | None = None,
+    *, by: Principal, name: str, description: str = "", sections: Sequence[Section] | None = None
 ) -> Playbook:
     """An empty playbook of `by` exists, at version 1; default sections unless others are given.
 

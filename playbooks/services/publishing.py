@@ -91,13 +91,7 @@ def publish_deltas(
     if machine and collapses(loaded.state, result.state):
         raise CollapseGuard
     return publish(
-        playbook,
-        loaded,
-        result,
-        reason=reason,
-        author=author,
-        job_id=job_id,
-        provenance=provenance,
+        playbook, loaded, result, reason=reason, author=author, job_id=job_id, provenance=provenance
     )
 
 

@@ -21,10 +21,10 @@ MAX_TIME_THRESHOLD_HOURS = 24 * 365
 class Unset(Enum):
     """Leave a setting as it is, where None already means that the operator's default applies."""
 
-    KEEP = "keep"
+    UNSET = "unset"
 
 
-UNSET: Final = Unset.KEEP
+UNSET: Final = Unset.UNSET
 
 
 def update_playbook(

@@ -13,37 +13,27 @@ from playbooks.services.history import BulletChange
 register = template.Library()
 register.filter("reason_text", reason_text)
 
-PAST_TENSE = {
-    "ADD": "Added",
-    "UPDATE": "Changed",
-    "TAG": "Voted on",
-    "REMOVE": "Retired",
-    "MERGE": "Merged",
-    "RESTORE": "Restored",
-    "PIN": "Pinned",
+# What was requested, and what was done.
+VERBS = {
+    "ADD": ("Add", "Added"),
+    "UPDATE": ("Change", "Changed"),
+    "TAG": ("Vote on", "Voted on"),
+    "REMOVE": ("Retire", "Retired"),
+    "MERGE": ("Merge", "Merged"),
+    "RESTORE": ("Restore", "Restored"),
+    "PIN": ("Pin", "Pinned"),
 }
-IMPERATIVE = {
-    "ADD": "Add",
-    "UPDATE": "Change",
-    "TAG": "Vote on",
-    "REMOVE": "Retire",
-    "MERGE": "Merge",
-    "RESTORE": "Restore",
-    "PIN": "Pin",
-}
-
-
 NAMES = {"removed": "retired", "updated": "changed", "merged": "merged away"}
 
 
 @register.filter
 def delta_text(delta: Delta) -> str:
     """What was done, or what was requested and rejected."""
+    requested, done = VERBS.get(delta.type, ("Unknown operation", delta.type))
     if delta.status != Delta.Status.APPLIED:
-        return IMPERATIVE.get(delta.type, "Unknown operation")
-    if delta.type == Delta.Type.PIN and not (delta.after or {}).get("pinned"):
-        return "Unpinned"
-    return PAST_TENSE.get(delta.type, delta.type)
+        return requested
+    unpinned = delta.type == Delta.Type.PIN and not (delta.after or {}).get("pinned")
+    return "Unpinned" if unpinned else done
 
 
 @register.filter
@@ -94,7 +84,7 @@ def change_text(change: BulletChange | Delta) -> str:
         return "Unpinned"
     if change.type == Delta.Type.UPDATE and before.get("content") == after.get("content"):
         return "Moved" if before.get("section") != after.get("section") else "Changed"
-    return PAST_TENSE.get(change.type, change.type)
+    return VERBS[change.type][1]
 
 
 VOTERS = {"rules": "fixed rules", "reflector": "the model"}

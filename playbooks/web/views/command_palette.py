@@ -28,10 +28,7 @@ PAGES = (
     ("Activity", "accounts:activity"),
     ("Documentation", "docs_index"),
 )
-ACTIONS = (
-    ("New playbook", "playbooks:create"),
-    ("Import a playbook", "playbooks:import"),
-)
+ACTIONS = (("New playbook", "playbooks:create"), ("Import a playbook", "playbooks:import"))
 THEMES = (
     ("Use the light theme", "light"),
     ("Use the dark theme", "dark"),
