@@ -1,4 +1,4 @@
-"""Billing switched on, and everybody on plans of a size for tests."""
+"""Fixtures: billing on, with the standard plans."""
 
 from datetime import timedelta
 from importlib import import_module

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_an_account_can_be_deleted_while_an_evolution_of_it_begins(
+def test_an_account_can_be_deleted_while_its_evolution_starts(
     billing: Plan, playbook: Playbook, alice: User, is_first: bool
 ) -> None:
     make_outcome(playbook, alice)
@@ -43,7 +43,7 @@ def test_an_account_can_be_deleted_while_an_evolution_of_it_begins(
 
 
 @pytest.mark.parametrize("limited", [True, False], ids=["limit", "no limit"])
-def test_a_playbook_restored_while_its_account_goes_is_not_found(
+def test_restoring_a_playbook_of_a_deleted_account_is_not_found(
     billing: Plan, playbook: Playbook, alice: User, limited: bool
 ) -> None:
     set_limits(billing, max_playbooks=5 if limited else None)
@@ -66,9 +66,7 @@ def test_a_playbook_restored_while_its_account_goes_is_not_found(
     assert found == [NotFound]
 
 
-def test_work_that_wants_what_a_deletion_holds_does_not_stop_it(
-    playbook: Playbook, alice: User
-) -> None:
+def test_concurrent_work_does_not_block_a_deletion(playbook: Playbook, alice: User) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("one writer at a time: nobody can wait for anybody")
     leaving, failed = deletion_of(alice)

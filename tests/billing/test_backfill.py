@@ -1,4 +1,4 @@
-"""`manage.py backfill_prices`: unknown costs become known; nothing else changes."""
+"""`manage.py backfill_prices` sets unknown costs and changes nothing else."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -32,23 +32,23 @@ def costs() -> list[Any]:
     return list(UsageRecord.objects.order_by("created_at").values_list("cost_usd", flat=True))
 
 
-def test_without_apply_it_only_says_what_would_change(
+def test_without_apply_nothing_changes(
     unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
 ) -> None:
     price = make_price()
-    said = run(capsys=capsys)
-    assert "5 of 5 calls would be repriced" in said
-    assert f"override {price.pk}/1" in said
+    output = run(capsys=capsys)
+    assert "5 of 5 calls would be repriced" in output
+    assert f"override {price.pk}/1" in output
     assert costs() == [None] * 5
     assert not AuditEntry.objects.filter(action="backfill_prices").exists()
 
 
-def test_applied_every_unknown_cost_is_known_in_parts_with_an_entry_each(
+def test_apply_prices_unknown_costs_in_batches_with_an_audit_entry_each(
     unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_price()
-    said = run("--apply", "--batch-size", "2", capsys=capsys)
-    assert "5 of 5 calls repriced" in said
+    output = run("--apply", "--batch-size", "2", capsys=capsys)
+    assert "5 of 5 calls repriced" in output
     assert costs() == [Decimal("0.003000")] * 5
     entries = AuditEntry.objects.filter(action="backfill_prices")
     assert sorted(entry.detail["calls"] for entry in entries) == [1, 2, 2]
@@ -64,17 +64,17 @@ def test_a_second_run_changes_nothing(
     assert "0 of 5 calls" in run("--apply", "--rewrite", capsys=capsys)
 
 
-def test_what_stays_unknown_is_named_and_passed_by(
+def test_calls_that_stay_unknown_are_listed_and_skipped(
     alice: User, unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
 ) -> None:
     finish(begin(alice), model="our-own-70b")
     make_price(model="our-own-70b")
-    said = run("--apply", "--batch-size", "1", capsys=capsys)
-    assert "1 of 6 calls repriced" in said
-    assert "Still unknown: 5 of our-own-7b" in said
+    output = run("--apply", "--batch-size", "1", capsys=capsys)
+    assert "1 of 6 calls repriced" in output
+    assert "Still unknown: 5 of our-own-7b" in output
 
 
-def test_a_run_that_is_killed_keeps_what_it_did_and_the_next_goes_on(
+def test_a_killed_run_keeps_its_batches_and_the_next_continues(
     unknown: list[UsageRecord],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -102,7 +102,7 @@ def test_known_costs_are_only_rewritten_when_asked(
     assert costs() == [Decimal("0.003000")]
 
 
-def test_a_known_cost_is_not_lost_when_the_price_is(
+def test_a_known_cost_survives_the_loss_of_its_price(
     unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
 ) -> None:
     price = make_price()
@@ -122,7 +122,7 @@ def test_each_call_has_the_price_of_its_time(
     assert costs() == [None] + [Decimal("0.003000")] * 4
 
 
-def test_it_can_be_held_to_days_and_a_model(
+def test_it_can_be_limited_to_days_and_a_model(
     unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_price()

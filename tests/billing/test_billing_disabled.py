@@ -1,4 +1,4 @@
-"""While billing is off everything about payment says so, and nothing of it is loaded."""
+"""While billing is off, payment routes say so, and neither stripe nor dj-stripe is loaded."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_every_command_says_that_billing_is_not_enabled(command: str) -> None:
 
 
 @pytest.mark.django_db
-def test_the_sweep_asks_nobody() -> None:
+def test_the_sweep_does_not_call_stripe() -> None:
     sweep()
     assert not apps.is_installed("djstripe")
 
@@ -41,7 +41,7 @@ def test_neither_stripe_nor_its_tables_are_loaded() -> None:
         "import django, sys; django.setup(); import config.urls; "
         "print([name for name in ('stripe', 'djstripe') if name in sys.modules])"
     )
-    told = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True
     )
-    assert told.stdout.strip().splitlines()[-1] == "[]", told.stderr
+    assert ended.stdout.strip().splitlines()[-1] == "[]", ended.stderr

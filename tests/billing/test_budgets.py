@@ -1,4 +1,4 @@
-"""What people want to spend: set at page and REST, held at each call, told of once."""
+"""Budgets: set by page and REST, enforced at each call, one warning e-mail."""
 
 import uuid
 from collections.abc import Callable
@@ -70,18 +70,20 @@ def test_a_month_ends_with_the_year_and_a_day_with_the_month() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "said"),
+    ("span", "message"),
     [
         ("day", "Today's budget of this account (1.00 US$)"),
         ("month", "This month's budget of this account"),
     ],
 )
-def test_a_reached_budget_says_what_and_until_when(alice: User, span: str, said: str) -> None:
+def test_the_message_of_a_reached_budget_names_it_and_its_end(
+    alice: User, span: str, message: str
+) -> None:
     budget(alice, **{f"usd_per_{span}": DOLLAR})
     spend(alice, "0.75")
     assert refused(alice, "0.25") == ""
     reason = refused(alice, "0.26")
-    assert said in reason
+    assert message in reason
     assert "resume at 00:00 UTC on 1 January, or once the budget is raised" in reason
 
 
@@ -93,7 +95,7 @@ def test_what_was_spent_before_the_day_or_the_month_does_not_count(alice: User) 
     assert "Today" in refused(alice, "1.01")
 
 
-def test_a_budget_counts_every_key_and_whoever_pays(alice: User) -> None:
+def test_a_budget_counts_calls_with_every_key(alice: User) -> None:
     budget(alice, usd_per_day=DOLLAR)
     spend(alice, "0.5", credential="old line")
     spend(alice, "0.5", credential="line")
@@ -113,7 +115,7 @@ def test_a_budget_that_only_warns_stops_nothing(alice: User) -> None:
     assert refused(alice, "1") == ""
 
 
-def test_strangers_spend_from_their_own(alice: User, charlie: User) -> None:
+def test_other_users_have_their_own_limits(alice: User, charlie: User) -> None:
     budget(alice, usd_per_day=DOLLAR)
     spend(charlie, "5")
     assert refused(alice, "1") == refused(charlie, "1") == ""
@@ -128,7 +130,7 @@ def test_the_operator_can_cap_a_month(alice: User, settings: Any, scope: str) ->
     assert refused(alice, "0.01", playbook_id=one, own_key=True) == ""
 
 
-def test_an_empty_cap_of_ones_own_leaves_the_settings(alice: User, settings: Any) -> None:
+def test_an_empty_cost_cap_leaves_the_limits_of_the_settings(alice: User, settings: Any) -> None:
     settings.COST_CAP_USER_DAY_USD = DOLLAR
     cap = CostCap.objects.create(user=alice, usd_per_month=Decimal(50))
     assert refused(alice, "1.01")
@@ -141,11 +143,11 @@ def test_an_empty_cap_of_ones_own_leaves_the_settings(alice: User, settings: Any
     ("spent", "state"), [("0.79", "ok"), ("0.80", "warning"), ("1", "reached"), ("9", "reached")]
 )
 def test_a_budget_status_is_ok_then_warning_then_reached(spent: str, state: str) -> None:
-    standing = BudgetStatus("day", DOLLAR, Decimal(spent), 0, 80, NOON)
-    assert standing.state == state
+    status = BudgetStatus("day", DOLLAR, Decimal(spent), 0, 80, NOON)
+    assert status.state == state
 
 
-def test_calls_under_way_count_with_what_is_set_aside_and_unknown_ones_are_named(
+def test_running_calls_count_with_their_reservation_and_unpriced_ones_are_counted(
     alice: User,
 ) -> None:
     budget(alice, usd_per_month=DOLLAR)
@@ -158,7 +160,7 @@ def test_calls_under_way_count_with_what_is_set_aside_and_unknown_ones_are_named
     assert (one.month.spent_usd, one.month.unpriced_calls) == (Decimal("0.75"), 1)
 
 
-def test_budgets_cost_as_many_queries_for_many_playbooks(
+def test_the_queries_of_budgets_do_not_grow_with_playbooks(
     alice: User, django_assert_num_queries: Callable[[int], Any]
 ) -> None:
     budget(alice, usd_per_day=DOLLAR)
@@ -182,7 +184,7 @@ def test_one_email_for_each_day_and_each_month(alice: User) -> None:
     assert [line[:15] for line in send_warnings()] == ["You've used 90%", "You've used 81%"]
 
 
-def test_the_next_day_has_an_email_of_its_own(alice: User) -> None:
+def test_the_next_day_gets_its_own_email(alice: User) -> None:
     row = budget(alice, usd_per_day=DOLLAR)
     spend(alice, "2", datetime.now(UTC))
     assert len(send_warnings()) == 1
@@ -191,7 +193,7 @@ def test_the_next_day_has_an_email_of_its_own(alice: User) -> None:
     assert len(send_warnings()) == 1
 
 
-def test_only_one_host_a_minute_looks(alice: User) -> None:
+def test_warnings_are_checked_once_a_minute(alice: User) -> None:
     budget(alice, usd_per_day=DOLLAR)
     assert send_warnings() == []
     spend(alice, "2", datetime.now(UTC))
@@ -217,12 +219,12 @@ def test_inactive_or_idle_users_get_no_notice(alice: User, charlie: User) -> Non
         {"usd_per_day": DOLLAR, "warn_percent": 101},
     ],
 )
-def test_a_budget_that_is_none_is_refused(alice: User, wrong: dict[str, Any]) -> None:
+def test_an_invalid_budget_is_refused(alice: User, wrong: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         budget(alice, **wrong)
 
 
-def test_each_change_is_in_the_log_and_without_amounts_there_is_no_budget(alice: User) -> None:
+def test_each_change_is_audited_and_without_amounts_the_budget_is_removed(alice: User) -> None:
     budget(alice, usd_per_day=DOLLAR)
     assert set_budget(by=Principal.of(alice)) is None
     assert set_budget(by=Principal.of(alice)) is None
@@ -231,7 +233,7 @@ def test_each_change_is_in_the_log_and_without_amounts_there_is_no_budget(alice:
     assert not Budget.objects.exists()
 
 
-def test_a_key_of_some_playbooks_reaches_their_budgets_only(
+def test_a_key_limited_to_playbooks_reaches_only_their_budgets(
     alice: User, playbook: Playbook
 ) -> None:
     budget(alice, usd_per_day=DOLLAR)
@@ -255,7 +257,7 @@ def test_rest_sets_shows_and_removes_a_budget(alice: User, playbook: Playbook) -
     assert len(rest.get("/billing/budgets").json()["results"]) == 1
 
 
-def test_somebody_elses_playbook_takes_no_budget(charlie: User, playbook: Playbook) -> None:
+def test_another_users_playbook_cannot_get_a_budget(charlie: User, playbook: Playbook) -> None:
     rest = Rest.of(charlie)
     for pk in (playbook.pk, uuid.uuid4()):
         answer = rest.put(f"/billing/budgets/{pk}", {"usd_per_day": "1"})
@@ -266,7 +268,7 @@ def test_somebody_elses_playbook_takes_no_budget(charlie: User, playbook: Playbo
     )
 
 
-def test_the_page_sets_a_budget_and_shows_how_it_stands(
+def test_the_page_sets_a_budget_and_shows_what_is_spent(
     alice: User, playbook: Playbook, client: Client
 ) -> None:
     client.force_login(alice)
@@ -283,7 +285,7 @@ def test_the_page_sets_a_budget_and_shows_how_it_stands(
     )
 
 
-def test_the_form_says_what_does_not_fit(alice: User, client: Client) -> None:
+def test_the_form_rejects_invalid_amounts(alice: User, client: Client) -> None:
     client.force_login(alice)
     answer = client.post("/usage/budgets/set", {"usd_per_day": "-1", "warn_percent": "80"})
     assert answer.status_code == 422

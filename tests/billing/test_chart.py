@@ -1,4 +1,4 @@
-"""The numbers behind the bars."""
+"""Scale and buckets of the usage charts."""
 
 from datetime import date
 from decimal import Decimal
@@ -28,7 +28,7 @@ def test_bars_stand_on_the_axis_and_reach_their_share_of_the_scale() -> None:
     assert chart.ticks == [10, 5, 0]
 
 
-def test_the_scale_is_written_without_noughts_that_say_nothing() -> None:
+def test_the_labels_of_the_scale_have_no_trailing_zeros() -> None:
     tall = draw_bars({TODAY: 150_000}, DAYS)
     cheap = draw_bars({TODAY: Decimal("0.301")}, DAYS)
     assert (tall.labels, cheap.labels) == (["200,000", "100,000", "0"], ["0.50", "0.25", "0"])
@@ -36,12 +36,12 @@ def test_the_scale_is_written_without_noughts_that_say_nothing() -> None:
     assert dime.labels == ["0.10", "0.05", "0"]
 
 
-def test_every_bucket_of_the_span_has_its_place() -> None:
+def test_every_bucket_of_the_range_is_shown() -> None:
     assert len(buckets("day", TODAY)) == 30
     assert [day.weekday() for day in buckets("week", TODAY)] == [0] * 26
     assert buckets("month", TODAY)[0] == date(2025, 4, 1)
 
 
-def test_below_the_bars_stand_the_first_the_middle_and_the_last_day() -> None:
+def test_the_axis_shows_the_first_the_middle_and_the_last_day() -> None:
     chart = draw_bars({}, DAYS)
     assert chart.dates == [date(2026, 3, 2), date(2026, 3, 17), TODAY]

@@ -1,4 +1,4 @@
-"""The sums that limits are held against: always what the ledger says, and quick to read."""
+"""The daily totals behind limits: equal to the usage records, and quick to read."""
 
 import threading
 import uuid
@@ -32,14 +32,14 @@ def kept() -> list[tuple[Decimal, int]]:
     return list(DailySpend.objects.order_by("day").values_list("spent_usd", "unpriced_calls"))
 
 
-def test_a_call_counts_with_what_is_set_aside_and_then_with_its_cost(alice: User) -> None:
+def test_a_call_counts_with_its_reservation_and_then_with_its_cost(alice: User) -> None:
     record = begin(alice, held_usd=Decimal("0.5"))
     assert kept() == [(Decimal("0.5"), 0)]
     record = finish(record)
     assert kept() == [(record.cost_usd, 0)]
 
 
-def test_a_call_of_unknown_price_is_counted_and_a_price_takes_it_out(alice: User) -> None:
+def test_an_unpriced_call_is_counted_until_it_is_priced(alice: User) -> None:
     finish(begin(alice, model="our-7b", held_usd=DOLLAR), model="our-7b")
     assert kept() == [(Decimal(0), 1)]
     PriceOverride.objects.create(
@@ -49,7 +49,7 @@ def test_a_call_of_unknown_price_is_counted_and_a_price_takes_it_out(alice: User
     assert kept() == [(Decimal("0.002"), 0)]
 
 
-def test_a_call_without_a_playbook_and_one_of_another_day_are_other_sums(alice: User) -> None:
+def test_totals_are_kept_by_playbook_and_day(alice: User) -> None:
     long_ago = NOON.replace(year=2020)
     spend(alice, "0.1", long_ago)
     call = spend(alice, "0.2", long_ago)
@@ -66,7 +66,7 @@ def test_parallel_calls_lose_nothing(alice: User) -> None:
     assert kept() == [(total, 0)]
 
 
-def test_a_look_at_a_budget_reads_no_call(alice: User) -> None:
+def test_reading_a_budget_reads_no_usage_records(alice: User) -> None:
     budget(alice, usd_per_day=DOLLAR, usd_per_month=DOLLAR)
     spend(alice, "0.75")
     with CaptureQueriesContext(
@@ -77,17 +77,17 @@ def test_a_look_at_a_budget_reads_no_call(alice: User) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["wrong", "missing"])
-def test_wrong_sums_are_found_and_made_right(alice: User, known: bool) -> None:
+def test_wrong_totals_are_found_and_corrected(alice: User, known: bool) -> None:
     spend(alice, "0.75")
     DailySpend.objects.update(spent_usd=3) if known else DailySpend.objects.all().delete()
     (problem,) = [found for found in verify_database() if isinstance(found, Problem)]
     assert (problem.code, "0.75" in problem.sentence) == ("spent_day", True)
-    call_command("rebuild_daily_spend", stdout=(said := StringIO()))
-    assert said.getvalue() == "1 wrong totals were corrected.\n"
+    call_command("rebuild_daily_spend", stdout=(output := StringIO()))
+    assert output.getvalue() == "1 wrong totals were corrected.\n"
     assert kept() == [(Decimal("0.75"), 0)]
 
 
-def test_the_sums_of_many_people_are_made_right_in_parts(
+def test_totals_of_many_users_are_corrected_in_batches(
     alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daily_spend, "USERS_PER_BATCH", 1)
@@ -98,16 +98,14 @@ def test_the_sums_of_many_people_are_made_right_in_parts(
     assert kept() == [(Decimal("0.75"), 0)] * 2
 
 
-def test_a_person_who_goes_takes_the_sums_along(alice: User) -> None:
+def test_deleting_a_user_deletes_the_totals(alice: User) -> None:
     spend(alice, "0.75")
     alice.delete()
     assert kept() == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_call_that_ends_late_and_one_in_time_never_wait_for_each_other(
-    billing: Plan, alice: User
-) -> None:
+def test_a_late_and_a_timely_end_of_calls_do_not_deadlock(billing: Plan, alice: User) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("one writer at a time: nobody can wait for anybody")
     late = held(alice)

@@ -1,4 +1,4 @@
-"""Evolutions and calls against a plan: what counts, what waits, and what ends the wait."""
+"""Plan quota of evolutions and calls: what counts, what waits, and what ends the wait."""
 
 import uuid
 from dataclasses import replace
@@ -70,7 +70,7 @@ def test_a_completed_evolution_counts_once(billing: Plan, job: EvolutionJob, ali
     assert used_and_held(alice) == (1, 0)
 
 
-def test_what_an_evolution_cost_is_unknown_while_one_price_is(
+def test_the_cost_of_an_evolution_is_unknown_while_a_price_is(
     job: EvolutionJob, alice: User
 ) -> None:
     for step, cost in (("curate", "0.25"), ("reflect", "0.50")):
@@ -81,7 +81,7 @@ def test_what_an_evolution_cost_is_unknown_while_one_price_is(
     assert token_totals(job)["cost_usd"] is None
 
 
-def test_an_evolution_with_nothing_to_do_counts_as_none(
+def test_an_evolution_with_nothing_to_do_does_not_count(
     billing: Plan, playbook: Playbook, alice: User
 ) -> None:
     job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
@@ -90,7 +90,7 @@ def test_an_evolution_with_nothing_to_do_counts_as_none(
 
 
 @pytest.mark.parametrize("error", [TransientError("busy", "Busy."), RuntimeError("a bug")])
-def test_an_attempt_that_fails_counts_as_none(
+def test_a_failed_attempt_does_not_count(
     billing: Plan, job: EvolutionJob, alice: User, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "run_engine", raising(error))
@@ -98,7 +98,7 @@ def test_an_attempt_that_fails_counts_as_none(
     assert used_and_held(alice) == (0, 0)
 
 
-def test_a_cancelled_evolution_counts_as_none(
+def test_a_cancelled_evolution_does_not_count(
     billing: Plan, job: EvolutionJob, alice: User
 ) -> None:
     claim_job(str(job.pk))
@@ -107,7 +107,7 @@ def test_a_cancelled_evolution_counts_as_none(
     assert used_and_held(alice) == (0, 0)
 
 
-def test_a_dead_workers_evolution_is_held_once_by_the_next(
+def test_a_dead_workers_evolution_is_reserved_once_by_the_next(
     billing: Plan, job: EvolutionJob, alice: User
 ) -> None:
     claim_job(str(job.pk))
@@ -126,30 +126,30 @@ def test_over_quota_a_job_waits_with_the_reason_and_the_date(full: EvolutionJob)
     assert full.next_attempt_at == period.end
 
 
-def test_over_quota_reports_and_reads_go_on(
+def test_over_quota_reports_and_reads_still_work(
     full: EvolutionJob, playbook: Playbook, alice: User
 ) -> None:
     assert make_outcome(playbook, alice).pk
     assert read_playbook(playbook=playbook, by=Principal.of(alice)).content
 
 
-def test_nothing_wakes_a_job_while_its_plan_has_no_room(full: EvolutionJob) -> None:
+def test_a_job_waits_while_its_plan_has_no_room(full: EvolutionJob) -> None:
     assert sweep()["resumed"] == 0
 
 
-def test_a_larger_plan_wakes_what_waits(full: EvolutionJob, alice: User) -> None:
+def test_a_larger_plan_resumes_waiting_jobs(full: EvolutionJob, alice: User) -> None:
     subscribe(alice, "pro")
     assert sweep()["resumed"] == 1
     assert run_evolution(str(full.pk)) == "completed"
 
 
-def test_a_raised_limit_wakes_what_waits(full: EvolutionJob, billing: Plan) -> None:
+def test_a_raised_limit_resumes_waiting_jobs(full: EvolutionJob, billing: Plan) -> None:
     set_limits(billing, monthly_evolutions=3)
     assert sweep()["resumed"] == 1
     assert run_evolution(str(full.pk)) == "completed"
 
 
-def test_when_the_period_turns_what_waits_goes_on(full: EvolutionJob, alice: User) -> None:
+def test_a_new_period_resumes_waiting_jobs(full: EvolutionJob, alice: User) -> None:
     long_ago = timedelta(days=40)
     for period in QuotaPeriod.objects.all():
         starts = {"start": period.start - long_ago, "end": period.end - long_ago}
@@ -160,7 +160,7 @@ def test_when_the_period_turns_what_waits_goes_on(full: EvolutionJob, alice: Use
     assert used_and_held(alice) == (3, 0)
 
 
-def test_room_that_another_job_gave_back_wakes_what_waits(
+def test_quota_released_by_another_job_resumes_waiting_jobs(
     billing: Plan, job: EvolutionJob, alice: User
 ) -> None:
     set_limits(billing, monthly_evolutions=2)
@@ -171,13 +171,13 @@ def test_room_that_another_job_gave_back_wakes_what_waits(
     assert sweep()["resumed"] == 1
 
 
-def test_switched_off_billing_wakes_what_waits(full: EvolutionJob, settings: Settings) -> None:
+def test_turning_billing_off_resumes_waiting_jobs(full: EvolutionJob, settings: Settings) -> None:
     settings.BILLING_ENABLED = False
     assert sweep()["resumed"] == 1
     assert run_evolution(str(full.pk)) == "completed"
 
 
-def test_while_billing_is_off_an_evolution_leaves_no_period(
+def test_while_billing_is_off_an_evolution_creates_no_period(
     job: EvolutionJob, alice: User, call: LLMCall
 ) -> None:
     assert run_evolution(str(job.pk)) == "completed"
@@ -186,7 +186,7 @@ def test_while_billing_is_off_an_evolution_leaves_no_period(
     assert not QuotaHold.objects.exists()
 
 
-def test_a_calls_tokens_are_held_and_then_counted(
+def test_the_tokens_of_a_call_are_reserved_and_then_counted(
     billing: Plan, call: LLMCall, alice: User
 ) -> None:
     admitted = admit(call)
@@ -195,7 +195,7 @@ def test_a_calls_tokens_are_held_and_then_counted(
     assert used_and_held(alice, "tokens") == (1500, 0)
 
 
-def test_a_failed_call_counts_what_the_ledger_counts(
+def test_a_failed_call_counts_the_tokens_of_its_usage_record(
     billing: Plan, call: LLMCall, alice: User
 ) -> None:
     record = finish_call(admit(call), usage=Usage(1000), model="", request_id="", error="timeout")
@@ -213,7 +213,7 @@ def test_an_own_key_and_a_training_cost_no_tokens_of_the_plan(
     assert not QuotaPeriod.objects.exists()
 
 
-def test_a_call_that_finds_too_few_tokens_is_not_made(
+def test_a_call_without_enough_tokens_is_not_made(
     billing: Plan, call: LLMCall, alice: User
 ) -> None:
     set_limits(billing, monthly_tokens=10_000)
@@ -224,7 +224,7 @@ def test_a_call_that_finds_too_few_tokens_is_not_made(
     assert not UsageRecord.objects.exists()
 
 
-def test_a_call_waits_for_tokens_that_others_hold(billing: Plan, call: LLMCall) -> None:
+def test_a_call_waits_for_tokens_reserved_by_others(billing: Plan, call: LLMCall) -> None:
     set_limits(billing, monthly_tokens=10_000)
     first = admit(call)
     with pytest.raises(ProviderBusy, match="reserved for running jobs"):
@@ -246,7 +246,7 @@ def test_a_job_without_tokens_waits_until_the_plan_changes(
     assert sweep()["resumed"] == 1
 
 
-def test_tokens_of_a_call_whose_process_died_count_as_estimated(
+def test_the_call_of_a_dead_process_counts_its_estimated_tokens(
     billing: Plan, call: LLMCall, alice: User
 ) -> None:
     admit(call)
@@ -255,7 +255,7 @@ def test_tokens_of_a_call_whose_process_died_count_as_estimated(
     assert used_and_held(alice, "tokens") == (1000, 0)
 
 
-def test_a_call_that_ends_after_its_estimate_corrects_the_plan_too(
+def test_a_call_that_ends_after_its_estimate_corrects_the_quota(
     billing: Plan, call: LLMCall, alice: User
 ) -> None:
     late = admit(call)
@@ -266,14 +266,14 @@ def test_a_call_that_ends_after_its_estimate_corrects_the_plan_too(
     assert UsageRecord.objects.get().total_tokens == 1500
 
 
-def test_a_hold_that_nobody_ended_is_swept(billing: Plan, call: LLMCall, alice: User) -> None:
+def test_an_expired_hold_is_swept(billing: Plan, call: LLMCall, alice: User) -> None:
     admit(call)
     QuotaHold.objects.update(expires_at=database_now() - timedelta(seconds=1))
     assert sweep()["released"] == 1
     assert used_and_held(alice, "tokens") == (0, 0)
 
 
-def test_verify_finds_a_period_that_does_not_hold_what_its_holds_say(
+def test_verify_finds_a_period_that_differs_from_its_holds(
     billing: Plan, call: LLMCall, alice: User
 ) -> None:
     admit(call)
@@ -283,7 +283,7 @@ def test_verify_finds_a_period_that_does_not_hold_what_its_holds_say(
     assert (problem.code, problem.playbook_id) == ("quota_held", None)
 
 
-def test_a_refusal_is_noticed_once(full: EvolutionJob) -> None:
+def test_a_refusal_is_recorded_once(full: EvolutionJob) -> None:
     run_evolution(str(full.pk))
     EvolutionJob.objects.update(next_attempt_at=None)
     run_evolution(str(full.pk))

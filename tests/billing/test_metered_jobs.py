@@ -1,4 +1,4 @@
-"""Many evolutions before a model that fails in many ways: every figure adds up at the end.
+"""Many evolutions with a model that fails in many ways: usage and quota add up at the end.
 
 A short form; `make metering` (ACE_METERED_JOBS=200) is the long one.
 """
@@ -93,9 +93,7 @@ def problems() -> list[Problem]:
 
 
 @pytest.mark.timeout(60 + 5 * JOBS)
-def test_usage_is_what_the_model_served_and_the_plan_counts_the_same(
-    llm: FakeLLM, alice: User
-) -> None:
+def test_usage_and_quota_match_what_the_model_served(llm: FakeLLM, alice: User) -> None:
     for number in range(JOBS):
         make_job(alice, number)
     disturb(llm, JOBS // 2)
@@ -109,7 +107,7 @@ def test_usage_is_what_the_model_served_and_the_plan_counts_the_same(
     assert not problems()
 
 
-def test_what_a_killed_worker_held_is_given_back_or_counted(
+def test_the_holds_of_a_killed_worker_are_released_or_counted(
     llm: FakeLLM, alice: User, settings: Settings
 ) -> None:
     job, gate = make_job(alice, 1), llm.hold("reflector")

@@ -1,4 +1,4 @@
-"""One row for each physical call: begun before it, completed after it."""
+"""One usage record for each API call: created before it, completed after it."""
 
 import uuid
 from decimal import Decimal
@@ -43,7 +43,7 @@ def finish(record: UsageRecord, **changes: Any) -> UsageRecord:
     return record
 
 
-def test_a_call_is_on_record_before_it_is_made(alice: User) -> None:
+def test_a_call_is_recorded_before_it_is_made(alice: User) -> None:
     record = begin(alice)
     stored = UsageRecord.objects.get()
     assert (stored.pk, stored.status, stored.attempt) == (record.pk, "started", 1)
@@ -70,14 +70,14 @@ def test_a_failed_call_keeps_its_estimate_and_its_error(alice: User) -> None:
     assert record.cost_usd == Decimal("0.000150")
 
 
-def test_an_unknown_model_costs_nothing_known_and_says_why(alice: User) -> None:
+def test_the_cost_of_an_unknown_model_is_unknown_with_a_reason(alice: User) -> None:
     record = finish(begin(alice), model="our-own-7b")
     assert record.cost_usd is None
     assert "our-own-7b" in record.metadata["no_price"]
 
 
 @pytest.mark.parametrize("tokens", [-5, 10**30])
-def test_an_implausible_count_is_held_to_the_column(alice: User, tokens: int) -> None:
+def test_an_implausible_token_count_is_clamped(alice: User, tokens: int) -> None:
     record = finish(begin(alice), prompt_tokens=tokens, cached_tokens=tokens)
     assert 0 <= record.prompt_tokens <= 2_147_483_647
     assert record.cached_tokens <= record.prompt_tokens

@@ -1,4 +1,4 @@
-"""What a plan lets exist at one time: playbooks and keys; and how long it keeps traces."""
+"""Plan limits on playbooks and API keys, and the retention of traces."""
 
 from datetime import timedelta
 
@@ -35,7 +35,7 @@ def one(billing: Plan, playbook: Playbook) -> Plan:
 
 
 @pytest.mark.parametrize("verb", ["create", "import", "clone", "restore"])
-def test_no_way_to_make_a_playbook_passes_the_limit(
+def test_every_way_to_create_a_playbook_checks_the_limit(
     alice: User, one: Plan, playbook: Playbook, verb: str
 ) -> None:
     by = Principal.of(alice)
@@ -51,7 +51,9 @@ def test_no_way_to_make_a_playbook_passes_the_limit(
     assert Playbook.objects.filter(owner=alice, status="active").count() == 1
 
 
-def test_archiving_one_makes_room_for_another(alice: User, one: Plan, playbook: Playbook) -> None:
+def test_archiving_a_playbook_makes_room_for_another(
+    alice: User, one: Plan, playbook: Playbook
+) -> None:
     archive_playbook(playbook=playbook, by=Principal.of(alice))
     assert make_playbook(alice, name="Another")
 
@@ -61,7 +63,7 @@ def test_a_larger_plan_allows_more_at_once(alice: User, one: Plan) -> None:
     assert make_playbook(alice, name="Another")
 
 
-def test_what_is_above_a_smaller_limit_stays_and_works(
+def test_playbooks_above_a_smaller_limit_keep_working(
     alice: User, one: Plan, playbook: Playbook
 ) -> None:
     set_limits(one, max_playbooks=0)
@@ -70,7 +72,7 @@ def test_what_is_above_a_smaller_limit_stays_and_works(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_ten_made_at_once_as_many_exist_as_the_plan_allows(alice: User, billing: Plan) -> None:
+def test_ten_concurrent_creations_respect_the_limit(alice: User, billing: Plan) -> None:
     set_limits(billing, max_playbooks=3)
 
     def try_one(number: int) -> bool:
@@ -82,7 +84,7 @@ def test_of_ten_made_at_once_as_many_exist_as_the_plan_allows(alice: User, billi
     assert sum(run_concurrently(10, try_one)) == Playbook.objects.filter(owner=alice).count() == 3
 
 
-def test_one_key_too_many_is_refused_until_one_is_revoked(alice: User, one: Plan) -> None:
+def test_a_key_above_the_limit_is_refused_until_one_is_revoked(alice: User, one: Plan) -> None:
     key, _ = make_key(alice)
     with pytest.raises(PlanLimitReached, match="allows 1 API key, and you have 1. Revoke one"):
         make_key(alice)
@@ -124,7 +126,7 @@ def test_a_plan_keeps_traces_for_fewer_days_than_the_settings(
     assert blank_old_traces() == 1
 
 
-def test_the_settings_win_where_they_keep_less(
+def test_the_shorter_retention_of_the_settings_applies(
     old_trace: Outcome, billing: Plan, settings: Settings
 ) -> None:
     settings.TRACE_RETENTION_DAYS = 35
@@ -139,7 +141,7 @@ def test_a_larger_plan_keeps_traces_for_longer(
     assert blank_old_traces() == 0
 
 
-def test_a_plan_that_has_just_ended_blanks_nothing_yet(
+def test_a_plan_that_has_just_ended_deletes_nothing_yet(
     old_trace: Outcome, billing: Plan, alice: User
 ) -> None:
     account = grant_plan(user=alice, plan=Plan.objects.get(slug="pro"), by=Principal.of(alice))
@@ -149,7 +151,7 @@ def test_a_plan_that_has_just_ended_blanks_nothing_yet(
     assert blank_old_traces() == 1
 
 
-def test_a_smaller_paid_plan_blanks_nothing_yet_either(
+def test_a_change_to_a_smaller_plan_deletes_nothing_yet(
     old_trace: Outcome, billing: Plan, alice: User
 ) -> None:
     pro, team = (Plan.objects.get(slug=slug) for slug in ("pro", "team"))
@@ -167,7 +169,7 @@ def test_traces_are_kept_for_a_while_after_the_grace_of_a_failed_payment(
     assert blank_old_traces() == blanked
 
 
-def test_switching_billing_on_blanks_nothing_before_its_time(
+def test_turning_billing_on_deletes_nothing_within_the_notice_period(
     old_trace: Outcome, billing: Plan
 ) -> None:
     PlanActivation.objects.all().delete()
@@ -177,7 +179,7 @@ def test_switching_billing_on_blanks_nothing_before_its_time(
 
 
 @pytest.mark.parametrize("how", ["off", "unseen"])
-def test_switching_it_on_again_begins_that_time_anew(
+def test_turning_billing_on_again_restarts_the_notice_period(
     old_trace: Outcome, billing: Plan, settings: Settings, how: str
 ) -> None:
     if how == "off":
@@ -212,7 +214,7 @@ def test_a_server_that_was_off_for_days_notifies_nobody_twice(
 
 
 @pytest.mark.parametrize("how", ["changed", "made_default"])
-def test_fewer_days_count_after_the_same_notice(
+def test_a_shorter_retention_applies_after_the_notice_period(
     old_trace: Outcome, billing: Plan, alice: User, staff: User, how: str
 ) -> None:
     shorten(billing, how, by=staff)
@@ -236,7 +238,7 @@ def shorten(plan: Plan, how: str, *, by: User) -> None:
     plan.save()
 
 
-def test_days_changed_twice_within_the_notice_leave_the_longest(billing: Plan) -> None:
+def test_two_changes_within_the_notice_period_keep_the_longest_retention(billing: Plan) -> None:
     now = database_now()
     for previous, days in ((90, 60), (60, 30)):
         billing.retention_days = days
@@ -250,11 +252,11 @@ def test_days_changed_twice_within_the_notice_leave_the_longest(billing: Plan) -
     ) == (100, 100)
 
 
-def test_the_page_says_until_when_nothing_is_removed(alice: User, billing: Plan) -> None:
+def test_the_summary_says_when_retention_starts(alice: User, billing: Plan) -> None:
     assert summarize_plan(user=alice).retention_starts_at is None
     PlanActivation.objects.all().delete()
     assert summarize_plan(user=alice).retention_starts_at
 
 
-def test_while_billing_is_off_no_plan_blanks_anything(old_trace: Outcome) -> None:
+def test_while_billing_is_off_no_plan_deletes_traces(old_trace: Outcome) -> None:
     assert blank_old_traces() == 0

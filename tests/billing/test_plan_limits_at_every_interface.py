@@ -1,4 +1,4 @@
-"""A plan's limits say the same at the page, REST and MCP; and an evolution over quota is shown."""
+"""Plan limits give the same message in pages, REST and MCP; jobs over quota are shown."""
 
 import html
 
@@ -32,34 +32,34 @@ def small(billing: Plan, playbook: Playbook) -> Plan:
     return billing
 
 
-def test_one_playbook_too_many_is_refused_alike_at_every_interface(
+def test_the_playbook_limit_has_the_same_message_at_every_interface(
     live_url: str, alice: User, small: Plan, playbook: Playbook
 ) -> None:
-    for door in open_interfaces(live_url, alice).values():
-        for answer in (door.create_playbook("Another"), door.clone_playbook(playbook)):
+    for interface in open_interfaces(live_url, alice).values():
+        for answer in (interface.create_playbook("Another"), interface.clone_playbook(playbook)):
             assert answer.kind == "conflict"
             assert PLAYBOOKS in html.unescape(answer.text)
     assert Playbook.objects.filter(owner=alice).count() == 1
 
 
-def test_over_quota_every_interface_still_reports_and_shows_why_the_evolution_waits(
+def test_over_quota_every_interface_takes_reports_and_shows_why_a_job_waits(
     live_url: str, alice: User, small: Plan, playbook: Playbook
 ) -> None:
     make_outcome(playbook, alice)
     job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
     assert run_evolution(str(job.pk)) == "nothing to claim"
-    for door in open_interfaces(live_url, alice).values():
-        assert door.report_outcome(playbook, **REPORT).kind == "ok"
-        assert door.get_playbook(playbook).kind == "ok"
-        assert "includes 0 evolutions a month" in door.get_evolution_status(job.pk).text
+    for interface in open_interfaces(live_url, alice).values():
+        assert interface.report_outcome(playbook, **REPORT).kind == "ok"
+        assert interface.get_playbook(playbook).kind == "ok"
+        assert "includes 0 evolutions a month" in interface.get_evolution_status(job.pk).text
 
 
-@pytest.mark.parametrize("door", ["page", "rest"])
-def test_one_key_too_many_is_refused_alike_at_page_and_rest(
-    alice: User, billing: Plan, door: str
+@pytest.mark.parametrize("interface", ["page", "rest"])
+def test_the_key_limit_has_the_same_message_in_pages_and_rest(
+    alice: User, billing: Plan, interface: str
 ) -> None:
     set_limits(billing, max_keys=0)
-    if door == "rest":
+    if interface == "rest":
         answer = Rest.of(alice).post("/auth/api-keys", {"name": "New", "scopes": ["read"]})
         assert answer.json()["error"]["code"] == "plan_limit"
     else:
@@ -71,7 +71,7 @@ def test_one_key_too_many_is_refused_alike_at_page_and_rest(
     assert not alice.api_keys.exists()
 
 
-def test_somebody_elses_keys_and_playbooks_do_not_count(
+def test_other_users_keys_and_playbooks_do_not_count(
     charlie: User, small: Plan, playbook: Playbook
 ) -> None:
     set_limits(small, max_keys=1)
@@ -80,6 +80,6 @@ def test_somebody_elses_keys_and_playbooks_do_not_count(
     assert Rest.of(charlie).post("/playbooks", {"name": "Mine"}).status_code == 201
 
 
-def test_staff_is_on_a_plan_like_everybody(staff: User, small: Plan) -> None:
+def test_staff_have_a_plan_like_everybody(staff: User, small: Plan) -> None:
     assert Rest.of(staff).post("/playbooks", {"name": "Of staff"}).status_code == 201
     assert Rest.of(staff).post("/playbooks", {"name": "Another"}).status_code == 409

@@ -1,4 +1,4 @@
-"""What a person sees of their plan, at REST."""
+"""GET /billing/subscription."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ def states(user: User) -> dict[str, str]:
     return {quota.resource: quota.state for quota in summarize_plan(user=user).quotas}
 
 
-def test_the_free_plan_says_what_is_used_held_and_left(alice: User, billing: Plan) -> None:
+def test_the_free_plan_shows_used_and_reserved_amounts(alice: User, billing: Plan) -> None:
     period = set_usage(alice, evolutions_used=10, evolutions_held=1, tokens_used=5)
     body = asked(alice)
     assert (body["plan"]["slug"], body["status"]) == ("free", "free")
@@ -33,7 +33,7 @@ def test_the_free_plan_says_what_is_used_held_and_left(alice: User, billing: Pla
     assert (tokens["resource"], tokens["used"]) == ("tokens", 5)
 
 
-def test_a_paid_plan_says_its_period_and_that_it_ends(alice: User, billing: Plan) -> None:
+def test_a_paid_plan_shows_its_period_and_cancellation(alice: User, billing: Plan) -> None:
     end = database_now() + timedelta(days=3)
     paid = {"period_start": end - timedelta(days=30), "period_end": end}
     subscribe(alice, "team", cancel_at_period_end=True, **paid)
@@ -43,9 +43,7 @@ def test_a_paid_plan_says_its_period_and_that_it_ends(alice: User, billing: Plan
     assert body["period_end"].startswith(f"{end:%Y-%m-%d}")
 
 
-def test_after_the_grace_the_free_plan_applies_and_the_status_says_why(
-    alice: User, billing: Plan
-) -> None:
+def test_after_the_grace_period_the_free_plan_applies(alice: User, billing: Plan) -> None:
     over = database_now() - timedelta(hours=1)
     subscribe(alice, "pro", status="past_due", grace_until=over)
     body = asked(alice)
@@ -63,10 +61,10 @@ def test_a_quota_is_near_at_eighty_percent_and_reached_when_it_is_used(
     assert states(alice) == {"evolutions": "reached", "tokens": "near"}
 
 
-def test_somebody_elses_use_is_not_shown(alice: User, charlie: User, billing: Plan) -> None:
+def test_other_users_usage_is_not_shown(alice: User, charlie: User, billing: Plan) -> None:
     set_usage(alice, evolutions_used=10)
     assert asked(charlie)["quotas"][0]["used"] == 0
 
 
-def test_staff_sees_their_own_plan(staff: User, billing: Plan) -> None:
+def test_staff_see_their_own_plan(staff: User, billing: Plan) -> None:
     assert asked(staff)["plan"]["slug"] == "free"

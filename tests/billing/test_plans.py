@@ -1,4 +1,4 @@
-"""Which plan applies to whom, and when."""
+"""Which plan applies to a user, and when."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ def test_while_billing_is_off_no_plan_applies(alice: User) -> None:
     assert entitlement_for(alice.pk) is None
 
 
-def test_somebody_without_an_account_is_on_the_default_plan(alice: User, billing: Plan) -> None:
+def test_a_user_without_an_account_has_the_default_plan(alice: User, billing: Plan) -> None:
     assert slug_of(alice) == "free"
 
 
@@ -57,7 +57,7 @@ def test_a_failed_payment_keeps_the_plan_until_its_grace_is_over(
     assert entitled.exists() == (hours > 0)
 
 
-def test_a_plan_that_staff_changed_stays_when_the_standard_ones_are_loaded(alice: User) -> None:
+def test_loading_standard_plans_keeps_the_changes_of_staff(alice: User) -> None:
     load_standard_plans()
     Plan.objects.filter(slug="free").update(monthly_evolutions=3)
     assert load_standard_plans() == 0

@@ -1,4 +1,4 @@
-"""Prices of the operator's own: which one applies, and what the ledger says of it."""
+"""Price overrides: which one applies, and how usage records name it."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -40,9 +40,7 @@ def source(*overrides: PriceRule, model: str = "own-7b", url: str = "", at: date
         ("*a" * 40, "a" * 100, True),
     ],
 )
-def test_a_star_stands_for_any_letters_and_costs_no_time(
-    pattern: str, model: str, fits: bool
-) -> None:
+def test_many_stars_match_quickly(pattern: str, model: str, fits: bool) -> None:
     assert own(model=pattern).fits(model, "", NOW) is fits
 
 
@@ -63,7 +61,7 @@ def test_input_cached_input_and_output_have_their_own_price() -> None:
     assert (price.cost, price.source) == (Decimal("6.500000"), "cheap")
 
 
-def test_an_own_price_goes_before_the_public_list() -> None:
+def test_an_override_applies_before_the_public_list() -> None:
     assert source(own(model="gpt-4o-mini"), model="gpt-4o-mini") == "cheap"
     assert source(own(model="gpt-4o-mini"), model="gpt-4o").startswith("genai-prices")
 
@@ -78,9 +76,7 @@ def test_an_own_price_goes_before_the_public_list() -> None:
         ("*7b", "own-7b", True),
     ],
 )
-def test_a_star_stands_for_letters_and_nothing_else_does(
-    pattern: str, model: str, fits: bool
-) -> None:
+def test_only_a_star_is_a_wildcard(pattern: str, model: str, fits: bool) -> None:
     assert (source(own(model=pattern), model=model) == "cheap") is fits
 
 
@@ -93,11 +89,11 @@ def test_a_star_stands_for_letters_and_nothing_else_does(
         ("https://api.openai.com/v1", "", True),
     ],
 )
-def test_a_price_of_an_address_is_for_calls_below_it(base: str, url: str, fits: bool) -> None:
+def test_a_base_url_limits_an_override_to_its_prefix(base: str, url: str, fits: bool) -> None:
     assert (source(own(base_url=base), url=url) == "cheap") is fits
 
 
-def test_the_nearest_price_wins() -> None:
+def test_the_most_specific_override_applies() -> None:
     url, late = "https://a.example/v1", NOW - timedelta(days=1)
     prices = [
         own(source="any", model="own-*"),
@@ -110,7 +106,7 @@ def test_the_nearest_price_wins() -> None:
     assert won == ["any", "longer", "exact", "later", "address"]
 
 
-def test_a_price_is_for_its_time() -> None:
+def test_an_override_applies_within_its_validity() -> None:
     year = own(
         valid_from=datetime(2026, 1, 1, tzinfo=UTC), valid_until=datetime(2027, 1, 1, tzinfo=UTC)
     )
@@ -119,7 +115,7 @@ def test_a_price_is_for_its_time() -> None:
         assert source(year, at=at).startswith("genai-prices")
 
 
-def test_the_ledger_names_the_price_and_its_version(alice: User) -> None:
+def test_a_usage_record_names_the_override_and_its_version(alice: User) -> None:
     price = make_price(version=3)
     record = finish(begin(alice), model="our-own-7b")
     assert record.cost_usd == Decimal("0.003000")
@@ -127,7 +123,7 @@ def test_the_ledger_names_the_price_and_its_version(alice: User) -> None:
     assert "no_price" not in record.metadata
 
 
-def test_a_price_for_an_address_needs_that_address(alice: User) -> None:
+def test_an_override_with_a_base_url_needs_that_url(alice: User) -> None:
     make_price(base_url="https://ours.example")
     ours = finish(begin(alice, api_url="https://ours.example/v1"), model="our-own-7b")
     other = finish(begin(alice), model="our-own-7b")
@@ -135,7 +131,7 @@ def test_a_price_for_an_address_needs_that_address(alice: User) -> None:
     assert other.base_url == "https://api.openai.com/v1"
 
 
-def test_a_limit_on_cost_reckons_with_it(db: None) -> None:
+def test_cost_limits_use_overrides(db: None) -> None:
     call: dict[str, Any] = {"model": "our-own-7b", "prompt_tokens": 1000, "completion_tokens": 500}
     assert max_cost(**call, api_url="") == 0
     make_price()

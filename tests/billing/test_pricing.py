@@ -38,7 +38,7 @@ def test_a_dated_model_name_has_the_price_of_its_model() -> None:
     assert price(model="gpt-4o-mini-2024-07-18").cost == price().cost
 
 
-def test_an_unknown_endpoint_sells_the_model_of_that_name() -> None:
+def test_an_unknown_provider_has_the_price_of_the_model_name() -> None:
     assert price(api_url="http://127.0.0.1:8080/v1").cost == price().cost
 
 
@@ -54,7 +54,7 @@ def test_more_cached_than_prompt_tokens_is_no_failure() -> None:
     assert price(prompt_tokens=10, cached_tokens=20).cost is not None
 
 
-def test_a_cost_that_no_column_holds_is_not_known() -> None:
+def test_a_cost_beyond_the_column_is_unknown() -> None:
     found = price(model="gpt-4", prompt_tokens=10**12)
     assert found.cost is None
     assert found.reason

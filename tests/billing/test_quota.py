@@ -1,4 +1,4 @@
-"""What is left of a plan's month: reserved, settled, given back."""
+"""Monthly quota: reserve, settle, release."""
 
 import uuid
 from collections import Counter
@@ -40,7 +40,7 @@ def take(user: User, *, amount: int = 1, resource: QuotaResource = EVOLUTIONS) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_twenty_at_once_with_seven_left_exactly_seven_get_through(
+def test_twenty_concurrent_reservations_with_seven_left_get_seven(
     alice: User, billing: Plan
 ) -> None:
     set_limits(billing, monthly_evolutions=10)
@@ -58,33 +58,33 @@ def test_of_twenty_at_once_with_seven_left_exactly_seven_get_through(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_twenty_that_settle_one_hold_exactly_one_counts(alice: User, billing: Plan) -> None:
+def test_twenty_concurrent_settlements_of_one_hold_count_once(alice: User, billing: Plan) -> None:
     holder = take(alice)
     run_concurrently(20, lambda _: settle_quota(resource=EVOLUTIONS, holder_id=holder, actual=1))
     assert used_and_held(alice) == (1, 0)
 
 
-def test_what_was_held_counts_as_what_was_used(alice: User, billing: Plan) -> None:
+def test_a_settled_hold_counts_the_actual_usage(alice: User, billing: Plan) -> None:
     holder = take(alice, amount=900, resource=TOKENS)
     assert used_and_held(alice, "tokens") == (0, 900)
     settle_quota(resource=TOKENS, holder_id=holder, actual=250)
     assert used_and_held(alice, "tokens") == (250, 0)
 
 
-def test_what_failed_counts_as_nothing(alice: User, billing: Plan) -> None:
+def test_a_released_hold_counts_nothing(alice: User, billing: Plan) -> None:
     release_quota(resource=EVOLUTIONS, holder_id=take(alice))
     assert used_and_held(alice) == (0, 0)
     assert not QuotaHold.objects.exists()
 
 
-def test_a_hold_of_a_dead_process_is_given_back_after_its_time(alice: User, billing: Plan) -> None:
+def test_the_hold_of_a_dead_process_is_released_when_it_expires(alice: User, billing: Plan) -> None:
     take(alice)
     assert release_stale_holds(database_now()) == 0
     assert release_stale_holds(database_now() + LIFETIME * 2) == 1
     assert used_and_held(alice) == (0, 0)
 
 
-def test_a_refusal_says_the_plan_the_limit_and_the_date(alice: User, billing: Plan) -> None:
+def test_a_refusal_names_the_plan_the_limit_and_the_date(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_evolutions=3)
     period = set_usage(alice, evolutions_used=3)
     with pytest.raises(QuotaExceeded) as refused:
@@ -94,7 +94,7 @@ def test_a_refusal_says_the_plan_the_limit_and_the_date(alice: User, billing: Pl
     assert not refused.value.is_busy
 
 
-def test_what_others_hold_is_said_to_be_busy_and_not_used_up(alice: User, billing: Plan) -> None:
+def test_quota_reserved_by_others_is_reported_as_busy(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_tokens=1000)
     take(alice, amount=600, resource=TOKENS)
     with pytest.raises(QuotaExceeded, match="reserved for running jobs") as refused:
@@ -102,26 +102,26 @@ def test_what_others_hold_is_said_to_be_busy_and_not_used_up(alice: User, billin
     assert refused.value.is_busy
 
 
-def test_an_unlimited_plan_counts_and_refuses_nothing(alice: User, billing: Plan) -> None:
+def test_an_unlimited_plan_counts_without_refusing(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_evolutions=None)
     set_usage(alice, evolutions_used=1_000_000)
     settle_quota(resource=EVOLUTIONS, holder_id=take(alice), actual=1)
     assert used_and_held(alice) == (1_000_001, 0)
 
 
-def test_a_limit_below_what_is_asked_refuses(alice: User, billing: Plan) -> None:
+def test_a_request_above_the_limit_is_refused(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_tokens=5)
     with pytest.raises(QuotaExceeded):
         take(alice, amount=10, resource=TOKENS)
 
 
-def test_somebody_elses_use_takes_nothing_away(alice: User, charlie: User, billing: Plan) -> None:
+def test_other_users_usage_does_not_count(alice: User, charlie: User, billing: Plan) -> None:
     set_limits(billing, monthly_evolutions=1)
     set_usage(charlie, evolutions_used=1)
     assert take(alice)
 
 
-def test_a_paid_period_counts_apart_from_the_month_before_it(alice: User, billing: Plan) -> None:
+def test_a_paid_period_counts_separately_from_the_month_before(alice: User, billing: Plan) -> None:
     set_usage(alice, evolutions_used=7)
     start = database_now() - timedelta(days=3)
     subscribe(alice, "pro", period_start=start, period_end=start + timedelta(days=30))
@@ -136,7 +136,7 @@ def test_while_billing_is_off_nothing_is_counted(alice: User) -> None:
     assert not QuotaHold.objects.exists()
 
 
-def test_what_was_held_ends_also_when_billing_is_off_by_then(
+def test_a_hold_is_settled_after_billing_is_turned_off(
     alice: User, billing: Plan, settings: Settings
 ) -> None:
     holder = take(alice)
@@ -145,9 +145,7 @@ def test_what_was_held_ends_also_when_billing_is_off_by_then(
     assert used_and_held(alice) == (1, 0)
 
 
-def test_another_plan_or_another_period_is_a_reason_to_try_again(
-    alice: User, billing: Plan
-) -> None:
+def test_a_new_plan_or_period_is_a_reason_to_retry(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_tokens=5)
     with pytest.raises(QuotaExceeded) as refused:
         take(alice, amount=10, resource=TOKENS)
@@ -157,7 +155,7 @@ def test_another_plan_or_another_period_is_a_reason_to_try_again(
     assert has_quota(user_id=alice.pk, resource=TOKENS, mark=mark)
 
 
-def test_a_hold_that_is_gone_is_settled_by_nobody(
+def test_a_settled_hold_cannot_be_settled_again(
     alice: User, billing: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder = take(alice)

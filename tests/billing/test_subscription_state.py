@@ -1,4 +1,4 @@
-"""What subscriptions and invoices entitle to: a rule without memory."""
+"""The state derived from subscriptions and invoices."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -40,13 +40,13 @@ def stand(*subscriptions: Any, invoices: Any = ()) -> SubscriptionState:
         *(("incomplete", "free"), ("incomplete_expired", "free"), ("a new word", "free")),
     ],
 )
-def test_each_status_of_stripes_has_one_of_ours(status: str, ours: str) -> None:
+def test_each_stripe_status_maps_to_an_account_status(status: str, ours: str) -> None:
     found = stand(subscription(status))
     assert found.status == ours
     assert bool(found.subscription) == (ours in {"active", "trialing", "past_due"})
 
 
-def test_nobody_without_a_subscription_is_on_a_plan() -> None:
+def test_without_a_subscription_there_is_no_plan() -> None:
     assert stand() == SubscriptionState("free")
 
 
@@ -63,7 +63,7 @@ def test_grace_counts_from_the_oldest_invoice_that_is_open() -> None:
     assert found.grace_until == datetime.fromtimestamp(START + 20, UTC) + WEEK
 
 
-def test_an_invoice_given_up_long_ago_shortens_no_later_grace() -> None:
+def test_an_abandoned_invoice_does_not_shorten_a_later_grace_period() -> None:
     old = invoice("uncollectible", START - 300)
     invoices = [invoice("open", START + 20), invoice("paid", START - 100), old]
     found = stand(subscription("past_due"), invoices=invoices)
@@ -78,11 +78,11 @@ def test_grace_counts_from_the_period_where_no_invoice_is_known() -> None:
 
 
 @pytest.mark.parametrize("how", [{"cancel_at_period_end": True}, {"cancel_at": END}])
-def test_both_ways_to_cancel_later_are_known(how: dict[str, Any]) -> None:
+def test_both_ways_to_cancel_at_period_end_are_recognized(how: dict[str, Any]) -> None:
     assert stand(subscription("active", **how)).cancel_at_period_end
 
 
-def test_the_best_of_several_counts_in_whatever_order_they_come() -> None:
+def test_the_best_of_several_subscriptions_counts_in_any_order() -> None:
     rows = [
         subscription("past_due", "sub_1", START + 9),
         subscription("active", "sub_2", START),

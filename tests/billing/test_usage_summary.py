@@ -1,4 +1,4 @@
-"""What was used by day, week and month, and what of it has a price."""
+"""GET /billing/usage: usage by day, week and month, with known and unknown prices."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -50,7 +50,7 @@ def test_a_week_starts_on_monday(alice: User) -> None:
     assert row.start <= date.today()
 
 
-def test_one_call_without_a_price_makes_the_cost_unknown_and_is_named(alice: User) -> None:
+def test_an_unpriced_call_makes_the_cost_unknown_and_names_its_model(alice: User) -> None:
     used(alice)
     used(alice, model="our-own-7b")
     (row,) = usage_summary(who=alice, period="day").rows
@@ -59,7 +59,7 @@ def test_one_call_without_a_price_makes_the_cost_unknown_and_is_named(alice: Use
     assert row.known_cost_usd == Decimal("0.000450")
 
 
-def test_a_call_whose_end_was_never_seen_is_counted_apart(alice: User) -> None:
+def test_unfinished_calls_are_counted_separately(alice: User) -> None:
     used(alice)
     begin(alice)
     (row,) = usage_summary(who=alice, period="day").rows
@@ -67,7 +67,7 @@ def test_a_call_whose_end_was_never_seen_is_counted_apart(alice: User) -> None:
     assert row.cost_usd == Decimal("0.000450")
 
 
-def test_a_stranger_sees_nothing_of_it(alice: User, charlie: User, staff: User) -> None:
+def test_another_user_sees_nothing(alice: User, charlie: User, staff: User) -> None:
     used(alice)
     assert usage_summary(who=charlie, period="day").rows == []
     assert usage_summary(who=staff, period="day").rows == []
@@ -89,7 +89,7 @@ def groups(answer: Any) -> dict[str, int]:
     return {row["group"]: row["calls"] for row in answer.json()["results"]}
 
 
-def test_each_bucket_can_be_parted_by_what_it_was_used_for(alice: User) -> None:
+def test_each_bucket_can_be_grouped_by_operation(alice: User) -> None:
     key, _ = make_key(alice)
     used(alice, api_key_id=key.pk)
     used(alice, model="gpt-4o", operation="reflect", step="reflect:1")
@@ -111,7 +111,7 @@ def test_each_bucket_can_be_parted_by_what_it_was_used_for(alice: User) -> None:
         (f"key={UUID(int=5)}", 0),
     ],
 )
-def test_a_filter_leaves_what_fits(alice: User, query: str, calls: int) -> None:
+def test_a_filter_selects_matching_calls(alice: User, query: str, calls: int) -> None:
     used(alice)
     used(alice)
     used(alice, model="gpt-4o", operation="reflect", step="reflect:1")
@@ -119,7 +119,7 @@ def test_a_filter_leaves_what_fits(alice: User, query: str, calls: int) -> None:
     assert body["total"]["calls"] == calls
 
 
-def test_both_days_of_a_time_count(alice: User) -> None:
+def test_the_first_and_last_day_are_included(alice: User) -> None:
     for days in (0, 1, 2, 3):
         used(alice, days_ago=days)
     today = datetime.now(UTC).date()
@@ -144,12 +144,12 @@ def test_both_days_of_a_time_count(alice: User) -> None:
         ("from=0001-01-01&to=0001-01-02&model=%00", "model"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_its_name(alice: User, query: str, field: str) -> None:
+def test_invalid_parameters_are_refused_by_name(alice: User, query: str, field: str) -> None:
     answer = Rest.of(alice).get(f"/billing/usage?{query}")
     assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, [field])
 
 
-def test_an_answer_has_a_bound(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_rows_is_limited(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("billing.usage.reports.MAX_ROWS", 1)
     for days in (0, 1):
         used(alice, days_ago=days)
@@ -157,7 +157,7 @@ def test_an_answer_has_a_bound(alice: User, monkeypatch: pytest.MonkeyPatch) -> 
         usage_summary(who=alice)
 
 
-def test_usage_over_rest_says_what_is_not_known(alice: User) -> None:
+def test_usage_over_rest_reports_unknown_costs(alice: User) -> None:
     used(alice, model="our-own-7b")
     body = Rest.of(alice).get("/billing/usage?period=month").json()
     for part in (body["total"], *body["results"]):
@@ -174,6 +174,6 @@ def test_usage_over_rest_says_what_is_not_known(alice: User) -> None:
         ("POST", "/billing/webhook"),
     ],
 )
-def test_what_needs_billing_says_that_it_is_off(alice: User, method: str, path: str) -> None:
+def test_subscription_says_that_billing_is_off(alice: User, method: str, path: str) -> None:
     answer = Rest.of(alice).send(method, path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "billing_disabled")

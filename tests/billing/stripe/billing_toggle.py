@@ -130,8 +130,8 @@ class Server:
         self.run("begin", billing=False)
         assert self.run("buy", billing=True) == "team"
         self.run("leave", billing=False)
-        told = self.run("resync", billing=True)
-        assert told == "0 read, 0 changed, 1 customers deleted.", told
+        output = self.run("resync", billing=True)
+        assert output == "0 read, 0 changed, 1 customers deleted.", output
         assert self.fake.subscription()["status"] == "canceled"
 
 

@@ -1,4 +1,4 @@
-"""These tests need billing on, as tests/run.py runs them: TEST_BILLING_ENABLED=true."""
+"""Fixtures of tests that need TEST_BILLING_ENABLED=true, as tests/run.py sets it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ collect_ignore_glob = [] if configured.BILLING_ENABLED else ["test_*.py"]
 
 @pytest.fixture
 def fake(settings: Any) -> Iterator[FakeStripe]:
-    """A fake Stripe whose clock stands 65 days ago, so that two renewals are in the past."""
+    """A fake Stripe with its clock 65 days ago, so that two renewals are in the past."""
     with ExitStack() as stack:
         found = stack.enter_context(fake_stripe(days_ago=65))
         found.api.key = settings.STRIPE_SECRET_KEY

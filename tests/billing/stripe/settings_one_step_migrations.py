@@ -1,4 +1,4 @@
-"""Settings of a real server with dj-stripe's tables made in one step; for the short form."""
+"""Settings of a real server that creates dj-stripe's tables in one migration."""
 
 from tests.harness.live_settings import *  # noqa: F403 - a settings module is its names
 

@@ -1,4 +1,4 @@
-"""Settings of a real server whose tables are made without migrations, in a second."""
+"""Settings of a real server that creates its tables without migrations, in a second."""
 
 from tests.harness.live_settings import *  # noqa: F403 - a settings module is its names
 

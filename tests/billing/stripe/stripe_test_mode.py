@@ -1,4 +1,4 @@
-"""A subscription's life at Stripe itself, in its test mode: `make stripe-test-mode`.
+"""A subscription's lifecycle in the test mode of the real Stripe: `make stripe-test-mode`.
 
 Needs STRIPE_SECRET_KEY=sk_test_… of an account of yours, and a way out to api.stripe.com. Nobody
 pays anything. It makes products, prices and a portal configuration (they stay, as `billing_setup`
@@ -6,7 +6,7 @@ leaves them), and one customer on a test clock, which it deletes at the end. The
 temporary one.
 
 A program cannot fill in Stripe's pay page: the subscription begins by the API instead, with
-Stripe's test cards. Events are fetched, signed here, and sent to our own door, in copies and in
+Stripe's test cards. Events are fetched, signed here, and posted to our webhook, duplicated and in
 disorder.
 """
 
@@ -71,11 +71,11 @@ class Life:
         listed = self.api.events.list({"created": {"gte": self.began}, "limit": 100})
         events = [json.dumps(event.to_dict(for_json=True)) for event in listed.data] * 3
         random.Random(7).shuffle(events)
-        door = Client(headers={"host": "localhost"})
+        client = Client(headers={"host": "localhost"})
         for number, body in enumerate(events):
             secret = SECRET if number else "whsec_guessed"
             signature = WebhookSignature.generate_signature_header(body, secret)
-            answer = door.post(
+            answer = client.post(
                 "/api/v1/billing/webhook",
                 body,
                 content_type="application/json",

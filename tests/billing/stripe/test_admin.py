@@ -1,4 +1,4 @@
-"""What staff sees of payment."""
+"""The admin of payment."""
 
 import pytest
 from django.test import Client
@@ -22,9 +22,7 @@ def desk(live_server: LiveServer) -> AdminClient:
     return AdminClient(client)
 
 
-def test_the_plan_of_a_person_is_shown(
-    buyer: Customer, shop: FakeStripe, desk: AdminClient
-) -> None:
+def test_the_plan_of_a_user_is_shown(buyer: Customer, shop: FakeStripe, desk: AdminClient) -> None:
     buyer.buy("pro")
     shop.deliver()
     assert "Pro, trialing" in desk.rows("accounts_user")
@@ -32,7 +30,7 @@ def test_the_plan_of_a_person_is_shown(
     assert "free" in desk.row(User.objects.get(email="staff@example.org"))
 
 
-def test_staff_reads_an_account_again(buyer: Customer, shop: FakeStripe, desk: AdminClient) -> None:
+def test_staff_sync_an_account(buyer: Customer, shop: FakeStripe, desk: AdminClient) -> None:
     buyer.buy("team")
     assert "1 account is as Stripe says." in desk.act("resync_from_stripe", buyer.account)
     assert buyer.plan == "team"
@@ -41,7 +39,7 @@ def test_staff_reads_an_account_again(buyer: Customer, shop: FakeStripe, desk: A
     assert "is not responding" in desk.act("resync_from_stripe", buyer.account)
 
 
-def test_mirrored_rows_are_shown_and_no_secret(
+def test_mirrored_rows_are_shown_without_secrets(
     buyer: Customer, shop: FakeStripe, desk: AdminClient
 ) -> None:
     buyer.buy("team")

@@ -1,4 +1,4 @@
-"""Choosing a plan: one customer, one page to pay at, one subscription."""
+"""Checkout: one customer, one open checkout, one subscription."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,23 +19,23 @@ from tests.harness.stripe_customer import Customer
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_asking_again_gives_the_page_that_is_open(buyer: Customer, shop: FakeStripe) -> None:
+def test_subscribing_again_returns_the_open_checkout(buyer: Customer, shop: FakeStripe) -> None:
     first, second = buyer.subscribe("team").json(), buyer.subscribe("team").json()
     assert first == second
     (entry, _) = AuditEntry.objects.filter(action="subscribe")
     assert (entry.actor, entry.detail) == ("alice@example.org", {"plan": "team"})
 
 
-def test_another_plan_closes_the_page_of_the_first(buyer: Customer, shop: FakeStripe) -> None:
+def test_choosing_another_plan_expires_the_first_checkout(
+    buyer: Customer, shop: FakeStripe
+) -> None:
     first, second = (buyer.subscribe(plan).json()["url"] for plan in ("team", "pro"))
     assert (buyer.pay(first).status_code, buyer.pay(second).status_code) == (410, 303)
     again = buyer.subscribe("team")
     assert again.status_code == 409  # although no event has come yet
 
 
-def test_two_plans_in_two_tabs_at_one_moment_leave_one_page_to_pay(
-    buyer: Customer, shop: FakeStripe
-) -> None:
+def test_two_concurrent_tabs_leave_one_open_checkout(buyer: Customer, shop: FakeStripe) -> None:
     buyer.subscribe("team")  # the customer is known, and no page of another plan is open
     gate = shop.hold("/v1/checkout/sessions")
     with ThreadPoolExecutor(2) as tabs:
@@ -55,12 +55,10 @@ def test_releasing_an_expired_lock_keeps_the_next_holders(alice: User) -> None:
         with checkout_lock(alice):
             slow.close()
             assert not cache.add(f"checkout-{alice.pk}", 1)
-        assert cache.add(f"checkout-{alice.pk}", 1)  # whose turn it was has ended it
+        assert cache.add(f"checkout-{alice.pk}", 1)  # the other request ended
 
 
-def test_a_page_paid_while_another_is_asked_for_opens_no_second(
-    buyer: Customer, shop: FakeStripe
-) -> None:
+def test_a_checkout_paid_meanwhile_prevents_a_second_one(buyer: Customer, shop: FakeStripe) -> None:
     page = buyer.subscribe("team").json()["url"]
     gate = shop.hold("/v1/checkout/sessions")
     with ThreadPoolExecutor(1) as tabs:
@@ -79,15 +77,15 @@ def test_two_subscriptions_notify_the_user_and_staff(buyer: Customer, shop: Fake
     shop.deliver(again=True)
     assert buyer.account.duplicate_subscription_id
     assert [email.subject for email in mail.outbox] == ["You have two paid subscriptions"]
-    said = AuditEntry.objects.filter(action="change_subscription").order_by("at").last()
-    assert said and said.detail["second"] is True
+    entry = AuditEntry.objects.filter(action="change_subscription").order_by("at").last()
+    assert entry and entry.detail["second"] is True
     two = Browser()
     two.force_login(buyer.user)
     assert "You have two paid subscriptions" in two.get("/billing").content.decode()
 
 
 @pytest.mark.parametrize("plan", ["free", "gold", ""])
-def test_only_a_plan_that_costs_something_can_be_chosen(buyer: Customer, plan: str) -> None:
+def test_only_a_paid_plan_can_be_chosen(buyer: Customer, plan: str) -> None:
     answer = buyer.subscribe(plan)
     assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["plan"])
 
@@ -102,7 +100,7 @@ def test_a_plan_without_a_price_at_stripe_cannot_be_chosen(
 
 
 @pytest.mark.parametrize("status", [429, 500, 401])
-def test_a_stripe_that_fails_changes_nothing(
+def test_a_failure_of_stripe_changes_nothing(
     buyer: Customer, shop: FakeStripe, status: int
 ) -> None:
     shop.fail(status)
@@ -111,9 +109,7 @@ def test_a_stripe_that_fails_changes_nothing(
     assert buyer.subscribe("team").status_code == 200
 
 
-def test_a_stranger_has_a_portal_of_their_own_or_none(
-    buyer: Customer, live_server: LiveServer
-) -> None:
+def test_users_have_their_own_portal_or_none(buyer: Customer, live_server: LiveServer) -> None:
     buyer.buy("team")
     charlie = Customer.of(make_user("charlie@example.org"), live_server.url)
     answer = charlie.post("/billing/portal")
@@ -127,7 +123,7 @@ def test_an_api_key_cannot_spend_money(buyer: Customer, live_server: LiveServer)
     assert key.post("/billing/portal").status_code == 403
 
 
-def test_a_customer_deleted_at_stripe_is_made_anew(buyer: Customer, shop: FakeStripe) -> None:
+def test_a_customer_deleted_at_stripe_is_recreated(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     shop.deliver()
     shop.world.delete_customer(shop.world.every("customer")[0])

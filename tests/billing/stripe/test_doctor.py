@@ -1,4 +1,4 @@
-"""`manage.py doctor stripe` tells each way in which payment can be out of order."""
+"""`manage.py doctor stripe` reports each way in which payment can be misconfigured."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ def look() -> Finding:
     return check_stripe(Options())
 
 
-def test_a_shop_that_was_set_up_is_fine(shop: FakeStripe) -> None:
+def test_a_complete_setup_has_no_findings(shop: FakeStripe) -> None:
     assert (look().status, look().detail) == ("ok", "accepts the test key, has prices of 2 plans")
 
 
@@ -34,20 +34,20 @@ def test_plans_without_a_price_are_named_with_the_command(fake: FakeStripe) -> N
     assert "billing_setup" in found.advice
 
 
-def test_a_key_that_stripe_refuses_is_said_and_not_shown(shop: FakeStripe, settings: Any) -> None:
+def test_a_refused_key_is_reported_and_not_shown(shop: FakeStripe, settings: Any) -> None:
     shop.api.key = "another"
     found = look()
     assert (found.status, found.detail) == ("failed", "Stripe rejects the key")
     assert settings.STRIPE_SECRET_KEY not in f"{found}"
 
 
-def test_a_stripe_that_is_not_there_is_said(settings: Any) -> None:
+def test_an_unreachable_stripe_is_reported(settings: Any) -> None:
     settings.STRIPE_API_BASE = "http://127.0.0.1:9"
     found = look()
     assert (found.status, found.detail) == ("failed", "Stripe does not answer")
 
 
-def test_where_billing_is_off_nothing_is_asked(fake: FakeStripe, settings: Any) -> None:
+def test_while_billing_is_off_stripe_is_not_checked(fake: FakeStripe, settings: Any) -> None:
     settings.BILLING_ENABLED = False
     assert look().status == "skipped"
     assert not fake.api.calls

@@ -1,4 +1,4 @@
-"""Events in any order, in copies, forged or at once: the account says what Stripe says."""
+"""Webhooks in any order, duplicated, forged or concurrent: the account matches Stripe."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ SAID = (
 )
 
 
-def said(buyer: Customer) -> tuple[object, ...]:
+def account_state(buyer: Customer) -> tuple[object, ...]:
     """All that the account says of its subscription."""
     found: tuple[object, ...] = BillingAccount.objects.values_list(*SAID).get(user=buyer.user)
     return found
@@ -47,17 +47,19 @@ def read_slowly(account: BillingAccount) -> None:
     connections.close_all()
 
 
-def test_copies_disorder_and_forgeries_change_nothing(buyer: Customer, shop: FakeStripe) -> None:
+def test_duplicates_wrong_order_and_forgeries_change_nothing(
+    buyer: Customer, shop: FakeStripe
+) -> None:
     live_through(buyer, shop)
     shop.deliver()
-    expected = said(buyer)
+    expected = account_state(buyer)
     assert expected[:2] == ("team", "past_due")
     for seed in range(2):
         mirror.delete_customer_rows(buyer.account.stripe_customer_id)
         BillingAccount.objects.update(status="free", plan=None, stripe_subscription_id="")
         mirror.delete_old_events(before=database_now())
         sent = shop.deliver(copies=3, bad_share=0.1, seed=seed, again=True)
-        assert said(buyer) == expected
+        assert account_state(buyer) == expected
         assert {one.status for one in sent if one.forgery} == {400}
         assert {one.status for one in sent if not one.forgery} == {200}
 
@@ -69,9 +71,7 @@ def test_every_forgery_is_refused(buyer: Customer, shop: FakeStripe) -> None:
     assert {(one.status == 400) == bool(one.forgery) for one in sent} == {True}
 
 
-def test_events_at_once_while_plans_change_leave_the_last_state(
-    buyer: Customer, shop: FakeStripe
-) -> None:
+def test_concurrent_events_leave_the_latest_state(buyer: Customer, shop: FakeStripe) -> None:
     prices = [row["id"] for row in shop.world.every("price")]
     buyer.buy("team")
     page = buyer.post("/billing/portal").json()["url"]
@@ -86,10 +86,10 @@ def test_events_at_once_while_plans_change_leave_the_last_state(
     sent = shop.deliver(copies=2, at_once=6)
     assert {one.status for one in sent} == {200}
     paid = shop.subscription()["items"]["data"][0]["price"]["lookup_key"]
-    assert said(buyer)[0] == {"ace_team_monthly": "team", "ace_pro_monthly": "pro"}[paid]
+    assert account_state(buyer)[0] == {"ace_team_monthly": "team", "ace_pro_monthly": "pro"}[paid]
 
 
-def test_an_answer_that_is_overtaken_is_thrown_away(buyer: Customer, shop: FakeStripe) -> None:
+def test_an_outdated_answer_is_discarded(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     shop.deliver()
     gate = shop.hold("/v1/invoices")
@@ -101,20 +101,20 @@ def test_an_answer_that_is_overtaken_is_thrown_away(buyer: Customer, shop: FakeS
     shop.deliver()
     gate.opened.set()
     slow.join()
-    assert said(buyer)[:2] == (None, "canceled")
+    assert account_state(buyer)[:2] == (None, "canceled")
 
 
-def test_an_event_grants_nothing_by_what_it_says(buyer: Customer, shop: FakeStripe) -> None:
+def test_the_content_of_an_event_grants_nothing(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
-    (told,) = [e for e in shop.world.events if e["type"] == "customer.subscription.created"]
+    (created,) = [e for e in shop.world.events if e["type"] == "customer.subscription.created"]
     shop.world.end(shop.subscription())
     endpoint = shop.world.every("webhook_endpoint")[0]
-    (sent,) = deliver([Sent(told, endpoint["url"], endpoint["secret"])])
+    (sent,) = deliver([Sent(created, endpoint["url"], endpoint["secret"])])
     assert (sent.status, buyer.plan) == (200, "free")
 
 
 @pytest.mark.parametrize("digest", ["\xe9", "e\u0301"])
-def test_a_signature_of_other_letters_is_refused(shop: FakeStripe, digest: str) -> None:
+def test_a_non_ascii_signature_is_refused(shop: FakeStripe, digest: str) -> None:
     header = f"t={int(time.time())},v1={digest}".encode()
     url = shop.world.every("webhook_endpoint")[0]["url"]
     answer = httpx2.post(
@@ -134,7 +134,7 @@ def test_a_signature_of_other_letters_is_refused(shop: FakeStripe, digest: str) 
         {"data": {"object": {"object": "invoice", "customer": ["cus_1"]}}},
     ],
 )
-def test_a_signed_body_that_is_no_event_is_refused(
+def test_a_signed_body_that_is_not_an_event_is_refused(
     buyer: Customer, shop: FakeStripe, strange: dict[str, object]
 ) -> None:
     buyer.buy("team")
@@ -144,14 +144,14 @@ def test_a_signed_body_that_is_no_event_is_refused(
     assert sent.status == 400
 
 
-def test_an_event_of_a_stranger_is_received_and_ignored(buyer: Customer, shop: FakeStripe) -> None:
+def test_an_event_of_an_unknown_customer_is_ignored(buyer: Customer, shop: FakeStripe) -> None:
     shop.world.add("cus", "customer", email="somebody@example.org")
     shop.world.tell("customer.deleted", shop.world.every("customer")[0])
     assert [one.status for one in shop.deliver()] == [200]
     assert not BillingAccount.objects.exists()
 
 
-def test_an_event_that_comes_while_stripe_is_down_is_asked_for_again(
+def test_an_event_during_an_outage_of_stripe_is_sent_again(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     buyer.buy("team")
@@ -160,14 +160,14 @@ def test_an_event_that_comes_while_stripe_is_down_is_asked_for_again(
     assert buyer.plan == "team"
 
 
-def test_one_change_is_one_line_in_the_audit_log(buyer: Customer, shop: FakeStripe) -> None:
+def test_one_change_is_one_audit_entry(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     shop.deliver(copies=3)
     (entry,) = AuditEntry.objects.filter(action="change_subscription")
     assert (entry.actor, entry.owner_id, entry.detail["plan"]) == ("", buyer.user.pk, "team")
 
 
-def test_two_clicks_at_once_make_one_customer_and_one_page(
+def test_two_concurrent_clicks_create_one_customer_and_one_checkout(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     with ThreadPoolExecutor(4) as pool:

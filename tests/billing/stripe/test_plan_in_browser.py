@@ -1,4 +1,4 @@
-"""Choosing a plan in Chromium, to the payment provider's page and back; every state looked at."""
+"""Checkout in Chromium, to Stripe's page and back, and every state of the plan page."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -122,7 +122,7 @@ def test_every_state_of_a_plan(watch: TwoSites, alice: User, log_in: Enter) -> N
         watch.look_each(f"/billing {state}")
 
 
-def test_without_scripts_a_payment_can_be_looked_at_again(
+def test_a_payment_can_be_refreshed_without_javascript(
     browser: Browser, live_server: LiveServer, alice: User, shop: FakeStripe
 ) -> None:
     client = Client()

@@ -1,4 +1,4 @@
-"""The page of one's plan in each of its states, and the ways from it to the payment provider."""
+"""The plan page in each of its states, and its redirects to Stripe."""
 
 from datetime import timedelta
 from typing import Any
@@ -69,7 +69,7 @@ def read(client: Client, address: str = "/billing", status: int = 200) -> str:
 
 
 @pytest.mark.parametrize("state", sorted(STATE_TEXTS))
-def test_each_state_says_where_the_plan_stands(own: Client, alice: User, state: str) -> None:
+def test_each_state_of_the_plan_is_explained(own: Client, alice: User, state: str) -> None:
     fields, words = STATE_TEXTS[state]
     subscribe(alice, "pro", **fields)
     answer = own.get("/billing")
@@ -81,7 +81,7 @@ def test_each_state_says_where_the_plan_stands(own: Client, alice: User, state: 
     assert ("Choose Pro" in text) is ("stripe_subscription_id" not in fields)
 
 
-def test_somebody_new_is_on_the_free_plan_and_sees_what_is_used(own: Client, alice: User) -> None:
+def test_a_new_user_sees_the_free_plan_and_its_usage(own: Client, alice: User) -> None:
     make_playbook(alice)
     make_key(alice)
     set_usage(alice, evolutions_used=10, tokens_used=500_000)
@@ -98,7 +98,7 @@ def test_somebody_new_is_on_the_free_plan_and_sees_what_is_used(own: Client, ali
         (50, "reached", "You've used all evolutions of this month. Evolutions resume on"),
     ],
 )
-def test_what_is_nearly_or_wholly_used_is_said_with_the_date(
+def test_nearly_and_fully_used_limits_show_the_date(
     own: Client, alice: User, used: int, state: str, words: str
 ) -> None:
     set_usage(alice, evolutions_used=used)
@@ -106,14 +106,14 @@ def test_what_is_nearly_or_wholly_used_is_said_with_the_date(
     assert f'class="gauge {state}"' in read(own)
 
 
-def test_the_usage_page_says_what_of_the_plan_is_used_up(own: Client, alice: User) -> None:
+def test_the_usage_page_shows_used_up_limits(own: Client, alice: User) -> None:
     set_usage(alice, evolutions_used=50, tokens_used=10)
     text = read(own, "/usage")
     assert "You've used 50 of the 50 evolutions in your plan. Evolutions wait until" in text
     assert "tokens in your plan" not in text
 
 
-def test_what_is_above_a_smaller_plan_goes_on_working(own: Client, alice: User) -> None:
+def test_items_above_a_smaller_limit_keep_working(own: Client, alice: User) -> None:
     set_limits(Plan.objects.get(slug="free"), max_playbooks=1)
     for name in ("one", "two"):
         Plan.objects.filter(slug="free").update(max_playbooks=None)
@@ -128,7 +128,7 @@ def test_a_plan_without_limits_has_no_bars(own: Client, alice: User) -> None:
     assert "<meter" not in read(own)
 
 
-def test_the_way_to_pay_is_a_redirect_and_grants_nothing(
+def test_subscribing_redirects_and_grants_nothing(
     own: Client, alice: User, shop: FakeStripe
 ) -> None:
     answer = own.post("/billing/subscribe", {"plan": "pro"})
@@ -137,7 +137,7 @@ def test_the_way_to_pay_is_a_redirect_and_grants_nothing(
     assert BillingAccount.objects.get(user=alice).status == "free"
 
 
-def test_coming_back_says_that_it_waits_until_stripe_has_confirmed(
+def test_after_payment_the_page_polls_until_stripe_confirms(
     own: Client, alice: User, shop: FakeStripe
 ) -> None:
     text = read(own, "/billing?paid=1")
@@ -151,7 +151,7 @@ def test_coming_back_says_that_it_waits_until_stripe_has_confirmed(
     assert "You're on the Pro plan" in read(own, "/billing?paid=1")
 
 
-def test_stripe_is_not_asked_at_every_look(own: Client, alice: User, shop: FakeStripe) -> None:
+def test_stripe_is_not_called_at_every_poll(own: Client, alice: User, shop: FakeStripe) -> None:
     own.post("/billing/subscribe", {"plan": "pro"})
     cache.clear()
     before = len(shop.api.calls)
@@ -162,7 +162,7 @@ def test_stripe_is_not_asked_at_every_look(own: Client, alice: User, shop: FakeS
     assert len(shop.api.calls) == asked
 
 
-def test_coming_back_without_paying_says_so(own: Client) -> None:
+def test_a_canceled_checkout_is_explained(own: Client) -> None:
     assert "Nothing was charged and your plan hasn't changed" in read(own, "/billing?paid=no")
 
 
@@ -174,7 +174,7 @@ def test_coming_back_without_paying_says_so(own: Client) -> None:
         ("portal", {}, "You have no paid plan yet"),
     ],
 )
-def test_a_refusal_leads_back_with_its_reason(
+def test_a_refusal_redirects_back_with_its_reason(
     own: Client, path: str, sent: dict[str, str], words: str
 ) -> None:
     answer = own.post(f"/billing/{path}", sent, follow=True)
@@ -182,16 +182,14 @@ def test_a_refusal_leads_back_with_its_reason(
     assert words in answer.content.decode()
 
 
-def test_while_stripe_is_silent_the_page_is_still_there(
-    own: Client, alice: User, shop: FakeStripe
-) -> None:
+def test_the_page_works_while_stripe_is_down(own: Client, alice: User, shop: FakeStripe) -> None:
     shop.fail(*[500] * 20)
     answer = own.post("/billing/subscribe", {"plan": "pro"}, follow=True)
     assert "is not responding" in answer.content.decode()
     assert "Waiting for Stripe" in read(own, "/billing?paid=1")
 
 
-def test_off_again_every_page_says_so_kindly(own: Client, alice: User, settings: Any) -> None:
+def test_while_billing_is_off_every_page_says_so(own: Client, alice: User, settings: Any) -> None:
     subscribe(alice, "pro", **PAYING)
     settings.BILLING_ENABLED = False
     for address in ("/billing", "/billing?paid=1", "/billing/confirmation"):
@@ -202,7 +200,7 @@ def test_off_again_every_page_says_so_kindly(own: Client, alice: User, settings:
         assert "no plans, payments or plan limits" in answer.content.decode()
 
 
-def test_a_stranger_sees_their_own_plan(alice: User, client: Client) -> None:
+def test_another_user_sees_their_own_plan(alice: User, client: Client) -> None:
     subscribe(alice, "pro", **PAYING)
     client.force_login(make_user("charlie@example.org"))
     text = read(client)

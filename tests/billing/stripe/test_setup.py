@@ -1,4 +1,4 @@
-"""`billing_setup` makes what is missing at Stripe, and nothing twice."""
+"""`billing_setup` creates what is missing at Stripe, and nothing twice."""
 
 from collections import Counter
 from io import StringIO
@@ -26,7 +26,7 @@ def counted(fake: FakeStripe) -> Counter[str]:
     return Counter(row["object"] for row in fake.world.objects.values())
 
 
-def test_a_repeat_makes_nothing_new(shop: FakeStripe) -> None:
+def test_running_it_again_creates_nothing(shop: FakeStripe) -> None:
     before = counted(shop)
     assert before == {"product": 2, "price": 2, "webhook_endpoint": 1} | {
         "billing_portal.configuration": 1
@@ -37,7 +37,7 @@ def test_a_repeat_makes_nothing_new(shop: FakeStripe) -> None:
     assert Price.objects.get(lookup_key="ace_pro_monthly").product_id == "ace_pro"
 
 
-def test_the_secret_of_the_endpoint_is_a_row_and_is_never_printed(shop: FakeStripe) -> None:
+def test_the_endpoint_secret_is_stored_and_never_printed(shop: FakeStripe) -> None:
     (endpoint,) = shop.world.every("webhook_endpoint")
     row = WebhookEndpoint.objects.get()
     assert row.secret == endpoint["secret"]
@@ -45,7 +45,7 @@ def test_the_secret_of_the_endpoint_is_a_row_and_is_never_printed(shop: FakeStri
     assert endpoint["secret"] not in set_up()
 
 
-def test_an_endpoint_whose_secret_is_lost_is_made_anew(buyer: Customer, shop: FakeStripe) -> None:
+def test_an_endpoint_with_a_lost_secret_is_recreated(buyer: Customer, shop: FakeStripe) -> None:
     WebhookEndpoint.objects.all().delete()
     assert "(created)" in set_up()
     assert counted(shop)["webhook_endpoint"] == 1
@@ -64,7 +64,7 @@ def test_a_plan_without_a_price_is_named(fake: FakeStripe, settings: Any) -> Non
     ("prices", "sentence"),
     [(["gold=1"], "no paid plan 'gold'"), (["pro"], "use a value like"), (["pro=0.001"], "like")],
 )
-def test_a_price_that_makes_no_sense_is_refused(
+def test_an_invalid_price_is_refused(
     fake: FakeStripe, settings: Any, prices: list[str], sentence: str
 ) -> None:
     settings.PUBLIC_URL = "https://ace.example.org"
@@ -74,7 +74,7 @@ def test_a_price_that_makes_no_sense_is_refused(
     assert not fake.api.calls
 
 
-def test_without_an_address_there_is_no_endpoint(fake: FakeStripe, settings: Any) -> None:
+def test_without_a_public_url_no_endpoint_is_created(fake: FakeStripe, settings: Any) -> None:
     load_standard_plans()
     with pytest.raises(CommandError, match="PUBLIC_URL"):
         set_up("pro=29", "team=99")
@@ -82,7 +82,7 @@ def test_without_an_address_there_is_no_endpoint(fake: FakeStripe, settings: Any
     assert counted(fake)["webhook_endpoint"] == 0
 
 
-def test_a_live_key_forgets_the_customers_of_test_mode(
+def test_a_live_key_removes_test_mode_customers(
     buyer: Customer, shop: FakeStripe, settings: Any
 ) -> None:
     buyer.buy("team")
@@ -91,4 +91,4 @@ def test_a_live_key_forgets_the_customers_of_test_mode(
     assert "test mode forgotten: 1" in set_up()
     account = BillingAccount.objects.get()
     assert (account.stripe_customer_id, account.status) == ("", "free")
-    assert shop.world.every("customer")[0].get("email")  # Stripe was not told to delete anybody
+    assert shop.world.every("customer")[0].get("email")  # nothing was deleted at Stripe

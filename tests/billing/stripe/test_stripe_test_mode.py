@@ -1,4 +1,4 @@
-"""The command for Stripe's own test mode, tried at the fake one: that it runs, no more."""
+"""`make stripe-test-mode` against the fake Stripe."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def run(**environment: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_test_mode_command_lives_through_a_subscription() -> None:
+def test_the_command_runs_the_whole_lifecycle() -> None:
     with fake_stripe() as fake:
         fake.api.key = KEY
         ended = run(STRIPE_SECRET_KEY=KEY, TEST_SETTINGS=json.dumps({"STRIPE_API_BASE": fake.base}))

@@ -1,4 +1,4 @@
-"""A subscription from its first page to its end, over real HTTP."""
+"""A subscription from checkout to its end, over real HTTP."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -31,7 +31,7 @@ def span_of(buyer: Customer) -> BillingPeriod:
     return BillingPeriod(start, end)
 
 
-def test_the_whole_life(buyer: Customer, shop: FakeStripe) -> None:
+def test_the_whole_lifecycle(buyer: Customer, shop: FakeStripe) -> None:
     page = buyer.subscribe("team").json()["url"]
     assert (buyer.pay(page, DECLINED).status_code, buyer.plan) == (402, "free")
     assert buyer.pay(page).headers["location"].startswith(buyer.site)
@@ -63,12 +63,12 @@ def test_the_whole_life(buyer: Customer, shop: FakeStripe) -> None:
     assert buyer.subscribe("team").status_code == 200
 
 
-def test_a_plan_that_no_database_can_look_for_is_refused(buyer: Customer) -> None:
+def test_a_plan_slug_with_a_null_byte_is_refused(buyer: Customer) -> None:
     with pytest.raises(Invalid, match="Choose one of: pro, team"):
         subscribe(user=buyer.user, plan="pro\0", site=buyer.site)
 
 
-def test_a_renewal_opens_the_quota_anew(buyer: Customer, shop: FakeStripe) -> None:
+def test_a_renewal_resets_the_quota(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     shop.advance(30)
     shop.deliver()
@@ -85,9 +85,7 @@ def test_a_renewal_opens_the_quota_anew(buyer: Customer, shop: FakeStripe) -> No
     assert (BillingPeriod(period.start, period.end), period.evolutions_held) == (span_of(buyer), 1)
 
 
-def test_a_plan_that_is_cancelled_in_the_portal_ends_with_its_period(
-    buyer: Customer, shop: FakeStripe
-) -> None:
+def test_a_canceled_plan_ends_with_its_period(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     assert buyer.manage(do="cancel").status_code == 303
     shop.deliver()
@@ -98,7 +96,9 @@ def test_a_plan_that_is_cancelled_in_the_portal_ends_with_its_period(
     assert not buyer.account.cancel_at_period_end
 
 
-def test_traces_outlive_a_cancelled_plan_for_a_while(buyer: Customer, shop: FakeStripe) -> None:
+def test_traces_outlive_a_canceled_plan_for_a_grace_period(
+    buyer: Customer, shop: FakeStripe
+) -> None:
     long_ago = database_now() - timedelta(days=90)
     PlanActivation.objects.create(activated_at=long_ago, last_seen_at=database_now())
     make_outcome(make_playbook(buyer.user), buyer.user, reasoning_trace="what I did")
@@ -113,7 +113,7 @@ def test_traces_outlive_a_cancelled_plan_for_a_while(buyer: Customer, shop: Fake
     assert blank_old_traces() == 1
 
 
-def test_a_trial_is_for_those_who_never_paid(buyer: Customer, shop: FakeStripe) -> None:
+def test_only_users_who_never_paid_get_a_trial(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("pro")
     shop.deliver()
     assert (buyer.plan, buyer.account.status) == ("pro", "trialing")
@@ -127,7 +127,7 @@ def test_a_trial_is_for_those_who_never_paid(buyer: Customer, shop: FakeStripe) 
     assert (buyer.plan, buyer.account.status) == ("pro", "active")
 
 
-def test_a_trial_whose_card_fails_is_past_due_and_a_new_card_mends_it(
+def test_a_failed_trial_payment_is_past_due_until_a_new_card(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     buyer.buy("pro", FAILS_LATER)
@@ -150,7 +150,7 @@ def test_plans_are_changed_in_the_portal(buyer: Customer, shop: FakeStripe) -> N
         assert buyer.plan == plan
 
 
-def test_who_pays_an_older_price_keeps_the_plan(buyer: Customer, shop: FakeStripe) -> None:
+def test_subscribers_of_an_older_price_keep_the_plan(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     call_command("billing_setup", price=["team=149"], verbosity=0)
     paid = shop.subscription()["items"]["data"][0]["price"]

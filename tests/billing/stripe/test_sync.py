@@ -1,4 +1,4 @@
-"""What webhooks have missed is found; who is gone here pays nothing there."""
+"""Syncs apply what webhooks missed, and delete customers of deleted accounts."""
 
 from io import StringIO
 from typing import Any
@@ -34,14 +34,14 @@ def resync() -> str:
     return out.getvalue()
 
 
-def test_lost_events_are_found(buyer: Customer, shop: FakeStripe) -> None:
+def test_missed_events_are_applied(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     assert resync() == "1 read, 1 changed, 0 customers deleted.\n"
     assert buyer.plan == "team"
     assert resync() == "1 read, 0 changed, 0 customers deleted.\n"
 
 
-def test_the_worker_reads_each_account_once_a_day(buyer: Customer, shop: FakeStripe) -> None:
+def test_the_worker_syncs_each_account_once_a_day(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     sweep()
     assert not OrmQ.objects.exists()  # it was asked a moment ago
@@ -53,9 +53,7 @@ def test_the_worker_reads_each_account_once_a_day(buyer: Customer, shop: FakeStr
     assert buyer.plan == "team"
 
 
-def test_a_stripe_that_gives_no_answer_is_left_alone_for_a_while(
-    buyer: Customer, shop: FakeStripe
-) -> None:
+def test_the_worker_pauses_while_stripe_is_down(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
     shop.fail(500)
@@ -67,7 +65,7 @@ def test_a_stripe_that_gives_no_answer_is_left_alone_for_a_while(
         resync()
 
 
-def test_a_deleted_account_pays_nothing_more(buyer: Customer, shop: FakeStripe) -> None:
+def test_deleting_an_account_cancels_its_subscription(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     shop.deliver()
     delete_account(user=buyer.user)
@@ -78,7 +76,7 @@ def test_a_deleted_account_pays_nothing_more(buyer: Customer, shop: FakeStripe) 
     assert not MirroredCustomer.objects.exists()
 
 
-def test_a_wrong_key_ends_nobodys_plan(buyer: Customer, shop: FakeStripe) -> None:
+def test_a_wrong_key_ends_no_plan(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("team")
     shop.deliver()
     del shop.world.objects[buyer.account.stripe_customer_id]  # as another account's key sees it
@@ -87,7 +85,7 @@ def test_a_wrong_key_ends_nobodys_plan(buyer: Customer, shop: FakeStripe) -> Non
     assert (buyer.plan, bool(buyer.account.stripe_customer_id)) == ("team", True)
 
 
-def test_one_customer_that_cannot_be_read_does_not_stop_the_others(
+def test_an_unreadable_customer_does_not_block_the_others(
     buyer: Customer, shop: FakeStripe, live_server: LiveServer
 ) -> None:
     buyer.subscribe("team")
@@ -99,7 +97,7 @@ def test_one_customer_that_cannot_be_read_does_not_stop_the_others(
     assert other.plan == "team"
 
 
-def test_a_leaver_whom_the_key_does_not_know_does_not_stop_the_others(
+def test_an_orphaned_customer_unknown_to_the_key_does_not_block_the_others(
     buyer: Customer, shop: FakeStripe, live_server: LiveServer
 ) -> None:
     buyer.subscribe("team")
@@ -114,7 +112,7 @@ def test_a_leaver_whom_the_key_does_not_know_does_not_stop_the_others(
     assert MirroredCustomer.objects.count() == 1
 
 
-def test_a_plan_given_by_staff_stays_until_there_is_a_subscription(
+def test_a_complimentary_plan_stays_until_there_is_a_subscription(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     buyer.subscribe("pro")
@@ -127,7 +125,7 @@ def test_a_plan_given_by_staff_stays_until_there_is_a_subscription(
     assert buyer.plan == "pro"
 
 
-def test_a_plan_given_to_who_has_looked_at_the_pay_page_is_withdrawn(
+def test_a_complimentary_plan_can_be_withdrawn_after_an_abandoned_checkout(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     staff = Principal.of(make_user("staff@example.org", is_staff=True))
@@ -138,7 +136,7 @@ def test_a_plan_given_to_who_has_looked_at_the_pay_page_is_withdrawn(
     assert (buyer.plan, sync_account(account=buyer.account).status) == ("free", "free")
 
 
-def test_staff_has_an_account_read_again(buyer: Customer, shop: FakeStripe) -> None:
+def test_staff_sync_an_account_with_an_audit_entry(buyer: Customer, shop: FakeStripe) -> None:
     staff = Principal.of(make_user("staff@example.org", is_staff=True))
     buyer.buy("team")
     sync.resync_account(account=buyer.account, by=staff)
@@ -148,7 +146,7 @@ def test_staff_has_an_account_read_again(buyer: Customer, shop: FakeStripe) -> N
         sync.resync_account(account=nobody, by=staff)
 
 
-def test_the_page_after_a_payment_shows_the_plan_before_any_event(
+def test_the_return_from_a_payment_shows_the_plan_before_any_event(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     assert refresh_subscription(user=buyer.user) is None
@@ -171,7 +169,7 @@ def test_invoices_are_listed_from_the_mirror(buyer: Customer, shop: FakeStripe) 
     assert not shop.api.calls
 
 
-def test_the_mirror_holds_no_secret_key_and_no_e_mail(
+def test_the_mirror_stores_no_secret_key_and_no_email(
     buyer: Customer, shop: FakeStripe, settings: Any
 ) -> None:
     buyer.buy("team")
@@ -179,8 +177,8 @@ def test_the_mirror_holds_no_secret_key_and_no_e_mail(
     models = apps.get_app_config("djstripe").get_models()
     rows = [str(row) for model in models for row in model._default_manager.values()]
     assert len(rows) > 5
-    told = "\n".join(rows)
-    assert "alice@example.org" not in told
-    assert settings.STRIPE_SECRET_KEY not in told
+    text = "\n".join(rows)
+    assert "alice@example.org" not in text
+    assert settings.STRIPE_SECRET_KEY not in text
     assert not APIKey.objects.exists()
     assert not MirroredCustomer.objects.exclude(subscriber=None).exists()

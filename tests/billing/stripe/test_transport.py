@@ -1,4 +1,4 @@
-"""How Stripe is reached."""
+"""The HTTP client for Stripe."""
 
 import logging
 import time
@@ -12,7 +12,7 @@ from billing.stripe.gateway import stripe_api, transport
 from tests.harness.fake_stripe.server import FakeStripe
 
 
-def test_a_silent_stripe_ends_at_the_deadline(
+def test_a_request_without_response_ends_at_the_deadline(
     fake: FakeStripe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "SECONDS", 0.3)
@@ -26,13 +26,13 @@ def test_a_silent_stripe_ends_at_the_deadline(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_stripe_is_never_asked_inside_a_transaction(fake: FakeStripe) -> None:
+def test_stripe_is_never_called_inside_a_transaction(fake: FakeStripe) -> None:
     with transaction.atomic(), pytest.raises(RuntimeError, match="inside a transaction"):
         stripe_api.find_price("ace_pro_monthly")
     assert not fake.api.calls
 
 
-def test_an_answer_that_is_too_large_is_refused(
+def test_a_response_that_is_too_large_is_refused(
     fake: FakeStripe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "MAX_BYTES", 10)
@@ -40,7 +40,7 @@ def test_an_answer_that_is_too_large_is_refused(
         stripe_api.find_price("ace_pro_monthly")
 
 
-def test_nobody_listening_is_said_kindly(settings: Any) -> None:
+def test_a_refused_connection_is_reported(settings: Any) -> None:
     settings.STRIPE_API_BASE = "http://127.0.0.1:9"
     with pytest.raises(PaymentUnavailable, match="Nothing was changed"):
         stripe_api.find_price("ace_pro_monthly")

@@ -215,7 +215,7 @@ def list_invoices(api: Api, sent: Data, pk: str) -> Data:
 def list_endpoints(api: Api, sent: Data, pk: str) -> Data:
     rows = [copy.deepcopy(row) for row in api.world.every("webhook_endpoint")]
     for row in rows:
-        del row["secret"]  # told at the making only
+        del row["secret"]  # revealed only at creation
     return api.page(rows, sent)
 
 

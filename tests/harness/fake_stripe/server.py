@@ -67,7 +67,7 @@ class FakeStripe:
 
 @contextmanager
 def fake_stripe(*, days_ago: float = 0) -> Iterator[FakeStripe]:
-    """A fake Stripe whose clock stands so many days before now."""
+    """A fake Stripe with its clock some days ago."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Desk)
     server.daemon_threads = True
     base = f"http://127.0.0.1:{server.server_address[1]}"
