@@ -16,7 +16,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("SELF_HOSTING", "CONFIGURATION", "OPERATIONS", "UPGRADING", "BILLING"),
         *("SECURITY", "TROUBLESHOOTING", "RELIABILITY_REPORT"),
     ),
-    "Develop": ("CONTRIBUTING", "ARCHITECTURE", "DECISIONS"),
+    "Develop": ("CONTRIBUTING", "ARCHITECTURE", "EVOLUTION", "DECISIONS"),
 }
 UNLISTED = "More"
 FENCE = re.compile(r"^ *(`{3,}|~{3,})")

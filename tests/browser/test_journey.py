@@ -63,11 +63,11 @@ def roll_back(page: Page) -> None:
 def record_outcome(page: Page) -> None:
     page.get_by_role("navigation", name="Breadcrumb").get_by_role("link").nth(1).click()
     page.get_by_role("link", name="Record outcome").click()
-    page.get_by_label("The task").fill("Rename a module")
+    page.get_by_label("Task").fill("Rename a module")
     page.get_by_label("Success").check()
     page.get_by_label("Notes").fill("lesson: Search for the old name in strings too.")
-    page.get_by_label("Bullets that were used").fill("str-00001, str-00002")
-    page.get_by_role("button", name="Record it").click()
+    page.get_by_label("Bullets used").fill("str-00001, str-00002")
+    page.get_by_role("button", name="Save outcome").click()
     expect(page.get_by_text("1 pending for the next evolution")).to_be_visible()
 
 

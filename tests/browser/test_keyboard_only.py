@@ -31,10 +31,10 @@ def site(
 def test_an_outcome_is_reported(page: Page, site: str, alice: User) -> None:
     playbook = make_playbook(alice)
     page.goto(f"{site}{playbook.get_absolute_url()}/outcomes/new")
-    type_into(page, page.get_by_label("The task"), "Rename a module")
+    type_into(page, page.get_by_label("Task"), "Rename a module")
     check(page, page.get_by_label("Success"))
     type_into(page, page.get_by_label("Notes"), "lesson: Search in strings too.")
-    press(page, page.get_by_role("button", name="Record it"))
+    press(page, page.get_by_role("button", name="Save outcome"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Outcome")
     assert Outcome.objects.get().status == "success"
 
@@ -60,7 +60,7 @@ def test_a_key_is_made_shown_once_and_revoked(page: Page, site: str, alice: User
     press(page, page.get_by_role("button", name="Create key"))
     secret = page.locator("#secret").inner_text()
     assert re.fullmatch(r"ace_live_\w{12}_\w{49}", secret)
-    press(page, page.get_by_role("link", name="I have kept it"))
+    press(page, page.get_by_role("link", name="Done"))
     expect(page.get_by_role("heading", level=1)).to_have_text("API keys")
     assert secret not in page.content()
     press(page, page.get_by_role("link", name="Revoke laptop"))

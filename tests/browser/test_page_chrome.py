@@ -112,7 +112,7 @@ def test_shortcuts_are_listed_and_single_keys_can_be_switched_off(
     page.keyboard.press("?")
     expect(dialog(page, "Shortcuts")).to_be_visible()
     watch.look_each("shortcuts")
-    page.get_by_label("Single keys").uncheck()
+    page.get_by_label("single-key shortcuts").uncheck()
     page.get_by_role("button", name="Close").click()
     expect(new).to_be_focused()
     page.keyboard.press("/")

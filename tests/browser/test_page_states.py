@@ -38,11 +38,11 @@ def test_outcomes_refused_and_filtered_to_nothing(
     page, playbook = watch.page, make_playbook(alice)
     log_in(alice)
     watch.open(f"{playbook.get_absolute_url()}/outcomes/new", axe=False)
-    page.get_by_label("The task").fill("Rename a module")
+    page.get_by_label("Task").fill("Rename a module")
     page.get_by_label("Success").check()
-    page.get_by_label("Bullets that were used").fill("str-99999")
+    page.get_by_label("Bullets used").fill("str-99999")
     watch.expected = 422
-    page.get_by_role("button", name="Record it").click()
+    page.get_by_role("button", name="Save outcome").click()
     expect(page.get_by_text("has no str-99999").first).to_be_visible()
     watch.look_each("outcome-refused")
     watch.go(f"{playbook.get_absolute_url()}/outcomes?status=failure")
@@ -81,7 +81,7 @@ def test_news_that_stop_are_said_once_and_until_they_come_again(
     for _ in range(2):
         with page.expect_response(lambda answer: answer.status == 503):
             pass
-    expect(page.locator(".toast")).to_have_text(re.compile("may be old"))
+    expect(page.locator(".toast")).to_have_text(re.compile("out of date"))
     page.unroute("**/evolutions/*seen=*")
     expect(page.locator(".toast")).to_have_count(0)
     watch.expected = 200

@@ -58,7 +58,7 @@ def test_an_answer_is_painted_piece_by_piece(
     page, drip = watch.page, llm.drip()
     llm.tell(*PIECES)
     watch.open(f"/playground?playbook={playbook.pk}")
-    page.get_by_role("button", name="Start the chat").click()
+    page.get_by_role("button", name="Start chat").click()
     write(page, "Why is it red?")
     watch.look("empty-chat")
     page.get_by_role("button", name="Send").click()
@@ -68,7 +68,7 @@ def test_an_answer_is_painted_piece_by_piece(
         expect(answer).to_have_text("".join(PIECES[:count]).strip())
     watch.look_each("answer-under-way")
     drip.free()
-    expect(page.get_by_text("Not in what the model read: str-99999")).to_be_visible()
+    expect(page.get_by_text("Not in this version: str-99999")).to_be_visible()
     expect(page.locator("[data-bullet=str-00001]")).to_have_class("cited")
     expect(page.locator("[data-bullet=str-00002]")).not_to_have_class("cited")
     watch.look_each("answered")
@@ -80,15 +80,15 @@ def test_two_sides_answer_side_by_side_and_one_of_them_is_judged(
     page = watch.page
     watch.open(f"/playground?playbook={playbook.pk}", axe=False)
     page.get_by_label("Side by side with").select_option("bare")
-    page.get_by_role("button", name="Start the chat").click()
+    page.get_by_role("button", name="Start chat").click()
     write(page, "Why is it red?")
     page.keyboard.press("Enter")
     expect(page.get_by_text("I was given no playbook")).to_be_visible()
     expect(page.get_by_text("I follow [str-00001]")).to_be_visible()
     watch.look_each("two-sides")
     page.get_by_label("What made the difference").fill("lesson: Ask for the log first.")
-    page.get_by_role("button", name="Well").click()
-    expect(page.get_by_role("link", name="see the outcome")).to_be_visible()
+    page.get_by_role("button", name="Good").click()
+    expect(page.get_by_role("link", name="View outcome")).to_be_visible()
     # Without motion: the toast that says so would still be fading in.
     watch.look_each("one-side-judged", [("light", 1280)])
     row = Outcome.objects.get()
@@ -113,7 +113,7 @@ def test_leaving_ends_the_call(watch: BrowserPage, playbook: Playbook, llm: Fake
     record = UsageRecord.objects.get()
     assert record.estimated and record.completion_tokens > 0
     page.reload()
-    expect(page.get_by_text("Stopped before its end.")).to_be_visible()
+    expect(page.get_by_text("Stopped before the end.")).to_be_visible()
 
 
 def test_a_fault_gives_the_question_back(
@@ -152,8 +152,8 @@ def test_without_a_script_the_answer_comes_as_a_page(
     page.get_by_label("Your question").fill("Why is it red?")
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_text("I follow [str-00001]")).to_be_visible()
-    page.get_by_role("button", name="Badly").click()
-    expect(page.get_by_role("link", name="see the outcome")).to_be_visible()
+    page.get_by_role("button", name="Bad").click()
+    expect(page.get_by_role("link", name="View outcome")).to_be_visible()
     assert Outcome.objects.get().status == "failure"
     context.close()
 
@@ -164,7 +164,7 @@ def test_without_a_model_the_page_says_so_and_shows_the_recorded_chat(
     watch.open("/playground")
     watch.look("no-model")
     watch.page.get_by_role("link", name="See a recorded chat").click()
-    expect(watch.page.get_by_role("heading", name="A recorded chat")).to_be_visible()
+    expect(watch.page.get_by_role("heading", name="Recorded chat")).to_be_visible()
     watch.look("recorded")
 
 

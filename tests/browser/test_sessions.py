@@ -25,6 +25,6 @@ def test_a_bullet_leads_to_its_session_and_back(
     expect(page.get_by_role("article", name="Reflector")).to_contain_text("time zone")
     expect(page.get_by_role("article", name="Curator")).to_contain_text(LESSON)
     watch.look_each("session-with-chain")
-    chain = page.get_by_role("region", name="What followed")
-    chain.get_by_role("link", name="version 2").click()
+    results = page.get_by_role("region", name="Results")
+    results.get_by_role("link", name="version 2").click()
     expect(page.get_by_role("heading", name="version 2")).to_be_visible()

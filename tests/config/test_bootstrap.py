@@ -110,7 +110,7 @@ def test_a_registered_stranger_does_not_become_staff_without_a_password(settings
 
 def test_somebody_elses_key_is_refused(chosen: Any) -> None:
     make_key(make_user("other@example.org"), token=KEY)
-    assert sentence_of_refusal().startswith("Set ACE_BOOTSTRAP_API_KEY to another key")
+    assert sentence_of_refusal().startswith("Set another ACE_BOOTSTRAP_API_KEY")
     assert not User.objects.filter(email=EMAIL).exists()
 
 
