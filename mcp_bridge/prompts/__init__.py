@@ -1,0 +1,1 @@
+"""The prompts, and completion of their arguments and of resource URIs."""

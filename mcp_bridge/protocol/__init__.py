@@ -1,0 +1,1 @@
+"""What all handlers share: authentication, database threads, errors, pagination, text."""

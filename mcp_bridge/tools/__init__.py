@@ -1,0 +1,1 @@
+"""The tools: their definitions, arguments, results, registry and handlers."""

@@ -101,6 +101,7 @@ class ToolSpec:
         return {name: getattr(validated, name) for name in known}
 
 
+# Filled when definitions.py is imported: read it from there.
 TOOLS: dict[str, ToolSpec] = {}
 
 

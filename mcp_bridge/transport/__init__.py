@@ -1,0 +1,1 @@
+"""The HTTP middleware of /mcp, and the metrics of its requests."""

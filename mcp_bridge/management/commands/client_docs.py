@@ -1,4 +1,4 @@
-"""`manage.py client_docs`: write docs/CLIENTS.md from mcp_bridge/clients."""
+"""`manage.py client_docs`: writes docs/CLIENTS.md from mcp_bridge/clients."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,7 +14,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--check", action="store_true", help="exit with 1 when it is old")
+        parser.add_argument("--check", action="store_true", help="exit with 1 if out of date")
 
     def handle(self, *args: Any, **options: Any) -> None:
         path, text = settings.BASE_DIR / "docs" / "CLIENTS.md", client_docs()
@@ -22,5 +22,5 @@ class Command(BaseCommand):
             path.write_text(text)
             self.stdout.write(f"{path.name} is written.")
         elif not path.is_file() or path.read_text() != text:
-            self.stderr.write("docs/CLIENTS.md is old: run `manage.py client_docs`.")
+            self.stderr.write("docs/CLIENTS.md is out of date: run `manage.py client_docs`.")
             raise SystemExit(1)

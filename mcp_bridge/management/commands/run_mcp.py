@@ -1,4 +1,4 @@
-"""`manage.py run_mcp`: the MCP endpoint without the pages, on stdio or over HTTP."""
+"""`manage.py run_mcp`: serves MCP on stdio, or over HTTP without the pages."""
 
 import os
 from argparse import ArgumentParser
@@ -13,13 +13,13 @@ from accounts.keys.credentials import principal_for_key
 from core.errors import NotAuthenticated
 from mcp_bridge.server import build_server, serve_stdio
 
-# A client that never ends its request must not hold up a restart.
+# A client that never ends its request must not delay a restart.
 SHUTDOWN_SECONDS = 5
 
 
 class Command(BaseCommand):
     help = "Serve MCP over stdio (key in ACE_API_KEY) or over streamable HTTP at /mcp."
-    # Its warnings would be all that an agent's user sees of the start.
+    # Their warnings would be the only start-up output that an agent's user sees.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -44,22 +44,22 @@ class Command(BaseCommand):
 
 
 def _problem_with(key: str) -> str:
-    """Why this key cannot serve, as one sentence, or ""."""
+    """Why this key cannot be used, as one sentence, or ""."""
     if not key:
-        return "Set ACE_API_KEY to one of your API keys; make one on the page API keys."
+        return "Set ACE_API_KEY to one of your API keys; create one on the page API keys."
     try:
         principal_for_key(key)
     except NotAuthenticated:
-        return "ACE_API_KEY is not a valid API key; make one on the page API keys."
+        return "ACE_API_KEY is not a valid API key; create one on the page API keys."
     except DatabaseError:
         return "The database cannot be read; check DATABASE_URL and run `manage.py migrate`."
     return ""
 
 
 def _serve_http(host: str, port: int) -> None:
-    import uvicorn  # noqa: PLC0415 - an agent that waits for stdio waits for its import too
+    import uvicorn  # noqa: PLC0415 - an import that stdio does not need would delay its start
 
-    # By name: the app with its limits is put together in config, which stands above this app.
+    # By name: the app is assembled in config, which is a layer above this app.
     uvicorn.run(
         "config.asgi:build_mcp_application",
         factory=True,
