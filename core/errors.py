@@ -8,16 +8,17 @@ class AceError(Exception):
 
     code = "error"
     status = 400
+    message = ""
 
     def __init__(
         self,
-        message: str,
+        message: str = "",
         *,
         code: str | None = None,
         fields: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = message or self.message
+        super().__init__(self.message)
         self.code = code or self.code
         self.fields = {name: list(lines) for name, lines in (fields or {}).items()}
 
@@ -38,42 +39,31 @@ class NotAuthenticated(AceError):
 
     code = "not_authenticated"
     status = 401
-
-    def __init__(self) -> None:
-        super().__init__("Send a valid API key or access token as `Authorization: Bearer …`.")
+    message = "Send a valid API key or access token as `Authorization: Bearer …`."
 
 
 class WrongCredentials(NotAuthenticated):
     """E-mail or password is wrong; the text does not reveal which."""
 
     code = "wrong_credentials"
-
-    def __init__(self) -> None:
-        AceError.__init__(
-            self,
-            "Incorrect email or password. A new account must first be confirmed with the link "
-            "in our email.",
-        )
+    message = (
+        "Incorrect email or password. A new account must first be confirmed with the link in our "
+        "email."
+    )
 
 
 class SecondFactorRequired(NotAuthenticated):
     """E-mail and password are right, and the account has a second factor."""
 
     code = "second_factor_required"
-
-    def __init__(self) -> None:
-        AceError.__init__(
-            self, "Also send `code`: six digits from the authenticator app, or a recovery code."
-        )
+    message = "Also send `code`: six digits from the authenticator app, or a recovery code."
 
 
 class WrongCode(NotAuthenticated):
     """The code is neither a current code of the app nor an unused recovery code."""
 
     code = "wrong_code"
-
-    def __init__(self) -> None:
-        AceError.__init__(self, "Incorrect code. Enter the next one that the app shows.")
+    message = "Incorrect code. Enter the next one that the app shows."
 
 
 class Forbidden(AceError):

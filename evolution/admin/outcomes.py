@@ -6,9 +6,8 @@ from uuid import UUID
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
-from core.admin import ReadOnlyAdmin, first_line, request_principal, row_action
+from core.admin import ReadOnlyAdmin, confirm_page, first_line, request_principal, row_action
 from core.errors import AceError
 from evolution.jobs import redrive as jobs_redrive
 from evolution.models import Outcome, Reflection
@@ -120,22 +119,19 @@ class OutcomeAdmin(ReadOnlyAdmin):
             except AceError as error:
                 messages.warning(request, f"{playbook}: {error.message}")
         if not sure:
-            return self._ask(request, rows, found)
+            return confirm_page(
+                request,
+                self,
+                rows,
+                lines=found,
+                title="Take back what outcomes taught",
+                action="take_back",
+                verb="Take it back",
+                consequence="Each playbook gets a new version, which can be rolled back.",
+            )
         for line in found:
             messages.success(request, line)
         return None
-
-    def _ask(self, request: HttpRequest, rows: QuerySet[Outcome], found: list[str]) -> HttpResponse:
-        context = self.admin_site.each_context(request) | {
-            "title": "Take back what outcomes taught",
-            "opts": self.opts,
-            "rows": rows,
-            "lines": found,
-            "action": "take_back",
-            "verb": "Take it back",
-            "consequence": "Each playbook gets a new version, which can be rolled back.",
-        }
-        return render(request, "admin/confirm_action.html", context)
 
 
 def by_playbook(rows: QuerySet[Outcome]) -> list[tuple[Playbook, list[UUID]]]:

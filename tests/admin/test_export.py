@@ -8,7 +8,8 @@ from django.test import AsyncRequestFactory
 from pytest import MonkeyPatch
 
 from accounts.models import User
-from core.admin import csv_export, csv_response
+from core import admin
+from core.admin import csv_response
 from tests.factories import make_playbook
 from tests.harness.admin_client import AdminClient
 from tests.harness.sample_account import World
@@ -42,7 +43,7 @@ def test_the_lists_filter_holds_for_the_file(desk: AdminClient, world: World) ->
 def test_it_ends_at_a_bound_and_says_so(
     desk: AdminClient, world: World, monkeypatch: MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_export, "MAX_ROWS", 2)
+    monkeypatch.setattr(admin, "MAX_ROWS", 2)
     lines = desk.export("evolution_outcome")
     assert len(lines) == 4
     assert "Stopped after 2 rows" in lines[-1]

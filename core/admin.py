@@ -1,0 +1,188 @@
+"""Base classes and helpers of the admin: CSV export, read-only lists, confirmed actions."""
+
+import csv
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, ClassVar, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.handlers.asgi import ASGIRequest
+from django.db.models import Model, QuerySet
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.utils.text import capfirst
+from django.views.decorators.http import require_safe
+
+from core.csv import escape_formula
+from core.errors import AceError
+from core.security.scopes import Principal
+
+M = TypeVar("M", bound=Model)
+MAX_ROWS = 50_000
+CHUNK_SIZE = 500
+
+
+class CsvExportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+    """Exports `csv_columns` (field paths such as owner__email); without any, no export."""
+
+    csv_columns: ClassVar[tuple[str, ...]] = ()
+    change_list_template = "admin/csv_change_list.html"
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        """Titled by the model, not "Select one to change": most lists are read-only."""
+        title = {"title": capfirst(str(self.opts.verbose_name_plural))}
+        return super().changelist_view(request, title | (extra_context or {}))
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_safe(self.export))
+        name = f"{self.opts.app_label}_{self.opts.model_name}_export"
+        ours = [path("export/", view, name=name)] if self.csv_columns else []
+        return [*ours, *super().get_urls()]
+
+    def export(self, request: HttpRequest) -> StreamingHttpResponse:
+        """The rows that the list's filters and search leave, in its order."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        try:
+            rows = self.get_changelist_instance(request).get_queryset(request)
+        except IncorrectLookupParameters as error:
+            raise BadRequest("This filter does not exist.") from error
+        name = f"{self.opts.model_name}-{timezone.now():%Y-%m-%d}.csv"
+        return csv_response(request, csv_lines(rows, self.csv_columns), name)
+
+
+class ReadOnlyAdmin(CsvExportAdmin):
+    """Rows that the platform writes: staff view, search, export and use actions only."""
+
+    show_full_result_count = False
+    list_per_page = 50
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        # Actions check this without a row; the form of a row is never writable.
+        return obj is None and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+def apply_action(
+    request: HttpRequest, rows: QuerySet[M], act: Callable[[M], object], *, one: str, many: str
+) -> None:
+    """Call a service for each row; a message counts the changes, warnings name the refusals.
+
+    `one` and `many` name the result: "key revoked", "keys revoked".
+    """
+    changed = 0
+    for row in rows:
+        try:
+            act(row)
+            changed += 1
+        except AceError as error:
+            messages.warning(request, f"{row}: {error.message}")
+    level = messages.SUCCESS if changed else messages.WARNING
+    messages.add_message(request, level, f"{changed} {one if changed == 1 else many}.")
+
+
+def row_action(
+    description: str,
+    act: Callable[[Any, Principal], object],
+    *,
+    one: str,
+    many: str,
+    rows: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
+) -> Callable[[Any, HttpRequest, QuerySet[Any]], None]:
+    """An admin action that calls a service for each selected row that `rows` lets through."""
+
+    @admin.action(description=description, permissions=["change"])
+    def action(_admin: Any, request: HttpRequest, selected: QuerySet[Any]) -> None:
+        by = request_principal(request)
+        apply_action(request, rows(selected), lambda row: act(row, by), one=one, many=many)
+
+    return action
+
+
+def request_principal(request: HttpRequest) -> Principal:
+    """The principal of a request to the admin, which admits only users."""
+    return Principal.of(request.user)  # type: ignore[arg-type]  # never anonymous here
+
+
+def first_line(text: str) -> str:
+    """The first line of a text, cut to 70 characters, for a cell of a list."""
+    line = text.strip().splitlines()[0] if text.strip() else ""
+    return line if len(line) <= 70 else f"{line[:69]}…"
+
+
+def confirm_page(
+    request: HttpRequest,
+    page: "admin.ModelAdmin[M]",
+    rows: QuerySet[M],
+    *,
+    form: Form | None = None,
+    **context: Any,
+) -> HttpResponse:
+    """Ask before an action; context: `title`, `action`, `verb`, `consequence`, maybe `lines`."""
+    context |= page.admin_site.each_context(request) | {"opts": page.opts, "rows": rows}
+    status = 400 if form is not None and form.errors else 200
+    template = "admin/confirm_action.html"
+    return render(request, template, context | {"form": form}, status=status)
+
+
+def changelist_url(model: str, **query: object) -> str:
+    """The URL of a filtered list: `changelist_url("evolution_outcome", state="pending")`."""
+    address = reverse(f"admin:{model}_changelist")
+    if not query:
+        return address
+    return f"{address}?{urlencode({name: str(value) for name, value in query.items()})}"
+
+
+class Echo:
+    """A file that returns each line instead of keeping it."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def csv_lines(rows: QuerySet[Any], columns: tuple[str, ...]) -> Iterator[str]:
+    """A header, a line for each row, and a note when the export stops at MAX_ROWS."""
+    writer: Any = csv.writer(Echo())
+    yield writer.writerow(columns)
+    found = rows.values_list(*columns)[: MAX_ROWS + 1].iterator(chunk_size=CHUNK_SIZE)
+    for number, row in enumerate(found):
+        if number == MAX_ROWS:
+            yield writer.writerow([f"Stopped after {MAX_ROWS} rows: filter the list first."])
+            return
+        yield writer.writerow(map(escape_formula, row))
+
+
+def csv_response(request: HttpRequest, text: Iterable[str], name: str) -> StreamingHttpResponse:
+    parts = chunks(iter(text))
+    # Under ASGI a plain iterator would be read to its end before the first byte is sent.
+    body: Any = iterate_on_request_thread(parts) if isinstance(request, ASGIRequest) else parts
+    response = StreamingHttpResponse(body, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def chunks(text: Iterator[str]) -> Iterator[str]:
+    while part := "".join(islice(text, CHUNK_SIZE)):
+        yield part
+
+
+async def iterate_on_request_thread(parts: Iterator[str]) -> AsyncIterator[str]:
+    """Build each part on the thread that holds the request's database connection."""
+    following = sync_to_async(lambda: next(parts, None), thread_sensitive=True)
+    while (part := await following()) is not None:
+        yield part
