@@ -21,9 +21,9 @@ VERBS = {
     *("subscribe", "trigger", "undo", "update"),
 }
 DIALECT = {
-    *("about", "answer", "chain", "doing", "door", "figure", "given", "hall", "held", "letter"),
-    *("line", "mark", "moment", "place", "played", "reach", "rung", "said", "seat"),
-    *("shape", "shelf", "shown", "standing", "tell", "text", "told", "turn", "waking", "whom"),
+    *("beat", "belonging", "chain", "doing", "door", "ending", "figure", "hall", "held", "letter"),
+    *("line", "patience", "place", "played", "quoting", "reach", "rung", "said", "seat", "shape"),
+    *("shelf", "standing", "tell", "told", "turn", "waking", "whom"),
 }
 
 

@@ -69,7 +69,7 @@ def test_a_key_with_just_this_scope_is_accepted(world: World, alice: User, route
 
 @pytest.mark.parametrize("verb", ["patch", "put"])
 def test_no_api_key_decides_a_review_item(playbook: Playbook, alice: User, verb: str) -> None:
-    """An agent that may write must not open the door to what agents teach."""
+    """An agent with write access must not approve what agents contributed."""
     path, body = f"/playbooks/{playbook.pk}", {"name": "Mine", "review_policy": "none"}
     refused = getattr(Rest.key(alice), verb)(path, body)
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "insufficient_scope")

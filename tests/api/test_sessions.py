@@ -27,13 +27,13 @@ def opened(rest: Rest, **body: Any) -> str:
 def test_a_whole_session(playbook: Playbook, alice: User) -> None:
     rest = Rest.key(alice)
     path = opened(rest, playbook_id=str(playbook.pk), model="gpt-4o-mini")
-    said = [
+    messages = [
         {"role": "user", "content": "Add milk"},
         {"role": "assistant", "tool_calls": [CALL]},
         {"role": "tool", "tool_call_id": "call_1", "tool_name": "add", "content": "done"},
         {"role": "assistant", "content": "By [str-00001] it is there.", "tokens": 12},
     ]
-    added = rest.post(f"{path}/messages", {"messages": said}).json()["results"]
+    added = rest.post(f"{path}/messages", {"messages": messages}).json()["results"]
     assert [row["position"] for row in added] == [0, 1, 2, 3]
     closed = rest.post(f"{path}/close", {"outcome": "success", "notes": "lesson: Ask."}).json()
     outcome = Outcome.objects.get()
@@ -62,8 +62,8 @@ def test_messages_are_paginated_in_order(alice: User) -> None:
     rest = Rest.of(alice)
     first = rest.get(f"/sessions/{session.pk}/messages?page_size=3").json()
     rest_of_it = rest.client.get(first["next"], headers={"Authorization": f"Bearer {rest.token}"})
-    said = first["results"] + rest_of_it.json()["results"]
-    assert [row["content"] for row in said] == ["0", "1", "2", "3", "4"]
+    messages = first["results"] + rest_of_it.json()["results"]
+    assert [row["content"] for row in messages] == ["0", "1", "2", "3", "4"]
 
 
 def test_sessions_are_listed_by_playbook(playbook: Playbook, alice: User) -> None:
@@ -173,12 +173,12 @@ def test_no_word_of_a_session_is_in_a_log(
     rest = Rest.of(alice)
     path = opened(rest, playbook_id=str(playbook.pk), title=CANARY)
     call = {"name": "x", "arguments": CANARY}
-    said = {"role": "assistant", "content": CANARY, "tool_calls": [call]}
-    assert rest.post(f"{path}/messages", {"messages": [said]}).status_code == 201
-    refused = {"messages": [said | {"bullet_ids": [f"{CANARY} str-00099"]}]}
+    message = {"role": "assistant", "content": CANARY, "tool_calls": [call]}
+    assert rest.post(f"{path}/messages", {"messages": [message]}).status_code == 201
+    refused = {"messages": [message | {"bullet_ids": [f"{CANARY} str-00099"]}]}
     assert rest.post(f"{path}/messages", refused).status_code == 400
     closing = {"outcome": "success", "task_description": CANARY, "notes": CANARY}
     assert rest.post(f"{path}/close", closing).status_code == 200
-    assert rest.post(f"{path}/messages", {"messages": [said]}).status_code == 409
+    assert rest.post(f"{path}/messages", {"messages": [message]}).status_code == 409
     assert rest.delete(path).status_code == 204
     assert CANARY not in caplog.text

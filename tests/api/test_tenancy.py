@@ -92,10 +92,10 @@ def test_no_byte_of_another_tenant_is_sent(
         own = make_world(user, canary="own")
         for ids in (world, own):
             answer = Rest.of(user).get(ids.path(route))
-            assert CANARY not in told(answer)
+            assert CANARY not in comparable(answer)
 
 
-def told(answer: Any) -> str:
+def comparable(answer: Any) -> str:
     """Every byte as text, of the files in an archive too."""
     body: bytes = answer.content
     if answer["Content-Type"] != "application/zip":

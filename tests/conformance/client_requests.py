@@ -145,10 +145,10 @@ async def test_streaming_elicitation(ctx: Ctx) -> Answer:
 @tool
 async def test_sampling(prompt: str, ctx: Ctx) -> list[ContentBlock]:
     message = SamplingMessage(role="user", content=text(prompt))
-    said = await ctx.session.create_message(
+    reply = await ctx.session.create_message(
         [message], max_tokens=100, related_request_id=ctx.request_id
     )
-    return [text(f"LLM response: {getattr(said.content, 'text', '')}")]
+    return [text(f"LLM response: {getattr(reply.content, 'text', '')}")]
 
 
 @tool
@@ -191,11 +191,11 @@ async def test_elicitation_sep1330_enums(ctx: Ctx) -> list[ContentBlock]:
 
 async def _elicit(
     ctx: Ctx,
-    said: str,
+    message_prefix: str,
     message: str,
     properties: dict[str, Any],
     required: list[str] | None = None,
 ) -> list[ContentBlock]:
     schema = {"type": "object", "properties": properties, "required": required or []}
     answer = await ctx.session.elicit_form(message, schema, related_request_id=ctx.request_id)
-    return [text(f"{said}: action={answer.action}, content={answer.content}")]
+    return [text(f"{message_prefix}: action={answer.action}, content={answer.content}")]

@@ -38,8 +38,8 @@ class Inspector:
         done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
         print(f"  {method} {' '.join(arguments[:4])[:70]}: exit {done.returncode}", flush=True)
         if done.returncode != expected:
-            told = done.stderr.strip().splitlines()[-1:]
-            self.problems.append(f"{method} {arguments}: exit {done.returncode}, {told}")
+            message = done.stderr.strip().splitlines()[-1:]
+            self.problems.append(f"{method} {arguments}: exit {done.returncode}, {message}")
         return json.loads(done.stdout) if expected == done.returncode == 0 else {}
 
     def call(self, tool: str, *, expected: int = 0, **arguments: Any) -> Any:

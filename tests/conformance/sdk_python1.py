@@ -15,12 +15,12 @@ async def work(session: Any) -> dict[str, Any]:
     read = (await session.call_tool("get_playbook", {"name": "Fixing tests"})).structuredContent
     report = {"playbook_id": read["id"], "task_description": "Try 1.x", "outcome": "success"}
     report |= {"serving_id": read["serving_id"], "bullet_ids": ["str-00001"]}
-    told = (await session.call_tool("report_outcome", report)).structuredContent
+    report_result = (await session.call_tool("report_outcome", report)).structuredContent
     resource = (await session.read_resource(f"playbook://{read['id']}")).contents[0].text
     return {
         "revision": hello.protocolVersion,
         "tools": len(tools),
-        "status": told["status"],
+        "status": report_result["status"],
         "advice": "[str-00001]" in read["content"] and "[str-00001]" in resource,
     }
 

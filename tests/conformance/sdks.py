@@ -57,6 +57,6 @@ def _run(name: str, command: list[str], environment: dict[str, str]) -> str:
         command, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     print(f"  {name}: {done.stdout.strip() or done.stderr.strip()[-300:]}", flush=True)
-    said = json.loads(done.stdout) if done.returncode == 0 else {}
-    good = said.get("tools") == 10 and said.get("status") == "recorded" and said.get("advice")
+    output = json.loads(done.stdout) if done.returncode == 0 else {}
+    good = output.get("tools") == 10 and output.get("status") == "recorded" and output.get("advice")
     return "" if good else f"{name}: exit {done.returncode}"

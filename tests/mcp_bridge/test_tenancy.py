@@ -28,19 +28,19 @@ NAMELESS = {"list_playbooks", "create_playbook"}
 
 
 @pytest.fixture
-def thing(playbook: Playbook, alice: User) -> Target:
+def target(playbook: Playbook, alice: User) -> Target:
     make_outcome(playbook, alice)
     job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
     return Target(str(playbook.pk), playbook.name, str(job.pk))
 
 
-def answers(url: str, key: str, thing: Target) -> list[str]:
+def answers(url: str, key: str, target: Target) -> list[str]:
     """The comparable messages, with the URI that the protocol repeats made the same."""
     messages = (
-        comparable(call_rpc(url, key, method, params)) for method, params in all_requests(thing)
+        comparable(call_rpc(url, key, method, params)) for method, params in all_requests(target)
     )
     return [
-        answer.replace(f"playbook://{thing.playbook_id}", "playbook://it") for answer in messages
+        answer.replace(f"playbook://{target.playbook_id}", "playbook://it") for answer in messages
     ]
 
 
@@ -67,11 +67,11 @@ def test_the_matrix_covers_every_tool_prompt_and_template() -> None:
 
 @pytest.mark.parametrize("who", ["charlie", "staff"])
 def test_a_stranger_and_staff_get_the_answer_for_a_missing_row(
-    live_url: str, thing: Target, who: str, request: pytest.FixtureRequest
+    live_url: str, target: Target, who: str, request: pytest.FixtureRequest
 ) -> None:
     key = make_key(request.getfixturevalue(who))[1]
     rows = [model.objects.count() for model in (Playbook, Version, Outcome, EvolutionJob)]
-    answered, unknown = answers(live_url, key, thing), answers(live_url, key, UNKNOWN)
+    answered, unknown = answers(live_url, key, target), answers(live_url, key, UNKNOWN)
     assert answered == unknown
     assert not any(part in "".join(answered) for part in ("Fixing tests", "failing test"))
     after = [model.objects.count() for model in (Playbook, Version, Outcome, EvolutionJob)]
@@ -79,27 +79,27 @@ def test_a_stranger_and_staff_get_the_answer_for_a_missing_row(
 
 
 def test_a_key_of_another_playbook_learns_nothing_of_this_one(
-    live_url: str, thing: Target, alice: User
+    live_url: str, target: Target, alice: User
 ) -> None:
     other = make_playbook(alice, name="Other")
     key = make_key(alice, playbook_ids=[other.pk])[1]
-    assert answers(live_url, key, thing) == answers(live_url, key, UNKNOWN)
+    assert answers(live_url, key, target) == answers(live_url, key, UNKNOWN)
     listed = call_rpc(live_url, key, "resources/list", {})["result"]["resources"]
     assert [one["name"] for one in listed] == ["Other"]
 
 
 @pytest.mark.parametrize("make", [revoked, expired], ids=lambda make: make.__name__)
 def test_an_inactive_key_gets_the_same_error_everywhere(
-    live_url: str, thing: Target, alice: User, make: Callable[[User], str]
+    live_url: str, target: Target, alice: User, make: Callable[[User], str]
 ) -> None:
-    answered = {*answers(live_url, make(alice), thing)}
+    answered = {*answers(live_url, make(alice), target)}
     assert len(answered) == 1
     assert "not_authenticated" in answered.pop()
 
 
-def test_the_owner_gets_a_result_everywhere(live_url: str, thing: Target, alice: User) -> None:
+def test_the_owner_gets_a_result_everywhere(live_url: str, target: Target, alice: User) -> None:
     key = make_key(alice)[1]
-    for answer in answers(live_url, key, thing):
+    for answer in answers(live_url, key, target):
         assert '"isError": true' not in answer
         assert '"error"' not in answer
         assert '"values": []' not in answer
@@ -107,7 +107,7 @@ def test_the_owner_gets_a_result_everywhere(live_url: str, thing: Target, alice:
 
 @pytest.mark.parametrize("scope", ["read", "write", "evolve"])
 def test_lists_contain_only_what_the_scopes_allow(
-    live_url: str, thing: Target, alice: User, scope: str
+    live_url: str, target: Target, alice: User, scope: str
 ) -> None:
     key = make_key(alice, scopes=[scope])[1]
     tools, prompts, templates, resources = (
@@ -122,9 +122,9 @@ def test_lists_contain_only_what_the_scopes_allow(
     assert (len(templates), len(resources)) == ((2, 1) if scope == "read" else (0, 0))
 
 
-def test_calls_without_the_scope_are_refused(live_url: str, thing: Target, alice: User) -> None:
+def test_calls_without_the_scope_are_refused(live_url: str, target: Target, alice: User) -> None:
     key = make_key(alice, scopes=["evolve"])[1]
-    for method, params in all_requests(thing):
+    for method, params in all_requests(target):
         answer = comparable(call_rpc(live_url, key, method, params))
         allowed = params.get("name") == "trigger_evolution"
         assert ("insufficient_scope" in answer) is not allowed, (method, params)

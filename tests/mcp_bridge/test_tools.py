@@ -66,8 +66,8 @@ def test_reading_gives_text_and_structure_and_writes_nothing(
     }  # fmt: skip
     assert (content["id"], content["version"]) == (str(playbook.pk), 1)
     assert "[str-00001]" in content["content"]
-    told = text_of(answer)
-    assert all(content[part] in told for part in ("content", "id", "serving_id", "rule"))
+    shown = text_of(answer)
+    assert all(content[part] in shown for part in ("content", "id", "serving_id", "rule"))
     assert (answer.meta or {})["anthropic/maxResultSizeChars"] >= 300_000
     assert Playbook.objects.get(pk=playbook.pk).updated_at == before
 
