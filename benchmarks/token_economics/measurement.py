@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from benchmarks.token_economics.samples import sample_outcome
 from evolution.engine.curator import Curation, CurationOperation, curate
 from evolution.engine.generator import Generation, generate
 from evolution.engine.inputs import PlaybookInput
 from evolution.engine.llm import LLMReply, LLMRequest, Usage
 from evolution.engine.reflector import BulletTag, Reflection, reflect
-from evolution.engine.token_economics.samples import sample_outcome
 from playbooks.document.text import estimate_tokens
 
 Count = Callable[[str], int]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evolution.engine.token_economics.measurement import Count, measure_batch, measure_generator
-from evolution.engine.token_economics.samples import BUDGET, sample_playbook
+from benchmarks.token_economics.measurement import Count, measure_batch, measure_generator
+from benchmarks.token_economics.samples import BUDGET, sample_playbook
 from playbooks.document.text import estimate_tokens
 
 PUBLISHED_INPUT = 91_500

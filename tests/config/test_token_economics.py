@@ -3,17 +3,15 @@
 from pathlib import Path
 
 import pytest
-from django.core.management import call_command
-from django.core.management.base import CommandError
 
-from evolution.engine.token_economics import measurement, report
-from evolution.engine.token_economics.growth import measure_growth
-from evolution.engine.token_economics.measurement import estimate, measure_batch, tokenizer
-from evolution.engine.token_economics.samples import read_tasks, sample_outcome, sample_playbook
-from evolution.management.commands import token_economics
+from benchmarks.token_economics import __main__ as command
+from benchmarks.token_economics import measurement, report
+from benchmarks.token_economics.growth import measure_growth
+from benchmarks.token_economics.measurement import estimate, measure_batch, tokenizer
+from benchmarks.token_economics.samples import read_tasks, sample_outcome, sample_playbook
 from playbooks.document.text import estimate_tokens, render_for_agents
 
-DATA = Path(__file__).parents[2] / "data" / "formula_sample.jsonl"
+DATA = Path(__file__).parents[1] / "data" / "formula_sample.jsonl"
 TASKS = read_tasks(DATA)
 
 
@@ -50,7 +48,7 @@ def test_the_tokenizer_counts_as_published() -> None:
 
 
 def test_token_economics_command_prints_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("token_economics")
+    command.main([])
     out = capsys.readouterr().out
     assert out.startswith("# Token economics\n")
     assert "`o200k_base`" in out
@@ -61,8 +59,8 @@ def test_token_economics_command_prints_the_document(capsys: pytest.CaptureFixtu
 def test_without_a_tokenizer_it_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(token_economics, "tokenizer", lambda: None)
-    call_command("token_economics", "--dataset", str(DATA), "--model", "no-such-model")
+    monkeypatch.setattr(command, "tokenizer", lambda: None)
+    command.main(["--dataset", str(DATA), "--model", "no-such-model"])
     out = capsys.readouterr().out
     assert "because no tokenizer is installed" in out
     assert "| no-such-model | unknown |" in out
@@ -79,8 +77,8 @@ def test_a_missing_package_is_no_tokenizer(monkeypatch: pytest.MonkeyPatch) -> N
 def test_token_economics_command_writes_the_document(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(token_economics, "DOCUMENT", str(tmp_path / "figures.md"))
-    call_command("token_economics", "--write", "--dataset", str(DATA))
+    monkeypatch.setattr(command, "DOCUMENT", tmp_path / "figures.md")
+    command.main(["--write", "--dataset", str(DATA)])
     assert "## A thousand outcomes" in (tmp_path / "figures.md").read_text()
 
 
@@ -92,5 +90,5 @@ def test_the_models_priced_are_in_the_price_list() -> None:
 def test_token_economics_command_refuses_what_is_no_data_set(tmp_path: Path, text: str) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text(text)
-    with pytest.raises(CommandError, match="data set"):
-        call_command("token_economics", "--dataset", str(bad))
+    with pytest.raises(SystemExit, match="data set"):
+        command.main(["--dataset", str(bad)])

@@ -6,15 +6,13 @@ from decimal import Decimal
 from pathlib import Path
 from string import Template
 
-from billing.pricing.calculator import PRICE_LIST_SOURCE, price_call
-from evolution.engine.prompts import load_prompt
-from evolution.engine.token_economics.growth import (
+from benchmarks.token_economics.growth import (
     ADDS_PER_EVOLUTION,
     BATCH,
     PUBLISHED_INPUT,
     measure_growth,
 )
-from evolution.engine.token_economics.measurement import (
+from benchmarks.token_economics.measurement import (
     MIN_CACHED_TOKENS,
     Batch,
     Call,
@@ -23,7 +21,9 @@ from evolution.engine.token_economics.measurement import (
     measure_batch,
     measure_generator,
 )
-from evolution.engine.token_economics.samples import sample_playbook
+from benchmarks.token_economics.samples import sample_playbook
+from billing.pricing.calculator import PRICE_LIST_SOURCE, price_call
+from evolution.engine.prompts import load_prompt
 
 Tasks = Sequence[tuple[str, str]]
 SIZES = (1_000, 5_000, 15_000)
