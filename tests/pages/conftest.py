@@ -5,6 +5,7 @@ from django.test import Client
 
 from accounts.models import User
 from tests.harness.clients import logged_in_client
+from tests.harness.row_replay import RowReplay
 from tests.harness.sample_account import World, build_world
 
 
@@ -13,9 +14,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.postgres)
 
 
+sample_account = RowReplay(build_world)
+
+
 @pytest.fixture
 def world(alice: User) -> World:
-    return build_world(alice)
+    return sample_account(alice)
 
 
 @pytest.fixture
