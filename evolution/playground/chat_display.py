@@ -16,7 +16,7 @@ from playbooks.services.loading import document_of
 
 MAX_MESSAGES = 100
 """Messages of a side on its page; the session has all of them."""
-INTERRUPTED_NOTE = "The provider broke off, or stopped, in the middle of this answer."
+INTERRUPTED_NOTE = "The provider broke off in the middle of this answer."
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def usage_note(usage: UsageRecord) -> str:
     if usage.status != UsageRecord.Status.FAILED:
         return ""
     code = usage.metadata.get("error", "")
-    return "Stopped before its end." if code == Cancelled().code else INTERRUPTED_NOTE
+    return "Stopped before the end." if code == Cancelled().code else INTERRUPTED_NOTE
 
 
 def sections_with_bullets(document: Document) -> list[tuple[Section, list[Bullet]]]:

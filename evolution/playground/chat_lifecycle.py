@@ -1,4 +1,4 @@
-"""The playground: chats with a model under a playbook's version, alone or two side by side."""
+"""The playground: chats with a model that reads a playbook, alone or two side by side."""
 
 import uuid
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ Role = SessionMessage.Role
 
 @dataclass(frozen=True)
 class ModelAccess:
-    """What may be asked, and with whose key; no models: nobody can be asked."""
+    """The models that a user may use; empty without a configured model."""
 
     models: tuple[str, ...] = ()
     own_key: bool = False
@@ -42,7 +42,7 @@ class ModelAccess:
         return bool(self.models)
 
     def check_model(self, model: str) -> None:
-        """Raise Conflict (`no_model`) without any, Invalid for a model that is not offered."""
+        """Raise Conflict (`no_model`) without models, Invalid for a model that is not offered."""
         if not self:
             raise no_model_error()
         if not self.own_key and model not in self.models:
@@ -50,9 +50,9 @@ class ModelAccess:
 
 
 def model_access(user: User) -> ModelAccess:
-    """By the same rule as for evolutions: one's own key, else the operator's where it thinks.
+    """The same rule as for evolutions: the user's own key, else the operator's if a model runs.
 
-    Whoever pays with a key of their own may name any model.
+    With their own key users may name any model.
     """
     credential = credential_for(user.pk)
     if not credential.own and (settings.ACE_ENGINE == "rules" or not credential.api_key):
@@ -70,7 +70,7 @@ def open_chat(
     against: int | None = None,
     bare: bool = False,
 ) -> AgentSession:
-    """A chat is open: one session, or two of one pair; the other reads `against`, or nothing.
+    """Open a chat: one session, or a pair of which the second reads `against`, or nothing.
 
     Raises Conflict (`no_model`), and what open_session raises.
     """
@@ -110,12 +110,12 @@ def chat_sessions(user: User, pk: uuid.UUID | str) -> list[AgentSession]:
     session = rows.fetch(pk)
     if session.pair_id is None:
         return [session]
-    # The one without a playbook, or opened later, stands on the right.
+    # The one without a playbook, or opened later, is on the right.
     return list(rows.filter(pair_id=session.pair_id).order_by("-ace_enabled", "created_at"))
 
 
 def begin_turn(*, session: AgentSession, by: Principal, question: str) -> ChatTurn:
-    """A question is ready to be asked: `start` or `run` of the answer asks it.
+    """A turn for this question; `start` or `run` calls the model.
 
     Raises Invalid, TooLarge, Conflict (`no_model`, `session_closed`), RateLimited.
     """
@@ -125,17 +125,17 @@ def begin_turn(*, session: AgentSession, by: Principal, question: str) -> ChatTu
 def begin_turns(
     *, sessions: Sequence[AgentSession], by: Principal, question: str
 ) -> list[ChatTurn]:
-    """The same for every side of a chat, or for none. Raises what begin_turn raises."""
+    """Turns for every side of a chat, or none. Raises what begin_turn raises."""
     question = clean_field("question", question, settings.MAX_MESSAGE_BYTES).strip()
     if not question:
         raise Invalid.field("question", "Write a question first.")
     for session in sessions:
-        # Again: a chat that began with a key of one's own may go on without it.
+        # Checked again: the user's own key may be gone since the chat began.
         model_access(by.user).check_model(session.model)
         if not session.is_open:
             raise Conflict("This chat is closed. Start another.", code="session_closed")
     turns = [TurnRequest(one, question, _requests(one, by, question)) for one in sessions]
-    # Seats first: who finds none has asked nothing, and it costs none of the rate.
+    # Slots first: without a free one, the rate limit is not used.
     slots = acquire_slots(by.user, len(turns))
     try:
         for _ in slots:
@@ -148,7 +148,7 @@ def begin_turns(
 
 
 def run_turns(turns: Sequence[ChatTurn]) -> list[TurnResult]:
-    """The answers of all of them, asked at the same time."""
+    """Run all turns at the same time."""
     waiting: list[Future[TurnResult]] = [Future() for _ in turns]
     for turn, future in zip(turns, waiting, strict=True):
         turn.start(lambda _text: None, future.set_result)
@@ -166,20 +166,20 @@ def release_connections() -> None:
 def rate_chat(
     *, session: AgentSession, by: Principal, outcome: str, notes: str = ""
 ) -> ClosedSession:
-    """The chat is closed, and an outcome by a person's judgement, with the chat as its trace.
+    """Close the chat and report an outcome by a person's judgement, with the chat as its trace.
 
-    Raises what close_session raises; Conflict (`no_answer`) before there is anything to judge.
+    Raises what close_session raises, and Conflict (`no_answer`) for an empty chat.
     """
     if not session.message_count:
-        raise Conflict("There is no answer to judge yet. Ask something first.", code="no_answer")
+        raise Conflict("There is no answer to rate yet. Ask a question first.", code="no_answer")
     report = SessionReport(outcome=outcome, notes=notes, signal="human")
     return close_session(session=session, by=by, report=report)
 
 
 def no_model_error() -> Conflict:
     return Conflict(
-        "There is no model to ask: set an LLM key of your own in the settings, or ask the operator "
-        "of this server for one.",
+        "No model is configured. Add your own LLM key in the settings, or ask the operator of "
+        "this server for one.",
         code="no_model",
     )
 
@@ -191,11 +191,11 @@ def _requests(session: AgentSession, by: Principal, question: str) -> list[ChatR
 def _request(
     session: AgentSession, by: Principal, question: str, limits: PromptLimits
 ) -> ChatRequest:
-    """The instructions with the playbook, what was said lately, and the question."""
+    """The instructions with the playbook, the latest messages, and the question."""
     count = MAX_HISTORY if limits is FULL_LIMITS else 2
-    said = session.messages.filter(role__in=(Role.USER, Role.ASSISTANT)).order_by("-position")
+    rows = session.messages.filter(role__in=(Role.USER, Role.ASSISTANT)).order_by("-position")
     messages: list[Message] = [
-        *({"role": row.role, "content": row.content} for row in reversed(said[:count])),
+        *({"role": row.role, "content": row.content} for row in reversed(rows[:count])),
         {"role": "user", "content": question},
     ]
     if session.ace_enabled and session.playbook is not None and session.version is not None:

@@ -1,4 +1,4 @@
-"""The page that says whether a playbook helped."""
+"""The evidence page: success rates by version."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse

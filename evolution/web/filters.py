@@ -1,4 +1,4 @@
-"""What a list of outcomes shows: filters read from the URL; a word that is none filters nothing."""
+"""Filters of outcomes and evidence in the URL; unknown values filter nothing."""
 
 from typing import Any
 
@@ -23,23 +23,23 @@ MAX_INTEGER = 2_147_483_647
 
 
 class QueryForm(forms.Form):
-    """A form in an address; a word that is none of its choices counts as left out."""
+    """A form in the query string; an invalid value counts as empty."""
 
-    signal = forms.ChoiceField(label="Known from", required=False, choices=SIGNALS)
+    signal = forms.ChoiceField(label="Evidence source", required=False, choices=SIGNALS)
 
     def offer(self, name: str, choices: list[tuple[str, str]]) -> None:
-        """What a field can be, once it is known."""
+        """Set the choices of a field."""
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)  # noqa: S101 - narrows the type
         field.choices = choices
 
     def chosen(self, name: str) -> Any:
-        """The value of one field, or None when it is not set (or not one of its choices)."""
+        """The value of one field; None when empty or invalid."""
         return self.cleaned_data.get(name) or None
 
 
 class OutcomeFilter(QueryForm):
-    """Status, version, signal and client; `status` has links of its own on the page."""
+    """Status, version, signal and client; the page shows `status` as links."""
 
     status = forms.ChoiceField(required=False, choices=STATES, widget=forms.HiddenInput)
     version = forms.IntegerField(
@@ -55,7 +55,7 @@ class OutcomeFilter(QueryForm):
         self.playbook = playbook
         clients = Outcome.objects.all().client_names(playbook, most=MOST_CLIENTS)
         names = [(name, name) for name in clients]
-        self.offer("client", [("", "Any program"), *names, (NO_CLIENT, "by hand, or not named")])
+        self.offer("client", [("", "Any client"), *names, (NO_CLIENT, "Manual or unnamed")])
         self.is_valid()
 
     @property
@@ -63,10 +63,10 @@ class OutcomeFilter(QueryForm):
         return any(self.chosen(name) for name in self.fields)
 
     def rows(self) -> QuerySet[Outcome]:
-        """The playbook's outcomes that every filter lets through."""
+        """The playbook's outcomes that match all filters."""
         rows: QuerySet[Outcome] = Outcome.objects.filter(playbook=self.playbook)
         if number := self.chosen("version"):
-            # By its id, and not by the playbook as well: so PostgreSQL sees how few or many it has.
+            # By version id alone, so that PostgreSQL can estimate the number of rows.
             version = (
                 Version.objects.filter(playbook=self.playbook, number=number).only("pk").first()
             )
@@ -80,7 +80,7 @@ class OutcomeFilter(QueryForm):
 
 
 def filter_by_state(rows: QuerySet[Outcome], state: str | None) -> QuerySet[Outcome]:
-    """The outcomes that one of STATES names."""
+    """The outcomes in one of STATES."""
     if state == "pending":
         return rows.filter(processed_at=None, set_aside_reason="")
     if state == "set_aside":
@@ -92,7 +92,7 @@ MAX_VERSION_CHOICES = 200
 
 
 class EvidenceFilter(QueryForm):
-    """Where before ends and after begins, and from where outcomes are known."""
+    """The version to compare at, and the evidence source."""
 
     since = forms.TypedChoiceField(required=False, coerce=int, empty_value=None)
 
@@ -100,6 +100,6 @@ class EvidenceFilter(QueryForm):
         super().__init__(data)
         newest = playbook.versions.filter(number__gt=1).order_by("-number")
         rows = newest.values_list("number", "reason")[:MAX_VERSION_CHOICES]
-        versions = [(str(number), f"version {number} ({reason})") for number, reason in rows]
-        self.offer("since", [("", "the first evolution"), *versions])
+        versions = [(str(number), f"Version {number} ({reason})") for number, reason in rows]
+        self.offer("since", [("", "First evolution"), *versions])
         self.is_valid()

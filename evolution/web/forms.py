@@ -1,4 +1,4 @@
-"""Forms of the loop's pages."""
+"""Forms to report outcomes and to close sessions."""
 
 import re
 from typing import Any
@@ -10,44 +10,42 @@ from evolution.models import Outcome
 
 OUTCOME_CHOICES = (
     (Outcome.Status.SUCCESS, "Success"),
-    (Outcome.Status.PARTIAL, "Partly"),
+    (Outcome.Status.PARTIAL, "Partial"),
     (Outcome.Status.FAILURE, "Failure"),
 )
 SIGNALS = (
-    (Outcome.Signal.HUMAN, "A person judged it"),
-    (Outcome.Signal.TEST, "Tests showed it"),
-    (Outcome.Signal.GROUND_TRUTH, "The right answer is known"),
-    (Outcome.Signal.SELF_REPORT, "The agent said so"),
+    (Outcome.Signal.HUMAN, "A person’s judgement"),
+    (Outcome.Signal.TEST, "Tests"),
+    (Outcome.Signal.GROUND_TRUTH, "Ground truth"),
+    (Outcome.Signal.SELF_REPORT, "The agent’s own report"),
 )
 MONOSPACE = {"class": "mono", "rows": 8, "spellcheck": "false"}
 
 
 class ReportForm(ServiceForm):
-    """An outcome recorded by hand; sizes and ids are judged by the service."""
+    """An outcome recorded by hand; the service checks sizes and ids."""
 
-    task_description = forms.CharField(label="The task", widget=forms.Textarea(attrs={"rows": 3}))
-    outcome = forms.ChoiceField(
-        label="How it ended", choices=OUTCOME_CHOICES, widget=forms.RadioSelect
-    )
+    task_description = forms.CharField(label="Task", widget=forms.Textarea(attrs={"rows": 3}))
+    outcome = forms.ChoiceField(label="Result", choices=OUTCOME_CHOICES, widget=forms.RadioSelect)
     notes = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="What made the difference. Lines that begin with “lesson:” or “avoid:” are "
-        "taken as advice.",
+        help_text="What made the difference. Lines that start with “lesson:” or “avoid:” "
+        "become advice.",
     )
     bullet_ids = forms.CharField(
-        label="Bullets that were used",
+        label="Bullets used",
         required=False,
-        help_text="Ids such as str-00001, with commas or spaces between them.",
+        help_text="Ids such as str-00001, separated by commas or spaces.",
     )
     reasoning_trace = forms.CharField(
-        label="What the agent did",
+        label="Trace",
         required=False,
         widget=forms.Textarea(attrs=MONOSPACE),
-        help_text="Its trace or log, as plain text; at most 10 KB.",
+        help_text="What the agent did, as plain text; at most 10 KB.",
     )
     signal = forms.ChoiceField(
-        label="How you know",
+        label="Evidence source",
         choices=SIGNALS,
         initial=Outcome.Signal.HUMAN,
     )
@@ -58,21 +56,21 @@ class ReportForm(ServiceForm):
 
 
 class CloseForm(ServiceForm):
-    """How a session ended; what was said in it is the trace."""
+    """The outcome of a session; its messages are the trace."""
 
     task_description = forms.CharField(
-        label="The task",
+        label="Task",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Left empty, it is the first question.",
+        help_text="Defaults to the first question.",
     )
-    outcome = forms.ChoiceField(
-        label="How it ended", choices=OUTCOME_CHOICES, widget=forms.RadioSelect
-    )
+    outcome = forms.ChoiceField(label="Result", choices=OUTCOME_CHOICES, widget=forms.RadioSelect)
     notes = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="What made the difference. Lines that begin with “lesson:” or “avoid:” are "
-        "taken as advice.",
+        help_text="What made the difference. Lines that start with “lesson:” or “avoid:” "
+        "become advice.",
     )
-    signal = forms.ChoiceField(label="How you know", choices=SIGNALS, initial=Outcome.Signal.HUMAN)
+    signal = forms.ChoiceField(
+        label="Evidence source", choices=SIGNALS, initial=Outcome.Signal.HUMAN
+    )

@@ -1,4 +1,4 @@
-"""What the page of one evolution shows: how far it is, what it cost, what came of it."""
+"""What the page of one evolution shows: progress, cost and results."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +16,14 @@ LONG_FIELDS = ("reasoning_trace", "notes", "reflection_data")
 
 @dataclass(frozen=True)
 class SkippedOutcome:
-    """An outcome of which no reflection came, and why."""
+    """An outcome without a reflection, and why."""
 
     outcome: Outcome
     reason: str
 
 
 def live_state(job: EvolutionJob) -> dict[str, Any]:
-    """What the live part shows; `state` changes exactly when something visible does."""
+    """What the live fragment shows; `state` changes exactly when something visible does."""
     bound = bound_outcome_count(job)
     reflected = job.reflections.filter(outcome__job=job).count()
     usage = sum_usage(job_id=job.pk)
@@ -38,21 +38,21 @@ def live_state(job: EvolutionJob) -> dict[str, Any]:
         "edits": [delta for delta in applied if delta.type != Delta.Type.TAG],
         "votes": [delta for delta in applied if delta.type == Delta.Type.TAG],
         "phases": phases_of(job),
-        "refused": [delta for delta in deltas if delta.status != Delta.Status.APPLIED],
-        "left_out": skipped_outcomes(job),
+        "rejected": [delta for delta in deltas if delta.status != Delta.Status.APPLIED],
+        "skipped": skipped_outcomes(job),
         "state": "-".join(str(part) for part in (*parts, *figures)),
     }
 
 
 def bound_outcome_count(job: EvolutionJob) -> int:
-    """How many outcomes it is about; before it is claimed, those that would be bound now."""
+    """The number of its outcomes; before it is claimed, those that would be bound now."""
     if job.status == EvolutionJob.Status.QUEUED and not job.outcome_set_hash:
         return min(pending_count(job.playbook), MAX_OUTCOMES)
     return job.outcomes.count()
 
 
 def phases_of(job: EvolutionJob) -> list[tuple[str, str]]:
-    """The steps of the loop, each `done`, `now` or still to come (empty)."""
+    """The phases, each `done`, `now` or empty (to come)."""
     names = list(PHASES)
     at = names.index(job.phase) if job.status == EvolutionJob.Status.RUNNING else -1
     states = ["done" if place < at else "now" if place == at else "" for place in range(len(names))]
@@ -60,7 +60,7 @@ def phases_of(job: EvolutionJob) -> list[tuple[str, str]]:
 
 
 def skipped_outcomes(job: EvolutionJob) -> list[SkippedOutcome]:
-    """The outcomes that gave no reflection; no query when every one did."""
+    """The outcomes without a reflection; no query when there are none."""
     if not job.skipped_outcomes:
         return []
     rows = Outcome.objects.filter(

@@ -1,4 +1,4 @@
-"""Forms of the playground: what to start a chat with, and how a chat went."""
+"""Forms of the playground: start a chat, rate a chat."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ NOTHING, BARE = "", "bare"
 
 
 class StartForm(ServiceForm):
-    """A chat under a version of one playbook; `against`: what the second side reads."""
+    """A chat with a version of a playbook; `against`: what the second side reads."""
 
     version = forms.TypedChoiceField(label="Version", coerce=int)
     against = forms.ChoiceField(label="Side by side with", required=False)
@@ -27,8 +27,8 @@ class StartForm(ServiceForm):
         versions = [(number, label_of(number, current)) for number in numbers]
         self.fields["version"].choices = versions  # type: ignore[attr-defined]  # of a ChoiceField
         self.fields["against"].choices = [  # type: ignore[attr-defined]  # of a ChoiceField
-            (NOTHING, "Nothing: one chat alone"),
-            (BARE, "The same model without the playbook"),
+            (NOTHING, "Nothing (single chat)"),
+            (BARE, "Same model without the playbook"),
             *versions,
         ]
         self.fields["model"].widget = model_widget(access)
@@ -44,26 +44,26 @@ class StartForm(ServiceForm):
 
 
 class RateForm(ServiceForm):
-    """How a chat went, in the person's own judgement."""
+    """The user's rating of a chat."""
 
     outcome = forms.ChoiceField(
         choices=OUTCOME_CHOICES,
-        error_messages=dict.fromkeys(("required", "invalid_choice"), "Say how the chat went."),
+        error_messages=dict.fromkeys(("required", "invalid_choice"), "Choose a rating."),
     )
     notes = forms.CharField(required=False)
 
     @property
     def reason(self) -> str:
-        """Why it was refused, in its first sentence."""
+        """The first error."""
         return next((str(line) for lines in self.errors.values() for line in lines), "")
 
 
 def label_of(number: int, current: int) -> str:
-    return f"Version {number}, the current one" if number == current else f"Version {number}"
+    return f"Version {number} (current)" if number == current else f"Version {number}"
 
 
 def model_widget(access: ModelAccess) -> forms.Widget:
-    """Any name for who pays with a key of their own, else one of the operator's models."""
+    """Any model name with the user's own key, else a choice of the operator's models."""
     if access.own_key:
         return forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"})
     return forms.Select(choices=[(name, name) for name in access.models])

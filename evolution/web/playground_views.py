@@ -1,4 +1,4 @@
-"""Pages of the playground: start a chat, read it, ask in it, judge it; and the recorded one."""
+"""Pages of the playground: start, show, ask, stream and rate chats; the recorded chat."""
 
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from evolution.web.playground_forms import RateForm, StartForm
 from playbooks.models import Playbook
 
 RECENT_CHATS = 8
-# A proxy that compresses or collects would hold the pieces back.
+# Keeps proxies from compressing or buffering the stream.
 HEADERS = {
     "Cache-Control": "no-store, no-transform",
     "Content-Encoding": "identity",
@@ -66,7 +66,7 @@ def chat(request: UserRequest, pk: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def ask(request: UserRequest, pk: UUID) -> HttpResponse:
-    """Without a script: the whole answers, on a new page."""
+    """Without JavaScript: the complete answers on a new page."""
     by, question = Principal.of(request.user), request.POST.get("question", "")
     try:
         turns = chat_lifecycle.begin_turns(
@@ -78,8 +78,8 @@ def ask(request: UserRequest, pk: UUID) -> HttpResponse:
         page = render_chat(request, pk, question=question, refusal=refusal.message)
         page.status_code, page["Retry-After"] = refusal.status, str(refusal.retry_after)
         return page
-    answered = chat_lifecycle.run_turns(turns)
-    failed = [one.error for one in answered if one.answer is None]
+    results = chat_lifecycle.run_turns(turns)
+    failed = [one.error for one in results if one.answer is None]
     if failed:
         return render_chat(request, pk, question=question, refusal=failed[0])
     return redirect("evolution:playground_chat", pk)
@@ -88,7 +88,7 @@ def ask(request: UserRequest, pk: UUID) -> HttpResponse:
 @login_required
 @require_POST
 async def stream(request: UserRequest, pk: UUID) -> HttpResponseBase:
-    """One side's answer as server-sent events, while the model makes it."""
+    """One side's answer as server-sent events."""
     try:
         turn = await sync_to_async(begin)(request, pk)
     except AceError as refusal:
@@ -113,7 +113,7 @@ def rate(request: UserRequest, pk: UUID) -> HttpResponse:
     made = form.submit(chat_lifecycle.rate_chat, session=session, by=Principal.of(request.user))
     if made is None:
         return render_chat(request, pk, refusal=form.reason)
-    messages.success(request, "Recorded: this chat is an outcome now, and closed.")
+    messages.success(request, "Outcome saved. This chat is closed.")
     return redirect("evolution:playground_chat", pk)
 
 
@@ -124,7 +124,7 @@ def demo(request: UserRequest) -> HttpResponse:
 
 
 def side(request: UserRequest, pk: UUID) -> AgentSession:
-    """This very session, and not the other of its pair."""
+    """This session, not the other of its pair."""
     return next(one for one in chat_lifecycle.chat_sessions(request.user, pk) if one.pk == pk)
 
 
@@ -141,7 +141,7 @@ def open_sides(request: UserRequest, pk: UUID) -> list[AgentSession]:
 def render_chat(
     request: UserRequest, pk: UUID, *, question: str = "", refusal: str = ""
 ) -> HttpResponse:
-    """The chat as it is stored; with a refusal also what was asked, to be sent again."""
+    """The stored chat; with a refusal also the question, to be sent again."""
     sessions = chat_lifecycle.chat_sessions(request.user, pk)
     context = {
         "chat": sessions[0],
@@ -158,16 +158,15 @@ def render_chat(
 
 
 def readable_by(request: UserRequest) -> list[Playbook]:
-    """The person's own playbooks, then the starters."""
+    """The user's own playbooks, then the starters."""
     rows = Playbook.objects.for_user(request.user, include_starters=True).active()
     found = rows.exclude(current_version=None).order_by("name").select_related("current_version")
     return sorted(found.defer("current_version__text"), key=lambda row: row.is_starter)
 
 
 def chosen_playbook(request: UserRequest, playbooks: list[Playbook]) -> Playbook | None:
-    """The playbook that the form names (NotFound), or that the address names, else the first."""
+    """The playbook in the form (or NotFound), in the query string, else the first."""
     if request.method == "POST":
-        # Never another one instead: a chat would begin with what nobody chose.
         rows = Playbook.objects.for_user(request.user, include_starters=True)
         return rows.select_related("current_version").fetch(request.POST.get("playbook", ""))
     by_id = {str(playbook.pk): playbook for playbook in playbooks}
@@ -175,7 +174,7 @@ def chosen_playbook(request: UserRequest, playbooks: list[Playbook]) -> Playbook
 
 
 def recent_chats(request: UserRequest) -> list[AgentSession]:
-    """The newest, each pair once."""
+    """The newest chats, each pair once."""
     rows = AgentSession.objects.for_user(request.user).filter(source="playground")
     rows = rows.exclude(message_count=0).select_related("playbook")
     newest: dict[object, AgentSession] = {}

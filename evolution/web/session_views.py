@@ -1,4 +1,4 @@
-"""Pages of agents' sessions: the list, one with its chain, and the sessions behind a bullet."""
+"""Pages of agents' sessions: the list, one session with its results, the sessions of a bullet."""
 
 from typing import Any
 
@@ -57,19 +57,19 @@ def sessions(request: UserRequest) -> HttpResponse:
 @login_required
 @require_safe
 def session(request: UserRequest, pk: str) -> HttpResponse:
-    """What was said, a part at a time, and what followed from it."""
+    """One page of its messages, and what resulted from it."""
     row = fetch_session(request, pk)
-    chain = session_provenance(row)
-    spoken = SessionMessage.objects.filter(session=row).select_related("usage").order_by("position")
+    provenance = session_provenance(row)
+    rows = SessionMessage.objects.filter(session=row).select_related("usage").order_by("position")
     context = {
         "session": row,
         "playbook": row.playbook,
-        "chain": chain,
-        **reflection_context(chain.reflection, is_draft=chain.is_draft),
+        "provenance": provenance,
+        **reflection_context(provenance.reflection, is_draft=provenance.is_draft),
         "cost": sum_usage(session_id=row.pk),
         "can_report": can_report(row),
         "other": paired_session(request, row),
-        "page": Paginator(spoken, MESSAGES_PER_PAGE).get_page(request.GET.get("page")),
+        "page": Paginator(rows, MESSAGES_PER_PAGE).get_page(request.GET.get("page")),
     }
     return render(request, "evolution/sessions/detail.html", context)
 
@@ -92,16 +92,16 @@ def delete(request: UserRequest, pk: str) -> HttpResponse:
     row = fetch_session(request, pk)
     if request.method == "POST":
         delete_session(session=row, by=Principal.of(request.user))
-        messages.success(request, "The session is deleted.")
+        messages.success(request, "Session deleted.")
         return redirect("evolution:sessions")
     context = {
         "form": ConfirmForm(),
         "question": "Delete this session?",
-        "consequence": "Its messages are gone for good. An outcome that it became stays, with the "
-        "part of the conversation that is its trace.",
+        "consequence": "Its messages are permanently deleted. Its outcome stays, with the part of the "
+        "conversation that is its trace.",
         "verb": "Delete",
         "back": row.get_absolute_url(),
-        "back_label": "The session",
+        "back_label": "Session",
     }
     return render(request, "components/confirm.html", context)
 
@@ -109,7 +109,7 @@ def delete(request: UserRequest, pk: str) -> HttpResponse:
 @login_required
 @require_safe
 def bullet_sessions(request: UserRequest, pk: str, bullet: str) -> HttpResponse:
-    """The sessions behind a bullet: a page, or the part of it that the bullet's page loads."""
+    """The sessions of a bullet: a page, or the fragment that the bullet's page loads."""
     rows = Playbook.objects.for_user(request.user, include_starters=True)
     playbook = rows.select_related("current_version").fetch(pk)
     found = contributing_sessions(
@@ -133,7 +133,7 @@ def fetch_session(request: UserRequest, pk: str) -> AgentSession:
 
 
 def can_report(row: AgentSession) -> bool:
-    """Whether a report of it would be taken."""
+    """Whether its outcome can be reported."""
     book = row.playbook
     if row.outcome_id is not None or row.blanked_at is not None:
         return False

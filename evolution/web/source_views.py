@@ -1,4 +1,4 @@
-"""The page of those who taught a playbook, and the question before their lessons are taken back."""
+"""Pages of a playbook's sources, and the confirmation before learning from one is reverted."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -29,8 +29,8 @@ def sources(request: UserRequest, pk: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def rollback(request: UserRequest, pk: str, source: str) -> HttpResponse:
     playbook, by = fetch_own_playbook(request, pk), Principal.of(request.user)
-    given = request.POST if request.method == "POST" else request.GET
-    mixed = given.get("include_mixed") == "on"
+    params = request.POST if request.method == "POST" else request.GET
+    mixed = params.get("include_mixed") == "on"
     preview = request.method != "POST"
     try:
         made = rollback_source(
@@ -48,7 +48,7 @@ def rollback(request: UserRequest, pk: str, source: str) -> HttpResponse:
             context | {"source": source, "label": label},
         )
     if made.version is None:
-        messages.info(request, "There was nothing of it left to take back.")
+        messages.info(request, "Nothing left to revert.")
         return redirect("evolution:sources", playbook.pk)
-    messages.success(request, f"Taken back in version {made.version.number}.")
+    messages.success(request, f"Reverted in version {made.version.number}.")
     return redirect(made.version)

@@ -1,4 +1,4 @@
-"""Pages of the loop: outcomes, evolutions, and one evolution live."""
+"""Pages of outcomes and evolutions."""
 
 from typing import Any
 
@@ -27,13 +27,13 @@ LIST_FIELDS = (
     *("playbook_id", "created_at", "task_description", "status", "client", "version__number"),
     *("version_assumed", "processed_at", "set_aside_reason", "job_id"),
 )
-"""What the list of outcomes shows of each."""
+"""Fields that the list of outcomes shows."""
 REFLECTION_LABELS = {
     "key_insight": "Key insight",
     "reasoning": "Reasoning",
     "error_identification": "What went wrong",
-    "root_cause_analysis": "Why",
-    "correct_approach": "What would be right",
+    "root_cause_analysis": "Root cause",
+    "correct_approach": "Correct approach",
     "evidence": "Evidence",
 }
 
@@ -90,7 +90,7 @@ def evolutions(request: UserRequest, pk: str) -> HttpResponse:
         by = Principal.of(request.user)
         triggered = trigger_evolution(playbook=playbook, by=by)
         if not triggered.is_new:
-            messages.info(request, "This evolution was under way already.")
+            messages.info(request, "An evolution is already in progress.")
         return redirect(triggered.job)
     rows = EvolutionJob.objects.filter(playbook=playbook).select_related("to_version")
     page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
@@ -101,7 +101,7 @@ def evolutions(request: UserRequest, pk: str) -> HttpResponse:
 @login_required
 @require_safe
 def job(request: UserRequest, pk: str) -> HttpResponse:
-    """The page, or for a poll its live part; 204 while nothing has changed since `seen`."""
+    """The page, or for a poll its live fragment; 204 while nothing has changed since `seen`."""
     row = fetch_job(request, pk)
     context = live_state(row) | {"playbook": row.playbook, "tab": "evolutions", "job": row}
     if not request.htmx:
@@ -116,7 +116,7 @@ def job(request: UserRequest, pk: str) -> HttpResponse:
 @require_POST
 def cancel(request: UserRequest, pk: str) -> HttpResponse:
     row = cancel_evolution(job=fetch_job(request, pk), by=Principal.of(request.user))
-    messages.success(request, "Cancelled. Its outcomes wait for the next evolution.")
+    messages.success(request, "Cancelled. Its outcomes are pending for the next evolution.")
     return redirect(row)
 
 
@@ -124,12 +124,12 @@ def cancel(request: UserRequest, pk: str) -> HttpResponse:
 @require_POST
 def retry(request: UserRequest, pk: str) -> HttpResponse:
     row = retry_evolution(job=fetch_job(request, pk), by=Principal.of(request.user))
-    messages.success(request, "Queued again. Reflections that are stored are not paid twice.")
+    messages.success(request, "Queued again. Stored reflections are reused.")
     return redirect(row)
 
 
 def fetch_own(request: HttpRequest, pk: str) -> Playbook:
-    """The person's own playbook with its figures, else NotFound."""
+    """The user's own playbook with its counts, else NotFound."""
     assert request.user.is_authenticated  # noqa: S101 - narrows the type; the views are guarded
     rows: Any = Playbook.objects.for_user(request.user)
     found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
@@ -142,20 +142,20 @@ def fetch_job(request: UserRequest, pk: str) -> EvolutionJob:
 
 
 def report_message(made: reporting.RecordedOutcome) -> str:
-    """What a person is told after a report."""
+    """The message after a report."""
     if made.job is not None:
-        return "Recorded. An evolution is under way."
-    return f"Recorded. {made.pending_outcomes} pending for the next evolution."
+        return "Outcome saved. An evolution is in progress."
+    return f"Outcome saved. {made.pending_outcomes} pending for the next evolution."
 
 
 def reflection_context(data: dict[str, Any], *, is_draft: bool) -> dict[str, Any]:
-    """What the Reflector made of an outcome: its texts under readable names, and its votes."""
+    """The reflection on an outcome: labelled texts, and votes."""
     texts = [(label, data[name]) for name, label in REFLECTION_LABELS.items() if data.get(name)]
     return {"reflection": texts, "tags": data.get("bullet_tags") or [], "is_draft": is_draft}
 
 
 def pending_context(playbook: Playbook) -> dict[str, Any]:
-    """What would be evolved now, and what is under way."""
+    """The pending outcomes and the active evolution."""
     active = EvolutionJob.objects.active().filter(playbook=playbook).first()
     return {
         "pending": pending_count(playbook),

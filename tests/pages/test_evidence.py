@@ -21,7 +21,7 @@ def evolved(playbook: Playbook, alice: User) -> Playbook:
         ("sf", "ss", "Not clear yet: the difference may be chance"),
         ("sf", "", "No task was reported under version 3 or a later one"),
         ("", "sf", "No task was reported before version 3"),
-        ("", "", "No outcome yet"),
+        ("", "", "No outcomes yet"),
     ],
 )
 def test_the_verdict_is_said_in_words(

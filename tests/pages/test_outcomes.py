@@ -53,7 +53,7 @@ def test_a_word_that_is_no_filter_filters_nothing(
 
 def test_a_filter_that_fits_nothing_shows_the_way_back(owner: Client, playbook: Playbook) -> None:
     page = owner.get(f"{playbook.get_absolute_url()}/outcomes?status=failure").content.decode()
-    assert "No outcome fits this filter" in page
+    assert "No outcomes match this filter" in page
 
 
 def test_links_to_states_keep_the_other_filters(owner: Client, playbook: Playbook) -> None:
@@ -116,7 +116,7 @@ def test_the_trace_is_folded(owner: Client, world: World) -> None:
 def test_what_was_made_of_an_outcome_is_on_its_page(owner: Client, world: World) -> None:
     page = owner.get(world.outcome.get_absolute_url()).content.decode()
     assert "Run the linter before the tests." in page.split('id="reflection"')[1]
-    assert "Edits based on it" in page
+    assert "Resulting edits" in page
     assert "str-00001" in page
 
 

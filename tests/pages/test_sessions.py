@@ -36,7 +36,7 @@ def test_a_report_that_is_refused_says_why(owner: Client, playbook: Playbook, al
 
 def test_without_a_playbook_no_report_is_offered(owner: Client, world: World) -> None:
     page = owner.get(world.chat.get_absolute_url()).content.decode()
-    assert "Report how it ended" not in page
+    assert "Report outcome" not in page
     assert "without a playbook" in page
 
 
@@ -113,9 +113,9 @@ def test_a_session_whose_texts_are_gone_is_not_offered_to_be_reported(
 ) -> None:
     session = make_session(alice, playbook, *SAID)
     address = session.get_absolute_url()
-    assert "Report how it ended" in owner.get(address).content.decode()
+    assert "Report outcome" in owner.get(address).content.decode()
     AgentSession.objects.update(blanked_at=timezone.now())
-    assert "Report how it ended" not in owner.get(address).content.decode()
+    assert "Report outcome" not in owner.get(address).content.decode()
 
 
 def test_what_a_tool_was_called_with_can_be_read_to_its_end(owner: Client, alice: User) -> None:

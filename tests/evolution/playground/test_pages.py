@@ -35,7 +35,7 @@ def test_a_chat_starts_under_the_version_that_the_link_names(
     owner: Client, playbook: Playbook, llm: FakeLLM
 ) -> None:
     page = owner.get(f"{START}?playbook={playbook.pk}&version=1").content.decode()
-    assert '<option value="1" selected>Version 1, the current one</option>' in page
+    assert '<option value="1" selected>Version 1 (current)</option>' in page
     form = {"playbook": playbook.pk, "version": "1", "against": "bare", "model": "gpt-4o-mini"}
     made = owner.post(START, form)
     right, left = AgentSession.objects.order_by("ace_enabled")
@@ -83,7 +83,7 @@ def test_a_version_without_bullets_is_not_called_a_chat_without_a_playbook(
     chat = chat_lifecycle.open_chat(by=by, playbook=empty, model="gpt-4o-mini", bare=True)
     page = owner.get(f"{START}/{chat.pk}").content.decode()
     assert "Version 1 has no bullets yet" in page
-    assert page.count("Without the playbook the model is given no instructions") == 1
+    assert page.count("Without the playbook the model gets no instructions") == 1
 
 
 def test_a_starter_can_be_asked_and_does_not_learn(owner: Client, llm: FakeLLM) -> None:
@@ -93,7 +93,7 @@ def test_a_starter_can_be_asked_and_does_not_learn(owner: Client, llm: FakeLLM) 
     chat = AgentSession.objects.get()
     owner.post(f"{START}/{chat.pk}/ask", {"question": "How?"})
     page = owner.get(f"{START}/{chat.pk}").content.decode()
-    assert "A starter does not learn" in page
+    assert "Starters do not learn" in page
     assert owner.post(f"{START}/{chat.pk}/rate", {"outcome": "success"}).status_code == 404
     assert not Outcome.objects.exists()
 
@@ -105,7 +105,7 @@ def test_without_a_script_a_question_leads_to_a_page_with_the_whole_answer(
     page = owner.post(f"{START}/{chat.pk}/ask", {"question": "Why?"}, follow=True)
     html = page.content.decode()
     assert f'<a class="cite" href="#{chat.pk}-str-00001">str-00001</a>' in html
-    assert "Not in what the model read: str-99999" in html
+    assert "Not in this version: str-99999" in html
     assert f'<li id="{chat.pk}-str-00001" data-bullet="str-00001" class="cited">' in html
     assert "tokens, $0.0000" in html
 
@@ -167,17 +167,17 @@ def test_nobody_is_sent_to_the_login_first(client: Client, chat: AgentSession) -
 @pytest.mark.parametrize(
     ("form", "why"),
     [
-        ({}, "Say how the chat went."),
-        ({"outcome": "splendid"}, "Say how the chat went."),
+        ({}, "Choose a rating."),
+        ({"outcome": "splendid"}, "Choose a rating."),
         ({"outcome": "success", "notes": "n" * 3000}, "at most 2048 are allowed"),
-        ({"outcome": "success"}, "There is no answer to judge yet."),
+        ({"outcome": "success"}, "There is no answer to rate yet."),
     ],
     ids=["nothing", "unknown", "too-long", "too-early"],
 )
 def test_a_judgement_that_is_refused_says_why(
     owner: Client, chat: AgentSession, form: dict[str, str], why: str
 ) -> None:
-    if why != "There is no answer to judge yet.":
+    if why != "There is no answer to rate yet.":
         add_messages(session=chat, messages=[NewMessage("assistant", "So.")])
     page = owner.post(f"{START}/{chat.pk}/rate", form)
     assert (page.status_code, why in page.content.decode()) == (422, True)
@@ -189,11 +189,11 @@ def test_beside_a_judged_side_it_is_said_who_still_answers(
 ) -> None:
     by = Principal.of(alice)
     chat = chat_lifecycle.open_chat(by=by, playbook=playbook, model="gpt-4o-mini", bare=True)
-    told = "only “Without the playbook” answers from now on"
+    note = "only “Without the playbook” answers now"
     asked = owner.post(f"{START}/{chat.pk}/ask", {"question": "Why?"}, follow=True)
-    assert told not in asked.content.decode()
+    assert note not in asked.content.decode()
     judged = owner.post(f"{START}/{chat.pk}/rate", {"outcome": "success"}, follow=True)
-    assert told in judged.content.decode()
+    assert note in judged.content.decode()
 
 
 def test_a_long_chat_opens_with_its_latest_messages(
@@ -204,4 +204,4 @@ def test_a_long_chat_opens_with_its_latest_messages(
         add_messages(session=chat, messages=said)
     page = owner.get(f"{START}/{chat.pk}").content.decode()
     assert page.count("line 7.") == page.count("line 8.") == 1
-    assert "The beginning of this chat is in" in page
+    assert "Earlier messages are in" in page

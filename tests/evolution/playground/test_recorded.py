@@ -25,8 +25,8 @@ def test_the_recording_is_what_its_script_says(alice: User, llm: FakeLLM) -> Non
 def test_the_recorded_chat_says_so_and_is_there_without_a_model(client: Client) -> None:
     client.force_login(User.objects.create_user("new@example.org"))
     page = client.get(reverse("evolution:recorded_chat")).content.decode()
-    assert "A recorded chat" in page
-    assert "A script played the model" in page
+    assert "Recorded chat" in page
+    assert "This page calls no model" in page
     assert '<form class="rating"' not in page
 
 
