@@ -72,14 +72,14 @@ class RowReplay(Generic[W]):
 
     def _fresh(self, owner: User) -> W:
         """The world with its rows read again: a test may have changed the objects."""
-        changed = {}
+        changed: dict[str, Any] = {}
         for field in fields(self.world):  # type: ignore[arg-type]  # worlds are dataclasses
             value = getattr(self.world, field.name)
             if isinstance(value, User) and value.pk == owner.pk:
                 changed[field.name] = owner
             elif isinstance(value, models.Model):
                 changed[field.name] = type(value)._base_manager.get(pk=value.pk)
-        return replace(self.world, **changed)  # type: ignore[type-var]  # as above
+        return replace(self.world, **changed)  # type: ignore[type-var,return-value]  # as above
 
 
 def _read() -> Rows:
