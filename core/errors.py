@@ -1,6 +1,7 @@
 """The errors that services raise; pages, REST and MCP each turn them into a response."""
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 
 class AceError(Exception):
@@ -111,7 +112,7 @@ class TooLarge(AceError):
 
 
 class RateLimited(AceError):
-    """A rate limit is exceeded; `retry_after` is in whole seconds, at least 1."""
+    """429: a rate limit is exceeded; `retry_after` is in whole seconds, at least 1."""
 
     code = "rate_limited"
     status = 429
@@ -119,3 +120,14 @@ class RateLimited(AceError):
     def __init__(self, message: str, *, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = max(1, retry_after)
+
+    @classmethod
+    def over_limit(cls, name: str, limit: str, *, retry_after: int) -> Self:
+        """The limit `name` of `limit` ("10/h") is used up."""
+        message = f"Over the limit of {limit} for {name}. Try again in {retry_after} s."
+        return cls(message, retry_after=retry_after)
+
+    @classmethod
+    def failed_logins(cls, *, retry_after: int) -> Self:
+        message = f"Too many failed attempts from here. Try again in {retry_after} s."
+        return cls(message, retry_after=retry_after)

@@ -67,8 +67,7 @@ def count_login_attempt(*, account: str, source: LoginSource) -> None:
     if counted is None:
         row = LoginAttempts.objects.filter(key=key).first()
         wait = int(row.wait_until - now) + 1 if row else 1
-        message = f"Too many failed attempts from here. Try again in {wait} s."
-        raise RateLimited(message, retry_after=wait)
+        raise RateLimited.failed_logins(retry_after=wait)
 
 
 def reset_login_attempts(*, account: str, source: LoginSource) -> None:

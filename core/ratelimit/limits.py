@@ -24,10 +24,7 @@ def consume_rate_limit(name: str, key: str) -> None:
     )
     if usage and usage["should_limit"]:
         wait = int(usage["time_left"])
-        raise RateLimited(
-            f"Over the limit of {settings.RATE_LIMITS[name]} for {name}. Try again in {wait} s.",
-            retry_after=wait,
-        )
+        raise RateLimited.over_limit(name, settings.RATE_LIMITS[name], retry_after=wait)
 
 
 def _network(key: str) -> str:
