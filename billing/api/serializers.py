@@ -168,11 +168,17 @@ class BudgetUpdateSerializer(serializers.Serializer[Any]):
 class BudgetSerializer(serializers.Serializer[Any]):
     """A budget and how much of it is spent."""
 
-    playbook_id = serializers.UUIDField(allow_null=True, help_text="null: the whole account.")
-    usd_per_day = serializers.DecimalField(max_digits=10, decimal_places=2, allow_null=True)
-    usd_per_month = serializers.DecimalField(max_digits=10, decimal_places=2, allow_null=True)
-    warn_percent = serializers.IntegerField()
-    stops = serializers.BooleanField()
+    playbook_id = serializers.UUIDField(
+        source="budget.playbook_id", allow_null=True, help_text="null: the whole account."
+    )
+    usd_per_day = serializers.DecimalField(
+        source="budget.usd_per_day", max_digits=10, decimal_places=2, allow_null=True
+    )
+    usd_per_month = serializers.DecimalField(
+        source="budget.usd_per_month", max_digits=10, decimal_places=2, allow_null=True
+    )
+    warn_percent = serializers.IntegerField(source="budget.warn_percent")
+    stops = serializers.BooleanField(source="budget.stops")
     day = BudgetStatusSerializer(allow_null=True)
     month = BudgetStatusSerializer(allow_null=True)
 

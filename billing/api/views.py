@@ -20,7 +20,7 @@ from billing.api.serializers import (
     WebhookReceiptSerializer,
 )
 from billing.errors import require_billing
-from billing.limits.budgets import list_budgets, set_budget
+from billing.limits.budgets import BudgetWithStatus, list_budgets, set_budget
 from billing.models import Budget
 from billing.plans.summary import summarize_plan
 from billing.stripe import subscriptions, sync
@@ -42,18 +42,18 @@ class UsageView(BaseAPIView):
         """Usage and cost of your playbooks by day, week or month, optionally grouped."""
         query = UsageQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        asked: dict[str, Any] = query.validated_data
-        since, until = asked.pop("from", None), asked.pop("to", None)
-        found = usage_summary(who=self.principal, since=since, until=until, **asked)
+        sent: dict[str, Any] = query.validated_data
+        since, until = sent.pop("from", None), sent.pop("to", None)
+        summary = usage_summary(who=self.principal, since=since, until=until, **sent)
         body = {
-            "period": asked["period"],
-            "group_by": asked.get("group_by"),
-            "since": found.since,
-            "until": found.until,
-            "total": found.total,
+            "period": sent["period"],
+            "group_by": sent.get("group_by"),
+            "since": summary.since,
+            "until": summary.until,
+            "total": summary.total,
             "next": None,
             "previous": None,
-            "results": found.rows,
+            "results": summary.rows,
         }
         return Response(UsageSerializer(body).data)
 
@@ -77,12 +77,8 @@ class BudgetListView(BaseAPIView):
     @extend_schema(operation_id="list_budgets", responses=BudgetListSerializer)
     def get(self, request: Request) -> Response:
         """Your daily and monthly budgets and how much of each is spent."""
-        results = [
-            budget_data(one.budget, one.day, one.month) for one in list_budgets(who=self.principal)
-        ]
-        return Response(
-            BudgetListSerializer({"next": None, "previous": None, "results": results}).data
-        )
+        body = {"next": None, "previous": None, "results": list_budgets(who=self.principal)}
+        return Response(BudgetListSerializer(body).data)
 
     @extend_schema(
         operation_id="set_budget", request=BudgetUpdateSerializer, responses=BudgetSerializer
@@ -110,16 +106,9 @@ class PlaybookBudgetView(BaseAPIView):
 def put_budget(view: BaseAPIView, playbook_id: UUID | None) -> Response:
     sent: dict[str, Any] = view.validated_body(BudgetUpdateSerializer)
     set_budget(by=view.principal, playbook_id=playbook_id, **sent)
-    for one in list_budgets(who=view.principal):
-        if one.budget.playbook_id == playbook_id:
-            return Response(BudgetSerializer(budget_data(one.budget, one.day, one.month)).data)
-    empty = Budget(playbook_id=playbook_id)
-    return Response(BudgetSerializer(budget_data(empty, None, None)).data)
-
-
-def budget_data(budget: Budget, day: object, month: object) -> dict[str, Any]:
-    names = ("playbook_id", "usd_per_day", "usd_per_month", "warn_percent", "stops")
-    return {name: getattr(budget, name) for name in names} | {"day": day, "month": month}
+    budgets = {one.budget.playbook_id: one for one in list_budgets(who=view.principal)}
+    none = BudgetWithStatus(Budget(playbook_id=playbook_id), day=None, month=None)
+    return Response(BudgetSerializer(budgets.get(playbook_id, none)).data)
 
 
 class SubscribeView(BaseAPIView):

@@ -4,8 +4,14 @@ from uuid import UUID
 
 from django.conf import settings
 
-from billing.models import QuotaHold, QuotaNotice, QuotaPeriod, QuotaResource
-from billing.models.quota import QUOTA_FULL_PERCENT, QUOTA_NEAR_PERCENT
+from billing.models import (
+    QUOTA_FULL_PERCENT,
+    QUOTA_NEAR_PERCENT,
+    QuotaHold,
+    QuotaNotice,
+    QuotaPeriod,
+    QuotaResource,
+)
 from billing.plans.entitlements import format_count
 from core.clock import database_now
 from core.emails import send_email

@@ -1,12 +1,9 @@
 """Models of billing, one module per aggregate."""
 
-from billing.models.account_sync import AccountSync
-from billing.models.accounts import BillingAccount, BillingAccountQuerySet
-from billing.models.budgets import Budget, BudgetQuerySet
+from billing.models.accounts import AccountSync, BillingAccount
+from billing.models.budgets import Budget
 from billing.models.cost_caps import CostCap
-from billing.models.daily_spend import NO_PLAYBOOK, DailySpend
-from billing.models.plan_activation import PlanActivation, RetentionNotice
-from billing.models.plans import RETENTION_NOTICE_PERIOD, Plan
+from billing.models.plans import RETENTION_NOTICE_PERIOD, Plan, PlanActivation, RetentionNotice
 from billing.models.price_overrides import PriceOverride
 from billing.models.quota import (
     QUOTA_FULL_PERCENT,
@@ -14,32 +11,27 @@ from billing.models.quota import (
     QuotaHold,
     QuotaNotice,
     QuotaPeriod,
-    QuotaPeriodQuerySet,
     QuotaResource,
 )
-from billing.models.usage import UsageRecord, UsageRecordQuerySet
+from billing.models.usage import NO_PLAYBOOK, DailySpend, UsageRecord
 
 __all__ = [
+    "NO_PLAYBOOK",
+    "QUOTA_FULL_PERCENT",
+    "QUOTA_NEAR_PERCENT",
+    "RETENTION_NOTICE_PERIOD",
     "AccountSync",
     "BillingAccount",
-    "BillingAccountQuerySet",
     "Budget",
-    "BudgetQuerySet",
     "CostCap",
-    "NO_PLAYBOOK",
+    "DailySpend",
     "Plan",
     "PlanActivation",
     "PriceOverride",
-    "QUOTA_FULL_PERCENT",
-    "QUOTA_NEAR_PERCENT",
     "QuotaHold",
     "QuotaNotice",
     "QuotaPeriod",
-    "QuotaPeriodQuerySet",
     "QuotaResource",
-    "RETENTION_NOTICE_PERIOD",
     "RetentionNotice",
-    "DailySpend",
-    "UsageRecordQuerySet",
     "UsageRecord",
 ]

@@ -89,3 +89,26 @@ class BillingAccount(BaseModel):
         if self.plan_id is not None and plan != self.plan:
             self.previous_plan_ended_at = now
         self.plan = plan
+
+
+class AccountSync(BaseModel):
+    """Numbers of the last request to Stripe about an account and of the last answer applied.
+
+    Concurrent requests may finish in either order. The number is taken before the request, so an
+    answer with a lower number than the one applied may be older and is discarded.
+    """
+
+    account = models.OneToOneField(BillingAccount, models.CASCADE, related_name="sync")
+    last_requested = models.PositiveBigIntegerField(default=0)
+    last_applied = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(last_applied__lte=models.F("last_requested")),
+                name="account_sync_in_order",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"requested {self.last_requested}, applied {self.last_applied}"

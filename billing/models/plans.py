@@ -1,4 +1,4 @@
-"""Plans: limits, retention and price.
+"""Plans: limits, retention and price; since when they apply on this server.
 
 No model of billing has a foreign key to dj-stripe's tables: they are not installed while billing
 is off.
@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import User
 from core.models import BaseModel
 
 UNLIMITED_HELP_TEXT = "empty: unlimited"
@@ -100,3 +101,29 @@ class Plan(BaseModel):
 def _longer_retention(one: int | None, other: int | None) -> int | None:
     """The longer of two retentions in days; None is the longest."""
     return None if one is None or other is None else max(one, other)
+
+
+class PlanActivation(models.Model):
+    """One row while billing is on, updated by the hourly purge; none while it is off.
+
+    A server that did not purge for long may have had billing off meanwhile: `activated_at`, from
+    which the notice period counts, is moved then. `first_activated_at`, which decides who was
+    notified, stays.
+    """
+
+    activated_at = models.DateTimeField()
+    first_activated_at = models.DateTimeField(null=True)
+    last_seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"plans apply since {self.activated_at:%d %b %Y}"
+
+
+class RetentionNotice(BaseModel):
+    """A user was notified of when their plan's retention begins to delete old texts."""
+
+    user = models.OneToOneField(User, models.CASCADE, related_name="retention_notice")
+    plan_decided_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"notified of the change of {self.plan_decided_at:%d %b %Y}"

@@ -9,7 +9,7 @@ from billing.usage.daily_spend import rebuild_daily_spend
 
 class Command(BaseCommand):
     help = (
-        "Recompute the daily totals that budgets and cost limits use from the usage records. "
+        "Recompute the daily cost totals from the usage records. "
         "Safe on a running platform; model calls wait for it."
     )
 

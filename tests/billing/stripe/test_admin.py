@@ -32,7 +32,7 @@ def test_the_plan_of_a_user_is_shown(buyer: Customer, shop: FakeStripe, desk: Ad
 
 def test_staff_sync_an_account(buyer: Customer, shop: FakeStripe, desk: AdminClient) -> None:
     buyer.buy("team")
-    assert "1 account is as Stripe says." in desk.act("resync_from_stripe", buyer.account)
+    assert "1 account synced." in desk.act("resync_from_stripe", buyer.account)
     assert buyer.plan == "team"
     assert AuditEntry.objects.get(action="resync_account").actor == "staff@example.org"
     shop.fail(500)
