@@ -18,7 +18,6 @@ from mcp_bridge.prompts.definitions import get_prompt, list_prompts
 from mcp_bridge.protocol.auth import ServerContext
 from mcp_bridge.protocol.db_threads import threads
 from mcp_bridge.resources import list_resources, list_templates, read_resource
-from mcp_bridge.tools.definitions import TOOLS
 from mcp_bridge.tools.handlers import call_tool, list_tools
 from mcp_bridge.transport.client_activity_middleware import ClientActivityMiddleware
 from mcp_bridge.transport.request_guard import JsonRpcBodyGuard, RequestGuard
@@ -72,7 +71,8 @@ def build_server(*, api_key: str = "") -> Server[ServerContext]:
         version="1",
         cache_hints=CACHE_HINTS,
         lifespan=_lifespan(ServerContext(api_key)),
-        get_tool_input_schema=_input_schema,
+        # No argument is sent as a header too; without this look-up the SDK lists the tools first.
+        get_tool_input_schema=lambda name: None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
@@ -84,14 +84,6 @@ def build_server(*, api_key: str = "") -> Server[ServerContext]:
     )
     server.middleware.append(RequestTimer())
     return server
-
-
-def _input_schema(name: str) -> dict[str, Any] | None:
-    """The schema that the SDK compares headers with at every call, or None for no comparison.
-
-    Without this look-up the SDK would list the tools first.
-    """
-    return TOOLS[name].header_schema if name in TOOLS else None
 
 
 def _lifespan(

@@ -1,13 +1,11 @@
 """Registers a function as a tool: its types are the schema, its docstring the description."""
 
 import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, get_type_hints
 
-from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -68,12 +66,6 @@ class ToolSpec:
             annotations=self.hints,
             _meta=self.meta or None,
         )
-
-    @cached_property
-    def header_schema(self) -> dict[str, Any] | None:
-        """The input schema when an argument is also sent as a header, else None."""
-        schema: dict[str, Any] = self.tool.input_schema
-        return schema if X_MCP_HEADER_KEY in json.dumps(schema) else None
 
     def call(
         self, get_principal: Callable[[], Principal], arguments: dict[str, Any]

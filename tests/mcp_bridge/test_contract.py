@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from jsonschema import Draft202012Validator
+from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp.types import Tool
 from rs_bpe.bpe import openai
 
@@ -101,6 +102,7 @@ def test_both_schemas_are_valid_and_refer_to_nothing(tool: Tool) -> None:
     for schema in (tool.input_schema, tool.output_schema):
         Draft202012Validator.check_schema(schema)
         assert "$ref" not in json.dumps(schema)
+        assert X_MCP_HEADER_KEY not in json.dumps(schema)
 
 
 @every_tool
