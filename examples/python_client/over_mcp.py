@@ -28,8 +28,8 @@ async def main() -> None:
             "notes": "Lesson: freeze the clock in every test that compares dates.",
             "serving_id": advice["serving_id"],
         }
-        told = (await ace.call_tool("report_outcome", report)).structured_content
-        print(f"{told['pending_outcomes']} reports wait for the next evolution")
+        recorded = (await ace.call_tool("report_outcome", report)).structured_content
+        print(f"{recorded['pending_outcomes']} reports wait for the next evolution")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,10 @@ def main() -> None:
             "notes": "Lesson: freeze the clock in every test that compares dates.",
             "serving_id": advice["serving_id"],
         }
-        told = ace.post(f"/playbooks/{mine['id']}/outcomes", json=report).raise_for_status().json()
-        print(f"{told['pending_outcomes']} reports wait for the next evolution")
+        recorded = (
+            ace.post(f"/playbooks/{mine['id']}/outcomes", json=report).raise_for_status().json()
+        )
+        print(f"{recorded['pending_outcomes']} reports wait for the next evolution")
 
 
 if __name__ == "__main__":

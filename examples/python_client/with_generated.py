@@ -44,7 +44,7 @@ ACTIVE = {EvolutionStatus.QUEUED, EvolutionStatus.RUNNING}
 
 
 def good(answer: T | Error | None) -> T:
-    """The answer, unless it is a refusal: that is said, and ends the program."""
+    """The answer; a refusal ends the program with its message."""
     if isinstance(answer, Error):
         sys.exit(f"refused: {answer.error.message}")
     if answer is None:
@@ -52,8 +52,8 @@ def good(answer: T | Error | None) -> T:
     return answer
 
 
-def made_key() -> str:
-    """Log in, and make a key for the rest of the program."""
+def create_key() -> str:
+    """Log in, and create a key for the rest of the program."""
     with Client(base_url=URL) as public:
         login = Login(email=os.environ["ACE_EMAIL"], password=os.environ["ACE_PASSWORD"])
         tokens = good(log_in.sync(client=public, body=login))
@@ -63,7 +63,7 @@ def made_key() -> str:
         return made
 
 
-def ended(job: Evolution, client: AuthenticatedClient) -> Evolution:
+def wait_for(job: Evolution, client: AuthenticatedClient) -> Evolution:
     """The evolution once it is neither queued nor running."""
     while job.status in ACTIVE:
         Event().wait(0.5)
@@ -83,7 +83,7 @@ def all_versions(client: AuthenticatedClient, playbook: UUID) -> Iterator[Versio
 
 
 def main() -> None:
-    with AuthenticatedClient(base_url=URL, token=made_key()) as ace:
+    with AuthenticatedClient(base_url=URL, token=create_key()) as ace:
         starter = good(list_playbooks.sync(client=ace, include_starters=True)).results[0]
         mine = good(clone_playbook.sync(starter.id, client=ace, body=PlaybookClone(name="Mine"))).id
         advice = good(get_playbook.sync(mine, client=ace))
@@ -96,10 +96,12 @@ def main() -> None:
                 signal=OutcomeSignal.TEST,
             )
             key = f"flaky-test-{mine}-{number}"
-            told = good(report_outcome.sync(mine, client=ace, body=outcome, idempotency_key=key))
-            print(f"{told.pending_outcomes} waiting")
+            recorded = good(
+                report_outcome.sync(mine, client=ace, body=outcome, idempotency_key=key)
+            )
+            print(f"{recorded.pending_outcomes} waiting")
         started = good(trigger_evolution.sync(mine, client=ace))
-        job = ended(good(get_evolution.sync(started.job_id, client=ace)), ace)
+        job = wait_for(good(get_evolution.sync(started.job_id, client=ace)), ace)
         print(f"evolution {job.status}: version {job.from_version} to {job.to_version}")
         versions = list(all_versions(ace, mine))
         print(*(f"version {row.version}: {row.reason}" for row in versions), sep="\n")

@@ -22,8 +22,8 @@ from todo_agent.playing import Player
 from todo_agent.todos import Todo, TodoStore
 
 if TYPE_CHECKING:
-    from todo_agent.over_mcp import McpDoor
-    from todo_agent.over_rest import RestDoor
+    from todo_agent.over_mcp import McpPlatform
+    from todo_agent.over_rest import RestPlatform
 JUDGED = {"y": "success", "p": "partial", "n": "failure"}
 
 
@@ -116,26 +116,26 @@ def _playbook(options: argparse.Namespace) -> Iterator[Playbook | None]:
     if options.ace == "off":
         yield None
         return
-    with closing(_door(options.ace)) as door:
-        yield Playbook(door, options.playbook or _created(door), options.max_tokens)
+    with closing(_platform(options.ace)) as platform:
+        yield Playbook(platform, options.playbook or _created(platform), options.max_tokens)
 
 
-def _door(kind: str) -> "McpDoor | RestDoor":
+def _platform(kind: str) -> "McpPlatform | RestPlatform":
     url = os.environ.get("ACE_URL", "http://127.0.0.1:8000").rstrip("/")
     key = os.environ.get("ACE_API_KEY", "")
     if not key:
         sys.exit("todo_agent: set ACE_API_KEY to a key with the scopes read, write and evolve")
     if kind == "mcp":
-        from todo_agent.over_mcp import McpDoor  # noqa: PLC0415 - two seconds that REST need not pay
+        from todo_agent.over_mcp import McpPlatform  # noqa: PLC0415 - two seconds that REST need not pay
 
-        return McpDoor(url, key)
-    from todo_agent.over_rest import RestDoor  # noqa: PLC0415 - as above
+        return McpPlatform(url, key)
+    from todo_agent.over_rest import RestPlatform  # noqa: PLC0415 - as above
 
-    return RestDoor(url, key)
+    return RestPlatform(url, key)
 
 
-def _created(door: "McpDoor | RestDoor") -> str:
-    made = door.create_playbook("Todo agent")
+def _created(platform: "McpPlatform | RestPlatform") -> str:
+    made = platform.create_playbook("Todo agent")
     _tell(f"made the playbook {made}; name it with --playbook to use it again")
     return made
 

@@ -1,4 +1,4 @@
-"""What ACE adds to an agent: advice before a request, and a report after it."""
+"""Adds ACE to an agent: advice before a request, and a report after it."""
 
 import re
 from collections.abc import Callable
@@ -59,14 +59,14 @@ class Evolution:
 
 @dataclass(frozen=True)
 class Triggered:
-    """`is_new`: it was started now, so it takes every report that waits."""
+    """`is_new`: it was started now, so it takes every pending report."""
 
     job_id: str
     is_new: bool
 
 
-class Door(Protocol):
-    """A way to the platform; every call may raise AceError."""
+class Platform(Protocol):
+    """The platform over one interface; every call may raise AceError."""
 
     def create_playbook(self, name: str) -> str: ...
 
@@ -81,30 +81,30 @@ class Door(Protocol):
 
 @dataclass
 class Playbook:
-    """One playbook behind one door."""
+    """One playbook of the platform."""
 
-    door: Door
+    platform: Platform
     id: str
     max_tokens: int | None = None
     pause: Callable[[float], object] = field(default_factory=lambda: Event().wait)
 
     def read(self) -> Reading:
-        return self.door.read(self.id, self.max_tokens)
+        return self.platform.read(self.id, self.max_tokens)
 
     def report(self, report: Report) -> str:
-        return self.door.report(self.id, report)
+        return self.platform.report(self.id, report)
 
     def evolve(self) -> None:
-        """No report waits any more. Raises AceError when an evolution fails or takes too long."""
+        """Evolve until no report is pending; raises AceError when an evolution fails."""
         while True:
-            triggered = self.door.trigger_evolution(self.id)
+            triggered = self.platform.trigger_evolution(self.id)
             taken = self._ended(triggered.job_id).outcomes_processed
             if triggered.is_new and taken < MOST_AT_ONCE:
                 return
 
     def _ended(self, job_id: str) -> Evolution:
         for _ in range(EVOLVES_WITHIN):
-            evolution = self.door.evolution(job_id)
+            evolution = self.platform.evolution(job_id)
             if evolution.status == "completed":
                 return evolution
             if evolution.status in FAILED:

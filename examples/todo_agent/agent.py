@@ -29,7 +29,7 @@ class Run:
 def run_agent(
     *, client: OpenAI, model: str, store: TodoStore, request: str, instructions: str = INSTRUCTIONS
 ) -> Run:
-    """The model has done what it could about the request. Raises openai.OpenAIError."""
+    """Let the model work on the request with the tools. Raises openai.OpenAIError."""
     run = Run()
     messages: list[Any] = [
         {"role": "system", "content": instructions},
@@ -50,11 +50,11 @@ def ask_model(
     client: OpenAI, model: str, messages: list[Any], run: Run, **options: Any
 ) -> ChatCompletionMessage:
     """The model's next message; its tokens are added to the run."""
-    said = client.chat.completions.create(model=model, messages=messages, **options)
-    if said.usage:
-        run.prompt_tokens += said.usage.prompt_tokens
-        run.completion_tokens += said.usage.completion_tokens
-    message: ChatCompletionMessage = said.choices[0].message
+    completion = client.chat.completions.create(model=model, messages=messages, **options)
+    if completion.usage:
+        run.prompt_tokens += completion.usage.prompt_tokens
+        run.completion_tokens += completion.usage.completion_tokens
+    message: ChatCompletionMessage = completion.choices[0].message
     return message
 
 

@@ -1,4 +1,4 @@
-"""Without and with a playbook, on the same tasks; it learns on other ones in between."""
+"""Compares the same tasks without and with a playbook that learns on others in between."""
 
 import uuid
 from collections.abc import Callable

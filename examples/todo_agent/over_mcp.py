@@ -1,4 +1,4 @@
-"""The platform over MCP: every call is a connection of its own, so no session has to be kept."""
+"""The platform over MCP, with one connection for each call: no session has to be kept."""
 
 import asyncio
 from dataclasses import asdict
@@ -13,7 +13,7 @@ from mcp.types import CallToolResult
 from todo_agent.ace import AceError, Evolution, Reading, Report, Triggered
 
 
-class McpDoor:
+class McpPlatform:
     def __init__(self, url: str, key: str) -> None:
         self._url, self._headers = f"{url}/mcp", {"Authorization": f"Bearer {key}"}
 
@@ -24,20 +24,20 @@ class McpDoor:
         return str(self._call("create_playbook", name=name)["id"])
 
     def read(self, playbook_id: str, max_tokens: int | None) -> Reading:
-        said = self._call("get_playbook", playbook_id=playbook_id, max_tokens=max_tokens)
-        return Reading(said["id"], said["version"], said["serving_id"], said["content"])
+        result = self._call("get_playbook", playbook_id=playbook_id, max_tokens=max_tokens)
+        return Reading(result["id"], result["version"], result["serving_id"], result["content"])
 
     def report(self, playbook_id: str, report: Report) -> str:
-        said = self._call("report_outcome", playbook_id=playbook_id, **asdict(report))
-        return str(said["outcome_id"])
+        result = self._call("report_outcome", playbook_id=playbook_id, **asdict(report))
+        return str(result["outcome_id"])
 
     def trigger_evolution(self, playbook_id: str) -> Triggered:
-        said = self._call("trigger_evolution", playbook_id=playbook_id)
-        return Triggered(said["job_id"], said["is_new"])
+        result = self._call("trigger_evolution", playbook_id=playbook_id)
+        return Triggered(result["job_id"], result["is_new"])
 
     def evolution(self, job_id: str) -> Evolution:
-        said = self._call("get_evolution_status", job_id=job_id)
-        return Evolution(said["status"], said["outcomes_processed"], said["error_message"])
+        result = self._call("get_evolution_status", job_id=job_id)
+        return Evolution(result["status"], result["outcomes_processed"], result["error_message"])
 
     def _call(self, tool: str, **arguments: Any) -> Any:
         try:
@@ -45,12 +45,12 @@ class McpDoor:
         except* (httpx2.HTTPError, OSError) as group:
             raise AceError(f"The platform could not be reached: {_first(group)}") from None
         except* MCPError as group:
-            # The SDK keeps the status to itself: a key that is not taken looks like any refusal.
+            # The SDK hides the status: a rejected key looks like any refusal.
             why = f"{_first(group)}. Is ACE_API_KEY still valid?"
             raise AceError(f"The platform refused the connection: {why}") from None
         if answer.is_error:
-            said = " ".join(getattr(part, "text", "") for part in answer.content)
-            raise AceError(f"The platform refused: {said}")
+            text = " ".join(getattr(part, "text", "") for part in answer.content)
+            raise AceError(f"The platform refused: {text}")
         return answer.structured_content
 
     async def _ask(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:

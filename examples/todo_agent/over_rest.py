@@ -8,7 +8,7 @@ import httpx2
 from todo_agent.ace import AceError, Evolution, Reading, Report, Triggered
 
 
-class RestDoor:
+class RestPlatform:
     def __init__(self, url: str, key: str) -> None:
         self._http = httpx2.Client(
             base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {key}"}, timeout=30
@@ -22,20 +22,20 @@ class RestDoor:
 
     def read(self, playbook_id: str, max_tokens: int | None) -> Reading:
         limit = {} if max_tokens is None else {"max_tokens": max_tokens}
-        said = self._send("GET", f"/playbooks/{playbook_id}", params=limit)
-        return Reading(said["id"], said["version"], said["serving_id"], said["content"])
+        answer = self._send("GET", f"/playbooks/{playbook_id}", params=limit)
+        return Reading(answer["id"], answer["version"], answer["serving_id"], answer["content"])
 
     def report(self, playbook_id: str, report: Report) -> str:
-        said = self._send("POST", f"/playbooks/{playbook_id}/outcomes", json=asdict(report))
-        return str(said["outcome_id"])
+        answer = self._send("POST", f"/playbooks/{playbook_id}/outcomes", json=asdict(report))
+        return str(answer["outcome_id"])
 
     def trigger_evolution(self, playbook_id: str) -> Triggered:
-        said = self._send("POST", f"/playbooks/{playbook_id}/evolutions")
-        return Triggered(said["job_id"], said["is_new"])
+        answer = self._send("POST", f"/playbooks/{playbook_id}/evolutions")
+        return Triggered(answer["job_id"], answer["is_new"])
 
     def evolution(self, job_id: str) -> Evolution:
-        said = self._send("GET", f"/evolutions/{job_id}")
-        return Evolution(said["status"], said["outcomes_processed"], said["error_message"])
+        answer = self._send("GET", f"/evolutions/{job_id}")
+        return Evolution(answer["status"], answer["outcomes_processed"], answer["error_message"])
 
     def _send(self, method: str, path: str, **sent: Any) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""A task played to its end: list, agent, check; with a playbook advice before, a report after."""
+"""Plays one task: list, agent, check; with a playbook also the advice and the report."""
 
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ REVIEW = (
 
 @dataclass
 class Played:
-    """What became of one task. Without a playbook the last four stay empty."""
+    """The result of one task. Without a playbook the last four fields stay empty."""
 
     task: str
     kind: str
@@ -43,7 +43,7 @@ class Player:
     review: bool = False
 
     def play(self, task: Task, playbook: Playbook | None = None, *, key: str = "") -> Played:
-        """The task was played; with a playbook also reported, once for each key."""
+        """Play the task; with a playbook also report it, once for each key."""
         reading = playbook.read() if playbook else None
         instructions = advised(reading) if reading else INSTRUCTIONS
         with closing(TodoStore(start=task.start)) as store:
@@ -78,10 +78,10 @@ class Player:
         played.outcome_id = playbook.report(report)
 
     def _lesson(self, task: Task, run: Run, wrong: list[str]) -> str:
-        told = "\n".join([task.request, "", *run.calls, run.answer, "", *wrong])
-        messages = [{"role": "system", "content": REVIEW}, {"role": "user", "content": told}]
-        said = (ask_model(self.client, self.model, messages, run).content or "").strip()
-        return said.splitlines()[0] if said else ""
+        story = "\n".join([task.request, "", *run.calls, run.answer, "", *wrong])
+        messages = [{"role": "system", "content": REVIEW}, {"role": "user", "content": story}]
+        text = (ask_model(self.client, self.model, messages, run).content or "").strip()
+        return text.splitlines()[0] if text else ""
 
 
 def _check(played: Played) -> list[str]:

@@ -42,16 +42,18 @@ def make_tasks(count: int, seed: int) -> list[Task]:
 def differences(task: Task, store: TodoStore) -> list[str]:
     """Where the list is not as it should be, in sentences; nothing when the task was done."""
     found = {todo.id: todo for todo in store.all()}
-    said = [_unlike(todo, found[todo.id]) for todo in task.wanted if todo.id in found]
+    found_wrong = [_unlike(todo, found[todo.id]) for todo in task.wanted if todo.id in found]
     known = {todo.id for todo in task.start}
     added = [todo for todo in found.values() if todo.id not in known]
     for todo in task.wanted:
         if todo.id not in known:
             twin = next((row for row in added if _title(row) == _title(todo)), None)
-            said.append(_unlike(todo, twin) if twin else f'a new todo "{todo.title}" is missing')
+            found_wrong.append(
+                _unlike(todo, twin) if twin else f'a new todo "{todo.title}" is missing'
+            )
             added = [row for row in added if row is not twin]
-    said += [f'todo {row.id} "{row.title}" was added, which was not wanted' for row in added]
-    return [line for line in said if line]
+    found_wrong += [f'todo {row.id} "{row.title}" was added, which was not wanted' for row in added]
+    return [line for line in found_wrong if line]
 
 
 def _unlike(wanted: Todo, found: Todo) -> str:
@@ -119,7 +121,7 @@ def _weekend(draw: random.Random, start: list[Todo], today: date, is_plain: bool
 
 
 def _complete(draw: random.Random, start: list[Todo], today: date, is_plain: bool) -> Made:
-    """One of two todos of the same title, told apart by the notes."""
+    """One of two todos of the same title, distinguished by the notes."""
     title = f"Call {draw.choice(PEOPLE)}"
     first, second = draw.sample(MATTERS, 2)
     twins = [Todo(0, title, f"about {first}"), Todo(0, title, f"about {second}")]

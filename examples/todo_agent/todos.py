@@ -27,11 +27,11 @@ class Todo:
 
 
 class NoSuchTodo(LookupError):
-    """Nothing on the list is meant by what was sent."""
+    """No todo on the list matches."""
 
 
 class TodoStore:
-    """The list in the file at `path`; `:memory:` is a list that nobody keeps."""
+    """The list in the file at `path`; `:memory:` is a list that is not kept."""
 
     def __init__(self, path: Path | str = ":memory:", start: Iterable[Todo] = ()) -> None:
         self._rows = sqlite3.connect(path)

@@ -1,4 +1,4 @@
-"""What the model may do: five tools, as it reads them and as they are run."""
+"""The five tools of the model: their definitions and functions."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The scripted model, and a door to no platform at all."""
+"""The scripted model, and a stub of the platform."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -48,8 +48,8 @@ def test_without_advice_every_kind_goes_wrong_and_with_all_of_it_none(player: Pl
 
 @pytest.mark.parametrize("missing", RULES)
 def test_without_one_bullet_its_own_kind_goes_wrong_again(player: Player, missing: str) -> None:
-    door = StubPlatform(advice([kind for kind in RULES if kind != missing]))
-    assert failed_kinds(player, Playbook(door, "p")) == {missing}
+    platform = StubPlatform(advice([kind for kind in RULES if kind != missing]))
+    assert failed_kinds(player, Playbook(platform, "p")) == {missing}
 
 
 def unaided(client: OpenAI, request: str, store: TodoStore) -> None:
@@ -139,10 +139,10 @@ def test_a_report_keeps_the_platforms_limits_in_bytes() -> None:
 
 
 def test_a_report_says_what_the_check_found_and_what_was_called(player: Player) -> None:
-    door = StubPlatform(advice(["schedule"]))
+    platform = StubPlatform(advice(["schedule"]))
     task = make_tasks(3, seed=3)[2]
-    played = player.play(task, Playbook(door, "p"), key="k1")
-    (report,) = door.reports
+    played = player.play(task, Playbook(platform, "p"), key="k1")
+    (report,) = platform.reports
     assert (report.outcome, report.signal) == ("failure", "test")
     assert (report.serving_id, report.idempotency_key) == ("serving", "k1")
     assert report.task_description == task.request
@@ -151,11 +151,11 @@ def test_a_report_says_what_the_check_found_and_what_was_called(player: Player) 
 
 
 def test_a_failed_task_is_reviewed_only_when_asked_for(player: Player) -> None:
-    door, task = StubPlatform(), make_tasks(1, seed=3)[0]
-    player.play(task, Playbook(door, "p"))
-    Player(player.client, "scripted", review=True).play(task, Playbook(door, "p"))
-    assert "Lesson: " not in door.reports[0].notes
-    assert "\nLesson: Before adding a todo" in door.reports[1].notes
+    platform, task = StubPlatform(), make_tasks(1, seed=3)[0]
+    player.play(task, Playbook(platform, "p"))
+    Player(player.client, "scripted", review=True).play(task, Playbook(platform, "p"))
+    assert "Lesson: " not in platform.reports[0].notes
+    assert "\nLesson: Before adding a todo" in platform.reports[1].notes
 
 
 def test_a_model_that_never_ends_is_stopped(llm: TodoLLM, client: OpenAI) -> None:
@@ -184,9 +184,9 @@ class Slow(StubPlatform):
 
 
 def test_evolving_waits_for_an_evolution_that_took_every_report() -> None:
-    door, pauses = Slow(), list[float]()
-    Playbook(door, "p", pause=pauses.append).evolve()
-    assert (door.triggers, door.states, pauses) == ([], [], [1])
+    platform, pauses = Slow(), list[float]()
+    Playbook(platform, "p", pause=pauses.append).evolve()
+    assert (platform.triggers, platform.states, pauses) == ([], [], [1])
 
 
 def test_an_evolution_that_fails_says_why() -> None:

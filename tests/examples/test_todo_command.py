@@ -49,13 +49,13 @@ def test_what_the_example_needs_is_what_it_is_tested_with() -> None:
         assert needed.specifier.contains(version(needed.name)), line
 
 
-@pytest.mark.parametrize("door", ["rest", "mcp"])
+@pytest.mark.parametrize("interface", ["rest", "mcp"])
 def test_ones_judgement_becomes_an_outcome(
     live_url: str, alice: User, playbook: Playbook, llm: TodoLLM,
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, door: str,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, interface: str,
 ) -> None:  # fmt: skip
     ace = {"ACE_URL": live_url, "ACE_API_KEY": make_key(alice)[1]}
-    asked = ("ask", ADD, "--ace", door, "--playbook", str(playbook.pk), "--max-tokens", "500")
+    asked = ("ask", ADD, "--ace", interface, "--playbook", str(playbook.pk), "--max-tokens", "500")
     db = ("--db", str(tmp_path / "todos.sqlite3"))
     run_program(monkeypatch, llm, *asked, *db, "--judge", "partial", **ace)
     outcome = Outcome.objects.get(playbook=playbook)
@@ -75,28 +75,28 @@ def test_without_a_judgement_nothing_is_reported(
     assert not Outcome.objects.exists()
 
 
-@pytest.mark.parametrize("door", ["rest", "mcp"])
+@pytest.mark.parametrize("interface", ["rest", "mcp"])
 def test_a_platform_that_is_away_does_not_keep_the_request_from_being_done(
     llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str], door: str,
+    capsys: pytest.CaptureFixture[str], interface: str,
 ) -> None:  # fmt: skip
     away = {"ACE_URL": "http://127.0.0.1:9", "ACE_API_KEY": "ace_live_x", "ACE_PLAYBOOK": "p"}
     db = ("--db", str(tmp_path / "todos.sqlite3"), "--judge", "success")
-    run_program(monkeypatch, llm, "ask", ADD, "--ace", door, *db, **away)
+    run_program(monkeypatch, llm, "ask", ADD, "--ace", interface, *db, **away)
     said = capsys.readouterr()
     assert "Call Anna" in said.out
     assert "no advice this time. The platform could not be reached" in said.err
     assert "Reported" not in said.out
 
 
-@pytest.mark.parametrize("door", ["rest", "mcp"])
+@pytest.mark.parametrize("interface", ["rest", "mcp"])
 def test_a_key_that_is_not_taken_does_not_keep_the_request_from_being_done(
     live_url: str, llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str], door: str,
+    capsys: pytest.CaptureFixture[str], interface: str,
 ) -> None:  # fmt: skip
     ace = {"ACE_URL": live_url, "ACE_API_KEY": "ace_live_revoked", "ACE_PLAYBOOK": "p"}
     db = ("--db", str(tmp_path / "todos.sqlite3"), "--judge", "success")
-    run_program(monkeypatch, llm, "ask", ADD, "--ace", door, *db, **ace)
+    run_program(monkeypatch, llm, "ask", ADD, "--ace", interface, *db, **ace)
     said = capsys.readouterr()
     assert "Call Anna" in said.out
     assert "no advice this time. The platform refused" in said.err
@@ -109,14 +109,14 @@ def test_a_list_that_cannot_be_opened_is_said(
         run_program(monkeypatch, llm, "ask", ADD, "--db", str(tmp_path / "no" / "todos.sqlite3"))
 
 
-@pytest.mark.parametrize("door", ["rest", "mcp"])
+@pytest.mark.parametrize("interface", ["rest", "mcp"])
 def test_a_refusal_is_said_in_the_platforms_words(
-    live_url: str, alice: User, llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, door: str
+    live_url: str, alice: User, llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, interface: str
 ) -> None:
     ace = {"ACE_URL": live_url, "ACE_API_KEY": make_key(alice)[1]}
     nobodys = "00000000-0000-4000-8000-000000000000"
     with pytest.raises(SystemExit, match="The platform refused.*No playbook with this id"):
-        run_program(monkeypatch, llm, "play", "--ace", door, "--playbook", nobodys, **ace)
+        run_program(monkeypatch, llm, "play", "--ace", interface, "--playbook", nobodys, **ace)
 
 
 @pytest.mark.parametrize(

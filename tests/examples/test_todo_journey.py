@@ -26,7 +26,7 @@ from tests.harness.live_server import serving
 from tests.harness.waiting import wait_until
 from todo_agent.ace import Playbook
 from todo_agent.compare import compare
-from todo_agent.over_rest import RestDoor
+from todo_agent.over_rest import RestPlatform
 from todo_agent.playing import Player
 
 # One journey for all of them (tests/conftest.py sees to it): it takes seconds.
@@ -173,13 +173,15 @@ def test_over_rest_with_the_rules_engine_and_the_agents_own_lessons(
     live_url: str, alice: User, player: Player
 ) -> None:
     """The short form: no model at the platform; the worker's step runs where the agent waits."""
-    door = RestDoor(live_url, make_key(alice)[1])
-    playbook = Playbook(door, door.create_playbook("Todo agent"), pause=lambda _seconds: _work())
+    platform = RestPlatform(live_url, make_key(alice)[1])
+    playbook = Playbook(
+        platform, platform.create_playbook("Todo agent"), pause=lambda _seconds: _work()
+    )
     reviewing = Player(player.client, player.model, review=True)
     try:
         rounds = compare(reviewing, playbook, count=5, seed=1, tell=partial(print))
     finally:
-        door.close()
+        platform.close()
     passed = {name: sum(row.passed for row in rows) for name, rows in rounds.items()}
     assert (passed["without"], passed["with"]) == (0, 5)
     assert all(row.lesson.startswith("Lesson: ") for row in rounds["practice"])

@@ -32,7 +32,7 @@ MAX_TASK = 3000
 
 
 class Refused(Exception):
-    """The server said no; the text is its own sentence."""
+    """The server refused; the text is its message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -176,7 +176,7 @@ class Store:
         fresh.replace(self.path)
 
     def unfinished(self) -> list[Store]:
-        """Sessions that ended without a report: the server was away, or nobody said goodbye."""
+        """Sessions that ended without a report: the server was away, or the program was killed."""
         others = []
         for path in sorted(self.folder.glob("*.json")):
             age = time.time() - path.stat().st_mtime

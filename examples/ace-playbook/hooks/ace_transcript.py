@@ -37,7 +37,7 @@ def mask(text: str) -> str:
 
 @dataclass
 class Facts:
-    """What can be told of a session without having been there."""
+    """The facts of a session."""
 
     client: str = "an agent"
     cited: list[str] = field(default_factory=list)
@@ -62,10 +62,10 @@ class Facts:
 
     @property
     def trace(self) -> str:
-        """The last commands, with the last line of what a failed one said."""
+        """The last commands, with the last line of output of a failed one."""
         lines = [
-            f"$ {command}" + ("" if good else f"\n  failed: {said}")
-            for command, good, said in self.commands
+            f"$ {command}" + ("" if good else f"\n  failed: {output}")
+            for command, good, output in self.commands
         ]
         return mask("\n".join(lines)[-MAX_TRACE:])
 
@@ -102,13 +102,13 @@ def entries(path: str | None) -> Iterator[dict[str, Any]]:
 
 
 def is_prompt(entry: dict[str, Any]) -> bool:
-    """The user said something; each program says it once in this form."""
+    """True for a message of the user; each program writes it once in this form."""
     if "payload" in entry:
         item = (entry["payload"] or {}).get("item")
         return isinstance(item, dict) and item.get("type") == "UserMessage"
     message = entry.get("message")
-    said = isinstance(message, dict) and isinstance(message.get("content"), str)
-    return said and entry.get("type") == "user" and not entry.get("isMeta")
+    is_text = isinstance(message, dict) and isinstance(message.get("content"), str)
+    return is_text and entry.get("type") == "user" and not entry.get("isMeta")
 
 
 def parts_of(entry: dict[str, Any]) -> list[dict[str, Any]]:
@@ -135,8 +135,8 @@ def learn(facts: Facts, open_calls: dict[str, str], part: dict[str, Any]) -> Non
     elif kind == "tool_result":
         end(facts, open_calls, str(part.get("tool_use_id")), not part.get("is_error"), part)
     elif kind == "function_call_output":
-        said = json.dumps(part.get("output"))
-        end(facts, open_calls, str(part.get("call_id")), succeeded(said), part)
+        output = json.dumps(part.get("output"))
+        end(facts, open_calls, str(part.get("call_id")), succeeded(output), part)
 
 
 def begin(facts: Facts, open_calls: dict[str, str], call: str, name: str, given: Any) -> None:
@@ -160,18 +160,18 @@ def end(facts: Facts, open_calls: dict[str, str], call: str, good: bool, part: A
         facts.commands.append((command, good, last_line(part)))
 
 
-def succeeded(said: str) -> bool:
+def succeeded(output: str) -> bool:
     """Codex writes the exit code into the text; a refused call of a tool says so itself."""
-    code = re.search(r"exited with code (\d+)|\"exit_code\\?\":\s*(\d+)", said)
+    code = re.search(r"exited with code (\d+)|\"exit_code\\?\":\s*(\d+)", output)
     if code is not None:
         return int(code[1] or code[2]) == 0
-    return not re.search(r'isError\\?":\s*true|"success": false|tool call error', said)
+    return not re.search(r'isError\\?":\s*true|"success": false|tool call error', output)
 
 
 def last_line(part: dict[str, Any]) -> str:
-    """The last line of what was said: where programs put what went wrong."""
-    said = part.get("content", part.get("output", ""))
-    text = said if isinstance(said, str) else " ".join(texts_in(said))
+    """The last line of the output: where programs put what went wrong."""
+    output = part.get("content", part.get("output", ""))
+    text = output if isinstance(output, str) else " ".join(texts_in(output))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:MAX_LINE] if lines else ""
 
