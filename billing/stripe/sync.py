@@ -99,14 +99,6 @@ def _report_duplicate_subscription(account: BillingAccount) -> None:
     send_email("two_subscriptions", to=account.user.email, site=settings.PUBLIC_URL)
 
 
-def recompute(*, account: BillingAccount) -> BillingAccount:
-    """Derive the account from the mirrored rows again, without a request to Stripe."""
-    with transaction.atomic():
-        locked = BillingAccount.objects.select_for_update().get(pk=account.pk)
-        _apply_mirror(locked)
-    return locked
-
-
 def resync_account(*, account: BillingAccount, by: Principal) -> BillingAccount:
     """Sync an account on behalf of staff. Raises NoStripeCustomer, PaymentUnavailable."""
     require_billing()

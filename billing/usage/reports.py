@@ -1,6 +1,6 @@
 """Usage reports of the page, the CSV and the REST API: names, shares, charts and summaries."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -54,7 +54,6 @@ class Breakdown:
     """The calls grouped by `name`, most tokens first; `left_out` counts rows not shown."""
 
     name: str
-    title: str
     shares: list[Share]
     left_out: int
 
@@ -81,6 +80,17 @@ class NameLookup:
     def key(self, pk: UUID | None) -> str:
         return self.keys.get(pk, "deleted key") if pk else "no key"
 
+    def label(self, group: str, value: Any) -> str:
+        """A playbook, model, operation or key, as `group` says, in words."""
+        match group:
+            case "playbook":
+                return self.playbook(value)
+            case "operation":
+                return OPERATION_LABELS.get(value, value)
+            case "key":
+                return self.key(None if value == NO_KEY else UUID(str(value)))
+        return str(value)
+
 
 def usage_charts(
     by_start: dict[date, UsageTotal], *, period: str, today: date
@@ -99,36 +109,18 @@ def usage_breakdowns(
     names: NameLookup,
 ) -> list[Breakdown]:
     """The same calls by playbook, model, operation and key."""
-    operations = total_by(by_operation, lambda c: c.operation)
-    playbooks = total_by(by_playbook, lambda c: c.playbook_id)
-    models = total_by(by_playbook, lambda c: c.model)
-    keys = total_by(by_key, lambda c: c.api_key_id or NO_KEY)
-    return [
-        _breakdown("playbook", "Playbook", playbooks, names.playbook),
-        _breakdown("model", "Model", models, str),
-        _breakdown("operation", "Operation", operations, operation_label),
-        _breakdown("key", "Key", keys, key_labels(names)),
-    ]
-
-
-def operation_label(operation: str | None) -> str:
-    """The purpose of a call, in words."""
-    return OPERATION_LABELS.get(operation or "", operation or "")
-
-
-def key_labels(names: NameLookup) -> Callable[[Any], str]:
-    return lambda key: names.key(None if key == NO_KEY else UUID(str(key)))
+    totals: dict[str, dict[Any, UsageTotal]] = {
+        "playbook": total_by(by_playbook, lambda c: c.playbook_id),
+        "model": total_by(by_playbook, lambda c: c.model),
+        "operation": total_by(by_operation, lambda c: c.operation),
+        "key": total_by(by_key, lambda c: c.api_key_id or NO_KEY),
+    }
+    return [_breakdown(group, found, names) for group, found in totals.items()]
 
 
 def active_filters(filters: dict[str, Any], names: NameLookup) -> list[tuple[str, str]]:
     """The filters that are set, each with its value in words."""
-    labels: dict[str, Callable[[Any], str]] = {
-        "playbook": names.playbook,
-        "model": str,
-        "operation": operation_label,
-        "key": key_labels(names),
-    }
-    return [(name, labels[name](value)) for name, value in filters.items()]
+    return [(name, names.label(name, value)) for name, value in filters.items()]
 
 
 def csv_rows(cells: list[UsageCell], names: NameLookup) -> Iterable[tuple[object, ...]]:
@@ -145,16 +137,19 @@ def csv_rows(cells: list[UsageCell], names: NameLookup) -> Iterable[tuple[object
         )
 
 
-def _breakdown(
-    name: str, title: str, totals: dict[Any, UsageTotal], label: Callable[[Any], str]
-) -> Breakdown:
-    whole = sum(total.total_tokens for total in totals.values()) or 1
+def _breakdown(name: str, totals: dict[Any, UsageTotal], names: NameLookup) -> Breakdown:
+    tokens = sum(total.total_tokens for total in totals.values()) or 1
     ordered = sorted(totals.items(), key=lambda one: -one[1].total_tokens)
     shares = [
-        Share(label(key), str(key or ""), total, round(100 * total.total_tokens / whole, 1))
-        for key, total in ordered[:MAX_SHARES]
+        Share(
+            names.label(name, value),
+            str(value or ""),
+            total,
+            round(100 * total.total_tokens / tokens, 1),
+        )
+        for value, total in ordered[:MAX_SHARES]
     ]
-    return Breakdown(name, title, shares, len(ordered) - len(shares))
+    return Breakdown(name, shares, len(ordered) - len(shares))
 
 
 # The default and the longest range of a summary.

@@ -13,9 +13,9 @@ from core.clock import database_now
 
 @pytest.fixture
 def billing(settings: Settings, db: None, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """Billing is on; the free plan, which is everybody's, is the answer."""
+    """Turn billing on; returns the free plan, the default of all users."""
     settings.BILLING_ENABLED = True
-    # The tables of the payment provider are not installed here (tests/billing/stripe has them).
+    # dj-stripe's tables are not installed here, only in tests/billing/stripe.
     monkeypatch.setattr(import_module("evolution.worker.sweep"), "is_resync_due", lambda: False)
     load_standard_plans()
     long_ago = database_now() - timedelta(days=90)

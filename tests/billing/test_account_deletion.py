@@ -70,7 +70,7 @@ def test_concurrent_work_does_not_block_a_deletion(playbook: Playbook, alice: Us
     if connection.vendor == "sqlite":
         pytest.skip("one writer at a time: nobody can wait for anybody")
     leaving, failed = deletion_of(alice)
-    # The database ends one of both: the deletion, if the circle is closed within a second.
+    # In a deadlock the database aborts one of the two: the deletion, if within a second.
     with suppress(OperationalError), transaction.atomic():
         Playbook.objects.select_for_update().get(pk=playbook.pk)
         leaving.start()
@@ -82,7 +82,7 @@ def test_concurrent_work_does_not_block_a_deletion(playbook: Playbook, alice: Us
 
 
 def deletion_of(user: User) -> tuple[threading.Thread, list[Exception]]:
-    """A deletion of the account, not begun, and how it will have failed."""
+    """A thread that deletes the account, not started, and the list of its errors."""
     failed: list[Exception] = []
 
     def leave() -> None:

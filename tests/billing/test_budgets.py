@@ -47,7 +47,7 @@ def spend(user: User, usd: str | None, at: datetime = NOON, **fields: Any) -> Us
 
 
 def refused(user: User, want: str = "0", at: datetime = NOON, **changes: Any) -> str:
-    """Why a call could not be made; empty where it could."""
+    """The reason why a call is refused; empty if it is allowed."""
     who: dict[str, Any] = {"playbook_id": None, "credential": "line", "own_key": False}
     try:
         check_spend_limits(Spender(user.pk, **who | changes), want=Decimal(want), now=at)

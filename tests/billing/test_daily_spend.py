@@ -127,7 +127,7 @@ def test_a_late_and_a_timely_end_of_calls_do_not_deadlock(billing: Plan, alice: 
 
 
 def held(user: User) -> UsageRecord:
-    """A call under way whose tokens count on the plan."""
+    """A running call whose tokens count against the plan."""
     record = begin(user)
     later = timedelta(minutes=5)
     reserve_quota(
@@ -141,7 +141,7 @@ def held(user: User) -> UsageRecord:
 
 
 def ends(record: UsageRecord) -> list[Exception]:
-    """What went wrong at the end of the call."""
+    """Errors at the end of the call."""
     try:
         finish(record)
     except OperationalError as error:

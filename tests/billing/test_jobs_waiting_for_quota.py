@@ -42,7 +42,7 @@ def job(playbook: Playbook, alice: User) -> EvolutionJob:
 
 @pytest.fixture
 def full(billing: Plan, job: EvolutionJob, alice: User) -> EvolutionJob:
-    """A job for which the month has no evolution left, after its first try."""
+    """A job that waits for quota after its first attempt."""
     set_limits(billing, monthly_evolutions=2)
     set_usage(alice, evolutions_used=2)
     assert run_evolution(str(job.pk)) == "nothing to claim"

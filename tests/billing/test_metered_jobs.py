@@ -67,7 +67,7 @@ def disturb(llm: FakeLLM, calls: int) -> None:
 
 
 def run_all() -> None:
-    """Until no job waits: each round is what the sweep would do over time."""
+    """Run until no job waits; each round does what the sweep does over time."""
     for _ in range(30):
         EvolutionJob.objects.filter(status="queued").update(next_attempt_at=None)
         waiting = [str(pk) for pk in EvolutionJob.objects.active().values_list("pk", flat=True)]
@@ -165,7 +165,7 @@ def start_child(
 
 
 def pass_the_lease(job: EvolutionJob) -> None:
-    """The sweep finds the worker dead, and its calls too old to be alive."""
+    """Expire the lease and the running calls of the job, and sweep."""
     now = database_now()
     EvolutionJob.objects.filter(pk=job.pk).update(lease_expires_at=now - timedelta(seconds=1))
     long_ago = now - max_call_duration() - timedelta(seconds=1)

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.databases
 
 @pytest.fixture
 def one(billing: Plan, playbook: Playbook) -> Plan:
-    """The plan allows one playbook, which alice has, and one key, which she has not."""
+    """A plan with one playbook, which alice has, and one key, which she has not."""
     set_limits(billing, max_playbooks=1, max_keys=1)
     return billing
 
@@ -110,7 +110,7 @@ def test_while_billing_is_off_there_is_no_limit(alice: User, playbook: Playbook)
 
 @pytest.fixture
 def old_trace(playbook: Playbook, alice: User) -> Outcome:
-    """A trace that was used 40 days ago."""
+    """An outcome whose trace was used 40 days ago."""
     outcome = make_outcome(playbook, alice, reasoning_trace="what I did")
     long_ago = database_now() - timedelta(days=40)
     Outcome.objects.update(processed_at=long_ago)
@@ -226,7 +226,7 @@ def test_a_shorter_retention_applies_after_the_notice_period(
 
 
 def shorten(plan: Plan, how: str, *, by: User) -> None:
-    """From 180 days, which keep the old trace, to 20."""
+    """Shorten the retention from 180 days, which keeps the old trace, to 20."""
     set_limits(plan, retention_days=180)
     plan.refresh_from_db()
     if how == "made_default":

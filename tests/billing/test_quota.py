@@ -161,7 +161,7 @@ def test_a_settled_hold_cannot_be_settled_again(
     holder = take(alice)
     gone = QuotaHold.objects.get()
     assert settle_quota(resource=EVOLUTIONS, holder_id=holder, actual=1) == gone.period_id
-    # Found before somebody else settled it.
+    # Read before another process settled it.
     monkeypatch.setattr(QuerySet, "first", lambda rows: gone)
     assert settle_quota(resource=EVOLUTIONS, holder_id=holder, actual=1) is None
     with pytest.raises(Conflict, match="settled already"):

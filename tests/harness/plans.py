@@ -1,4 +1,4 @@
-"""What tests of plans do: put somebody on one, change its limits, look at what is used."""
+"""Helpers for tests of plans: subscribe a user, set limits and usage."""
 
 from typing import Any
 
@@ -11,26 +11,26 @@ from core.clock import database_now
 
 
 def subscribe(user: User, slug: str, **fields: Any) -> BillingAccount:
-    """The user has paid for this plan, unless `status` says otherwise."""
+    """Give the user this plan as paid, unless `status` differs."""
     load_standard_plans()
     fields = {"plan": Plan.objects.get(slug=slug), "status": "active"} | fields
     return BillingAccount.objects.update_or_create(user=user, defaults=fields)[0]
 
 
 def set_limits(plan: Plan, **limits: int | None) -> None:
-    """The plan has these limits from now on."""
+    """Change limits of the plan."""
     Plan.objects.filter(pk=plan.pk).update(**limits)
 
 
-def set_usage(user: User, **figures: int) -> QuotaPeriod:
-    """This month has these figures by now."""
+def set_usage(user: User, **counts: int) -> QuotaPeriod:
+    """Set the usage of the current month."""
     period = open_quota_period(user.pk, billing_period_at(database_now()))
-    QuotaPeriod.objects.filter(pk=period.pk).update(**figures)
+    QuotaPeriod.objects.filter(pk=period.pk).update(**counts)
     return period
 
 
 def used_and_held(user: User, resource: str = "evolutions") -> tuple[int, int]:
-    """What is used and what is held, in every period together."""
+    """Used and reserved amounts of all periods."""
     names = (f"{resource}_used", f"{resource}_held")
     rows = QuotaPeriod.objects.filter(user=user).values_list(*names)
     return sum(used for used, _ in rows), sum(held for _, held in rows)

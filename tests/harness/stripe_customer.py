@@ -1,4 +1,4 @@
-"""A person who buys: REST at our server, forms at the payment provider's pages, real HTTP both."""
+"""A buying user: REST at our server and forms at the fake Stripe, over HTTP."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +41,7 @@ class Customer:
         assert self.pay(answer.json()["url"], card).status_code == 303
 
     def manage(self, **form: str) -> httpx2.Response:
-        """A button of the portal."""
+        """Submit a form of the billing portal."""
         page = self.post("/billing/portal").json()["url"]
         return httpx2.post(page, data=form, trust_env=False, timeout=30)
 

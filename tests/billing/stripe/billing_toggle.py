@@ -26,7 +26,7 @@ MAIL = "alice@example.org"
 
 
 def clean() -> None:
-    """No migration is left over, and none is missing."""
+    """Check that no migration is missing or unapplied."""
     from django.core.management import call_command  # noqa: PLC0415 - after django.setup()
 
     call_command("check")
@@ -41,7 +41,7 @@ def migrate() -> None:
 
 
 def begin() -> None:
-    """Off: the first start, and somebody registers."""
+    """Off: migrate, and register a user."""
     from accounts.models import User  # noqa: PLC0415 - as above
 
     migrate()
@@ -49,7 +49,7 @@ def begin() -> None:
 
 
 def buy() -> None:
-    """On: somebody pays, and no event ever comes; the plan that applies is the last line."""
+    """On: buy a plan without receiving events; prints the plan that applies."""
     from django.core.management import call_command  # noqa: PLC0415 - as above
 
     from accounts.models import User  # noqa: PLC0415 - as above
@@ -67,14 +67,14 @@ def buy() -> None:
 
 
 def resync() -> None:
-    """On: what Stripe says is read; what was found is the last line."""
+    """On: resync; prints its result."""
     from django.core.management import call_command  # noqa: PLC0415 - as above
 
     call_command("billing_resync")
 
 
 def leave() -> None:
-    """Off again: nothing is limited, the admin opens, and somebody deletes the account."""
+    """Off again: no limits apply, the admin works, and the user deletes the account."""
     from django.test import Client  # noqa: PLC0415 - as above
 
     from accounts.models import User  # noqa: PLC0415 - as above
@@ -112,7 +112,7 @@ class Server:
         }
 
     def run(self, stage: str, *, billing: bool) -> str:
-        """The last line that a stage prints; it has to end well."""
+        """Run a stage, which must succeed; returns the last line it prints."""
         began = time.monotonic()
         ended = subprocess.run(
             [sys.executable, "-m", "tests.billing.stripe.billing_toggle", stage],
@@ -126,7 +126,7 @@ class Server:
         return (ended.stdout.strip().splitlines() or [""])[-1]
 
     def switch(self) -> None:
-        """Off, on, off, on: the plan is there when it is on, and a leaver pays nothing more."""
+        """Off, on, off, on: the plan applies while on, and the deleted user's subscription ends."""
         self.run("begin", billing=False)
         assert self.run("buy", billing=True) == "team"
         self.run("leave", billing=False)
@@ -136,7 +136,7 @@ class Server:
 
 
 def switch(settings: str, *, template: str = "", **environment: str) -> None:
-    """The whole way on a fresh database: SQLite in ACE_DATA_DIR, else DATABASE_URL.
+    """All stages on a fresh database: SQLite in ACE_DATA_DIR, else DATABASE_URL.
 
     `template` is an SQLite file that a first start has migrated.
     """

@@ -7,7 +7,7 @@ temporary one.
 
 A program cannot fill in Stripe's pay page: the subscription begins by the API instead, with
 Stripe's test cards. Events are fetched, signed here, and posted to our webhook, duplicated and in
-disorder.
+random order.
 """
 
 import json
@@ -30,7 +30,7 @@ AWAKE = threading.Event()
 
 
 class Life:
-    """One person, one customer, one clock."""
+    """One user with one customer on one test clock."""
 
     def __init__(self, api: Any) -> None:
         from accounts.models import User  # noqa: PLC0415 - after django.setup()
@@ -57,14 +57,14 @@ class Life:
         return listed.data[0]
 
     def pass_the_end_of_the_period(self) -> None:
-        """Past the renewal, and the hour after which Stripe charges its invoice."""
+        """Advance past the renewal and the hour after which Stripe charges its invoice."""
         item = self.subscription().to_dict()["items"]["data"][0]
         to = item["current_period_end"] + HOURS
         self.api.test_helpers.test_clocks.advance(self.clock, {"frozen_time": to})
         wait_until(lambda: self.api.test_helpers.test_clocks.retrieve(self.clock).status == "ready")
 
     def hear(self) -> None:
-        """Stripe's events of this run, three copies each in disorder, and one forgery."""
+        """Stripe's events of this run, three copies each in random order, and one forgery."""
         from django.test import Client  # noqa: PLC0415 - as above
         from stripe import WebhookSignature  # noqa: PLC0415 - as above
 
@@ -92,7 +92,7 @@ class Life:
 
 
 def live(life: Life) -> Iterator[str]:
-    """What has been seen to be so, one by one."""
+    """Run all steps; yields what each has verified."""
     yield from subscribe(life)
     yield from renew(life)
     yield from leave(life)
@@ -172,7 +172,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 @contextmanager
 def temporary_server() -> Iterator[None]:
-    """Django with billing on, over a database that goes at the end."""
+    """Django with billing on, over a temporary database."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {
             "ACE_LOCAL": "true",

@@ -26,7 +26,7 @@ SAID = (
 
 
 def account_state(buyer: Customer) -> tuple[object, ...]:
-    """All that the account says of its subscription."""
+    """The subscription fields of the account."""
     found: tuple[object, ...] = BillingAccount.objects.values_list(*SAID).get(user=buyer.user)
     return found
 
@@ -42,7 +42,7 @@ def live_through(buyer: Customer, shop: FakeStripe) -> None:
 
 
 def read_slowly(account: BillingAccount) -> None:
-    """In a thread, whose connection is its own to close."""
+    """Run in a thread, which closes its own connection."""
     sync.sync_account(account=account)
     connections.close_all()
 

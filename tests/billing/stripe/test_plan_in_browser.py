@@ -37,7 +37,7 @@ FRESH: dict[str, Any] = {
 
 
 class TwoSites(BrowserPage):
-    """The payment provider's pages are another host, where one is led on purpose."""
+    """Allows pages of the fake Stripe, which is another host."""
 
     provider = ""
 
@@ -65,14 +65,14 @@ class TwoSites(BrowserPage):
 def watch(page: Page, live_server: LiveServer, shop: FakeStripe) -> Iterator[TwoSites]:
     watching = TwoSites(page, live_server.url)
     watching.provider = shop.base
-    # The policy was made when the server started, with the real provider's pages in it.
+    # The content security policy was built at startup with the real Stripe's hosts.
     yield watching
     assert not watching.faults, "\n".join(watching.faults)
 
 
 @pytest.fixture
 def leading_there(settings: Any, shop: FakeStripe) -> None:
-    """Forms may lead to the fake provider's pages, as they may to the real one's."""
+    """Allow forms to redirect to the fake Stripe."""
     allowed = billing_settings(
         key=settings.STRIPE_SECRET_KEY,
         api_base=shop.base,

@@ -1,5 +1,5 @@
-"""A small Stripe for tests: a real HTTP server with a clock of its own.
+"""A fake Stripe for tests: an HTTP server with its own clock.
 
-`world` is what Stripe knows and how time changes it, `api` its REST routes, `pages` the pay page
-and the portal, `delivery` the events it sends, `server` the thread that listens.
+`world` holds its objects and applies time to them, `api` its REST routes, `pages` checkout and
+portal, `delivery` the webhook events, `server` the listening thread.
 """

@@ -15,7 +15,7 @@ ROUTES: list[tuple[str, re.Pattern[str], Route]] = []
 
 
 class Refused(Exception):
-    """An answer of Stripe's that is an error."""
+    """An error response."""
 
     def __init__(self, status: int, code: str, kind: str = "invalid_request_error") -> None:
         super().__init__(code)
@@ -25,7 +25,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Gate:
-    """Holds the next answer of one path on its way: what it says grows old meanwhile."""
+    """Delays the next response of one path, so that it is outdated when it arrives."""
 
     reached: threading.Event = field(default_factory=threading.Event)
     opened: threading.Event = field(default_factory=threading.Event)
@@ -41,7 +41,7 @@ def route(method: str, path: str) -> Callable[[Route], Route]:
 
 
 class Api:
-    """Stripe's side of a call: the key, faults on order, idempotency, the route."""
+    """Handles a request: API key, injected faults, idempotency, routing."""
 
     def __init__(self, world: World, base: str) -> None:
         self.world, self.base = world, base

@@ -1,4 +1,4 @@
-"""How the fake Stripe sends its events: any order, copies, and forgeries among them."""
+"""Delivery of webhook events: in any order, duplicated and forged on request."""
 
 import hashlib
 import hmac
@@ -18,7 +18,7 @@ FORGERIES = ("other secret", "too old", "changed body", "no signature", "nonsens
 
 @dataclass(frozen=True)
 class Sent:
-    """One event on its way; `forgery` says what is wrong with it, empty for a good one."""
+    """One event to deliver; `forgery` names what is wrong with it, empty for a valid one."""
 
     event: Data
     url: str
@@ -35,7 +35,7 @@ def plan(
     bad_share: float,
     rng: random.Random,
 ) -> list[Sent]:
-    """Each event `copies` times to each endpoint that wants it, some forged, in a random order."""
+    """Each event `copies` times for each subscribed endpoint, some forged, in random order."""
     sent = []
     for event in events:
         for endpoint in endpoints:
@@ -53,7 +53,7 @@ def plan(
 
 
 def deliver(sent: list[Sent], *, at_once: int = 1) -> list[Sent]:
-    """The same with the status of each answer."""
+    """Send each event; returns them with the status of the response."""
     with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(_post, sent))
 
@@ -71,7 +71,7 @@ def _post(one: Sent) -> Sent:
 
 
 def sign(body: bytes, one: Sent) -> str:
-    """The header that Stripe would send, or what a forger would."""
+    """The signature header, valid or forged."""
     if one.forgery == "no signature":
         return ""
     if one.forgery == "nonsense":

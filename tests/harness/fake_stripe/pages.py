@@ -1,4 +1,4 @@
-"""The pay page and the portal of the fake Stripe: plain forms, as a person would send them."""
+"""Checkout and billing portal as plain forms."""
 
 from html import escape
 
@@ -9,7 +9,7 @@ Answer = tuple[int, str, str]
 
 
 def show(world: World, kind: str, pk: str) -> Answer:
-    """The page that a link of Stripe's leads to."""
+    """Render a page."""
     with world.lock:
         if kind == "pay":
             return _pay_page(world.get(pk, "checkout.session"))
@@ -17,7 +17,7 @@ def show(world: World, kind: str, pk: str) -> Answer:
 
 
 def send(world: World, kind: str, pk: str, form: Data) -> Answer:
-    """What its button does."""
+    """Handle a submitted form."""
     with world.lock:
         if kind == "pay":
             return _pay(world, world.get(pk, "checkout.session"), form)

@@ -1,4 +1,4 @@
-"""The fake Stripe as a server on loopback, and what a test does with it."""
+"""The fake Stripe as a server on loopback, and its controls for tests."""
 
 import json
 import random
@@ -17,7 +17,7 @@ from tests.harness.fake_stripe.world import DAY, Data, Missing, World
 
 
 class FakeStripe:
-    """The server's address, its world, and its postman."""
+    """The server's URL, its objects and its webhook delivery."""
 
     def __init__(self, base: str, now: int) -> None:
         self.base = base
@@ -26,11 +26,11 @@ class FakeStripe:
         self.delivered = 0
 
     def fail(self, *statuses: int) -> None:
-        """The next calls of the API answer these."""
+        """Make the next API calls fail with these statuses."""
         self.api.faults += statuses
 
     def hold(self, path: str) -> Gate:
-        """The next answer to this path is computed, and waits until the gate is opened."""
+        """Hold the next response of this path until the gate is opened."""
         gate = Gate()
         self.api.gates[path] = gate
         return gate
@@ -48,7 +48,7 @@ class FakeStripe:
         at_once: int = 1,
         again: bool = False,
     ) -> list[Sent]:
-        """Send what was not sent yet, to every endpoint; in order unless copied or forged.
+        """Send new events to every endpoint; in order unless copied or forged.
 
         `again`: everything since the beginning.
         """
@@ -61,7 +61,7 @@ class FakeStripe:
         return deliver(sent, at_once=at_once)
 
     def subscription(self) -> Data:
-        """The newest one."""
+        """The newest subscription."""
         return self.world.every("subscription")[0]
 
 
@@ -72,7 +72,7 @@ def fake_stripe(*, days_ago: float = 0) -> Iterator[FakeStripe]:
     server.daemon_threads = True
     base = f"http://127.0.0.1:{server.server_address[1]}"
     fake = FakeStripe(base, int(time.time() - days_ago * DAY))
-    server.fake = fake  # type: ignore[attr-defined]  # what the desk serves
+    server.fake = fake  # type: ignore[attr-defined]  # read by the handler
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
@@ -96,7 +96,7 @@ class Desk(BaseHTTPRequestHandler):
         self._serve("DELETE")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: pytest's output is for tests."""
+        """Log nothing."""
 
     def _serve(self, method: str) -> None:
         fake: FakeStripe = self.server.fake  # type: ignore[attr-defined]  # as above
@@ -128,7 +128,7 @@ class Desk(BaseHTTPRequestHandler):
         self.send_header("Request-Id", "req_fake")
         if goal:
             self.send_header("Location", goal)
-        # Who asked may have hung up: a test of deadlines.
+        # The client may have disconnected at its deadline.
         with suppress(ConnectionError):
             self.end_headers()
             self.wfile.write(body)

@@ -1,4 +1,4 @@
-"""What the fake Stripe knows, and what paying, cancelling and time do to it."""
+"""The objects of the fake Stripe, and how payments, cancellations and time change them."""
 
 import copy
 import itertools
@@ -15,7 +15,7 @@ RETRIES = (3 * DAY, 5 * DAY, 7 * DAY)
 
 
 class Declined(Exception):
-    """The card was not charged."""
+    """The card was declined."""
 
 
 class Missing(Exception):
@@ -23,7 +23,7 @@ class Missing(Exception):
 
 
 class World:
-    """Objects by id, a clock, and the events that tell of each change."""
+    """Objects by id, a clock, and an event for each change."""
 
     def __init__(self, now: int) -> None:
         self.now = now
@@ -69,7 +69,7 @@ class World:
 
     # --- paying -------------------------------------------------------------------------------
     def pay(self, session: Data, card: str) -> Data:
-        """The pay page was sent with this card: a subscription begins. Raises Declined."""
+        """Pay a checkout with this card, which begins a subscription. Raises Declined."""
         trial = int(session["subscription_data"].get("trial_period_days", 0)) * DAY
         if card == DECLINED or (card == FAILS_LATER and not trial):
             raise Declined
@@ -81,7 +81,7 @@ class World:
         return subscription
 
     def begin(self, customer: str, price: Data, trial: int) -> Data:
-        """A subscription, and its first invoice; `trial` in seconds."""
+        """Begin a subscription with its first invoice; `trial` in seconds."""
         end = self.now + (trial or MONTH)
         item = {"id": "si_1", "object": "subscription_item", "price": price, "quantity": 1}
         item |= {"current_period_start": self.now, "current_period_end": end}
@@ -101,7 +101,7 @@ class World:
         return made
 
     def _bill(self, subscription: Data, amount: int) -> Data:
-        """An invoice for the period, tried once."""
+        """Create an invoice for the period and try to charge it once."""
         item = subscription["items"]["data"][0]
         number = f"ACE-{next(self._numbers):04d}"
         parent = {
@@ -153,7 +153,7 @@ class World:
         self.tell("customer.subscription.updated", subscription)
 
     def change_card(self, customer: str, card: str) -> None:
-        """A new card; what is unpaid is charged to it at once."""
+        """Set a new card and charge unpaid invoices to it."""
         self.cards[customer] = card
         for invoice in self.every("invoice", customer=customer, status="open"):
             self._charge(invoice, self._subscription_of(invoice))
@@ -173,7 +173,7 @@ class World:
 
     # --- time ---------------------------------------------------------------------------------
     def advance(self, seconds: int) -> None:
-        """Time passes; what falls due on the way happens at its own moment."""
+        """Advance the clock; what falls due happens at its own time."""
         until = self.now + seconds
         while due := [row for row in self._due() if row[0] <= until]:
             moment, subscription = min(due, key=lambda row: row[0])
