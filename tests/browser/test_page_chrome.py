@@ -35,7 +35,7 @@ def test_the_palette_finds_and_goes_and_gives_the_focus_back(
 ) -> None:
     page = watch.page
     watch.open("/usage", axe=False)
-    link = page.get_by_role("link", name="Go to")
+    link = page.get_by_role("link", name="Go to…")
     link.focus()
     page.keyboard.press("Control+k")
     expect(page.get_by_role("option", name="Fixing tests")).to_have_attribute(
@@ -86,7 +86,7 @@ def test_an_answer_that_comes_late_leaves_chosen_what_the_arrows_chose(
 def test_arrows_choose_and_a_theme_is_an_action(watch: BrowserPage, playbook: Playbook) -> None:
     page = watch.page
     watch.open("/playbooks", axe=False)
-    page.get_by_role("link", name="Go to").click()
+    page.get_by_role("link", name="Go to…").click()
     page.keyboard.type("theme")
     expect(dialog(page, "Go to").get_by_role("option")).to_have_count(3)
     page.keyboard.press("ArrowUp")

@@ -89,7 +89,7 @@ def test_add_move_pin_retire_and_restore_each_make_a_version_in_place(
     assert playbook.versions.count() == 7
 
 
-def test_a_refused_edit_keeps_what_was_typed_and_can_be_sent_again(
+def test_a_rejected_edit_keeps_the_text_and_can_be_sent_again(
     watch: BrowserPage, playbook: Playbook, alice: User
 ) -> None:
     page = watch.page
@@ -148,7 +148,7 @@ def test_a_bullet_page_shows_its_history_and_reverts_a_text(
     watch.look_each("bullet")
 
 
-def test_two_versions_are_picked_compared_rolled_back_and_undone(
+def test_two_versions_are_compared_rolled_back_and_undone(
     watch: BrowserPage, playbook: Playbook, alice: User
 ) -> None:
     change(playbook, alice, "First change.")
@@ -169,7 +169,7 @@ def test_two_versions_are_picked_compared_rolled_back_and_undone(
     expect(page.locator("#str-00001 .content")).to_have_text("Second change.")
 
 
-def test_a_file_with_a_mistake_keeps_its_text_to_be_mended(
+def test_a_file_with_a_mistake_keeps_its_text_to_be_corrected(
     watch: BrowserPage, playbook: Playbook, tmp_path: Path
 ) -> None:
     file = tmp_path / "broken.md"
@@ -177,12 +177,12 @@ def test_a_file_with_a_mistake_keeps_its_text_to_be_mended(
     page = watch.page
     watch.open("/playbooks/import")
     page.get_by_label("Name").fill("Brought along")
-    page.get_by_label("A file").set_input_files(file)
+    page.get_by_label("File", exact=True).set_input_files(file)
     watch.expected = 422
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_text("Line 8: This is neither a heading")).to_be_visible()
     watch.look_each("import-refused")
-    text = page.get_by_label("or its text")
+    text = page.get_by_label("Or paste the text")
     text.fill(text.input_value().replace("no bullet at all", ""))
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Brought along")
@@ -244,7 +244,7 @@ def test_the_core_flows_need_no_mouse(watch: BrowserPage, playbook: Playbook) ->
     expect(page.locator("#str-00001")).to_be_visible()
 
 
-def test_without_javascript_the_same_by_plain_pages(
+def test_everything_works_without_javascript(
     browser: Browser, live_server: LiveServer, alice: User
 ) -> None:
     playbook = make_playbook(alice)
@@ -266,7 +266,7 @@ def test_without_javascript_the_same_by_plain_pages(
     page.get_by_role("link", name="Go to").click()
     page.get_by_role("main").get_by_role("link", name="Import a playbook").click()
     page.get_by_label("Name").fill("Plain")
-    page.get_by_label("or its text").fill(ACE_TEXT)
+    page.get_by_label("Or paste the text").fill(ACE_TEXT)
     page.get_by_role("button", name="Import").click()
     page.get_by_text("Export", exact=True).click()
     with page.expect_download() as download:
