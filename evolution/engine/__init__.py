@@ -1,0 +1,1 @@
+"""The ACE engine in plain Python: no Django, no database, no queue."""

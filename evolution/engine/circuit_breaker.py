@@ -1,7 +1,7 @@
-"""When a line to a provider is closed to calls: it is down, or it refuses us. Pure rules.
+"""The circuit breaker of a provider that is down or refuses our key. Pure rules.
 
-A line is an address and a key. Its Circuit is a row that every process shares
-(`evolution.worker.llm_admission` locks it); the time is given, so that it is the database's.
+An address and a key have one Circuit, a row that every process shares
+(`evolution.worker.llm_admission` locks it); the caller passes the database's time.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from evolution.engine.llm import CallHeldBack, CredentialError, LLMError
 
 WINDOW = timedelta(seconds=60)
-"""What is looked back on."""
+"""Calls that ended within it are counted."""
 MIN_FAILURES = 5
 FAILING_SHARE = 0.5
 FIRST_PAUSE, MAX_PAUSE = 30.0, 600.0
@@ -18,10 +18,10 @@ FIRST_PAUSE, MAX_PAUSE = 30.0, 600.0
 FIRST_REFUSAL_PAUSE, MAX_REFUSAL_PAUSE = 300.0, 3600.0
 """The same for a key, a quota or a model that is refused: a person has to mend it first."""
 PROBE_POLL = 5.0
-"""Seconds after which somebody asks again while another's probe is under way."""
+"""Seconds until the next try while another call's probe is under way."""
 OUTAGE_CODES = frozenset({"timeout", "connection", "provider_fault", "not_a_completion"})
-"""Codes that say the provider is down. A limit on the rate or a bad answer does not: somebody was
-there to answer."""
+"""Codes that say the provider is down. A rate limit or a bad answer does not: the provider
+has answered."""
 REFUSAL_MESSAGES = {
     "key_refused": "The provider refused the API key. Set a valid one.",
     "quota_used_up": "The provider's quota is used up. Add credit there, or use another key.",
@@ -34,7 +34,7 @@ REFUSAL_MESSAGES = {
     "redirected": "The base URL redirects. Set it to the address where that leads.",
 }
 MODEL_CODES = frozenset({"not_allowed", "not_found"})
-"""Refusals that say nothing about other models of the same key."""
+"""Refusals of one model, which leave other models of the same key alone."""
 
 
 def refusal_error(code: str, *, retry_after: float | None = None) -> CredentialError:
@@ -43,7 +43,7 @@ def refusal_error(code: str, *, retry_after: float | None = None) -> CredentialE
 
 
 def is_failing(failures: int, calls: int) -> bool:
-    """Of the calls that ended within WINDOW so many failed that the provider must be down."""
+    """True when so many calls within WINDOW failed that the provider must be down."""
     return failures >= MIN_FAILURES and failures >= FAILING_SHARE * calls
 
 
@@ -61,9 +61,9 @@ class Circuit:
     code: str = ""
 
     def enter(self, now: datetime, *, longest: timedelta) -> bool:
-        """A call is about to be made, which takes `longest` at most; True when it is the probe.
+        """Admit a call that takes `longest` at most; True when it is the probe.
 
-        Raises CallHeldBack (`provider_down`) or CredentialError when it had better not be made.
+        Raises CallHeldBack (`provider_down`) or CredentialError when the call must not be made.
         """
         if not self.pause:
             return False
@@ -76,7 +76,7 @@ class Circuit:
         return True
 
     def leave(self, now: datetime, code: str, *, is_probe: bool, is_failing: bool) -> None:
-        """A call has ended with this error code, empty for an answer."""
+        """Record the end of a call: its error code, empty for an answer."""
         if is_probe:
             self._end_probe(now, code)
         elif not self.pause and (code in REFUSAL_MESSAGES or is_failing):

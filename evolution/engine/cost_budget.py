@@ -1,4 +1,4 @@
-"""A hard stop on cost: what a call could cost is set aside before it, what it did cost after."""
+"""A hard stop on cost: the most that a call can cost is reserved before it, its cost paid after."""
 
 import json
 import math
@@ -11,9 +11,9 @@ from typing import Any
 from evolution.engine.llm import LLM, LLMError, LLMReply, LLMRequest
 
 Price = Callable[[str, int, int], Decimal | None]
-"""US dollars for (model, prompt tokens, completion tokens); None when nobody knows."""
+"""US dollars for (model, prompt tokens, completion tokens); None when the price is unknown."""
 CHARS_PER_TOKEN = 2.5
-"""Fewer than the four that are usual: the sum set aside should not be too small. A character that
+"""Fewer than the four that are usual: the reserved sum must not be too small. A character that
 is not ASCII counts as a whole token, as in Chinese or Japanese."""
 
 
@@ -25,8 +25,8 @@ class CostLimitReached(LLMError):
 
 
 def max_tokens_of(text: str) -> int:
-    """Tokens that a text has at most, by its letters."""
-    plain = sum(letter.isascii() for letter in text)
+    """The most tokens that a text can have, by its characters."""
+    plain = sum(character.isascii() for character in text)
     return math.ceil(plain / CHARS_PER_TOKEN) + len(text) - plain
 
 
@@ -36,7 +36,7 @@ class Budget:
     def __init__(self, *, limit: Decimal, price: Price, spent: Decimal = Decimal(0)) -> None:
         self.limit, self.spent = limit, spent
         self._price = price
-        self._set_aside = Decimal(0)
+        self._reserved = Decimal(0)
         self._is_reached = False
         self._lock = threading.Lock()
 
@@ -50,23 +50,23 @@ class Budget:
         """Reserve the most that this call can cost; raises CostLimitReached if that is not left."""
         most = self.most(request)
         with self._lock:
-            if self.spent + self._set_aside + most > self.limit:
+            if self.spent + self._reserved + most > self.limit:
                 self._is_reached = True
                 raise CostLimitReached(self.limit)
-            self._set_aside += most
+            self._reserved += most
         try:
             yield
         finally:
             with self._lock:
-                self._set_aside -= most
+                self._reserved -= most
 
     def raise_if_reached(self) -> None:
-        """CostLimitReached when a call was refused, also one whose asker could do without it."""
+        """Raise CostLimitReached when any call was refused, even a dispensable one."""
         if self._is_reached:
             raise CostLimitReached(self.limit)
 
     def most(self, request: LLMRequest[Any]) -> Decimal:
-        """The price of the prompt with its schema, and of an answer of the greatest length."""
+        """The price of the prompt with its schema, and of the longest answer."""
         sent = [message["content"] for message in request.messages]
         tokens = max_tokens_of("".join([*sent, json.dumps(request.schema.model_json_schema())]))
         price = self._price(request.model, tokens, request.max_tokens)

@@ -1,4 +1,4 @@
-"""Curator: from all reflections of a batch to a few small operations on the playbook."""
+"""The Curator: turns all reflections of a batch into a few small operations on the playbook."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ class ReflectedOutcome:
         return "\n".join((*texts, found.root_cause_analysis))
 
     def as_text(self, label: str, document: Document, limits: PromptLimits) -> str:
-        """What the platform knows in its own words, and what the Reflector wrote as data."""
+        """The platform's own facts, then the Reflector's text as data."""
         known = document.by_id()
         tags = [f"{t.id} {t.tag}" for t in self.reflection.bullet_tags if t.id in known]
         written = self.reflection.model_dump(exclude={"bullet_tags", "reasoning"})

@@ -1,10 +1,10 @@
-"""Who says whether an answer is right: environments, and the ones that ship with the engine.
+"""Environments judge answers: the protocol, and those that ship with the engine.
 
     environment = NumberMatch()                       # or AnswerMatch(), ListMatch()
     environment = FunctionEnvironment.at("my_checks:is_right")
     environment = ProgramEnvironment(["python", "check.py"], seconds=10)
 
-What an environment keeps out of its feedback (`reveal=False`) no role ever reads.
+No role reads what an environment leaves out of its feedback (`reveal=False`).
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Sample:
 
 
 class Feedback(BaseModel):
-    """What became of an answer. `score`: 0 to 1; `ground_truth`: None when it is withheld."""
+    """The verdict on an answer. `score`: 0 to 1; `ground_truth`: None when it is withheld."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -95,9 +95,10 @@ class AnswerMatch:
     reveal: bool = True
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
-        said, target = generation.final_answer, sample.target
-        same = said == target if self.exact else normalize_answer(said) == normalize_answer(target)
-        return _whole(same, target, reveal=self.reveal)
+        answer, target = generation.final_answer, sample.target
+        if not self.exact:
+            answer, target = normalize_answer(answer), normalize_answer(target)
+        return _whole(answer == target, sample.target, reveal=self.reveal)
 
 
 @dataclass(frozen=True)
@@ -120,17 +121,17 @@ class NumberMatch:
 class ListMatch:
     """Comma lists, compared item by item in order, as FiNER's published evaluation does.
 
-    Case and spacing do not count; what the answer has too many is left out of account, what it
-    lacks is wrong. `score` is the share of right items.
+    Case and spacing do not count; surplus items of the answer are ignored, missing ones are
+    wrong. `score` is the share of right items.
     """
 
     reveal: bool = True
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
         wanted = _items(sample.target)
-        said = _items(generation.final_answer)[: len(wanted)]
-        said += [""] * (len(wanted) - len(said))
-        right = sum(_same_item(one, other) for one, other in zip(said, wanted, strict=True))
+        given = _items(generation.final_answer)[: len(wanted)]
+        given += [""] * (len(wanted) - len(given))
+        right = sum(_same_item(one, other) for one, other in zip(given, wanted, strict=True))
         score = right / len(wanted)
         status = {0.0: "failure", 1.0: "success"}.get(score, "partial")
         message = f"{right} of {len(wanted)} items are right."
@@ -141,8 +142,8 @@ def _items(text: str) -> list[str]:
     return [normalize_answer(item) for item in text.split(",")]
 
 
-def _same_item(said: str, wanted: str) -> bool:
-    return said == wanted or same_number(said, wanted, decimals=2)
+def _same_item(given: str, wanted: str) -> bool:
+    return given == wanted or same_number(given, wanted, decimals=2)
 
 
 def _whole(same: bool, target: str, *, reveal: bool) -> Feedback:
@@ -158,7 +159,7 @@ def _feedback(status: str, score: float, message: str, truth: str | None) -> Fee
 class FunctionEnvironment:
     """A function of yours: `(sample, generation)` to a Feedback, a dict of one, or a bool.
 
-    It may be a coroutine function. What it raises counts the sample as wrong.
+    It may be a coroutine function. An exception counts the sample as wrong.
     """
 
     def __init__(self, function: Callable[[Sample, Generation], Any]) -> None:
@@ -203,7 +204,7 @@ def failed_feedback(message: str) -> Feedback:
 
 
 def feedback_from_json(text: str) -> Feedback:
-    """What a checking program printed; a feedback that says so when it is no feedback."""
+    """The feedback that a checking program printed; `failure` for anything else."""
     try:
         return as_feedback(Feedback.model_validate_json(text))
     except ValidationError:

@@ -1,4 +1,4 @@
-"""The method on one screen: reflect on every outcome, curate once, hand over the operations."""
+"""The ACE method: reflect on every outcome, curate once, return the operations."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -81,10 +81,10 @@ def evolve(
     checkpoints: Checkpoints,
     concurrency: int,
 ) -> EvolutionResult:
-    """Turn outcomes into operations; what is stored already is not asked again.
+    """Turn outcomes into operations; stored answers are not asked for again.
 
     An outcome without a usable reflection is set aside and the others go on. Without outcomes
-    nobody is asked. Raises NothingReflected when none is left, AnswerError when the curation
+    no call is made. Raises NothingReflected when none is left, AnswerError when the curation
     failed; TransientError and CredentialError after the reflections under way have been stored.
     """
     if not outcomes:
@@ -133,7 +133,7 @@ def _reflect_all(
                     checkpoints.save_reflection(outcome_id, reflected.reflection, reflected.tokens)
                     good[outcome_id] = reflected.reflection
         finally:
-            # A lost fence ends the job here: no further call is paid for nothing.
+            # A lost fence ends the job here: no further call is made.
             _cancel(calls)
     if stop is not None:
         raise stop
@@ -169,7 +169,7 @@ def tag_operations(
 
 
 def curation_operations(curation: Curation) -> list[Operation]:
-    """The Curator's operations as they are: the delta rules judge each one, and record it.
+    """The Curator's operations, unchanged: the delta rules judge and record each one.
 
     A TAG among them gets a type that those rules do not know: votes come from reflections alone,
     else one outcome would count twice.

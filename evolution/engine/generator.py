@@ -1,4 +1,4 @@
-"""Generator: answers one task with the playbook at hand, and names the bullets it used."""
+"""The Generator: answers one task with the playbook, and names the bullets it used."""
 
 from dataclasses import dataclass
 
@@ -68,8 +68,8 @@ def generate(
 
 
 def reflection_text(reflection: Reflection | None) -> str:
-    """What the Generator is told about its last attempt."""
+    """The reflection on the last attempt, as the prompt shows it."""
     if reflection is None:
         return "This is the first attempt."
-    told = reflection.model_dump_json(exclude={"bullet_tags", "evidence"}, indent=1)
-    return f"A reflection on the last attempt:\n{data_block(told)}"
+    written = reflection.model_dump_json(exclude={"bullet_tags", "evidence"}, indent=1)
+    return f"A reflection on the last attempt:\n{data_block(written)}"

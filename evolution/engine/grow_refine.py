@@ -1,7 +1,7 @@
-"""Grow and refine: near-duplicates among the active bullets, judged once and merged.
+"""Grow and refine: finds near-duplicates among the active bullets, judges them once, merges.
 
 Growing is cheap: an ADD is compared with what is there as the deltas are applied. Refining looks at
-the whole playbook and may ask a model, so it is put off until it is worth a call (`is_due`), asks
+the whole playbook and may ask a model, so it waits until it is worth a call (`is_due`), asks
 about all pairs at once, and about a pair of texts only once: the linear cost of refining depends
 on all three.
 """
@@ -61,7 +61,7 @@ class RefinementInput:
     """A playbook to refine. `refined_to`: bullets with smaller numbers have been compared.
 
     `pinned` bullets are a person's, and `touched` ones are edited by the same evolution: neither
-    is merged. `leaving` of the touched ones are on their way out.
+    is merged. `leaving` of the touched ones are being removed.
     """
 
     document: Document
@@ -90,7 +90,7 @@ class RefinementResult:
 
 
 def is_due(grown: RefinementInput) -> bool:
-    """THE rule: 20 new bullets since the last refinement, or any while the budget is 80 % full."""
+    """The rule: 20 new bullets since the last refinement, or any while the budget is 80 % full."""
     new = sum(1 for b in grown.document.bullets if number_of(b.id) >= grown.refined_to)
     used = estimate_tokens(render_for_agents(grown.document))
     return new >= REFINE_EVERY or (new > 0 and used >= NEARLY_FULL * grown.token_budget)
@@ -193,9 +193,9 @@ def touched_bullets(operations: Sequence[Operation]) -> tuple[set[str], set[str]
 
 
 def judge_and_finder(engine: object, find: FindPairs | None = None) -> tuple[Judge, FindPairs]:
-    """Who judges, and how pairs are found: only a model is asked about what is merely alike.
+    """The judge and the finder of pairs; only a model judges texts that are merely alike.
 
-    `find` is how an engine that judges finds them; None: by spelling.
+    `find` is the finder of an engine that judges; None: by spelling.
     """
     if isinstance(engine, Judge):
         return engine, find or find_by_spelling(SPELLING_THRESHOLD)

@@ -1,4 +1,4 @@
-"""What the engine reads: a playbook, and what agents reported about it."""
+"""The inputs of the engine: a playbook, and outcomes that agents reported."""
 
 from dataclasses import dataclass
 

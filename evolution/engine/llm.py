@@ -1,4 +1,4 @@
-"""What the engine asks of a model: one request, one reply, one metered call, three ways to fail."""
+"""The engine's interface to models: requests, replies, usage, the ledger, and errors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,13 +56,13 @@ class Usage:
 
     @classmethod
     def most(cls, request: LLMRequest[Any] | ChatRequest) -> "Usage":
-        """What the call can use: the text sent, and an answer of the greatest length."""
+        """The most that the call can use: the text sent, and the longest answer."""
         sent = cls.estimate(request).prompt_tokens
         return cls(sent, request.max_tokens, total_tokens=sent + request.max_tokens, estimated=True)
 
     @classmethod
     def estimate(cls, request: LLMRequest[Any] | ChatRequest, text: str = "") -> "Usage":
-        """What the call used as far as we can tell: the text sent, and the text received."""
+        """An estimate of what the call used, from the text sent and received."""
         sent = sum(estimate_tokens(message["content"]) for message in request.messages)
         received = estimate_tokens(text) if text else 0
         return cls(sent, received, total_tokens=sent + received, estimated=True)
@@ -70,7 +70,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class LLMReply:
-    """A model's words. `finish_reason` is `length` when they were cut off."""
+    """The text of a model. `finish_reason` is `length` when it was cut off."""
 
     text: str
     usage: Usage
@@ -91,18 +91,18 @@ class LLM(Protocol):
 
 
 class StreamingLLM(Protocol):
-    """A model that says its answer while it makes it."""
+    """A model that streams its answer."""
 
     def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
         """Make exactly one physical call, metered; `say` gets its text piece by piece.
 
-        Raises an LLMError; what was said before it stays said.
+        Raises an LLMError; pieces that were passed on before it stay.
         """
         ...
 
 
 class Ledger(Protocol):
-    """Where physical calls are written down. Called from the engine's threads."""
+    """Records physical calls. Called from the engine's threads."""
 
     def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Any:
         """Write that a call is about to be made; the entry is passed to `finish`.
@@ -120,7 +120,7 @@ class Ledger(Protocol):
 
 
 class LLMError(Exception):
-    """A call, or a whole question, came to nothing. `message` is a sentence for a person.
+    """A failed call or question. `message` is a sentence for a person.
 
     It never quotes a prompt, an outcome or a key: it is stored on the job and shown.
     """
@@ -132,7 +132,7 @@ class LLMError(Exception):
 
 
 class TransientError(LLMError):
-    """It will pass: the job waits, `retry_after` seconds if the provider named them."""
+    """A passing fault: the job waits, `retry_after` seconds if the provider named them."""
 
     def __init__(
         self,
@@ -148,10 +148,10 @@ class TransientError(LLMError):
 
 
 class CallHeldBack(TransientError):
-    """The call was not made: the provider is down, its line is full, or the day's money is spent.
+    """The call was not made: the provider is down or busy, or a limit is reached.
 
-    `retry_after` says when to come again; it costs no attempt. `mark` and `want`: what the limit
-    that held it back has to be asked with, to end the wait early.
+    `retry_after` is in seconds; it costs no attempt. `mark` and `want`: the arguments with which
+    the sweep asks the limit whether the wait can end early.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class CallHeldBack(TransientError):
 class CredentialError(LLMError):
     """The key, the quota, the model's name or the address is wrong: a person has to act.
 
-    `retry_after`: set when no call was made because an earlier one was refused; then it is tried.
+    `retry_after`: seconds to the next try, when no call was made after an earlier refusal.
     """
 
     def __init__(self, code: str, message: str, *, retry_after: float | None = None) -> None:
@@ -186,11 +186,11 @@ class AnswerError(LLMError):
 
 
 class Cancelled(LLMError):
-    """Nobody waits for the answer any more: the connection was cut."""
+    """The call was cancelled: its connection was cut."""
 
     def __init__(self) -> None:
         super().__init__("cancelled", "The answer was stopped.")
 
 
 class DialectRefused(LLMError):
-    """The provider does not know a parameter we sent. The LLM now leaves it out: ask again."""
+    """The provider does not know a parameter that was sent. The next call leaves it out."""

@@ -1,4 +1,4 @@
-"""The judge of merges: whether two bullets that look alike say the same, all pairs in one call."""
+"""The merge judge: decides for all similar pairs in one call whether both bullets say the same."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Judgement(StructuredAnswer):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Who decides on pairs: a model, or a fixed rule."""
+    """Decides on pairs: a model, or a fixed rule."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
         """One verdict for each pair, in their order. Raises an LLMError."""
@@ -75,17 +75,19 @@ class Judge(Protocol):
 
 
 class RuleJudge:
-    """The judge without a model: the same means that nothing that matters differs."""
+    """The judge without a model: merges when no critical word differs."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """Merge texts that have every number, sign and turning word in common."""
+        """Merge texts that have every number, sign and reversing word in common."""
         return [_by_rule(pair) for pair in pairs]
 
 
 def _by_rule(pair: Pair) -> Verdict:
     texts = normal_text(pair.first.content), normal_text(pair.second.content)
     if not have_same_critical_words(*texts):
-        return Verdict(same=False, reason="They differ in a number or in a word that turns advice.")
+        return Verdict(
+            same=False, reason="They differ in a number or in a word that reverses advice."
+        )
     return Verdict(
         same=True,
         content=pair.survivor.content,

@@ -1,4 +1,4 @@
-"""Numbers as people and models write them: `$1,234.50`, `15 %`, `“2.0”`, `−3`, `(120)`."""
+"""Parses numbers as people and models write them: `$1,234.50`, `15 %`, `“2.0”`, `−3`, `(120)`."""
 
 import re
 import unicodedata
@@ -21,17 +21,17 @@ _IN_TEXT = [
 ]
 
 
-def same_number(said: str, wanted: str, *, decimals: int) -> bool:
+def same_number(given: str, wanted: str, *, decimals: int) -> bool:
     """Whether both texts are one number to that many places; a percent sign may mean /100."""
     target = read_number(wanted)
     if target is None:
         return False
     half = Decimal(5).scaleb(-decimals - 1)
-    return any(abs(one - other) <= half for one in possible_values(said) for other in [target])
+    return any(abs(one - other) <= half for one in possible_values(given) for other in [target])
 
 
 def possible_values(text: str) -> list[Decimal]:
-    """What the text may mean as a number: one value, two with a percent sign, or none."""
+    """The possible values of a text: one number, two with a percent sign, or none."""
     number = read_number(text)
     if number is None:
         return []

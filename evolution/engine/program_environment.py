@@ -1,4 +1,4 @@
-"""A checking program of yours: no shell, a time limit, and nothing of our environment."""
+"""Runs a checking program: without a shell, with a time limit and a minimal environment."""
 
 import json
 import os
@@ -54,10 +54,10 @@ class ProgramEnvironment:
             start_new_session=True,
         ) as program:
             try:
-                said, _ = program.communicate(asked, timeout=self.seconds)
+                output, _ = program.communicate(asked, timeout=self.seconds)
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(program.pid, signal.SIGKILL)
         if program.returncode != 0:
             return failed_feedback(f"The check ended with exit code {program.returncode}.")
-        return feedback_from_json(said[:MAX_OUTPUT])
+        return feedback_from_json(output[:MAX_OUTPUT])

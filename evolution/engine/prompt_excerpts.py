@@ -1,4 +1,4 @@
-"""What of a large playbook goes into a prompt, so that a call's cost stops growing with it."""
+"""Excerpts of a large playbook for a prompt, so that the cost of a call stays bounded."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from playbooks.document.similarity import WordIndex
 from playbooks.document.text import Bullet, Document, estimate_tokens, render_for_agents
 
 REFLECTOR_TOKENS = 800
-"""Up to here the Reflector reads the whole agent view, beyond it the bullets that matter to it."""
+"""Up to here the Reflector reads the whole agent view, beyond it the relevant bullets."""
 CURATOR_TOKENS = 8_000
 """Up to here the Curator reads the whole agent view, beyond it an index and some in full."""
 INDEX_SHARE = 0.6
@@ -101,7 +101,7 @@ def _first_words(content: str, count: int) -> str:
 
 
 def _that_fit(document: Document, wanted: Iterable[str], tokens: int) -> set[str]:
-    """The first of the wanted ids that fit together; one that is too long is passed over."""
+    """The first of the wanted ids that fit together; one that is too long is skipped."""
     bullets, shown = document.by_id(), set[str]()
     for key in wanted:
         if key not in bullets or key in shown:

@@ -1,4 +1,4 @@
-"""Other people's text inside a prompt: cleaned, cut to size, and fenced off as data."""
+"""Untrusted text inside a prompt: cleaned, truncated, and fenced as data."""
 
 import secrets
 import unicodedata
@@ -26,8 +26,8 @@ _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 def clean_text(text: str) -> str:
     """The text without zero-width, control, private and surrogate characters.
 
-    New lines and tabs stay; every Unicode line break becomes a new line. What a person cannot see
-    in the outcome's page must not reach a model either.
+    New lines and tabs stay; every Unicode line break becomes a new line. A model must not read
+    what a person cannot see on the outcome's page.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -51,7 +51,7 @@ def _visible(char: str) -> str:
 def truncate_middle(text: str, limit: int) -> str:
     """At most about `limit` characters: the first and the last part, with a note between them.
 
-    What went wrong usually stands at the end of a trace, what was attempted at its start.
+    A trace usually starts with the attempt and ends with what went wrong.
     """
     if len(text) <= limit:
         return text

@@ -1,4 +1,4 @@
-"""Reflector: what one outcome teaches, and how each cited bullet has served it."""
+"""The Reflector: finds what one outcome teaches, and tags each cited bullet."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

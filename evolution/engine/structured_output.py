@@ -1,4 +1,4 @@
-"""One way to ask a model and to believe its answer; every role uses it."""
+"""Asks a model for a structured answer and validates it; every role uses it."""
 
 import json
 import re
@@ -84,13 +84,13 @@ class ParsedAnswer(Generic[AnswerT]):
 
 @dataclass(frozen=True)
 class InvalidReply:
-    """What is wrong with a reply, in words that a model can act on."""
+    """A reply that does not fit; `problem` is for the model that repairs it."""
 
     problem: str
 
 
 def ask_model(llm: LLM, request: LLMRequest[AnswerT]) -> ParsedAnswer[AnswerT]:
-    """The model's answer in the shape of `request.schema`.
+    """The model's answer as `request.schema`.
 
     A reply that does not fit is sent back once with what is wrong, then the question is asked
     once afresh. Raises AnswerError (`malformed`, `truncated`, or the provider's own reasons),
@@ -112,7 +112,7 @@ def ask_model(llm: LLM, request: LLMRequest[AnswerT]) -> ParsedAnswer[AnswerT]:
 def ask_model_with_short_fallback(
     llm: LLM, make_request: Callable[[PromptLimits], LLMRequest[AnswerT]]
 ) -> ParsedAnswer[AnswerT]:
-    """`ask`, and once more with shorter texts when the prompt was too long for the model."""
+    """`ask_model`, and once more with shorter texts when the prompt was too long for the model."""
     try:
         return ask_model(llm, make_request(FULL_LIMITS))
     except AnswerError as error:
@@ -163,7 +163,7 @@ class _Exchange(Generic[AnswerT]):
 def read_answer(text: str, schema: type[AnswerT]) -> AnswerT | InvalidReply:
     """The one answer in a reply: JSON, JSON in a fence, or JSON in prose; a bare array too.
 
-    Two different values that both fit are no answer: guessing between them would be a lottery.
+    Two different values that both fit are no answer.
     """
     fits: dict[str, AnswerT] = {}
     problem = "it contains no JSON object"

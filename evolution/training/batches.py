@@ -1,4 +1,4 @@
-"""One batch of a training as one evolution: rows made once, run here, taken over after a kill."""
+"""Runs one batch of a training as one evolution in this process; resumes it after a kill."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -80,7 +80,7 @@ def _new_job(
         training_id=training.run_id,
         from_version=playbook.current_version,
         outcome_set_hash=set_hash([row.pk for row in rows]),
-        # As if it had been rung just now: until it falls silent, the sweep leaves it alone.
+        # As if a worker had just been notified, so that the sweep leaves the job alone.
         notified_at=now,
     )
     for row in rows:
@@ -90,11 +90,11 @@ def _new_job(
 
 
 def _taken_over(training: Training, job: EvolutionJob, ids: Sequence[UUID]) -> EvolutionJob:
-    """Queued again under a new fence, with what was paid for it and the outcomes it had.
+    """Requeue the job under a new fence, with its stored answers and outcomes.
 
     Failed (`outcomes_taken`) when another evolution has processed some of them meanwhile.
     """
-    # Whoever cancelled or failed the job while its training was away let its outcomes go.
+    # A cancel or a failure while the training was away has released its outcomes.
     rebind_outcomes(training, job, ids)
     if Outcome.objects.filter(pk__in=ids, job=job, processed_at=None).count() < len(ids):
         message = "Another evolution has learnt from outcomes of this batch meanwhile."
@@ -106,9 +106,9 @@ def _taken_over(training: Training, job: EvolutionJob, ids: Sequence[UUID]) -> E
 
 
 def run_batch(job_id: UUID, *, training: Training, budget: Budget | None) -> None:
-    """Try the job once, as a worker does; its row says what came of it.
+    """Try the job once, as a worker does; its row holds the result.
 
-    Raises CostLimitReached and KeyboardInterrupt with the job laid down, and CredentialError.
+    Raises CostLimitReached and KeyboardInterrupt after abandoning the job, and CredentialError.
     """
     claim = claim_job(str(job_id), training=training.run_id)
     if claim is None:
@@ -130,7 +130,7 @@ def run_batch(job_id: UUID, *, training: Training, budget: Budget | None) -> Non
 
 
 def abandon_job(claim: Claim) -> None:
-    """The job is cancelled, but keeps its outcomes, so that no other evolution pays for them."""
+    """Cancel the job, but keep its outcomes, so that no other evolution pays for them."""
     with transaction.atomic():
         reason = "its training was stopped"
         finish_job(claim.lock(), as_=EvolutionJob.cancel, now=database_now(), reason=reason)
@@ -139,6 +139,6 @@ def abandon_job(claim: Claim) -> None:
 def rebind_outcomes(
     training: Training, job: EvolutionJob, ids: Sequence[UUID], *, reason: str = ""
 ) -> None:
-    """Outcomes that the job let go are its own again; with a `reason` they are set aside."""
+    """Bind released outcomes to the job again; with a `reason` they are set aside."""
     rows = Outcome.objects.filter(pk__in=ids, playbook=training.playbook_id, processed_at=None)
     rows.update(job=job, set_aside_reason=reason[:300])

@@ -1,4 +1,4 @@
-"""What a person sees of a training on stderr: a bar, and a table that grows with each scoring."""
+"""The progress of a training on stderr: a bar, and a table row for each scoring."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The environment that a command's option names."""
+"""Builds the environment that a command's option names."""
 
 import shlex
 import shutil

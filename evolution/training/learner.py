@@ -1,4 +1,4 @@
-"""A playbook of the platform as the engine's Learner: each batch a job, each snapshot a version."""
+"""The engine's Learner on the platform: each batch is a job, each snapshot a version."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ from playbooks.services.loading import document_of
 from playbooks.services.rollback import rollback_playbook
 
 PERMANENT_FAILURES = {"attempts_used_up", "poison"}
-"""Codes of jobs that failed for want of a provider: the training stops, to be resumed."""
+"""Codes of jobs that failed for lack of a provider: the training stops, to be resumed."""
 POLL_SECONDS = 0.5
 BUSY_TRIES = 120
 
 
 class TrainingStopped(AceError):
-    """The training cannot go on now; it can be resumed when the cause is mended."""
+    """The training cannot go on now; it can be resumed once the cause is fixed."""
 
     code = "training_stopped"
     status = 503
@@ -83,7 +83,7 @@ class StoredPlaybook:
 
     def _judged(self, key: str, job: EvolutionJob, ids: Sequence[UUID]) -> EvolutionJob:
         if job.status == EvolutionJob.Status.COMPLETED:
-            # What it could not reflect on would wait for another evolution, and bring it about.
+            # Outcomes without a reflection would stay pending, and trigger another evolution.
             rebind_outcomes(self._training, job, ids, reason="its reflection failed in a training")
             return job
         if job.status == EvolutionJob.Status.CANCELLED or job.error_code in PERMANENT_FAILURES:

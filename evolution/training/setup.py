@@ -1,4 +1,4 @@
-"""From options to what an adapter needs: budget, solver, learner, all on one run."""
+"""Builds the parts of an adapter from options: budget, solver and learner of one run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +47,7 @@ def role_models() -> dict[str, str]:
 
 
 def role_config() -> dict[str, Any]:
-    """What could change an answer: a run is only resumed with the same."""
+    """The settings that change answers: a run is resumed only with the same ones."""
     return {
         "models": role_models() | {"embeddings": settings.ACE_EMBEDDING_MODEL},
         "prompts": {name: load_prompt(name).label for name in PROMPTS},
@@ -87,7 +87,7 @@ def adapter_setup(
 ) -> Iterator[AdapterSetup]:
     """Everything connected to this run; the ledger's connection is closed at the end."""
     budget = budget_for(training, limit)
-    # Who starts a training by hand has mended what was refused, or wants to know that it is not.
+    # A person who starts a training has fixed a refusal, or wants to see it again.
     reset_circuits(credential_for(training.owner_id), role_models().values())
     steps = StoredSteps(training)
     with UsageLedger(training, budget, on_plan=False) as ledger:

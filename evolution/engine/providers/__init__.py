@@ -1,0 +1,1 @@
+"""The engine's providers: models over HTTP, and the rules engine."""

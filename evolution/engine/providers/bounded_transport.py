@@ -1,4 +1,4 @@
-"""An HTTP transport that keeps two promises the SDK does not: a total deadline and a size cap."""
+"""An HTTP transport with a total deadline and a size cap, which the SDK lacks."""
 
 import time
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ class ReplyTooLarge(Exception):
 class BoundedTransport(httpx2.BaseTransport):
     """Direct connections, a fresh one for each request; whole replies of at most `max_bytes`.
 
-    A kept connection that the server has closed looks like a reset, and a job would have to tell
-    them apart; beside an answer of seconds a new handshake costs nothing. Proxy settings of the
-    environment are not read: where the key goes is what the operator's base URL says. With
-    `resolve` a connection goes to one of the addresses that it answers, and to no other.
+    A kept connection that the server has closed looks like a reset; beside an answer of seconds a
+    new handshake costs nothing. Proxy settings of the environment are ignored: the key goes only
+    to the operator's base URL. With `resolve` a connection goes only to the addresses that it
+    returns.
     """
 
     def __init__(self, *, deadline: float, max_bytes: int, resolve: Resolve | None = None) -> None:
@@ -59,7 +59,7 @@ class BoundedTransport(httpx2.BaseTransport):
 
 @cache
 def trusted_ssl_context() -> SSLContext:
-    """What a certificate is checked against; read once a process, as reading takes some 20 ms."""
+    """The trusted certificates; read once a process, as reading takes some 20 ms."""
     return httpx2.create_ssl_context()
 
 

@@ -1,4 +1,4 @@
-"""A transport for answers that arrive piece by piece, over a connection that can be cut."""
+"""A transport for streamed answers whose connection another thread can cut."""
 
 import os
 import socket
@@ -35,9 +35,9 @@ class CancellableConnection:
         return self._is_cut.wait(seconds)
 
     def hold(self, connected: socket.socket) -> None:
-        """This is the connection from now on."""
-        # A copy of the descriptor: TLS takes the socket's own away, and a closed one may be
-        # somebody else's by the time that it is cut.
+        """Take over this connection."""
+        # A copy of the descriptor: TLS takes the socket's own away, and the number of
+        # a closed one may be reused by the time that it is cut.
         copy = socket.socket(fileno=os.dup(connected.fileno()))
         with self._lock:
             self._drop()
@@ -46,13 +46,13 @@ class CancellableConnection:
                 self._shut()
 
     def cut(self) -> None:
-        """Nobody wants the answer any more."""
+        """Cancel the call."""
         with self._lock:
             self._is_cut.set()
             self._shut()
 
     def let_go(self) -> None:
-        """The call has ended."""
+        """Release the connection at the end of the call."""
         with self._lock:
             self._drop()
 

@@ -1,4 +1,4 @@
-"""Reading a chat completion that nobody has checked yet: the text, and what it cost."""
+"""Parses an unchecked chat completion: the text, and the tokens it cost."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ NAME_LIMIT = 100
 
 @dataclass(frozen=True)
 class ParsedCompletion:
-    """What came back with status 200: the call's cost, and a reply or the reason for none."""
+    """A response with status 200: the reply with its usage, and why it is unusable, if so."""
 
     reply: LLMReply
     error: LLMError | None = None

@@ -1,4 +1,4 @@
-"""What a sentence of advice looks like in English: verbs that order, and their past participles."""
+"""Recognizes English advice: orders, rules and formulas; its words are in rules_words.toml."""
 
 import re
 import tomllib

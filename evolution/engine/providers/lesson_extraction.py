@@ -1,10 +1,10 @@
-"""Lessons in what an agent wrote, found by fixed rules: what a line says it is.
+"""Extracts lessons from an agent's notes and trace by fixed rules.
 
 A lesson is what follows a marker (`lesson: …`, `avoid: …`, `formula: …`) up to the end of its line,
 or a sentence that gives advice by its form (`Always …`, `When …, check …`, `Next time, …`, `I
 should have checked …`, `Refunds must be approved …`). In a trace, which is full of plans and tool
-output, only markers and orders that nobody can mistake for a step. Everything else is a story, and
-a story is not advice. What the rules cannot see stands in docs/RULES_ENGINE.md.
+output, only markers and orders that nobody can mistake for a step. Everything else is
+a story. docs/RULES_ENGINE.md says what the rules cannot see.
 """
 
 import re
@@ -181,9 +181,9 @@ def _advice_in(text: str) -> Iterator[Lesson]:
 
 def _firm_advice_in(text: str) -> Iterator[Lesson]:
     for sentence in _SENTENCE.split(text):
-        said = _tidy(sentence)
-        if FIRM.match(said) or NEXT_TIME.match(said) or HINDSIGHT.match(said):
-            yield from _advice_in(said)
+        tidy = _tidy(sentence)
+        if FIRM.match(tidy) or NEXT_TIME.match(tidy) or HINDSIGHT.match(tidy):
+            yield from _advice_in(tidy)
 
 
 def section_of(text: str) -> str:

@@ -1,4 +1,4 @@
-"""An engine that thinks with a model: Reflector and Curator, each with a model of its own."""
+"""The engine `openai`: Reflector and Curator, each with its own model."""
 
 import hashlib
 import json

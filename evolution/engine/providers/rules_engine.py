@@ -1,4 +1,4 @@
-"""An engine of fixed rules: no model, no network, the same answer every time."""
+"""The engine `rules`: fixed rules, no model, no network, deterministic."""
 
 import hashlib
 import re
@@ -31,7 +31,7 @@ _NOT = re.compile(r"(?:not|never|no|nothing|nor|hardly|\w+n['’]t)\s*$", re.IGN
 
 
 class RulesEngine:
-    """The engine `rules`, for when no model is configured. It never fails."""
+    """The engine without a model. It never fails."""
 
     name = "rules"
     vote_source = "rules"

@@ -1,4 +1,4 @@
-"""Reading a streamed chat completion that nobody has checked yet, event by event."""
+"""Parses an unchecked streamed chat completion, event by event."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -45,31 +45,33 @@ class Drip:
             self._changed.notify_all()
 
 
-def stream(door: "RequestHandler", call: "Call", pieces: list[str], kind: str) -> None:
+def stream(handler: "RequestHandler", call: "Call", pieces: list[str], kind: str) -> None:
     """Answer as a provider does that was asked to stream."""
     if kind == "whole":
-        door._reply(call, "".join(pieces))
+        handler._reply(call, "".join(pieces))
         return
-    door.send_response(200)
-    door.send_header("content-type", "text/event-stream; charset=utf-8")
-    door.send_header("x-request-id", "req-fake")
-    door.end_headers()
-    for event in _events(door, call, pieces, kind):
-        door.wfile.write(event)
-        door.wfile.flush()
+    handler.send_response(200)
+    handler.send_header("content-type", "text/event-stream; charset=utf-8")
+    handler.send_header("x-request-id", "req-fake")
+    handler.end_headers()
+    for event in _events(handler, call, pieces, kind):
+        handler.wfile.write(event)
+        handler.wfile.flush()
     if kind == "stream_reset":
-        door._reset()
-    while kind == "stream_drip" and not door.llm.closing.wait(0.02):
-        door.wfile.write(b":")
-        door.wfile.flush()
+        handler._reset()
+    while kind == "stream_drip" and not handler.llm.closing.wait(0.02):
+        handler.wfile.write(b":")
+        handler.wfile.flush()
 
 
-def _events(door: "RequestHandler", call: "Call", pieces: list[str], kind: str) -> Iterator[bytes]:
-    chunk = {"id": f"chatcmpl-{door.llm.count()}", "model": call.body["model"]}
+def _events(
+    handler: "RequestHandler", call: "Call", pieces: list[str], kind: str
+) -> Iterator[bytes]:
+    chunk = {"id": f"chatcmpl-{handler.llm.count()}", "model": call.body["model"]}
     yield _event(chunk | {"choices": [_choice({"role": "assistant", "content": ""})]})
     for piece in pieces[:1] if kind in CUT_SHORT else pieces:
-        if door.llm.drips is not None:
-            door.llm.drips.take()
+        if handler.llm.drips is not None:
+            handler.llm.drips.take()
         yield _event(chunk | {"choices": [_choice({"content": piece})]})
     if kind == "stream_malformed":
         yield b'data: {"choices": [\n\n'
@@ -78,11 +80,11 @@ def _events(door: "RequestHandler", call: "Call", pieces: list[str], kind: str) 
     elif kind == "stream_huge":
         yield b"data: " + b"x" * 3 * 1024 * 1024
     elif kind not in CUT_SHORT:
-        yield from _ending(door, call, chunk, pieces, kind)
+        yield from _ending(handler, call, chunk, pieces, kind)
 
 
 def _ending(
-    door: "RequestHandler", call: "Call", chunk: dict[str, Any], pieces: list[str], kind: str
+    handler: "RequestHandler", call: "Call", chunk: dict[str, Any], pieces: list[str], kind: str
 ) -> Iterator[bytes]:
     reason = {"truncated": "length", "content_filter": "content_filter"}.get(kind, "stop")
     refusal = {"refusal": "I cannot help with that."} if kind == "refusal" else {}
@@ -90,8 +92,8 @@ def _ending(
     counted = call.body.get("stream_options", {}).get("include_usage") and kind != "no_usage"
     sent = sum(len(message["content"]) for message in call.body["messages"]) // 4
     received = len("".join(pieces)) // 4 + 1
-    with door.llm.lock:
-        door.llm.served_tokens += sent + received if counted else 0
+    with handler.llm.lock:
+        handler.llm.served_tokens += sent + received if counted else 0
     if counted:
         usage = {
             "prompt_tokens": sent,
