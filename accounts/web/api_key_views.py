@@ -15,7 +15,7 @@ from core.errors import FormAlreadySubmitted
 from core.http.forms import ConfirmForm
 from core.http.requests import UserRequest
 
-MAX_ENDED_KEYS = 50
+MAX_INACTIVE_KEYS = 50
 ALREADY_SHOWN = "That key was already created and shown. If you lost it, rotate or revoke it."
 
 
@@ -75,7 +75,7 @@ def keys_by_state(user: User) -> dict[str, list[ApiKey]]:
     ordered = list(rows.order_by("-created_at"))
     return {
         "keys": [key for key in ordered if key.state == "active"],
-        "ended": [key for key in ordered if key.state != "active"][:MAX_ENDED_KEYS],
+        "inactive": [key for key in ordered if key.state != "active"][:MAX_INACTIVE_KEYS],
     }
 
 

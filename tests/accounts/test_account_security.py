@@ -1,4 +1,4 @@
-"""One's own account: address, password, second factor; and what nobody learns about others."""
+"""Changes to an account are verified and reveal nothing about other accounts."""
 
 import re
 from unittest.mock import patch
@@ -57,7 +57,7 @@ def log_in(email: str, password: str = PASSWORD, code: str = "") -> User:
 
 
 def link() -> str:
-    """The last part of the link in the newest letter."""
+    """The last part of the link in the newest e-mail."""
     found = re.search(r"https://ace\.example/(\S+)", str(mail.outbox[-1].body))
     assert found
     return found[1].rpartition("/")[2]
@@ -73,8 +73,8 @@ def test_a_new_and_a_known_address_each_get_one_email(alice: User, mandatory: No
     alice.save()
     for email in (alice.email, "new@example.org"):
         register(email)
-    assert [letter.to for letter in mail.outbox] == [[alice.email], ["new@example.org"]]
-    assert "have an account" in mail.outbox[0].subject
+    assert [message.to for message in mail.outbox] == [[alice.email], ["new@example.org"]]
+    assert "already have an ACE Platform account" in mail.outbox[0].subject
     assert "Confirm" in mail.outbox[1].subject
 
 
@@ -83,13 +83,13 @@ def test_login_after_registration_does_not_reveal_known_addresses(
 ) -> None:
     alice.email_verified = True
     alice.save()
-    said = set()
+    errors = set()
     for email in (alice.email, "new@example.org"):
         register(email, NEW)
         with pytest.raises(WrongCredentials) as refused:
             log_in(email, NEW)
-        said.add(str(refused.value))
-    assert len(said) == 1
+        errors.add(str(refused.value))
+    assert len(errors) == 1
 
 
 def test_a_confirmed_address_can_log_in(db: None, mandatory: None) -> None:
@@ -104,7 +104,7 @@ def test_a_link_without_the_password_confirms_nothing(db: None, mandatory: None)
         verify_email(token=link(), by=None, password=PASSWORD, source=SOURCE)
 
 
-def test_who_registers_again_takes_an_unused_account_over(db: None, mandatory: None) -> None:
+def test_registering_again_takes_over_an_unused_account(db: None, mandatory: None) -> None:
     register("dora@example.org", "the attacker's password")
     old = link()
     register("dora@example.org")
@@ -140,7 +140,7 @@ def test_a_new_address_counts_only_once_it_is_confirmed(alice: User) -> None:
 
 def test_changing_to_a_known_address_answers_the_same(alice: User, charlie: User) -> None:
     request_email_change(user=alice, email=charlie.email, site=SITE)
-    assert "have an account" in mail.outbox[-1].subject
+    assert "already have an ACE Platform account" in mail.outbox[-1].subject
     assert mail.outbox[-1].to == [charlie.email]
 
 
@@ -162,7 +162,7 @@ def test_a_reset_link_sets_the_password_once(alice: User) -> None:
 
 def test_a_reset_of_an_unknown_address_answers_the_same(db: None) -> None:
     request_password_reset(email="nobody@example.org", address=ADDRESS, site=SITE)
-    assert [letter.to for letter in mail.outbox] == [["nobody@example.org"]]
+    assert [message.to for message in mail.outbox] == [["nobody@example.org"]]
 
 
 @pytest.mark.parametrize("uid", ["", "x", "AA", "%00", "ÿ"])
@@ -171,7 +171,7 @@ def test_a_forged_reset_is_not_found(db: None, uid: str) -> None:
         user_for_reset_token(uid=uid, token="x-y")
 
 
-def test_resets_of_one_address_get_slow(db: None) -> None:
+def test_resets_of_one_address_are_throttled(db: None) -> None:
     ask = {"email": "nobody@example.org", "address": ADDRESS, "site": SITE}
     for _ in range(5):
         request_password_reset(**ask)
@@ -179,7 +179,7 @@ def test_resets_of_one_address_get_slow(db: None) -> None:
         request_password_reset(**ask)
 
 
-def test_a_new_password_ends_sign_ins_and_keeps_keys(alice: User) -> None:
+def test_a_new_password_revokes_tokens_and_keeps_keys(alice: User) -> None:
     tokens, key = issue_tokens(user=alice), make_key(alice)[1]
     change_password(user=alice, current=PASSWORD, password=NEW, source=SOURCE)
     with pytest.raises(NotAuthenticated):
@@ -195,7 +195,7 @@ def test_changing_the_password_asks_for_the_old_one(alice: User) -> None:
     assert list(refused.value.fields) == ["current"]
 
 
-def test_a_second_factor_is_asked_for_and_used_up(alice: User) -> None:
+def test_a_second_factor_code_is_required_and_single_use(alice: User) -> None:
     secret = set_up_totp(alice)
     with pytest.raises(SecondFactorRequired):
         log_in(alice.email)
@@ -207,7 +207,7 @@ def test_a_second_factor_is_asked_for_and_used_up(alice: User) -> None:
         log_in(alice.email, code=code)
 
 
-def test_a_recovery_code_is_good_once(alice: User) -> None:
+def test_a_recovery_code_works_once(alice: User) -> None:
     set_up_totp(alice)
     code = recovery_codes(alice)[0]
     assert log_in(alice.email, code=code) == alice
@@ -215,7 +215,7 @@ def test_a_recovery_code_is_good_once(alice: User) -> None:
         log_in(alice.email, code=code)
 
 
-def test_guessing_codes_gets_slow(alice: User, settings: Settings) -> None:
+def test_guessing_codes_is_throttled(alice: User, settings: Settings) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"log_in": "99/m"}
     set_up_totp(alice)
     for _ in range(5):
@@ -225,7 +225,7 @@ def test_guessing_codes_gets_slow(alice: User, settings: Settings) -> None:
         log_in(alice.email, code="000000")
 
 
-def test_a_code_is_used_up_for_as_long_as_it_would_fit(
+def test_a_used_code_is_refused_as_long_as_it_is_valid(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret, clock = set_up_totp(alice), [1_900_000_010.0]
@@ -237,16 +237,14 @@ def test_a_code_is_used_up_for_as_long_as_it_would_fit(
     assert verify_code(alice, totp_code(secret))
 
 
-def test_whom_staff_asks_for_a_second_factor_has_to_sign_programs_in_again(
-    alice: User, staff: User
-) -> None:
+def test_requiring_a_second_factor_revokes_tokens(alice: User, staff: User) -> None:
     tokens = issue_tokens(user=alice)
     require_second_factor(user=alice, by=Principal.of(staff))
     with pytest.raises(NotAuthenticated):
         user_for_access_token(tokens.access)
 
 
-def test_who_must_have_a_second_factor_sets_it_up_in_a_browser(alice: User) -> None:
+def test_rest_login_is_refused_until_a_required_factor_is_set_up(alice: User) -> None:
     alice.second_factor_required = True
     alice.save()
     with pytest.raises(Forbidden) as refused:
@@ -260,15 +258,15 @@ def test_the_secret_of_a_second_factor_is_encrypted(alice: User) -> None:
     assert secret not in str(kept)
 
 
-def test_what_happens_to_an_account_is_in_the_audit_log(alice: User) -> None:
+def test_account_changes_are_in_the_audit_log(alice: User) -> None:
     change_password(user=alice, current=PASSWORD, password=NEW, source=SOURCE)
     request_email_change(user=alice, email="new@example.org", site=SITE)
     verify_email(token=link(), by=alice, source=SOURCE)
-    said = list(AuditEntry.objects.values_list("action", flat=True))
-    assert said == ["verify_email", "request_email_change", "change_password"]
+    actions = list(AuditEntry.objects.values_list("action", flat=True))
+    assert actions == ["verify_email", "request_email_change", "change_password"]
 
 
-def test_a_dead_mail_server_changes_no_answer(db: None) -> None:
+def test_a_failing_mail_server_changes_no_response(db: None) -> None:
     with patch("core.emails.EmailMessage.send", side_effect=OSError):
         register("dora@example.org")
     assert User.objects.filter(email="dora@example.org").exists()

@@ -8,7 +8,7 @@ from accounts.keys import key_format
 from core.security.redaction import API_KEY_PATTERN
 
 
-def test_a_minted_key_has_the_documented_shape() -> None:
+def test_a_minted_key_has_the_documented_format() -> None:
     minted = key_format.mint()
     assert API_KEY_PATTERN.fullmatch(minted.token)
     assert len(minted.token) == len("ace_live_") + 12 + 1 + 43 + 6
@@ -35,7 +35,7 @@ def test_one_changed_character_fails_the_checksum(place: int) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "ace_live_", "sk-123", "ace_live_é" * 8, "a" * 71])
-def test_what_is_no_key_does_not_parse(token: str) -> None:
+def test_malformed_keys_do_not_parse(token: str) -> None:
     assert key_format.parse(token) is None
 
 
@@ -45,6 +45,6 @@ def test_only_the_token_matches_its_digest() -> None:
     assert not key_format.matches(key_format.mint().token, minted.digest)
 
 
-def test_a_key_of_the_operators_own_making_is_found_by_its_digest() -> None:
+def test_an_operator_chosen_key_is_found_by_its_digest() -> None:
     token = "my-own-key-0123456789abcdef"
     assert key_format.locate(token) == key_format.digest(token)[:12]

@@ -1,4 +1,4 @@
-"""What becomes of API keys: made, limited, used, rotated, revoked."""
+"""API keys are created, limited, used, rotated and revoked."""
 
 from datetime import timedelta
 from unittest.mock import patch
@@ -30,12 +30,12 @@ def test_the_secret_is_not_stored(alice: User) -> None:
     assert key.digest == key_format.digest(token)
 
 
-def test_a_key_carries_only_its_scopes(alice: User) -> None:
+def test_a_key_has_only_its_scopes(alice: User) -> None:
     _, token = make_key(alice, scopes=[Scope.READ])
     assert principal_for_key(token).scopes == {Scope.READ}
 
 
-def test_a_key_never_carries_the_account_scope(alice: User) -> None:
+def test_a_key_never_has_the_account_scope(alice: User) -> None:
     with pytest.raises(Invalid):
         make_key(alice, scopes=["read", "account"])
 
@@ -153,7 +153,7 @@ def test_the_operators_own_key_works_and_does_not_expire(alice: User) -> None:
 
 
 @pytest.mark.parametrize("token", ["short", "with space " * 4, "a.b.c" * 8, "é" * 30])
-def test_an_own_key_that_is_too_weak_or_odd_is_refused(alice: User, token: str) -> None:
+def test_a_weak_or_malformed_operator_key_is_refused(alice: User, token: str) -> None:
     with pytest.raises(Invalid):
         make_key(alice, token=token)
 

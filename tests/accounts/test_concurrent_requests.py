@@ -1,4 +1,4 @@
-"""Many at once: single-use tokens, atomic limits, one row for each idempotency key."""
+"""Parallel requests: single-use tokens, exact rate limits, one row per idempotency key."""
 
 import os
 from collections import Counter
@@ -37,12 +37,12 @@ def test_twenty_of_two_hundred_parallel_uses_of_a_limit_pass(db: None, settings:
     settings.RATE_LIMITS = {"log_in": "20/h"}
 
     def use(_: int) -> int:
-        return sum(taken("192.0.2.1") for _ in range(10))
+        return sum(is_allowed("192.0.2.1") for _ in range(10))
 
     assert sum(run_concurrently(20, use)) == 20
 
 
-def taken(address: str) -> bool:
+def is_allowed(address: str) -> bool:
     try:
         consume_rate_limit("log_in", address)
     except AceError:
@@ -51,7 +51,7 @@ def taken(address: str) -> bool:
 
 
 @pytest.mark.timeout(3600)
-def test_fifty_parallel_repeats_of_one_idempotency_key_make_one_row(alice: User) -> None:
+def test_fifty_parallel_retries_with_one_idempotency_key_create_one_row(alice: User) -> None:
     """`ACE_IDEMPOTENCY_KEYS=200` does it with as many keys, one after the other."""
     token, keys = make_key(alice)[1], int(os.environ.get("ACE_IDEMPOTENCY_KEYS", "1"))
     for number in range(1, keys + 1):

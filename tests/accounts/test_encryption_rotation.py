@@ -1,4 +1,4 @@
-"""New keys for what is sealed: killed at any row, the next run ends it."""
+"""Re-encryption with a new key can be killed at any row and continued."""
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -38,7 +38,7 @@ def all_open(people: list[User]) -> None:
 
 
 @pytest.mark.parametrize("rows", range(10))
-def test_a_run_that_was_killed_is_ended_by_the_next(
+def test_a_killed_run_is_completed_by_the_next(
     people: list[User], settings: Settings, rows: int
 ) -> None:
     left = iter(range(rows))
@@ -56,7 +56,7 @@ def test_a_run_that_was_killed_is_ended_by_the_next(
     all_open(people)
 
 
-def test_a_missing_key_is_said_with_its_row(people: list[User], settings: Settings) -> None:
+def test_a_missing_key_is_reported_with_its_row(people: list[User], settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [NEW]
     with pytest.raises(CommandError, match=r"accounts\.LlmKey .* Add the old key"):
         call_command("rotate_encryption")

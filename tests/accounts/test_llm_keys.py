@@ -1,4 +1,4 @@
-"""A user's own key at a provider: sealed, never shown, and never sent inside."""
+"""A user's LLM key is stored encrypted, never shown, and never sent to internal hosts."""
 
 import socket
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ INNER = [
     *("::1", "::", "fe80::1", "fc00::1", "fd12:3456::1", "ff02::1", "2001:db8::1", "100::1"),
     *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1"),
     *("64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::", "2002:c0a8:101::", "2001:0:7f00:1::"),
-    # Old and local ways to carry an inner address in an IPv6 one, and what is not given out.
+    # Deprecated and local IPv6 embeddings of internal addresses, and unassigned blocks.
     *("::127.0.0.1", "::10.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::7f00:1", "fec0::1"),
     *("3fff::1", "5f00::1", "4000::1"),
 ]
-# What people write so that a filter does not see the address.
+# Spellings of an address that evade filters.
 SPELLINGS = [
     *("https://127.0.0.1", "https://127.1", "https://2130706433", "https://0x7f000001"),
     *("https://0177.0.0.1", "https://0x7f.1", "https://127.0.0.1.", "https://localhost"),
@@ -81,17 +81,17 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("address", INNER)
-def test_no_inner_address_is_public(address: str) -> None:
+def test_internal_addresses_are_not_public(address: str) -> None:
     assert not is_public_address(address)
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1"])
-def test_a_public_address_is_public(address: str) -> None:
+def test_public_addresses_are_public(address: str) -> None:
     assert is_public_address(address)
 
 
 @pytest.mark.parametrize("address", INNER)
-def test_a_name_that_leads_inside_gets_no_packet(
+def test_a_host_with_an_internal_address_is_never_connected_to(
     address: str, names: dict[str, list[str]], sent: list[str]
 ) -> None:
     names["evil.example"] = ["1.1.1.1", address]
@@ -101,7 +101,7 @@ def test_a_name_that_leads_inside_gets_no_packet(
 
 
 @pytest.mark.parametrize("url", SPELLINGS)
-def test_no_spelling_of_an_inner_address_is_taken(
+def test_no_spelling_of_an_internal_address_is_accepted(
     alice: User, url: str, names: dict[str, list[str]], sent: list[str]
 ) -> None:
     with pytest.raises(Invalid):
@@ -109,9 +109,7 @@ def test_no_spelling_of_an_inner_address_is_taken(
     assert (sent, LlmKey.objects.exists()) == ([], False)
 
 
-def test_a_second_answer_of_the_name_server_is_never_asked_for(
-    names: dict[str, list[str]], sent: list[str]
-) -> None:
+def test_a_host_is_resolved_only_once(names: dict[str, list[str]], sent: list[str]) -> None:
     class Rebinding(list[str]):
         def __iter__(self) -> Iterator[str]:
             yield self.pop(0)
@@ -122,7 +120,7 @@ def test_a_second_answer_of_the_name_server_is_never_asked_for(
     assert sent == ["1.1.1.1"]
 
 
-def test_the_operator_may_allow_an_inner_host(
+def test_the_operator_may_allow_an_internal_host(
     alice: User, names: dict[str, list[str]], settings: Settings
 ) -> None:
     names["models.internal"] = ["10.0.0.7"]
@@ -141,7 +139,7 @@ def test_a_key_is_encrypted_and_only_its_end_is_shown(alice: User) -> None:
     assert KEY not in str(list(AuditEntry.objects.values_list()))
 
 
-def test_the_worker_gets_the_key_and_where_it_may_go(
+def test_the_worker_gets_the_key_and_its_allowed_addresses(
     alice: User, charlie: User, names: dict[str, list[str]]
 ) -> None:
     names["api.example.com"] = ["1.1.1.1"]
@@ -170,12 +168,12 @@ def test_a_removed_key_is_gone(alice: User) -> None:
 
 
 @pytest.mark.parametrize("api_key", ["", "short", "k" * 501, "sk-\x00-0123456789", "sk-ключ-0123"])
-def test_what_is_no_key_is_refused(alice: User, api_key: str) -> None:
+def test_malformed_keys_are_refused(alice: User, api_key: str) -> None:
     with pytest.raises(Invalid):
         set_llm_key(user=alice, api_key=api_key)
 
 
-def test_sealing_survives_a_change_of_keys(settings: Settings) -> None:
+def test_encryption_survives_a_change_of_keys(settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = ["old" * 20]
     sealed = encrypt("secret")
     settings.FIELD_ENCRYPTION_KEYS = ["new" * 20, "old" * 20]
@@ -188,7 +186,7 @@ def test_sealing_survives_a_change_of_keys(settings: Settings) -> None:
         reencrypt(sealed)
 
 
-def test_one_inner_address_of_several_refuses_the_host(names: dict[str, list[str]]) -> None:
+def test_one_internal_address_of_several_refuses_the_host(names: dict[str, list[str]]) -> None:
     names["mixed.example"] = ["1.1.1.1", "127.0.0.1"]
     with pytest.raises(HostUnreachable):
         resolve_public_addresses("mixed.example", 443)

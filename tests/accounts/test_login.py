@@ -1,4 +1,4 @@
-"""Registering and logging in: nobody learns who has an account."""
+"""Registration and login reveal no accounts."""
 
 from unittest.mock import patch
 
@@ -25,7 +25,7 @@ def log_in(email: str, password: str = PASSWORD) -> User:
     return login.log_in(email=email, password=password, address="192.0.2.1", site=SITE)
 
 
-def test_who_registers_can_log_in_in_any_case(db: None) -> None:
+def test_login_ignores_the_case_of_the_address(db: None) -> None:
     register(" Dora@Example.org ")
     assert log_in("DORA@example.org").email == "dora@example.org"
 
@@ -55,19 +55,19 @@ def test_a_weak_password_is_refused_with_its_field(db: None, password: str) -> N
 
 
 @pytest.mark.parametrize("email", ["", "dora", "dora@", "a" * 250 + "@example.org", "d\x00@x.org"])
-def test_what_is_no_address_is_refused_with_its_field(db: None, email: str) -> None:
+def test_an_invalid_address_is_refused_with_its_field(db: None, email: str) -> None:
     with pytest.raises(Invalid) as refused:
         register(email)
     assert list(refused.value.fields) == ["email"]
 
 
-def test_a_wrong_password_and_an_unknown_address_answer_the_same(alice: User) -> None:
-    said = []
+def test_a_wrong_password_and_an_unknown_address_get_the_same_response(alice: User) -> None:
+    errors = []
     for email in (alice.email, "nobody@example.org"):
         with pytest.raises(WrongCredentials) as refused:
             log_in(email, "not the password")
-        said.append((refused.value.code, refused.value.message))
-    assert said[0] == said[1]
+        errors.append((refused.value.code, refused.value.message))
+    assert errors[0] == errors[1]
 
 
 def test_an_unknown_address_costs_a_hash_like_a_known_one(alice: User) -> None:

@@ -1,4 +1,4 @@
-"""Everything of a person, as a file; and nothing of them, once they are gone."""
+"""Export of all data of an account, and deletion without a trace."""
 
 import io
 import json
@@ -52,19 +52,19 @@ def dump() -> dict[str, str]:
 
 
 def around(text: str) -> str:
-    """What stands beside the canary: enough to see whose fault it is."""
+    """The text around the canary, to find its source."""
     here = text.index(CANARY)
     return text[max(0, here - 150) : here + 60]
 
 
 def sessions() -> str:
-    """What sessions hold, decoded."""
+    """The decoded data of all sessions."""
     return str([session.get_decoded() for session in Session.objects.all()])
 
 
 @pytest.fixture
 def person(db: None) -> User:
-    """Somebody whose name is on everything that a person can have."""
+    """A user with the canary in every kind of row."""
     user = make_user(EMAIL, is_staff=True)
     world = make_world(user, canary=CANARY)
     set_llm_key(user=user, api_key=f"sk-{CANARY}")
@@ -123,14 +123,14 @@ def test_no_file_of_ours_names_a_deleted_account(person: User) -> None:
     assert [path for path in texts if CANARY.encode() in path.read_bytes()] == []
 
 
-def test_the_log_keeps_that_something_was_done_without_the_name(person: User) -> None:
+def test_the_audit_log_keeps_entries_without_the_name(person: User) -> None:
     gone = person.pk
     delete_account(user=person)
     entry = AuditEntry.objects.filter(action="delete_account").get()
     assert (entry.actor_id, entry.actor) == (gone, "")
 
 
-def test_a_running_job_goes_with_its_owner(charlie: User) -> None:
+def test_a_running_job_is_deleted_with_its_owner(charlie: User) -> None:
     world = make_world(charlie)
     playbook = Playbook.objects.get(pk=world.ids["playbook"])
     trigger_evolution(playbook=playbook, by=principal_for_key(world.token))
@@ -144,7 +144,7 @@ def test_the_last_superuser_stays(staff: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_superusers_who_go_at_once_one_stays(staff: User) -> None:
+def test_of_two_superusers_deleted_at_once_one_stays(staff: User) -> None:
     pair = [staff, make_user("second@example.org", is_staff=True, is_superuser=True)]
 
     def goes(number: int) -> bool:
@@ -164,14 +164,14 @@ def test_rest_exports_the_same(person: User) -> None:
     assert "accounts.user.json" in archive.namelist()
 
 
-def test_rest_deletes_with_the_password_only(charlie: User) -> None:
+def test_rest_deletion_requires_the_password(charlie: User) -> None:
     rest = Rest.of(charlie)
     assert rest.send("DELETE", "/auth/me", {"password": "wrong"}).status_code == 400
     assert rest.send("DELETE", "/auth/me", {"password": PASSWORD}).status_code == 204
     assert not User.objects.filter(pk=charlie.pk).exists()
 
 
-def test_rest_asks_for_the_second_factor_too(charlie: User) -> None:
+def test_rest_deletion_requires_the_second_factor_too(charlie: User) -> None:
     set_up_totp(charlie)
     answer = Rest.of(charlie).send("DELETE", "/auth/me", {"password": PASSWORD})
     assert answer.json()["error"]["code"] == "second_factor_required"

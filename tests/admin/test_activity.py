@@ -1,4 +1,4 @@
-"""A person reads what was done to their account: all of it, and nobody else's."""
+"""The activity log shows all changes to one's own account, and no others."""
 
 import pytest
 from django.db import connection
@@ -21,7 +21,7 @@ def text(client: Client, **query: str) -> str:
     return answer.content.decode()
 
 
-def test_the_owner_reads_what_was_done(owner: Client, playbook: Playbook, alice: User) -> None:
+def test_the_owner_sees_all_changes(owner: Client, playbook: Playbook, alice: User) -> None:
     key, _ = make_key(alice)
     page = text(owner)
     assert "Imported playbook" in page
@@ -31,7 +31,7 @@ def test_the_owner_reads_what_was_done(owner: Client, playbook: Playbook, alice:
     assert f"prefix: {key.prefix}" in page
 
 
-def test_what_staff_did_is_said_without_their_name(
+def test_changes_by_staff_are_shown_without_their_name(
     owner: Client, playbook: Playbook, staff: User
 ) -> None:
     archive_playbook(playbook=playbook, by=Principal.of(staff))
@@ -41,7 +41,7 @@ def test_what_staff_did_is_said_without_their_name(
     assert staff.email not in page
 
 
-def test_strangers_and_staff_read_their_own_only(
+def test_other_users_and_staff_see_only_their_own(
     stranger: Client, desk_client: Client, playbook: Playbook
 ) -> None:
     for client in (stranger, desk_client):
@@ -55,11 +55,11 @@ def desk_client(staff: User) -> Client:
     return client
 
 
-def test_nobody_reads_it_without_logging_in(client: Client, db: None) -> None:
+def test_the_activity_page_requires_login(client: Client, db: None) -> None:
     assert client.get(PAGE).status_code == 302
 
 
-def test_filters_and_pages_leave_what_fits(owner: Client, alice: User) -> None:
+def test_filters_and_pagination_select_entries(owner: Client, alice: User) -> None:
     for _ in range(60):
         audit.record(action="log_in", by=alice, subject=alice)
     make_key(alice)
@@ -69,7 +69,7 @@ def test_filters_and_pages_leave_what_fits(owner: Client, alice: User) -> None:
     assert "No matching activity" in text(owner, who="key")
 
 
-def test_the_number_of_queries_is_that_of_one_entry(owner: Client, alice: User) -> None:
+def test_more_entries_cost_no_more_queries(owner: Client, alice: User) -> None:
     counts = []
     for entries in (1, 40):
         for _ in range(entries):

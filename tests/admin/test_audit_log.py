@@ -1,4 +1,4 @@
-"""The audit log is only ever added to: in Python, and in the database itself."""
+"""The audit log is append-only, in Python and in the database."""
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -39,7 +39,7 @@ def test_postgresql_refuses_a_delete(entry: AuditEntry) -> None:
         execute("DELETE FROM core_auditentry WHERE action = %s", "log_in")
 
 
-def test_a_person_who_leaves_is_named_by_id_alone(entry: AuditEntry, alice: User) -> None:
+def test_a_deleted_user_is_named_by_id_alone(entry: AuditEntry, alice: User) -> None:
     assert AuditEntry.objects.anonymize(alice.pk) == 1
     entry.refresh_from_db()
     assert (entry.actor, entry.actor_id) == ("", alice.pk)

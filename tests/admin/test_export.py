@@ -1,4 +1,4 @@
-"""Lists as CSV: the rows of the list, streamed, bounded, and no formula in them."""
+"""Export of admin lists as CSV: filtered, streamed, bounded, without formulas."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ EXPORTED = (
 )
 
 
-def test_a_name_that_looks_like_a_formula_is_text(desk: AdminClient, alice: User) -> None:
+def test_a_name_that_looks_like_a_formula_is_escaped(desk: AdminClient, alice: User) -> None:
     for name in ("=1+1", "+1", "-1", "@x"):
         make_playbook(alice, name=name)
     lines = desk.export("playbooks_playbook")
@@ -28,19 +28,19 @@ def test_a_name_that_looks_like_a_formula_is_text(desk: AdminClient, alice: User
 
 
 @pytest.mark.parametrize("model", EXPORTED)
-def test_each_big_list_can_be_taken_along(model: str, desk: AdminClient, world: World) -> None:
+def test_each_big_list_can_be_exported(model: str, desk: AdminClient, world: World) -> None:
     lines = desk.export(model)
     assert len(lines) > 1
     assert world.key.digest not in "\n".join(lines)
 
 
-def test_the_lists_filter_holds_for_the_file(desk: AdminClient, world: World) -> None:
+def test_the_export_applies_the_lists_filter(desk: AdminClient, world: World) -> None:
     assert len(desk.export("evolution_evolutionjob", state="failed")) == 2
     assert len(desk.export("evolution_evolutionjob", q="nonsense")) == 1
     assert desk.client.get("/admin/evolution/evolutionjob/export/?no=such").status_code == 400
 
 
-def test_it_ends_at_a_bound_and_says_so(
+def test_the_export_stops_at_its_limit_with_a_note(
     desk: AdminClient, world: World, monkeypatch: MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admin, "MAX_ROWS", 2)
@@ -49,12 +49,12 @@ def test_it_ends_at_a_bound_and_says_so(
     assert "Stopped after 2 rows" in lines[-1]
 
 
-def test_outcome_texts_stay_where_they_are(desk: AdminClient, world: World) -> None:
+def test_outcome_texts_are_not_exported(desk: AdminClient, world: World) -> None:
     text = "\n".join(desk.export("evolution_outcome"))
     assert "Make the build green" not in text
 
 
-def test_under_asgi_it_is_streamed_too() -> None:
+def test_the_export_is_streamed_under_asgi() -> None:
     answer = csv_response(AsyncRequestFactory().get("/"), ["a\n"] * 1_001, "file.csv")
     assert asyncio.run(parts(answer)) == [500, 500, 1]
 

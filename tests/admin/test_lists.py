@@ -1,4 +1,4 @@
-"""Lists cost as many queries for many rows as for few, and answer quickly when they are long."""
+"""Admin lists cost as many queries for many rows as for few, and long ones are fast."""
 
 import time
 import uuid

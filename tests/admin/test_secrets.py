@@ -1,4 +1,4 @@
-"""No page of the admin shows what a thief could use."""
+"""No page of the admin shows a secret."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_refresh_tokens_and_login_attempts_are_not_in_the_admin() -> None:
     assert not {RefreshToken, LoginAttempts} & set(admin.site._registry)
 
 
-def test_every_list_of_rows_leaves_out_fields_that_sound_secret() -> None:
+def test_admin_lists_leave_out_fields_that_sound_secret() -> None:
     shown = [
         f"{model._meta.label}.{field.name}"
         for model, page in admin.site._registry.items()
@@ -68,7 +68,7 @@ def hidden(page: "admin.ModelAdmin[Any]") -> set[str]:
     return left | {field.name for field in model._meta.fields} - shown
 
 
-def test_what_machines_write_nobody_writes() -> None:
+def test_machine_written_models_are_read_only() -> None:
     by_hand = {User, CostCap, Budget, PriceOverride, Plan}
     others = {type(page) for model, page in admin.site._registry.items() if model not in by_hand}
     assert [page for page in others if not issubclass(page, ReadOnlyAdmin)] == []
@@ -79,14 +79,14 @@ def test_the_secret_of_a_second_factor_stays_hidden(desk: AdminClient, alice: Us
     assert "canary" not in desk.row(row) + desk.rows("mfa_authenticator")
 
 
-def test_a_key_of_somebody_disabled_is_shown_as_such(desk: AdminClient, alice: User) -> None:
+def test_a_key_of_a_disabled_user_is_marked(desk: AdminClient, alice: User) -> None:
     make_key(alice)
     User.objects.filter(pk=alice.pk).update(is_active=False)
     assert "user disabled" in desk.rows("accounts_apikey")
     assert ApiKey.objects.usable().count() == 0
 
 
-def test_a_disabled_member_of_staff_is_out(staff: User) -> None:
+def test_disabled_staff_lose_admin_access(staff: User) -> None:
     client: Client = logged_in_client(staff)
     User.objects.filter(pk=staff.pk).update(is_active=False)
     assert client.get("/admin/").status_code == 302

@@ -1,4 +1,4 @@
-"""Staff's powers over people, and their limits."""
+"""What staff can do with users, and what they cannot."""
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -25,7 +25,7 @@ def helper(db: None) -> User:
     return user
 
 
-def test_the_list_says_what_people_have_and_spend(desk: AdminClient, world: World) -> None:
+def test_the_list_shows_what_users_have_and_spend(desk: AdminClient, world: World) -> None:
     page = desk.rows("accounts_user")
     assert '<td class="field-playbooks">5</td>' in page
     known = sum(record.cost_usd or 0 for record in UsageRecord.objects.all())
@@ -33,21 +33,21 @@ def test_the_list_says_what_people_have_and_spend(desk: AdminClient, world: Worl
     assert f"${known:.2f} + {unknown} of unknown price" in page
 
 
-def test_a_second_factor_can_be_asked_for(desk: AdminClient, alice: User) -> None:
+def test_a_second_factor_can_be_required(desk: AdminClient, alice: User) -> None:
     assert "1 user must set up a second factor." in desk.act("require_second_factor", alice)
     assert refresh(alice).second_factor_required
     desk.act("stop_requiring_second_factor", alice)
     assert not refresh(alice).second_factor_required
 
 
-def test_a_lost_device_is_forgotten(desk: AdminClient, alice: User) -> None:
+def test_factors_of_a_lost_device_can_be_removed(desk: AdminClient, alice: User) -> None:
     row = Authenticator.objects.create(user=alice, type="totp", data={"secret": "canary"})
     assert "canary" not in desk.row(row)
     assert "1 user has no second factor now." in desk.act("remove", row)
     assert not Authenticator.objects.exists()
 
 
-def test_an_account_is_deleted_at_its_owners_wish(desk: AdminClient, world: World) -> None:
+def test_an_account_is_deleted_at_its_owners_request(desk: AdminClient, world: World) -> None:
     assert "This cannot be undone" in desk.act("erase", world.owner)
     assert "1 account deleted." in desk.act("erase", world.owner, apply="Delete for good")
     assert not User.objects.filter(pk=world.owner.pk).exists()
@@ -57,7 +57,7 @@ def test_an_account_is_deleted_at_its_owners_wish(desk: AdminClient, world: Worl
 
 
 @pytest.mark.parametrize("action", ["disable", "erase", "stop_requiring_second_factor"])
-def test_who_may_only_look_at_people_does_nothing_to_them(alice: User, action: str) -> None:
+def test_staff_with_view_permission_cannot_act_on_users(alice: User, action: str) -> None:
     looker = make_user("looker@example.org", is_staff=True)
     looker.user_permissions.set(Permission.objects.filter(codename="view_user"))
     User.objects.filter(pk=alice.pk).update(second_factor_required=True)
@@ -67,7 +67,7 @@ def test_who_may_only_look_at_people_does_nothing_to_them(alice: User, action: s
     assert refresh(alice).second_factor_required
 
 
-def test_every_action_of_the_admin_asks_for_more_than_looking() -> None:
+def test_every_admin_action_requires_more_than_view_permission() -> None:
     """Django offers an action that names no permission to whoever may see the list."""
     for model, admin in site._registry.items():
         for action, *_ in admin._get_base_actions():  # type: ignore[attr-defined]  # not in its stubs
@@ -80,7 +80,7 @@ def test_nobody_disables_their_own_account(staff: User) -> None:
 
 
 @pytest.mark.parametrize("powers", [("is_staff", "is_superuser"), ("is_staff",), ("is_superuser",)])
-def test_only_a_superuser_touches_other_staff(
+def test_only_a_superuser_changes_other_staff(
     helper: User, staff: User, powers: tuple[str, ...]
 ) -> None:
     by = Principal.of(helper)
@@ -101,7 +101,7 @@ def test_only_a_superuser_touches_other_staff(
         assert answer.status_code == 403
 
 
-def test_staff_cannot_make_a_superuser_of_themselves(helper: User) -> None:
+def test_staff_cannot_make_themselves_superusers(helper: User) -> None:
     client = logged_in_client(helper)
     sent = {"email": helper.email, "is_staff": "on", "is_superuser": "on"}
     client.post(f"/admin/accounts/user/{helper.pk}/change/", sent)
@@ -117,9 +117,7 @@ def test_a_change_in_the_form_is_in_the_audit_log(desk: AdminClient, alice: User
     assert "new@example.org" not in str(entry.detail)
 
 
-def test_a_limit_on_cost_is_set_and_taken_away_on_the_record(
-    desk: AdminClient, alice: User
-) -> None:
+def test_setting_and_removing_a_cost_cap_is_audited(desk: AdminClient, alice: User) -> None:
     sent = {"user": str(alice.pk), "playbook_id": "", "usd_per_day": "2.50"}
     desk.client.post("/admin/billing/costcap/add/", sent)
     desk.act("delete_selected", CostCap.objects.get(), post="yes")

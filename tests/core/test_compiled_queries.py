@@ -1,4 +1,4 @@
-"""Statements compiled once answer as their querysets do, and keep nothing but SQL."""
+"""Compiled queries return what their querysets return, and cache only SQL."""
 
 import uuid
 from datetime import UTC, datetime
@@ -34,15 +34,15 @@ def test_the_owner_gets_the_row_as_the_queryset_gives_it(alice: User) -> None:
 @pytest.mark.parametrize("pk", ["", "no id", str(uuid.UUID(int=0))])
 def test_a_missing_row_raises_the_same_error_as_the_queryset(alice: User, pk: str) -> None:
     by = Principal.of(alice)
-    with pytest.raises(NotFound) as told:
+    with pytest.raises(NotFound) as compiled:
         LOOKUP.fetch(by, pk)
     with pytest.raises(NotFound) as plain:
         Playbook.objects.for_user(by).fetch(pk)
-    assert str(told.value) == str(plain.value)
+    assert str(compiled.value) == str(plain.value)
 
 
 @pytest.mark.parametrize("who", ["charlie", "staff"])
-def test_anybody_else_finds_nothing(alice: User, charlie: User, staff: User, who: str) -> None:
+def test_another_user_finds_nothing(alice: User, charlie: User, staff: User, who: str) -> None:
     known = make_playbook(alice)
     assert LOOKUP.fetch(Principal.of(alice), known.pk) == known
     with pytest.raises(NotFound):
@@ -57,7 +57,7 @@ def test_a_limited_key_reaches_its_playbooks_only(alice: User) -> None:
         LOOKUP.fetch(by, other.pk)
 
 
-def test_a_clock_that_would_stand_still_is_refused(alice: User) -> None:
+def test_a_literal_time_is_refused(alice: User) -> None:
     keys = CompiledQuery(
         lambda: ApiKey.objects.usable().filter(prefix=Param("prefix", CharField()))
     )
@@ -65,13 +65,13 @@ def test_a_clock_that_would_stand_still_is_refused(alice: User) -> None:
         keys.first(prefix="x")
 
 
-def test_an_id_that_would_be_everybodys_is_refused(alice: User) -> None:
+def test_a_literal_id_is_refused(alice: User) -> None:
     rows = CompiledQuery(lambda: Playbook.objects.filter(owner=alice))
     with pytest.raises(AssertionError, match="has to be a Param"):
         rows.first()
 
 
-def test_a_key_that_expires_is_refused_by_the_same_statement(alice: User) -> None:
+def test_an_expired_key_is_refused_by_the_compiled_statement(alice: User) -> None:
     key, token = make_key(alice)
     principal_for_key(token)
     ApiKey.objects.filter(pk=key.pk).update(expires_at=datetime(2020, 1, 1, tzinfo=UTC))

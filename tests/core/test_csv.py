@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet shows and never runs."""
+"""CSV cells are never run as formulas."""
 
 import csv
 import io
@@ -17,6 +17,6 @@ def test_everything_else_stays_as_it_is() -> None:
     assert [escape_formula(value) for value in ("a=b", 12, None)] == ["a=b", "12", ""]
 
 
-def test_quotes_commas_and_lines_come_back_as_they_went_in() -> None:
+def test_quotes_commas_and_line_breaks_round_trip() -> None:
     cells = ['say "hi"', "a,b", "two\nlines"]
     assert list(csv.reader(io.StringIO(write_csv(["x"], [cells]))))[1] == cells

@@ -1,4 +1,4 @@
-"""The counters behind rate limits where there is no Redis."""
+"""The database counters of rate limits, without Redis."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -11,7 +11,7 @@ from tests.harness.rate_limit_windows import frozen_rate_window as frozen_rate_w
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("frozen_rate_window")]
 
 
-def test_counters_of_windows_that_are_over_are_forgotten(db: None) -> None:
+def test_counters_of_past_windows_are_deleted(db: None) -> None:
     consume_rate_limit("log_in", "198.51.100.1")
     RateCounter.objects.update(expires_at=1)
     consume_rate_limit("log_in", "198.51.100.2")
@@ -39,7 +39,7 @@ def test_a_rate_is_counted_in_one_statement(
         consume_rate_limit("log_in", "198.51.100.1")
 
 
-def test_a_counter_that_is_over_begins_anew(db: None, settings: Settings) -> None:
+def test_an_expired_counter_starts_again(db: None, settings: Settings) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"log_in": "1/m"}
     consume_rate_limit("log_in", "198.51.100.1")
     RateCounter.objects.update(expires_at=1)

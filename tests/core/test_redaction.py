@@ -1,4 +1,4 @@
-"""Credentials are blanked out of what agents send; prose is left alone."""
+"""Credentials in texts of agents are redacted; prose is left alone."""
 
 import time
 
@@ -24,7 +24,7 @@ FORMS = [
     "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
     *("SG." + "a" * 22 + "." + "b" * 43, "xapp-1-A0-1-" + "a" * 20),
 ]
-# Only these give them away: what stands before, and what is still there after.
+# Recognized by their context: the text before each secret, and the secret.
 PLACES = [
     ("postgres://{}/ace", "alice:s3cret@"),
     ("AWS_SECRET_ACCESS_KEY={}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
@@ -35,14 +35,14 @@ PLACES = [
 
 
 @pytest.mark.parametrize("form", [*FORMS, mint().token], ids=range(len(FORMS) + 1))
-def test_a_credential_is_blanked_wherever_it_stands(form: str) -> None:
+def test_a_credential_is_redacted_anywhere_in_a_text(form: str) -> None:
     for text in (form, f"KEY={form}", f'{{"key": "{form}"}}', f"a\n{form}\nb"):
         assert form not in redact(text), text
         assert "removed]" in redact(text)
 
 
 @pytest.mark.parametrize(("around", "secret"), PLACES)
-def test_a_secret_is_blanked_where_its_place_says_what_it_is(around: str, secret: str) -> None:
+def test_a_secret_is_redacted_by_its_context(around: str, secret: str) -> None:
     assert secret not in redact(around.format(secret))
 
 
@@ -62,7 +62,7 @@ def test_prose_is_left_alone(text: str) -> None:
     assert redact(text) == text
 
 
-def test_no_text_makes_it_slow() -> None:
+def test_redaction_is_fast_for_any_text() -> None:
     hard = [
         part * 3000 for part in ("sk-", "eyJ", "-----BEGIN ", "a://b:", "eyJa.", "AKIA", "xoxb-")
     ]
@@ -74,11 +74,11 @@ def test_no_text_makes_it_slow() -> None:
 
 def test_no_interface_stores_a_credential(live_url: str, alice: User, playbook: Playbook) -> None:
     ours, theirs = mint().token, FORMS[2]
-    for door in open_interfaces(live_url, alice).values():
+    for interface in open_interfaces(live_url, alice).values():
         trace = f"export OPENAI_API_KEY={theirs}"
         fields = {"task_description": f"Use {ours}", "reasoning_trace": trace, "signal": "test"}
         fields["outcome"] = "success"
-        assert door.report_outcome(playbook, **fields, notes=f"{ours} {theirs}").kind == "ok"
+        assert interface.report_outcome(playbook, **fields, notes=f"{ours} {theirs}").kind == "ok"
     kept = str(list(Outcome.objects.values_list("task_description", "reasoning_trace", "notes")))
     assert Outcome.objects.count() == 3
     assert ours not in kept

@@ -1,4 +1,4 @@
-"""Writers of one process come in turn on SQLite; the line is a courtesy and holds up nobody."""
+"""Writers of one process take turns on SQLite; the lock times out."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def test_only_one_writer_holds_the_lock() -> None:
     assert set(run_concurrently(8, enter)) == {1}
 
 
-def test_a_writer_goes_on_after_the_longest_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_continues_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_write_lock, "LOCK_TIMEOUT_SECONDS", 0.01)
     with sqlite_write_lock._lock, sqlite_write_lock.sqlite_write_lock(), transaction.atomic():
         assert connection.in_atomic_block

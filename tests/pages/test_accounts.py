@@ -1,4 +1,4 @@
-"""Registering, logging in and out, API keys."""
+"""Registration, login, logout, API keys."""
 
 import pytest
 from django.conf import settings
@@ -12,7 +12,7 @@ CREDENTIALS = {"email": "alice@example.org", "password": PASSWORD}
 NEW_KEY = {"name": "laptop", "scopes": ["read", "write"], "days": "90"}
 
 
-def test_registering_leads_to_the_login(client: Client, db: None) -> None:
+def test_registration_redirects_to_login(client: Client, db: None) -> None:
     response = client.post("/register", {"email": "Dora@Example.org", "password": PASSWORD})
     assert response["Location"] == "/login"
     assert User.objects.get().email == "dora@example.org"
@@ -25,29 +25,29 @@ def test_registration_says_when_no_email_is_sent(client: Client, db: None) -> No
     assert "printed on the server" in page
 
 
-def test_the_login_after_registering_knows_the_address_once(client: Client, db: None) -> None:
+def test_login_after_registration_has_the_address_filled_in(client: Client, db: None) -> None:
     client.post("/register", {"email": "dora@example.org", "password": PASSWORD})
     assert 'value="dora@example.org"' in client.get("/login").content.decode()
     assert "dora@example.org" not in client.get("/login").content.decode()
 
 
-def test_a_weak_password_is_said_on_its_field(client: Client, db: None) -> None:
+def test_a_weak_password_is_reported_on_its_field(client: Client, db: None) -> None:
     response = client.post("/register", {"email": "dora@example.org", "password": "short"})
     assert response.status_code == 422
     assert "at least 12 characters" in response.content.decode()
 
 
-def test_logging_in_leads_where_the_person_wanted_to_go(client: Client, alice: User) -> None:
+def test_login_redirects_to_the_requested_page(client: Client, alice: User) -> None:
     assert client.post("/login?next=/keys", CREDENTIALS)["Location"] == "/keys"
 
 
 @pytest.mark.parametrize("wanted", ["https://evil.example/", "//evil.example", "javascript:x"])
-def test_logging_in_never_leads_elsewhere(client: Client, alice: User, wanted: str) -> None:
+def test_login_never_redirects_to_another_site(client: Client, alice: User, wanted: str) -> None:
     response = client.post("/login", CREDENTIALS | {"next": wanted})
     assert response["Location"] == "/"
 
 
-def test_a_wrong_password_and_an_unknown_e_mail_look_the_same(client: Client, alice: User) -> None:
+def test_a_wrong_password_and_an_unknown_email_look_the_same(client: Client, alice: User) -> None:
     wrong = client.post("/login", CREDENTIALS | {"password": "wrong"})
     unknown = client.post("/login", CREDENTIALS | {"email": "nobody@example.org"})
     assert wrong.status_code == unknown.status_code == 401
@@ -62,12 +62,12 @@ def test_too_many_logins_get_retry_after(client: Client, alice: User) -> None:
     assert "Too many requests" in answers[-1].content.decode()
 
 
-def test_logging_out_ends_the_session(owner: Client) -> None:
+def test_logout_ends_the_session(owner: Client) -> None:
     owner.post("/logout")
     assert owner.get("/keys").status_code == 302
 
 
-def test_a_new_key_is_shown_once_and_kept_nowhere(owner: Client, alice: User) -> None:
+def test_a_new_key_is_shown_once_and_not_stored(owner: Client, alice: User) -> None:
     made = owner.post("/keys", NEW_KEY)
     assert (made.status_code, made["Cache-Control"]) == (201, "no-store")
     key = ApiKey.objects.get()
@@ -89,7 +89,7 @@ def test_a_key_without_scopes_is_refused(owner: Client) -> None:
     assert not ApiKey.objects.exists()
 
 
-def test_a_key_is_revoked_after_a_question(owner: Client, alice: User) -> None:
+def test_a_key_is_revoked_after_confirmation(owner: Client, alice: User) -> None:
     key, _ = make_key(alice)
     address = reverse("accounts:revoke_key", args=[key.pk])
     assert "refused from now on" in owner.get(address).content.decode()
@@ -105,7 +105,7 @@ def test_a_rotated_key_is_shown_once(owner: Client, alice: User) -> None:
     assert made.context["token"] != old
 
 
-def test_a_form_without_its_token_gets_a_kind_page(alice: User) -> None:
+def test_a_form_without_csrf_token_gets_a_helpful_page(alice: User) -> None:
     strict = Client(enforce_csrf_checks=True)
     response = strict.post("/login", CREDENTIALS)
     assert response.status_code == 403

@@ -1,4 +1,4 @@
-"""Staff's first second factor: a stolen password alone sets none up."""
+"""Setting up a required second factor takes more than the password."""
 
 import re
 from typing import Any
@@ -43,7 +43,7 @@ def set_up(client: Client) -> Any:
 
 @pytest.mark.parametrize("address", [APP, "/settings/second-factor/passkeys/new"])
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_a_password_alone_sets_none_up(entered: Client, address: str, method: str) -> None:
+def test_a_password_alone_sets_up_no_factor(entered: Client, address: str, method: str) -> None:
     assert getattr(entered, method)(address, {"code": "123456"})["Location"] == FIRST
     assert not Authenticator.objects.exists()
 
@@ -60,7 +60,7 @@ def test_the_link_of_an_email_opens_the_setup(entered: Client, staff: User) -> N
     assert made <= set(AuditEntry.objects.values_list("action", flat=True))
 
 
-def test_the_link_opens_nothing_in_somebody_elses_session(
+def test_the_link_is_refused_in_another_users_session(
     entered: Client, owner: Client, alice: User, staff: User
 ) -> None:
     alice.second_factor_required = True
@@ -71,7 +71,7 @@ def test_the_link_opens_nothing_in_somebody_elses_session(
 
 
 @pytest.mark.parametrize("spoiled", ["old", "forged", "password", "used"])
-def test_a_link_that_is_not_good_any_more_opens_nothing(
+def test_an_expired_or_used_link_is_refused(
     entered: Client, staff: User, monkeypatch: pytest.MonkeyPatch, spoiled: str
 ) -> None:
     path = enrolment_path(staff)
@@ -87,7 +87,7 @@ def test_a_link_that_is_not_good_any_more_opens_nothing(
     assert entered.get(path).status_code == 400
 
 
-def test_the_address_of_the_email_stays_until_then(entered: Client, staff: User) -> None:
+def test_the_address_cannot_be_changed_before_setup(entered: Client, staff: User) -> None:
     with pytest.raises(Forbidden):
         request_email_change(user=staff, email="thief@example.org", site="https://x")
     sent = {"email": "thief@example.org"}
@@ -96,7 +96,7 @@ def test_the_address_of_the_email_stays_until_then(entered: Client, staff: User)
     assert staff.pending_email == ""
 
 
-def test_who_has_one_or_need_not_have_one_asks_nobody(owner: Client, staff: User) -> None:
+def test_users_with_a_factor_or_without_need_get_no_link(owner: Client, staff: User) -> None:
     assert owner.get(FIRST)["Location"] == "/settings/second-factor"
     set_up_totp(staff)
     client = Client()
@@ -104,7 +104,7 @@ def test_who_has_one_or_need_not_have_one_asks_nobody(owner: Client, staff: User
     assert client.get(FIRST)["Location"] == "/settings/second-factor"
 
 
-def test_an_operator_makes_the_link_where_no_email_arrives(
+def test_an_operator_can_print_the_link(
     entered: Client, staff: User, capsys: pytest.CaptureFixture[str], settings: Settings
 ) -> None:
     settings.PUBLIC_URL = "https://ace.example"

@@ -1,4 +1,4 @@
-"""A key's secret is in one answer, no-store, and then on no page, in no log and in no row."""
+"""A key's secret is in one no-store response, and never in another page, a log or a row."""
 
 import logging
 
@@ -31,7 +31,7 @@ def rows() -> str:
     return "\n".join(str(list(model._base_manager.values())) for model in apps.get_models())
 
 
-def test_a_secret_is_shown_once_and_kept_nowhere(
+def test_a_secret_is_shown_once_and_not_stored(
     owner: Client, admin_page: Client, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -1,4 +1,4 @@
-"""The pages of one's own account: settings, second factor, letters."""
+"""The account settings pages: login, second factor, e-mail, sessions, LLM key."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def test_a_recovery_code_logs_in_too(client: Client, alice: User) -> None:
     assert client.get("/keys").status_code == 200
 
 
-def test_a_wrong_code_logs_nobody_in_and_gets_slow(client: Client, alice: User) -> None:
+def test_wrong_codes_are_refused_and_throttled(client: Client, alice: User) -> None:
     set_up_totp(alice)
     client.post("/login", credentials(alice))
     answers = [client.post("/login/code", {"code": "000000"}).status_code for _ in range(6)]
@@ -61,11 +61,11 @@ def test_a_wrong_code_logs_nobody_in_and_gets_slow(client: Client, alice: User) 
     assert client.get("/keys").status_code == 302
 
 
-def test_the_code_page_without_a_password_leads_to_the_login(client: Client, db: None) -> None:
+def test_the_code_page_without_a_password_redirects_to_login(client: Client, db: None) -> None:
     assert client.get("/login/code")["Location"] == "/login"
 
 
-def test_logging_in_gives_a_new_session_and_a_known_browser(client: Client, alice: User) -> None:
+def test_login_starts_a_new_session_and_sets_the_device_cookie(client: Client, alice: User) -> None:
     client.get("/login")
     client.session.save()
     before = client.session.session_key
@@ -75,7 +75,7 @@ def test_logging_in_gives_a_new_session_and_a_known_browser(client: Client, alic
     assert (bool(cookie["httponly"]), cookie["samesite"]) == (True, "Lax")
 
 
-def test_an_attacker_never_locks_the_persons_own_browser_out(fresh: Client, alice: User) -> None:
+def test_an_attacker_never_delays_the_users_own_browser(fresh: Client, alice: User) -> None:
     attacker = Client()
     wrong = credentials(alice) | {"password": "wrong"}
     answers = [attacker.post("/login", wrong).status_code for _ in range(8)]
@@ -98,7 +98,7 @@ def test_an_app_is_set_up_by_its_code(
     assert "second factor was set up" in mail.outbox[-1].subject
 
 
-def test_who_logged_in_long_ago_is_asked_again(owner: Client, alice: User) -> None:
+def test_an_old_login_requires_reauthentication(owner: Client, alice: User) -> None:
     asked = owner.get("/settings/second-factor/app")
     assert asked["Location"].startswith("/settings/confirm?next=")
     assert owner.post(asked["Location"], {"password": "wrong"}).status_code == 200
@@ -117,7 +117,7 @@ def test_staff_without_a_second_factor_are_sent_to_set_one_up(
     assert admin_page.get("/admin/").status_code == 200
 
 
-def test_whom_staff_asked_for_one_reaches_nothing_else(owner: Client, alice: User) -> None:
+def test_a_required_second_factor_blocks_all_other_pages(owner: Client, alice: User) -> None:
     alice.second_factor_required = True
     alice.save()
     for address in ("/", "/playbooks", "/keys", "/settings", "/settings/export"):
@@ -135,9 +135,7 @@ def test_a_new_password_ends_the_other_sessions(fresh: Client, alice: User) -> N
     assert (fresh.get("/keys").status_code, other.get("/keys").status_code) == (200, 302)
 
 
-def test_after_a_new_password_the_browser_that_set_it_is_still_known(
-    fresh: Client, alice: User
-) -> None:
+def test_the_browser_that_changed_the_password_stays_known(fresh: Client, alice: User) -> None:
     fresh.post("/settings/password", {"current": PASSWORD, "password": NEW})
     attacker = Client()
     answers = [attacker.post("/login", credentials(alice)).status_code for _ in range(8)]
@@ -166,7 +164,7 @@ def test_all_other_sessions_are_ended_at_once(fresh: Client, alice: User) -> Non
     assert fresh.get("/keys").status_code == 200
 
 
-def test_a_strangers_session_is_not_found(fresh: Client, stranger: Client) -> None:
+def test_another_users_session_is_not_found(fresh: Client, stranger: Client) -> None:
     session = UserSession.objects.get()
     assert stranger.post(f"/settings/sessions/{session.pk}/end").status_code == 404
     assert fresh.get("/keys").status_code == 200
@@ -191,7 +189,7 @@ def test_a_forgotten_password_is_reset_by_email(client: Client, alice: User) -> 
     assert client.post("/login", credentials(alice) | {"password": NEW}).status_code == 302
 
 
-def test_a_reset_answers_the_same_for_everybody(client: Client, alice: User) -> None:
+def test_a_reset_answers_the_same_for_every_address(client: Client, alice: User) -> None:
     pages = [
         client.post("/login/reset", {"email": email}, follow=True).content
         for email in (alice.email, "nobody@example.org")
@@ -210,7 +208,7 @@ def test_an_llm_key_is_set_and_never_shown(fresh: Client, alice: User) -> None:
     assert not LlmKey.objects.exists()
 
 
-def test_an_llm_key_is_tried_so_many_times_an_hour(
+def test_tests_of_an_llm_key_are_rate_limited(
     fresh: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"try_llm_key": "2/h"}
@@ -222,13 +220,13 @@ def test_an_llm_key_is_tried_so_many_times_an_hour(
 
     monkeypatch.setattr("accounts.keys.llm_keys.fetch", fetch)
     fresh.post("/settings/llm-key", {"api_key": "sk-canary-0123456789", "base_url": ""})
-    said = [fresh.post("/settings/llm-key/test", follow=True).content.decode() for _ in range(3)]
-    assert ["Key works" in page for page in said] == [True, True, False]
-    assert "Over the limit" in said[2]
+    pages = [fresh.post("/settings/llm-key/test", follow=True).content.decode() for _ in range(3)]
+    assert ["Key works" in page for page in pages] == [True, True, False]
+    assert "Over the limit" in pages[2]
     assert len(tried) == 2
 
 
-def test_an_llm_key_to_an_inner_address_is_refused_on_its_field(fresh: Client) -> None:
+def test_an_internal_llm_endpoint_is_refused_on_its_field(fresh: Client) -> None:
     sent = {"api_key": "sk-0123456789", "base_url": "https://127.0.0.1/v1"}
     answer = fresh.post("/settings/llm-key", sent)
     assert answer.status_code == 422
@@ -244,14 +242,14 @@ def test_an_account_is_exported_and_deleted(fresh: Client, alice: User) -> None:
     assert fresh.get("/keys").status_code == 302
 
 
-def test_exporting_and_deleting_ask_who_is_there(owner: Client, alice: User) -> None:
+def test_export_and_deletion_require_reauthentication(owner: Client, alice: User) -> None:
     for page in ("export", "delete", "llm-key", "email"):
         asked = owner.post(f"/settings/{page}", {"email": alice.email})
         assert asked["Location"].startswith("/settings/confirm"), page
     assert User.objects.filter(pk=alice.pk).exists()
 
 
-def test_a_key_that_is_sent_too_late_is_kept_nowhere(owner: Client) -> None:
+def test_a_key_posted_before_reauthentication_is_not_stored(owner: Client) -> None:
     asked = owner.post("/settings/llm-key", {"api_key": "sk-canary-0123456789"})
     kept = [row.get_decoded() for row in Session.objects.all()]
     assert "sk-canary" not in json.dumps(kept)
@@ -274,7 +272,7 @@ def test_a_new_second_factor_ends_the_sessions_without_it(
         user_for_access_token(tokens.access)
 
 
-def test_every_page_of_an_account_is_for_who_is_logged_in(client: Client, db: None) -> None:
+def test_every_account_page_requires_login(client: Client, db: None) -> None:
     for pattern in urlpatterns:
         path = str(pattern.pattern)
         if path.startswith("settings") and "<" not in path:

@@ -1,4 +1,4 @@
-"""Every page and every page of the admin × whoever asks, with every id of somebody else."""
+"""Every page and admin page, requested by every kind of user with ids of another user."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def filled(rows: dict[str, str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("who", ["nobody", "stranger", "a key as bearer"])
-def test_no_address_shows_anything_of_somebody_else(
+def test_no_page_shows_anything_of_another_user(
     rows: dict[str, str], charlie: User, who: str
 ) -> None:
     client = logged_in_client(charlie) if who == "stranger" else Client()
@@ -53,13 +53,13 @@ def test_no_address_shows_anything_of_somebody_else(
     assert seen > 20 * len(asked)
 
 
-def test_a_session_is_no_credential_for_the_api(rows: dict[str, str], charlie: User) -> None:
+def test_a_session_does_not_authenticate_the_api(rows: dict[str, str], charlie: User) -> None:
     client = logged_in_client(charlie)
     for address in ("/api/v1/auth/me", "/api/v1/playbooks", "/api/v1/auth/me/export"):
         assert client.get(address).status_code == 401, address
 
 
-def test_the_admin_is_closed_to_who_is_not_staff(rows: dict[str, str], charlie: User) -> None:
+def test_the_admin_is_for_staff_only(rows: dict[str, str], charlie: User) -> None:
     client = logged_in_client(charlie)
     for address in sorted(set(addresses())):
         if address.startswith("/admin/") and address != "/admin/logout/":

@@ -1,4 +1,4 @@
-"""Alice has an app; charlie is a stranger with one of his own."""
+"""Alice has a connected app; charlie is another user with his own."""
 
 import pytest
 

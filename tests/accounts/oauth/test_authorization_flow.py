@@ -1,4 +1,4 @@
-"""The way through as a client goes it, and what comes of it."""
+"""The authorization code flow of a client, from consent to tokens."""
 
 import pytest
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
@@ -20,7 +20,7 @@ from tests.harness.oauth_client import (
 )
 
 
-def test_a_person_lets_an_app_in_and_its_token_is_theirs_without_the_account(
+def test_a_connected_app_acts_as_its_user_without_the_account_scope(
     app: OAuthClient,
 ) -> None:
     pair = app.tokens()
@@ -35,43 +35,43 @@ def test_a_person_lets_an_app_in_and_its_token_is_theirs_without_the_account(
     )
 
 
-def test_the_answer_carries_state_and_issuer(app: OAuthClient) -> None:
+def test_the_redirect_has_state_and_issuer(app: OAuthClient) -> None:
     response = app.consent()
     assert (response.status_code, response["Cache-Control"]) == (
         303,
         "max-age=0, no-cache, no-store, must-revalidate, private",
     )
     assert response["Location"].startswith(f"{CALLBACK}?")
-    said = query_of(response["Location"])
-    assert (said["state"], said["iss"]) == ("st4te", ORIGIN)
+    params = query_of(response["Location"])
+    assert (params["state"], params["iss"]) == ("st4te", ORIGIN)
 
 
-def test_no_is_an_answer(app: OAuthClient) -> None:
-    said = query_of(app.consent(answer="deny")["Location"])
-    assert (said["error"], said["state"], said["iss"]) == ("access_denied", "st4te", ORIGIN)
+def test_denial_is_reported_to_the_app(app: OAuthClient) -> None:
+    params = query_of(app.consent(answer="deny")["Location"])
+    assert (params["error"], params["state"], params["iss"]) == ("access_denied", "st4te", ORIGIN)
     assert not Grant.objects.exists()
     assert not ConnectedApp.objects.exists()
 
 
-def test_the_person_may_agree_to_less(app: OAuthClient) -> None:
+def test_the_user_may_consent_to_fewer_scopes(app: OAuthClient) -> None:
     pair = app.tokens(scopes="read")
     assert pair["scope"] == "read"
     assert who(pair["access_token"]).scopes == {Scope.READ}
 
 
-def test_agreeing_to_nothing_is_asked_again(app: OAuthClient) -> None:
+def test_consenting_to_no_scope_shows_the_form_again(app: OAuthClient) -> None:
     response = app.consent(scopes="")
     assert response.status_code == 422
     assert "Select at least one" in response.content.decode()
 
 
-def test_an_app_that_asks_for_nothing_in_particular_cannot_spend_money(app: OAuthClient) -> None:
+def test_the_default_scopes_cannot_spend_money(app: OAuthClient) -> None:
     page = app.browser.get(app.address(scope=None)).content.decode()
     assert 'value="write"' in page
     assert 'value="evolve"' not in page
 
 
-def test_an_address_left_out_is_the_only_one_registered(app: OAuthClient) -> None:
+def test_an_omitted_redirect_uri_is_the_only_registered_one(app: OAuthClient) -> None:
     code = query_of(app.consent(redirect_uri=None)["Location"])["code"]
     assert app.redeem(code).status_code == 200
 
@@ -83,7 +83,7 @@ def test_every_token_is_for_mcp(app: OAuthClient, given: str | None) -> None:
     assert AccessToken.objects.get().resource == [RESOURCE]
 
 
-def test_a_program_on_this_machine_may_listen_on_any_port(app: OAuthClient) -> None:
+def test_a_loopback_redirect_may_use_any_port(app: OAuthClient) -> None:
     here = "http://127.0.0.1:61234/callback"
     assert app.consent(redirect_uri=here)["Location"].startswith(here)
 
@@ -114,7 +114,7 @@ def test_an_app_token_works_at_no_other_interface(app: OAuthClient) -> None:
         principal_for_bearer(app.tokens()["access_token"])
 
 
-def test_a_client_with_a_secret_has_to_show_it(alice: User) -> None:
+def test_a_confidential_client_must_authenticate(alice: User) -> None:
     made = register(token_endpoint_auth_method="client_secret_post").json()
     app = OAuthClient(alice, made["client_id"])
     assert app.redeem(app.code()).json()["error"] == "invalid_client"

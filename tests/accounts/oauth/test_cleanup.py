@@ -1,4 +1,4 @@
-"""What nobody needs any more goes by itself."""
+"""Expired tokens, idle connections and unused clients are deleted."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from tests.harness.oauth_client import OAuthClient, register, who
 LONG_AGO = timedelta(days=60)
 
 
-def test_a_client_that_nobody_let_in_is_forgotten_after_a_day(app: OAuthClient) -> None:
+def test_a_client_that_was_never_connected_is_deleted_after_a_day(app: OAuthClient) -> None:
     app.tokens()
     old, fresh = (register().json()["client_id"] for _ in range(2))
     Application.objects.exclude(client_id=fresh).update(created=timezone.now() - LONG_AGO)
@@ -27,7 +27,7 @@ def test_a_client_that_nobody_let_in_is_forgotten_after_a_day(app: OAuthClient) 
     assert old not in left
 
 
-def test_a_client_that_was_let_in_once_may_come_back_for_a_quarter(app: OAuthClient) -> None:
+def test_a_client_that_was_connected_is_kept_for_ninety_days(app: OAuthClient) -> None:
     disconnect_app(app=connect(app), by=app.user)
     Application.objects.update(created=timezone.now() - LONG_AGO)
     assert clear_oauth()["clients"] == 0
@@ -40,7 +40,7 @@ def connect(app: OAuthClient) -> ConnectedApp:
     return ConnectedApp.objects.get()
 
 
-def test_a_client_that_staff_made_stays(db: None) -> None:
+def test_a_client_created_by_staff_stays(db: None) -> None:
     made = Application.objects.create(name="by hand", redirect_uris="https://a.example/")
     Application.objects.update(created=timezone.now() - LONG_AGO)
     clear_oauth()

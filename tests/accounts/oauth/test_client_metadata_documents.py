@@ -1,4 +1,4 @@
-"""Clients that are known by an https address: what is fetched, for whom, and from where never."""
+"""Clients known by a metadata document: what is fetched, for whom, and never from where."""
 
 import json
 import socket
@@ -27,7 +27,7 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 class Net:
-    """The edge of the network: what is asked, and the one answer to everything."""
+    """A fake network: records requests, and gives one response to all of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
@@ -74,13 +74,13 @@ def test_a_client_is_known_by_its_document(agent: OAuthClient, net: Net) -> None
     assert len(net.asked) == 2
 
 
-def test_nothing_is_fetched_for_nobody(agent: OAuthClient, net: Net) -> None:
+def test_no_document_is_fetched_for_anonymous_visitors(agent: OAuthClient, net: Net) -> None:
     assert browser().get(agent.address()).status_code == 302
     agent.token(grant_type="authorization_code", code="x", code_verifier="y" * 50)
     assert net.asked == []
 
 
-def test_a_known_client_gets_its_error_before_anybody_logs_in(agent: OAuthClient, net: Net) -> None:
+def test_a_known_client_gets_its_error_before_login(agent: OAuthClient, net: Net) -> None:
     agent.browser.get(agent.address())
     location = browser().get(agent.address(scope="admin"))["Location"]
     assert location.startswith(f"{CALLBACK}?error=invalid_scope")
@@ -98,7 +98,7 @@ def test_private_and_public_addresses_are_distinguished(address: str) -> None:
     assert not safe_http.is_public_address(address)
 
 
-def test_an_inner_address_is_never_asked(agent: OAuthClient, net: Net) -> None:
+def test_an_internal_address_is_never_requested(agent: OAuthClient, net: Net) -> None:
     net.address = "169.254.169.254"
     response = agent.browser.get(agent.address())
     assert response.status_code == 400
@@ -107,11 +107,11 @@ def test_an_inner_address_is_never_asked(agent: OAuthClient, net: Net) -> None:
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:4700::1111", "::ffff:93.184.216.34"])
-def test_a_public_address_is_one(address: str) -> None:
+def test_a_public_address_is_accepted(address: str) -> None:
     assert safe_http.is_public_address(address)
 
 
-def test_an_operator_may_allow_an_inner_host(
+def test_an_operator_may_allow_an_internal_host(
     agent: OAuthClient, net: Net, settings: Settings
 ) -> None:
     settings.PRIVATE_HOSTS = ["agent.example"]
@@ -132,7 +132,7 @@ def test_an_operator_may_allow_an_inner_host(
         "https://10.0.0.1\\@agent.example/x",
     ],
 )
-def test_not_every_address_can_be_a_client(agent: OAuthClient, net: Net, client_id: str) -> None:
+def test_invalid_client_ids_are_refused(agent: OAuthClient, net: Net, client_id: str) -> None:
     assert agent.browser.get(agent.address(client_id=client_id)).status_code == 400
     assert net.asked == []
 
@@ -150,9 +150,7 @@ def test_not_every_address_can_be_a_client(agent: OAuthClient, net: Net, client_
         b"{" + b" " * 20_000 + b"}",
     ],
 )
-def test_a_document_that_does_not_fit_makes_no_client(
-    agent: OAuthClient, net: Net, body: object
-) -> None:
+def test_an_invalid_document_creates_no_client(agent: OAuthClient, net: Net, body: object) -> None:
     net.says(body)
     assert agent.browser.get(agent.address()).status_code == 400
     assert not Application.objects.exists()
@@ -169,7 +167,7 @@ def test_only_json_is_read(agent: OAuthClient, net: Net) -> None:
     assert agent.browser.get(agent.address()).status_code == 400
 
 
-def test_a_document_is_read_again_when_it_is_old(agent: OAuthClient, net: Net) -> None:
+def test_a_stale_document_is_fetched_again(agent: OAuthClient, net: Net) -> None:
     agent.browser.get(agent.address())
     net.says(document(client_name="New name"))
     agent.browser.get(agent.address())
@@ -179,7 +177,7 @@ def test_a_document_is_read_again_when_it_is_old(agent: OAuthClient, net: Net) -
     assert Application.objects.get().name == "New name"
 
 
-def test_an_old_document_stands_in_for_one_that_cannot_be_had(agent: OAuthClient, net: Net) -> None:
+def test_a_stale_document_is_used_when_fetching_fails(agent: OAuthClient, net: Net) -> None:
     agent.browser.get(agent.address())
     Application.objects.update(cimd_expires_at=timezone.now())
     net.says(b"", status=500)
@@ -196,7 +194,7 @@ def test_an_old_document_stands_in_for_one_that_cannot_be_had(agent: OAuthClient
         ("", 1440),
     ],
 )
-def test_how_long_a_document_holds_is_bounded(
+def test_the_lifetime_of_a_document_is_bounded(
     agent: OAuthClient, net: Net, header: str, minutes: int
 ) -> None:
     net.says(document(), Cache_Control=header)
@@ -205,7 +203,7 @@ def test_how_long_a_document_holds_is_bounded(
     assert abs(left - timedelta(minutes=minutes)) < timedelta(seconds=20)
 
 
-def test_one_person_has_so_many_documents_read_and_no_more(
+def test_document_fetches_are_rate_limited_per_user(
     agent: OAuthClient, net: Net, settings: Settings
 ) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"register_client": "2/h"}
@@ -223,12 +221,12 @@ def test_without_documents_such_a_client_is_unknown(
     assert told["client_id_metadata_document_supported"] is False
 
 
-def test_a_slow_host_is_left_after_the_deadline(net: Net) -> None:
+def test_a_slow_host_is_abandoned_at_the_deadline(net: Net) -> None:
     with pytest.raises(safe_http.HostUnreachable):
         safe_http.fetch(CLIENT, max_bytes=100, seconds=0)
 
 
-def test_only_https_is_asked(net: Net) -> None:
+def test_only_https_is_requested(net: Net) -> None:
     with pytest.raises(safe_http.HostUnreachable):
         safe_http.fetch("http://agent.example/x", max_bytes=100, seconds=1)
     assert net.asked == []

@@ -1,4 +1,4 @@
-"""Clients introduce themselves; nothing that they say is believed, and little of it is kept."""
+"""Dynamic client registration: metadata is validated, and little of it is stored."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def test_a_secret_is_shown_once_and_stored_as_a_digest(db: None) -> None:
     assert Application.objects.get().client_secret == digest(told["client_secret"])
 
 
-def test_nothing_else_is_kept(db: None) -> None:
+def test_other_metadata_is_not_stored(db: None) -> None:
     register(contacts=["a@b.example"], logo_uri="https://canary.example/x.png", jwks={"keys": []})
     row = Application.objects.values().get()
     assert "canary" not in str(row)
@@ -60,12 +60,12 @@ def test_nothing_else_is_kept(db: None) -> None:
         "https://example.com/" + "a" * 500,
     ],
 )
-def test_an_address_that_is_not_safe_is_refused(uri: str) -> None:
+def test_an_unsafe_redirect_uri_is_refused(uri: str) -> None:
     assert redirect_uri_problem(uri)
 
 
 @pytest.mark.parametrize("uri", ["http://evil.example/", 7, None])
-def test_one_such_address_refuses_the_client(db: None, uri: object) -> None:
+def test_one_unsafe_redirect_uri_refuses_the_client(db: None, uri: object) -> None:
     answer = register(redirect_uris=[CALLBACK, uri])
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_redirect_uri")
     assert not Application.objects.exists()
@@ -82,7 +82,7 @@ def test_one_such_address_refuses_the_client(db: None, uri: object) -> None:
         "http://127.0.0.1/callback",
     ],
 )
-def test_addresses_of_known_clients_are_taken(uri: str) -> None:
+def test_redirect_uris_of_known_clients_are_accepted(uri: str) -> None:
     assert redirect_uri_problem(uri) == ""
 
 
@@ -106,13 +106,13 @@ def test_an_operator_may_allow_the_scheme_of_an_app(db: None, settings: Settings
         {"token_endpoint_auth_method": ["none"]},
     ],
 )
-def test_metadata_that_does_not_fit_is_refused(db: None, metadata: dict[str, Any]) -> None:
+def test_invalid_metadata_is_refused(db: None, metadata: dict[str, Any]) -> None:
     assert register(**metadata).status_code == 400
     assert not Application.objects.exists()
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 9000, b"null", b'"x"'])
-def test_what_is_not_an_object_is_refused(db: None, body: bytes) -> None:
+def test_a_body_that_is_no_object_is_refused(db: None, body: bytes) -> None:
     answer = browser().post("/oauth/register", body, content_type="application/json")
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
 
@@ -121,7 +121,7 @@ def test_a_long_body_is_refused(db: None) -> None:
     assert register(client_name="x" * 20_000).status_code == 413
 
 
-def test_names_are_cut_and_cleaned(db: None) -> None:
+def test_names_are_truncated_and_cleaned(db: None) -> None:
     register(client_name="Evil\u202e\x00\n  name" + "x" * 200)
     name = Application.objects.get().name
     assert name.startswith("Evil name") and len(name) == 100
@@ -134,7 +134,7 @@ def test_a_name_is_text_on_the_page(alice: User) -> None:
     assert "<script>alert" not in page
 
 
-def test_one_address_registers_so_often_and_no_more(db: None, settings: Settings) -> None:
+def test_registrations_are_rate_limited_per_address(db: None, settings: Settings) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"register_client": "3/h"}
     assert [register().status_code for _ in range(4)] == [201, 201, 201, 429]
     answer = register()

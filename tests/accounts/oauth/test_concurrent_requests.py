@@ -1,4 +1,4 @@
-"""Several requests at once with one code or token: one wins, and the others end its sign-in."""
+"""Parallel requests with one code or token: one wins, reuse revokes its tokens."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def one_won(answers: list[Any]) -> dict[str, Any]:
     return pair
 
 
-def test_one_of_eight_refreshes_wins_and_then_nobody_has_a_token(app: OAuthClient) -> None:
+def test_one_of_eight_refreshes_wins_and_reuse_revokes_its_tokens(app: OAuthClient) -> None:
     refresh = app.tokens()["refresh_token"]
     pair = one_won(run_concurrently(8, lambda _: app.refresh(refresh)))
     with pytest.raises(NotAuthenticated):
@@ -36,14 +36,14 @@ def test_one_of_eight_refreshes_wins_and_then_nobody_has_a_token(app: OAuthClien
     assert not AccessToken.objects.exists()
 
 
-def test_one_of_eight_redeems_the_code_and_then_nobody_has_a_token(app: OAuthClient) -> None:
+def test_one_of_eight_redeems_the_code_and_reuse_revokes_its_tokens(app: OAuthClient) -> None:
     code = app.code()
     pair = one_won(run_concurrently(8, lambda _: app.redeem(code)))
     assert app.refresh(pair["refresh_token"]).status_code == 400
     assert not AccessToken.objects.exists()
 
 
-def test_reuse_ends_also_the_pair_that_is_made_meanwhile(app: OAuthClient) -> None:
+def test_reuse_also_revokes_a_pair_issued_meanwhile(app: OAuthClient) -> None:
     first = app.tokens()
     second = app.refresh(first["refresh_token"]).json()
     tokens = [first["refresh_token"], second["refresh_token"]] * 4

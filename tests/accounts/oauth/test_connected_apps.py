@@ -1,4 +1,4 @@
-"""The list of apps that a person let in, and how each of them ends."""
+"""Listing and disconnecting connected apps."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_a_disconnected_app_is_refused_on_the_next_request(app: OAuthClient) -> 
     assert (entry.actor, entry.detail) == (app.user.email, {"name": "Test agent"})
 
 
-def test_it_can_be_let_in_again_and_old_tokens_stay_dead(app: OAuthClient) -> None:
+def test_a_reconnected_app_does_not_revive_old_tokens(app: OAuthClient) -> None:
     old = app.tokens()
     app.browser.post(address_of(app))
     assert who(app.tokens()["access_token"]).user == app.user
@@ -49,7 +49,7 @@ def test_it_can_be_let_in_again_and_old_tokens_stay_dead(app: OAuthClient) -> No
         who(old["access_token"])
 
 
-def test_somebody_elses_app_is_not_found(app: OAuthClient, charlie: User, staff: User) -> None:
+def test_another_users_app_is_not_found(app: OAuthClient, charlie: User, staff: User) -> None:
     token = app.tokens()["access_token"]
     for other in (charlie, staff):
         assert browser(other).post(address_of(app)).status_code == 404
@@ -57,7 +57,7 @@ def test_somebody_elses_app_is_not_found(app: OAuthClient, charlie: User, staff:
     assert who(token)
 
 
-def test_two_people_have_the_same_app_apart(app: OAuthClient, charlie: User) -> None:
+def test_connections_of_two_users_are_independent(app: OAuthClient, charlie: User) -> None:
     his = OAuthClient(charlie, app.client_id)
     mine, other = app.tokens(), his.tokens(scopes="read")
     app.browser.post(address_of(app))
@@ -67,7 +67,7 @@ def test_two_people_have_the_same_app_apart(app: OAuthClient, charlie: User) -> 
 
 
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
-def test_an_app_that_gives_its_token_back_is_gone(app: OAuthClient, kind: str) -> None:
+def test_an_app_that_revokes_its_token_is_disconnected(app: OAuthClient, kind: str) -> None:
     pair = app.tokens()
     sent = {"token": pair[kind], "client_id": app.client_id}
     answer = browser().post("/oauth/revoke", sent)
@@ -78,7 +78,7 @@ def test_an_app_that_gives_its_token_back_is_gone(app: OAuthClient, kind: str) -
     assert not ConnectedApp.objects.exists()
 
 
-def test_nobody_gives_back_what_is_anothers(app: OAuthClient, charlie: User) -> None:
+def test_a_client_cannot_revoke_anothers_token(app: OAuthClient, charlie: User) -> None:
     token = app.tokens()["access_token"]
     sent = {"token": token, "client_id": OAuthClient(charlie).client_id}
     assert browser().post("/oauth/revoke", sent).status_code == 200
@@ -91,7 +91,7 @@ def test_an_unknown_token_is_no_error(app: OAuthClient) -> None:
     assert browser().post("/oauth/revoke", sent).status_code == 200
 
 
-def test_the_last_use_is_known_to_the_minute(
+def test_the_last_use_is_recorded_to_the_minute(
     app: OAuthClient, django_assert_num_queries: Any
 ) -> None:
     token = app.tokens()["access_token"]
@@ -103,7 +103,7 @@ def test_the_last_use_is_known_to_the_minute(
         who(token)
 
 
-def test_over_rest_its_person_lists_and_disconnects_it(app: OAuthClient, charlie: User) -> None:
+def test_a_user_lists_and_disconnects_apps_over_rest(app: OAuthClient, charlie: User) -> None:
     token = app.tokens()["access_token"]
     mine, his = Rest.of(app.user), Rest.of(charlie)
     (listed,) = mine.get("/auth/apps").json()["results"]

@@ -1,4 +1,4 @@
-"""A connected app at the MCP endpoint itself."""
+"""A connected app at the MCP endpoint."""
 
 import httpx2
 import pytest
@@ -22,16 +22,14 @@ def at(live_url: str, alice: User) -> OAuthClient:
     return app
 
 
-def test_an_app_reads_and_writes_as_its_person(live_url: str, at: OAuthClient) -> None:
+def test_an_app_reads_and_writes_as_its_user(live_url: str, at: OAuthClient) -> None:
     mine = make_playbook(at.user)
     agent = live_mcp(live_url, at.tokens()["access_token"])
     answer = agent.ask("get_playbook", playbook_id=str(mine.pk))
     assert answer["id"] == str(mine.pk)
 
 
-def test_what_is_not_its_persons_is_not_found(
-    live_url: str, at: OAuthClient, charlie: User
-) -> None:
+def test_rows_of_others_are_not_found(live_url: str, at: OAuthClient, charlie: User) -> None:
     foreign = make_playbook(charlie)
     agent = live_mcp(live_url, at.tokens()["access_token"])
     assert agent.refused("get_playbook", playbook_id=str(foreign.pk))[0] == "not_found"
@@ -51,7 +49,7 @@ def test_a_missing_scope_is_named_with_all_that_are_needed(
     assert not Playbook.objects.exists()
 
 
-def test_a_disconnected_app_is_challenged_anew(live_url: str, at: OAuthClient) -> None:
+def test_a_disconnected_app_is_challenged_again(live_url: str, at: OAuthClient) -> None:
     token = at.tokens()["access_token"]
     assert send_request(live_url, token, REVISIONS[0], "tools/list", {}).status_code == 200
     at.browser.post(f"/keys/apps/{at.user.connected_apps.get().pk}/disconnect")

@@ -1,4 +1,4 @@
-"""OAuth is there where it works, says of itself what is so, and is nowhere where it is off."""
+"""OAuth metadata is correct where OAuth works, and absent where it is disabled."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def connection(host: str, scheme: str = "http") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("address", [SERVER, f"{SERVER}/mcp"])
-def test_the_server_says_what_it_does(db: None, address: str) -> None:
+def test_the_server_metadata_lists_its_capabilities(db: None, address: str) -> None:
     answer = browser().get(address)
     told = answer.json()
     assert told["issuer"] == ORIGIN
@@ -35,28 +35,28 @@ def test_the_server_says_what_it_does(db: None, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", [DOCUMENT, f"{DOCUMENT}/mcp"])
-def test_the_resource_says_who_gives_tokens_for_it(db: None, address: str) -> None:
+def test_the_resource_metadata_names_the_authorization_server(db: None, address: str) -> None:
     told = browser().get(address).json()
     assert told["resource"] == RESOURCE
     assert told["authorization_servers"] == [ORIGIN]
     assert told["bearer_methods_supported"] == ["header"]
 
 
-def test_every_endpoint_that_is_named_is_there(db: None) -> None:
+def test_every_endpoint_in_the_metadata_exists(db: None) -> None:
     told = browser().get(SERVER).json()
     for name in ("token", "registration", "revocation"):
         path = told[f"{name}_endpoint"].removeprefix(ORIGIN)
         assert browser().post(path).status_code in {400, 401}
 
 
-def test_off_means_that_nothing_is_there(app: OAuthClient, settings: Settings) -> None:
+def test_disabled_oauth_has_no_endpoints(app: OAuthClient, settings: Settings) -> None:
     settings.OAUTH_ENABLED = False
     for address in ADDRESSES:
         for method in ("get", "post"):
             assert getattr(app.browser, method)(address).status_code == 404
 
 
-def test_off_means_that_no_token_works(app: OAuthClient, settings: Settings) -> None:
+def test_disabled_oauth_accepts_no_token(app: OAuthClient, settings: Settings) -> None:
     token = app.tokens()["access_token"]
     settings.OAUTH_ENABLED = False
     with pytest.raises(NotAuthenticated):
@@ -70,7 +70,7 @@ def test_plain_http_is_not_enough_for_other_machines(db: None, settings: Setting
     assert "resource_metadata" not in www_authenticate(connection("ace.example.org"))
 
 
-def test_behind_a_proxy_that_speaks_tls_it_is_there(db: None, settings: Settings) -> None:
+def test_oauth_is_available_behind_a_tls_proxy(db: None, settings: Settings) -> None:
     settings.ALLOWED_HOSTS = ["ace.example.org"]
     settings.HTTPS, settings.SECURE_PROXY_SSL_HEADER = True, ("HTTP_X_FORWARDED_PROTO", "https")
     client = browser(host="ace.example.org")
@@ -82,7 +82,7 @@ def test_behind_a_proxy_that_speaks_tls_it_is_there(db: None, settings: Settings
     assert www_authenticate(at).endswith(f'resource_metadata="{document}"')
 
 
-def test_a_public_url_is_what_everything_is_called_by(app: OAuthClient, settings: Settings) -> None:
+def test_all_urls_use_the_public_url(app: OAuthClient, settings: Settings) -> None:
     settings.PUBLIC_URL = "https://ace.example.org"
     assert browser().get(SERVER).json()["issuer"] == "https://ace.example.org"
     app.asked = {"resource": "https://ace.example.org/mcp"}

@@ -1,4 +1,4 @@
-"""What a client, or somebody who poses as one, does not get."""
+"""Requests that the authorization server refuses."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ OTHER = "https://other.example/mcp"
 
 
 def error_of(app: OAuthClient, **changes: object) -> str:
-    """The error that the app is told at its own address when it asks so."""
+    """The error in the redirect to the app for these parameters."""
     location = app.browser.get(app.address(**changes))["Location"]
     assert location.startswith(f"{CALLBACK}?")
     return query_of(location)["error"]
@@ -43,31 +43,31 @@ def error_of(app: OAuthClient, **changes: object) -> str:
         {"code_challenge_method": "S512"},
     ],
 )
-def test_only_s256_proves_who_redeems(app: OAuthClient, changes: dict[str, str | None]) -> None:
+def test_only_s256_challenges_are_accepted(
+    app: OAuthClient, changes: dict[str, str | None]
+) -> None:
     assert error_of(app, **changes) == "invalid_request"
 
 
 @pytest.mark.parametrize("verifier", ["w" * 50, "", None, "v" * 49])
-def test_a_code_is_worth_nothing_without_its_verifier(
-    app: OAuthClient, verifier: str | None
-) -> None:
+def test_a_code_is_refused_without_its_verifier(app: OAuthClient, verifier: str | None) -> None:
     answer = app.redeem(app.code(), code_verifier=verifier)
     assert answer.status_code == 400
     assert not AccessToken.objects.exists()
 
 
 @pytest.mark.parametrize("scope", ["account", "read account", "admin", "read write evolve account"])
-def test_no_scope_beyond_ours_can_be_asked_for(app: OAuthClient, scope: str) -> None:
+def test_unknown_scopes_are_refused(app: OAuthClient, scope: str) -> None:
     assert error_of(app, scope=scope) == "invalid_scope"
 
 
-def test_a_person_cannot_grant_what_was_not_asked(app: OAuthClient) -> None:
+def test_a_user_cannot_grant_scopes_that_were_not_requested(app: OAuthClient) -> None:
     response = app.consent(scope="read", scopes="read write account")
     assert response.status_code == 422
     assert not ConnectedApp.objects.exists()
 
 
-def test_a_refresh_cannot_widen_what_was_agreed(app: OAuthClient) -> None:
+def test_a_refresh_cannot_widen_the_scopes(app: OAuthClient) -> None:
     pair = app.tokens(scopes="read")
     answer = app.refresh(pair["refresh_token"], scope="read write")
     assert answer.json()["error"] == "invalid_scope"
@@ -80,7 +80,7 @@ def test_a_later_and_narrower_consent_narrows_earlier_tokens(app: OAuthClient) -
     assert app.refresh(first["refresh_token"]).json()["scope"] == "read"
 
 
-def test_nobody_is_sent_on_to_an_app_before_they_logged_in(app: OAuthClient) -> None:
+def test_anonymous_visitors_are_not_redirected_to_an_app(app: OAuthClient) -> None:
     """Anybody may register a redirect: our address must not lead a passer-by there."""
     uri = "https://elsewhere.example/x"
     client_id = register(redirect_uris=[uri]).json()["client_id"]
@@ -91,7 +91,7 @@ def test_nobody_is_sent_on_to_an_app_before_they_logged_in(app: OAuthClient) -> 
 
 
 @pytest.mark.parametrize("kind", ["token", "id_token", "code token", "nonsense", None])
-def test_there_is_no_other_grant_than_the_code(app: OAuthClient, kind: str | None) -> None:
+def test_other_response_types_are_refused(app: OAuthClient, kind: str | None) -> None:
     assert error_of(app, response_type=kind) in {
         "unsupported_response_type",
         "unauthorized_client",
@@ -100,7 +100,7 @@ def test_there_is_no_other_grant_than_the_code(app: OAuthClient, kind: str | Non
 
 
 @pytest.mark.parametrize("grant", ["password", "client_credentials", "implicit", "x", None])
-def test_the_token_endpoint_knows_two_grants(app: OAuthClient, grant: str | None) -> None:
+def test_other_grant_types_are_refused(app: OAuthClient, grant: str | None) -> None:
     answer = app.token(grant_type=grant, username=app.user.email, password="x")
     assert answer.json()["error"] in {"unsupported_grant_type", "invalid_request"}
 
@@ -108,11 +108,11 @@ def test_the_token_endpoint_knows_two_grants(app: OAuthClient, grant: str | None
 @pytest.mark.parametrize(
     "given", [OTHER, "http://localhost:8000/other", "not a url", [RESOURCE, OTHER], "http://["]
 )
-def test_another_resource_cannot_be_asked_for(app: OAuthClient, given: str | list[str]) -> None:
+def test_another_resource_cannot_be_requested(app: OAuthClient, given: str | list[str]) -> None:
     assert error_of(app, resource=given) == "invalid_target"
 
 
-def test_another_resource_cannot_be_had_with_the_code_either(app: OAuthClient) -> None:
+def test_a_code_cannot_be_exchanged_for_another_resource(app: OAuthClient) -> None:
     assert app.redeem(app.code(), resource=OTHER).json()["error"] == "invalid_target"
     refresh = app.tokens()["refresh_token"]
     assert app.refresh(refresh, resource=OTHER).json()["error"] == "invalid_target"
@@ -143,41 +143,41 @@ def test_a_token_for_another_resource_is_refused(app: OAuthClient) -> None:
         "http://127.0.0.1:9876/callback\r\nSet-Cookie: a=b",
     ],
 )
-def test_nobody_is_sent_to_an_address_that_is_not_the_clients(app: OAuthClient, uri: str) -> None:
+def test_an_unregistered_redirect_uri_is_never_redirected_to(app: OAuthClient, uri: str) -> None:
     for response in (app.browser.get(app.address(redirect_uri=uri)), app.consent(redirect_uri=uri)):
         assert response.status_code == 400
         assert "Location" not in response
 
 
-def test_an_unknown_client_is_a_page_and_no_redirect(app: OAuthClient) -> None:
+def test_an_unknown_client_gets_a_page_and_no_redirect(app: OAuthClient) -> None:
     for client_id in ("unknown", "a\x00b", "", None):
         response = app.browser.get(app.address(client_id=client_id))
         assert (response.status_code, "Location" in response) == (400, False)
 
 
 @pytest.mark.parametrize("name", ["client_id", "redirect_uri", "scope", "state", "response_type"])
-def test_a_parameter_comes_once(app: OAuthClient, name: str) -> None:
+def test_repeated_parameters_are_refused(app: OAuthClient, name: str) -> None:
     address = f"{app.address()}&{name}=twice"
     assert app.browser.get(address).status_code == 400
 
 
-def test_a_code_of_one_client_is_nothing_to_another(app: OAuthClient, charlie: User) -> None:
+def test_a_code_is_refused_for_another_client(app: OAuthClient, charlie: User) -> None:
     code = app.code()
     assert OAuthClient(charlie).redeem(code).json()["error"] == "invalid_grant"
 
 
-def test_a_code_goes_with_the_address_that_it_was_sent_to(app: OAuthClient) -> None:
+def test_a_code_is_bound_to_its_redirect_uri(app: OAuthClient) -> None:
     answer = app.redeem(app.code(), redirect_uri="http://127.0.0.1:1/callback")
     assert answer.status_code == 400
 
 
-def test_a_code_lives_a_minute(app: OAuthClient) -> None:
+def test_a_code_expires_after_a_minute(app: OAuthClient) -> None:
     code = app.code()
     Grant.objects.update(expires=timezone.now())
     assert app.redeem(code).json()["error"] == "invalid_grant"
 
 
-def test_a_code_used_twice_ends_what_came_of_it(app: OAuthClient) -> None:
+def test_a_code_used_twice_revokes_its_tokens(app: OAuthClient) -> None:
     code = app.code()
     pair = app.redeem(code).json()
     renewed = app.refresh(pair["refresh_token"]).json()
@@ -188,7 +188,7 @@ def test_a_code_used_twice_ends_what_came_of_it(app: OAuthClient) -> None:
     assert AuditEntry.objects.filter(action="end_app_sign_in").count() == 1
 
 
-def test_a_refresh_token_used_twice_ends_its_family(app: OAuthClient) -> None:
+def test_a_refresh_token_used_twice_revokes_its_family(app: OAuthClient) -> None:
     first = app.tokens()
     second = app.refresh(first["refresh_token"]).json()
     assert who(second["access_token"])
@@ -200,22 +200,20 @@ def test_a_refresh_token_used_twice_ends_its_family(app: OAuthClient) -> None:
     assert app.refresh(second["refresh_token"]).json()["error"] == "invalid_grant"
 
 
-def test_reuse_ends_one_sign_in_and_no_other(app: OAuthClient) -> None:
+def test_reuse_revokes_one_family_only(app: OAuthClient) -> None:
     mine, other = app.tokens(), app.tokens()
     app.refresh(mine["refresh_token"])
     app.refresh(mine["refresh_token"])
     assert who(other["access_token"])
 
 
-def test_a_refresh_token_of_one_client_is_nothing_to_another(
-    app: OAuthClient, charlie: User
-) -> None:
+def test_a_refresh_token_is_refused_for_another_client(app: OAuthClient, charlie: User) -> None:
     refresh = app.tokens()["refresh_token"]
     assert OAuthClient(charlie).refresh(refresh).json()["error"] == "invalid_grant"
     assert app.refresh(refresh).status_code == 200
 
 
-def test_tokens_are_asked_for_so_many_times_a_minute(
+def test_token_requests_are_rate_limited(
     app: OAuthClient, settings: Settings, frozen_rate_window: None
 ) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"oauth_token": "2/m"}
@@ -237,7 +235,7 @@ def test_an_expired_token_is_refused(app: OAuthClient) -> None:
     assert app.refresh(pair["refresh_token"]).json()["error"] == "invalid_grant"
 
 
-def test_a_person_who_may_not_log_in_has_no_apps(app: OAuthClient) -> None:
+def test_tokens_of_an_inactive_user_are_refused(app: OAuthClient) -> None:
     pair, code = app.tokens(), app.code()
     User.objects.filter(pk=app.user.pk).update(is_active=False)
     with pytest.raises(NotAuthenticated):
@@ -246,7 +244,7 @@ def test_a_person_who_may_not_log_in_has_no_apps(app: OAuthClient) -> None:
     assert app.redeem(code).json()["error"] == "invalid_grant"
 
 
-def test_a_deleted_person_leaves_no_token(app: OAuthClient) -> None:
+def test_a_deleted_user_leaves_no_token(app: OAuthClient) -> None:
     token = app.tokens()["access_token"]
     app.user.delete()
     with pytest.raises(NotAuthenticated):
@@ -254,7 +252,7 @@ def test_a_deleted_person_leaves_no_token(app: OAuthClient) -> None:
     assert not RefreshToken.objects.exists()
 
 
-def test_logging_in_comes_first(app: OAuthClient) -> None:
+def test_consent_requires_login(app: OAuthClient) -> None:
     nobody = browser()
     for response in (nobody.get(app.address()), nobody.post(app.address(), {"answer": "allow"})):
         assert response.status_code == 302
@@ -262,14 +260,14 @@ def test_logging_in_comes_first(app: OAuthClient) -> None:
     assert not Grant.objects.exists()
 
 
-def test_another_site_cannot_answer_for_the_person(app: OAuthClient) -> None:
+def test_consent_requires_a_csrf_token(app: OAuthClient) -> None:
     strict = browser(app.user, csrf=True)
     response = strict.post(app.address(), {"answer": "allow", "scopes": ["read"]})
     assert response.status_code == 403
     assert not Grant.objects.exists()
 
 
-def test_what_is_posted_cannot_change_the_question(app: OAuthClient) -> None:
+def test_the_posted_body_cannot_change_the_request(app: OAuthClient) -> None:
     other = register(redirect_uris=["https://evil.example/"]).json()["client_id"]
     sent = {"answer": "allow", "scopes": ["read"], "client_id": other, "state": "x"}
     sent |= {"redirect_uri": "https://evil.example/", "code_challenge": "x" * 43}
@@ -280,7 +278,7 @@ def test_what_is_posted_cannot_change_the_question(app: OAuthClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["client_id", "code", "refresh_token", "resource"])
-def test_junk_is_a_refusal_and_never_a_crash(app: OAuthClient, name: str) -> None:
+def test_malformed_parameters_are_refused_without_errors(app: OAuthClient, name: str) -> None:
     for junk in ("a\x00b", "\ud800".encode("utf-8", "replace").decode(), "x" * 5000, "ä" * 50):
         for grant in ("authorization_code", "refresh_token"):
             sent = {"grant_type": grant, "code": "x", "refresh_token": "x", name: junk}

@@ -1,4 +1,4 @@
-"""Guessing gets slow, from where it is guessed; nobody locks the person out."""
+"""Failed logins are throttled by source; no account is locked."""
 
 import pytest
 from django.core import signing
@@ -30,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def taken(source: LoginSource = HERE, account: str = WHO) -> int:
+def attempt(source: LoginSource = HERE, account: str = WHO) -> int:
     """0, or the seconds that this attempt has to wait."""
     try:
         count_login_attempt(account=account, source=source)
@@ -42,24 +42,24 @@ def taken(source: LoginSource = HERE, account: str = WHO) -> int:
 def test_delays_double_from_a_second_to_a_quarter_of_an_hour(db: None, clock: list[float]) -> None:
     waits = []
     for _ in range(16):
-        assert taken() == 0
-        waits.append(wait := taken())
+        assert attempt() == 0
+        waits.append(wait := attempt())
         clock[0] += wait
     grown = [wait for wait in waits if wait]
     assert grown[:4] == [2, 3, 5, 9]
     assert max(grown) == grown[-1] == MAX_DELAY_SECONDS + 1
 
 
-def test_the_first_few_cost_nothing(db: None, clock: list[float]) -> None:
-    assert [bool(taken()) for _ in range(FREE_ATTEMPTS + 1)] == [False] * FREE_ATTEMPTS + [True]
+def test_the_first_attempts_are_not_delayed(db: None, clock: list[float]) -> None:
+    assert [bool(attempt()) for _ in range(FREE_ATTEMPTS + 1)] == [False] * FREE_ATTEMPTS + [True]
 
 
 def test_a_network_counts_as_one_and_another_does_not(db: None, clock: list[float]) -> None:
     for _ in range(FREE_ATTEMPTS):
-        taken(HERE)
-    assert taken(NEAR)
-    assert not taken(FAR)
-    assert not taken(HERE, "charlie@example.org")
+        attempt(HERE)
+    assert attempt(NEAR)
+    assert not attempt(FAR)
+    assert not attempt(HERE, "charlie@example.org")
 
 
 def test_a_known_browser_is_not_delayed_by_others(alice: User, clock: list[float]) -> None:
@@ -68,9 +68,9 @@ def test_a_known_browser_is_not_delayed_by_others(alice: User, clock: list[float
         login_throttling.read_device_cookie(login_throttling.make_device_cookie(alice), WHO),
     )
     for _ in range(FREE_ATTEMPTS):
-        taken(HERE)
-    assert taken(HERE)
-    assert not taken(known)
+        attempt(HERE)
+    assert attempt(HERE)
+    assert not attempt(known)
 
 
 def test_a_new_password_makes_browsers_unknown(alice: User) -> None:
@@ -92,19 +92,19 @@ def test_a_browser_is_known_to_its_own_account_only(alice: User, charlie: User) 
     )
 
 
-def test_success_and_a_day_forget_the_failures(db: None, clock: list[float]) -> None:
+def test_a_success_or_a_day_resets_the_failures(db: None, clock: list[float]) -> None:
     for _ in range(FREE_ATTEMPTS):
-        taken()
+        attempt()
     reset_login_attempts(account=WHO, source=HERE)
-    assert not taken()
+    assert not attempt()
     for _ in range(FREE_ATTEMPTS):
-        taken()
+        attempt()
     clock[0] += login_throttling.REMEMBERED_SECONDS + MAX_DELAY_SECONDS
-    assert [taken() for _ in range(3)] == [0, 0, 0]
+    assert [attempt() for _ in range(3)] == [0, 0, 0]
 
 
-def test_old_attempts_are_forgotten_for_good(db: None, clock: list[float]) -> None:
-    taken()
+def test_old_attempts_are_deleted(db: None, clock: list[float]) -> None:
+    attempt()
     clock[0] += login_throttling.REMEMBERED_SECONDS + 1
     assert login_throttling.delete_old_login_attempts() == 1
     assert not LoginAttempts.objects.exists()
@@ -123,6 +123,6 @@ def test_a_network_is_a_24_or_a_64(address: str, network: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_hundred_guesses_at_once_are_two_hundred_guesses(clock: list[float]) -> None:
-    passed = run_concurrently(20, lambda _: sum(not taken() for _ in range(10)))
+def test_two_hundred_parallel_guesses_all_count(clock: list[float]) -> None:
+    passed = run_concurrently(20, lambda _: sum(not attempt() for _ in range(10)))
     assert sum(passed) == FREE_ATTEMPTS

@@ -1,4 +1,4 @@
-"""Access and refresh tokens: short, single use, in families."""
+"""Access and refresh tokens: short-lived, single-use, in families."""
 
 from datetime import timedelta
 
@@ -35,7 +35,7 @@ def test_a_refresh_token_gives_a_working_pair(alice: User) -> None:
     assert refresh_tokens(refresh=pair.refresh)
 
 
-def test_a_second_use_ends_the_whole_family(alice: User) -> None:
+def test_a_second_use_revokes_the_whole_family(alice: User) -> None:
     first = issue_tokens(user=alice)
     second = refresh_tokens(refresh=first.refresh)
     for refresh in (first.refresh, second.refresh):
@@ -45,7 +45,7 @@ def test_a_second_use_ends_the_whole_family(alice: User) -> None:
         principal_for_bearer(second.access)
 
 
-def test_reuse_leaves_other_sign_ins_alone(alice: User) -> None:
+def test_reuse_leaves_other_logins_alone(alice: User) -> None:
     other = issue_tokens(user=alice)
     spent = issue_tokens(user=alice)
     refresh_tokens(refresh=spent.refresh)
@@ -54,13 +54,13 @@ def test_reuse_leaves_other_sign_ins_alone(alice: User) -> None:
     assert principal_for_bearer(other.access).user == alice
 
 
-def test_logging_out_ends_the_sign_in_at_once(alice: User) -> None:
+def test_logout_revokes_the_tokens_at_once(alice: User) -> None:
     pair = issue_tokens(user=alice)
     revoke_tokens(refresh=pair.refresh)
     refuses_both(pair)
 
 
-def test_a_changed_password_ends_every_sign_in(alice: User) -> None:
+def test_a_changed_password_revokes_all_tokens(alice: User) -> None:
     pair = issue_tokens(user=alice)
     alice.set_password("another long password")
     alice.save()
@@ -75,7 +75,7 @@ def refuses_both(pair: TokenPair) -> None:
 
 
 @pytest.mark.parametrize("gone", ["inactive", "deleted"])
-def test_a_user_who_is_gone_is_refused(alice: User, gone: str) -> None:
+def test_a_deleted_or_inactive_user_is_refused(alice: User, gone: str) -> None:
     pair = issue_tokens(user=alice)
     if gone == "deleted":
         alice.delete()
@@ -84,7 +84,7 @@ def test_a_user_who_is_gone_is_refused(alice: User, gone: str) -> None:
     refuses_both(pair)
 
 
-def test_one_kind_of_token_is_not_the_other(alice: User) -> None:
+def test_access_and_refresh_tokens_are_not_interchangeable(alice: User) -> None:
     pair = issue_tokens(user=alice)
     with pytest.raises(NotAuthenticated):
         principal_for_bearer(pair.refresh)
@@ -99,7 +99,7 @@ def test_an_expired_access_token_is_refused(alice: User, settings: Settings) -> 
         principal_for_bearer(pair.access)
 
 
-def test_a_token_of_a_host_whose_clock_is_a_little_ahead_is_taken(alice: User) -> None:
+def test_a_token_from_a_clock_slightly_ahead_is_accepted(alice: User) -> None:
     access = issue_tokens(user=alice).access
     claims = jwt.decode(access, options={"verify_signature": False})
     early = jwt.encode({**claims, "iat": claims["iat"] + 5}, conf.JWT_SECRET_KEY, "HS256")
@@ -120,13 +120,13 @@ def forgeries(access: str) -> list[str]:
     ]
 
 
-def test_forged_and_broken_tokens_are_refused(alice: User) -> None:
+def test_forged_and_malformed_tokens_are_refused(alice: User) -> None:
     for token in forgeries(issue_tokens(user=alice).access):
         with pytest.raises(NotAuthenticated):
             principal_for_bearer(token)
 
 
-def test_rows_that_nobody_can_use_are_cleared_at_the_next_sign_in(alice: User) -> None:
+def test_expired_tokens_are_deleted_at_the_next_login(alice: User) -> None:
     issue_tokens(user=alice)
     RefreshToken.objects.update(expires_at=timezone.now() - timedelta(days=1))
     issue_tokens(user=alice)
