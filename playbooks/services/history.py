@@ -15,6 +15,16 @@ from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 
 CHUNK = 1_000
 """Ids in one query."""
+# What was requested, and what was done.
+VERBS = {
+    "ADD": ("Add", "Added"),
+    "UPDATE": ("Change", "Changed"),
+    "TAG": ("Vote on", "Voted on"),
+    "REMOVE": ("Retire", "Retired"),
+    "MERGE": ("Merge", "Merged"),
+    "RESTORE": ("Restore", "Restored"),
+    "PIN": ("Pin", "Pinned"),
+}
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,16 @@ def playbook_history(playbook: Playbook) -> list[VersionChanges]:
         refused[version_id] = refused.get(version_id, 0) + 1
     versions = playbook.versions.defer("text").select_related("author").order_by("number")
     return [VersionChanges(v, changes.get(v.number, []), refused.get(v.pk, 0)) for v in versions]
+
+
+def change_text(change: BulletChange | Delta) -> str:
+    """What one applied change did to a bullet: “Moved”."""
+    before, after = change.before or {}, change.after or {}
+    if change.type == Delta.Type.PIN and not after.get("pinned"):
+        return "Unpinned"
+    if change.type == Delta.Type.UPDATE and before.get("content") == after.get("content"):
+        return "Moved" if before.get("section") != after.get("section") else "Changed"
+    return VERBS[change.type][1]
 
 
 def _changes(deltas: Any) -> Iterator[BulletChange]:

@@ -8,21 +8,12 @@ from accounts.models import User
 from playbooks.document.diff import Diff, DiffSegment, diff_words
 from playbooks.document.reason_codes import reason_text
 from playbooks.models import Delta
-from playbooks.services.history import BulletChange
+from playbooks.services.history import VERBS, change_text
 
 register = template.Library()
 register.filter("reason_text", reason_text)
+register.filter("change_text", change_text)
 
-# What was requested, and what was done.
-VERBS = {
-    "ADD": ("Add", "Added"),
-    "UPDATE": ("Change", "Changed"),
-    "TAG": ("Vote on", "Voted on"),
-    "REMOVE": ("Retire", "Retired"),
-    "MERGE": ("Merge", "Merged"),
-    "RESTORE": ("Restore", "Restored"),
-    "PIN": ("Pin", "Pinned"),
-}
 NAMES = {"removed": "retired", "updated": "changed", "merged": "merged away"}
 
 
@@ -74,17 +65,6 @@ def diff_text(diff: Diff) -> str:
 def is_more_than_votes(summary: Mapping[str, int]) -> bool:
     """True for a version that changed texts, sections or pins, and not counters alone."""
     return any(count for name, count in summary.items() if name != "tagged")
-
-
-@register.filter
-def change_text(change: BulletChange | Delta) -> str:
-    """What one applied change did to a bullet: “Moved”."""
-    before, after = change.before or {}, change.after or {}
-    if change.type == Delta.Type.PIN and not after.get("pinned"):
-        return "Unpinned"
-    if change.type == Delta.Type.UPDATE and before.get("content") == after.get("content"):
-        return "Moved" if before.get("section") != after.get("section") else "Changed"
-    return VERBS[change.type][1]
 
 
 VOTERS = {"rules": "fixed rules", "reflector": "the model"}

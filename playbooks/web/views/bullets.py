@@ -17,8 +17,13 @@ from playbooks.document.diff import diff_words
 from playbooks.document.formats import FORMATS
 from playbooks.hooks import hooks
 from playbooks.models import Bullet, Playbook
-from playbooks.services.history import BulletChange, BulletHistory, bullet_history, fetch_bullet
-from playbooks.templatetags.playbook_text import change_text
+from playbooks.services.history import (
+    BulletChange,
+    BulletHistory,
+    bullet_history,
+    change_text,
+    fetch_bullet,
+)
 from playbooks.web.bullet_list import bullet_list_context
 from playbooks.web.forms import BulletForm
 from playbooks.web.lookups import fetch_own_playbook, fetch_readable_playbook, page_query, undo_url
