@@ -45,7 +45,7 @@ def size_of_headings(state: State) -> Sizes:
 
 
 def is_harmful(bullet: BulletState) -> bool:
-    """Evidence enough for a machine: harmful > helpful, of at least 3 such votes.
+    """True with enough evidence for a machine: harmful > helpful, of at least 3 such votes.
 
     Neutral votes are no evidence; counters that were imported are.
     """

@@ -180,7 +180,7 @@ def _looks_random(word: str) -> bool:
 
 
 def _is_text(word: str) -> bool:
-    """In base64, and printable ASCII when it is read: by chance 1 word of 100,000 is."""
+    """True for base64 of printable ASCII, which 1 word of 100,000 is by chance."""
     try:
         read = base64.b64decode(word, validate=True)
     except (binascii.Error, ValueError):

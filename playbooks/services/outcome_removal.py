@@ -154,7 +154,7 @@ class HistoryWithoutOutcomes:
             self.fields[name] |= changed
 
     def _is_tainted(self, step: HistoryStep) -> bool:
-        """Whether a machine did it because of these outcomes, and of no others unless mixed."""
+        """True when a machine did it because of these outcomes, and no others unless mixed."""
         taught = step.outcome_ids
         if step.before is None:
             bullet = self.state.bullets.get(step.bullet_id)
@@ -176,7 +176,7 @@ class HistoryWithoutOutcomes:
 
 
 def _without_duplicates(bullets: dict[str, BulletState]) -> dict[str, BulletState]:
-    """Of active bullets with one text the oldest stays: a text came back that another has now."""
+    """Of active bullets with the same text the oldest stays, the others are retired."""
     seen: set[str] = set()
     found = dict(bullets)
     for name in sorted(bullets, key=number_of):

@@ -96,7 +96,7 @@ def publish_deltas(
 
 
 def _canonical(op: Operation) -> Operation:
-    """Outcome ids in the form in which votes keep them; what is no UUID is no outcome."""
+    """The operation with outcome ids in the form of votes; anything but a UUID is dropped."""
     found = [UUID(text) for text in op.outcome_ids if is_uuid(text)]
     return replace(op, outcome_ids=tuple(map(str, found)), source=op.source or "machine")
 
@@ -249,7 +249,7 @@ def _release_texts(
     rows: Mapping[str, Bullet],
     old: Mapping[str, str],
 ) -> None:
-    """Let go of texts that another bullet takes over in this write.
+    """Release the texts that another bullet takes over in this write.
 
     The unique index on active texts is checked row by row, so bullets that swap texts would meet
     each other half-way; a public id cannot be the hash of anything.

@@ -33,7 +33,7 @@ class RepairResult:
 
 
 def rebuild_playbook(*, playbook: Playbook, dry_run: bool = False) -> RepairResult:
-    """Bullet rows, counters, pointer and next number are as the deltas and the votes say.
+    """Bullet rows, counters, pointer and next number match the deltas and the votes again.
 
     The deltas are replayed from version 1. Where votes and counters of the newest version differ,
     version, the votes win, in a new version. Raises Conflict (`broken_history`) when versions and
@@ -168,7 +168,7 @@ def _correct_hashes(playbook: Playbook) -> list[str]:
 
 
 def _recount(playbook: Playbook) -> Version | None:
-    """A version with the counters that base and votes give, when the newest says others."""
+    """A version with recounted counters, when those of the newest version differ."""
     loaded = load_state(playbook)
     wanted = recount_active(loaded.state.bullets)
     result = change_state(loaded.state, wanted, reason="Recounted from the votes.")

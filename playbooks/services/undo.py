@@ -70,7 +70,7 @@ def _refuse_changed_again(state: State, steps: dict[str, BulletStep], number: in
 
 
 def _as_before(state: State, steps: dict[str, BulletStep]) -> dict[str, BulletState]:
-    """Today's bullets, those of the steps as they were; what had not been there is left out."""
+    """Today's bullets with those of the steps as before; without those that the version added."""
     gone = {name for name, (before, _) in steps.items() if before is None}
     kept = {name: bullet for name, bullet in state.bullets.items() if name not in gone}
     snapshots = {name: before for name, (before, _) in steps.items() if before is not None}

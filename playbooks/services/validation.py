@@ -67,7 +67,7 @@ def _clean_section(section: Section, taken: Sequence[Section]) -> Section:
 
 
 def _refuse_shared_names(sections: Iterable[Section]) -> None:
-    """A key, title or slug means one section, so that text is read back as it was written."""
+    """Raise Invalid unless each key, title and slug is one section's, so that text parses back."""
     seen: dict[str, Section] = {}
     for section in sections:
         for name in {section.key, name_key(section.title), section.slug}:

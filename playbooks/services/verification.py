@@ -24,7 +24,7 @@ from playbooks.services.loading import load_state, lock_playbook, record_of, sec
 
 
 def verify_playbook(playbook: Playbook) -> list[str]:
-    """What does not fit, first difference first; an empty list when everything does.
+    """The inconsistencies, the first one first; empty when there are none.
 
     Each version's deltas are replayed on the version before, from the empty playbook on, and the
     result compared byte for byte; then the current rows are compared with the current version.
@@ -41,7 +41,7 @@ def _check(playbook: Playbook) -> list[str]:
 
 
 def check_versions(playbook: Playbook) -> tuple[list[str], Document]:
-    """What does not fit among versions and deltas, and the document that they end with."""
+    """The inconsistencies of versions and deltas, and the document that they end with."""
     sections = sections_of(playbook)
     batches = _records(playbook)
     number, records = next(batches, (0, []))
@@ -115,7 +115,7 @@ def _difference(what: str, found: str, stored: str) -> list[str]:
 
 
 def check_rows(playbook: Playbook, last: Document) -> list[str]:
-    """What does not fit between the current rows and the newest version's document."""
+    """The inconsistencies between the current rows and the newest version's document."""
     loaded = load_state(playbook)
     problems = _difference_of_rows(loaded.state, last)
     newest = playbook.versions.order_by("-number").first()
@@ -128,7 +128,7 @@ def check_rows(playbook: Playbook, last: Document) -> list[str]:
 
 
 def _difference_of_rows(state: State, last: Document) -> list[str]:
-    """Active rows against the newest version, and their counters against their votes."""
+    """Compares active rows with the newest version, and their counters with their votes."""
     problems = [
         f"bullet rows: {problem}"
         for problem in _difference("the rows say", render(state.document()), render(last))

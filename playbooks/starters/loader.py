@@ -26,7 +26,7 @@ class Starter:
 
 
 def load_starters(folder: Path = FOLDER) -> int:
-    """Every file is a starter playbook; a changed file is its next version. How many changed.
+    """Create or update a starter for every file. Returns how many changed.
 
     A starter that staff has edited stays as it is. Raises DocumentError with the line for a file
     that is no playbook.
@@ -35,7 +35,7 @@ def load_starters(folder: Path = FOLDER) -> int:
 
 
 def _load_once(starter: Starter) -> bool:
-    """As `_load`; two processes that start at once make one row, by its unique name."""
+    """Like `_load`; of two concurrent processes one creates the row, by its unique name."""
     try:
         return _load(starter)
     except IntegrityError:
@@ -72,7 +72,7 @@ def _load(starter: Starter) -> bool:
 
 
 def _found(starter: Starter) -> Playbook | None:
-    """By its file, so that a new name is no new starter; by its name before files were kept."""
+    """The starter of this file, under any name; by its name when its row has no file yet."""
     starters = Playbook.objects.starters()
     known = starters.filter(starter_file=starter.file).first()
     if known is not None:

@@ -102,7 +102,7 @@ def matching_bullets(playbook: Playbook, bullet_query: BulletQuery) -> QuerySet[
 
 
 def sorted_bullets(rows: QuerySet[Bullet], sort: str) -> Iterable[Bullet]:
-    """In the order that was asked for, then by number."""
+    """The rows in the chosen order, then by number."""
     used = F("helpful") + F("harmful") + F("neutral")
     orders: dict[str, Any] = {
         "used": used.desc(),
@@ -118,7 +118,7 @@ def sorted_bullets(rows: QuerySet[Bullet], sort: str) -> Iterable[Bullet]:
 def group_by_section(
     sections: Sequence[Section], rows: Sequence[Bullet], page: "Page[Bullet] | None"
 ) -> list[SectionBullets]:
-    """Each section with what is shown of it: the page of the only one, or its first bullets."""
+    """Each section with the bullets to show: a page of the only one, or its first bullets."""
     groups: dict[UUID, list[Bullet]] = {section.pk: [] for section in sections}
     for row in rows:
         if row.section_id in groups:

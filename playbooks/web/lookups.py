@@ -30,7 +30,7 @@ def undo_url(playbook: Playbook, number: int) -> str:
 
 
 def page_query(request: HttpRequest) -> QueryDict:
-    """The query of the page that a fragment is for: a change comes from another address."""
+    """The query string of the page; for a POST from htmx, that of the page it came from."""
     if request.method == "GET":
         return request.GET
     return QueryDict(urlsplit(request.headers.get("HX-Current-URL", "")).query)

@@ -38,7 +38,7 @@ THEMES = (
 
 @dataclass(frozen=True)
 class PaletteItem:
-    """One line of the palette; `theme` marks the lines that only change how pages look."""
+    """One item of the palette; `theme` is set for items that only change the theme."""
 
     label: str
     address: str
