@@ -5,7 +5,7 @@ import os
 import sys
 
 HOW = "`make run` makes .venv with all that is needed; then: .venv/bin/python manage.py"
-if sys.version_info < (3, 11):  # noqa: UP036 - what an older one would say helps nobody
+if sys.version_info < (3, 11):  # noqa: UP036 - an older one fails with a syntax error
     sys.exit(f"ACE Platform needs Python 3.11 to 3.13, not {sys.version.split()[0]}. {HOW}")
 try:
     from django.core.exceptions import ImproperlyConfigured
@@ -16,12 +16,12 @@ try:
 except ModuleNotFoundError:
     sys.exit(f"{sys.executable} has no Django. {HOW}")
 
-# These serve requests, or start what does; for every other command one connection is enough.
+# These serve requests or start processes that do; other commands need one connection.
 SERVERS = {"run", "run_mcp", "runserver"}
 
 
 def main() -> None:
-    """Run the command; a wrong setting or an absent database is one sentence, no traceback."""
+    """Run the command; report a wrong setting or a missing database without a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
     gc_tuning.disable_gc()  # until Django is ready: config/apps.py
     if not SERVERS & set(sys.argv[1:2]):
@@ -31,12 +31,14 @@ def main() -> None:
     except ImproperlyConfigured as error:
         sys.exit(str(error))
     except DatabaseError as error:
-        from config.management.database_errors import describe_database_error  # noqa: PLC0415 - only when it is needed
+        from config.management.database_errors import (  # noqa: PLC0415 - only when needed
+            describe_database_error,
+        )
 
-        said = describe_database_error(error)
-        if not said:
+        message = describe_database_error(error)
+        if not message:
             raise
-        sys.exit(said)
+        sys.exit(message)
 
 
 if __name__ == "__main__":

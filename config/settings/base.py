@@ -1,4 +1,4 @@
-"""All settings, read from the environment (and `.env`) with django-environ.
+"""All settings: constants first, then those read from the environment and `.env`.
 
 `.env.example` documents every variable; tests/config/test_env_example.py compares both.
 """
@@ -15,7 +15,7 @@ from config.observability.logging import logging_config
 from config.settings.billing import STRIPE_API, billing_settings
 from config.settings.environment import Environment, enable_multiprocess_metrics, sqlite_database
 
-# ===== What no operator sets =====================================================================
+# ===== Constants ==================================================================================
 # --- applications ------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "config.admin_site.apps.AdminSiteConfig",
@@ -69,20 +69,19 @@ MIDDLEWARE = [
 ]
 
 # --- limits of size, in bytes -----------------------------------------------------------------
-# 100 KiB is about 25,000 tokens: an agent reads the whole text before a task.
+# 100 KiB is about 25,000 tokens, which an agent reads before a task.
 MAX_PLAYBOOK_BYTES = 100 * 1024
-# A report. A trace feeds one prompt of a reflection, so it is short; agents cut it themselves.
+# A report. The trace goes into one prompt of a reflection, so agents send an excerpt.
 MAX_TRACE_BYTES, MAX_NOTES_BYTES, MAX_TASK_BYTES = 10 * 1024, 2 * 1024, 4 * 1024
 # One message of a session, and a whole session: messages, bytes.
 MAX_MESSAGE_BYTES, MAX_SESSION_MESSAGES, MAX_SESSION_BYTES = 32 * 1024, 1000, 2 * 1024 * 1024
 # The body of a request: the largest import with room for its JSON.
 MAX_BODY_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
-# Answers that one web process streams to playgrounds at a time; each holds two threads.
+# Playground answers that one web process streams at a time; each takes two threads.
 PLAYGROUND_STREAMS = 16
-# Texts that one key or person may teach one playbook in a day; what is over waits for review.
+# Texts that one key or user may add to one playbook in a day; the rest waits for review.
 SOURCE_CHANGES_PER_DAY = 60
-# As django-ratelimit writes them: a count for s, m, h or d. RATE_LIMITS in the environment
-# replaces single ones.
+# In the notation of django-ratelimit. RATE_LIMITS in the environment replaces single entries.
 RATE_LIMITS = {
     "report_outcome": "100/h",  # per user
     "open_session": "300/h",  # per user
@@ -97,20 +96,20 @@ RATE_LIMITS = {
 }
 
 # --- jobs --------------------------------------------------------------------------------------
-# A job whose worker is silent for a lease goes to another worker. Four heartbeats a lease: three
-# may be lost to a slow database before a living worker loses its job.
+# A job whose worker is silent for a lease goes to another worker. With four heartbeats a lease,
+# three may be lost to a slow database before a living worker loses its job.
 JOB_LEASE_SECONDS, JOB_HEARTBEAT_SECONDS = 60, 15
-# How often workers look for jobs whose lease is over, and for those that wait for a time.
+# How often workers look for jobs with an expired lease or a due next attempt.
 JOB_SWEEP_SECONDS = 5
 
 # --- billing -----------------------------------------------------------------------------------
-# How long a plan stays after a payment has failed: Stripe's retries take about a week.
+# How long a plan stays after a failed payment: Stripe retries for about a week.
 BILLING_GRACE_DAYS = 7
 
 # --- language ----------------------------------------------------------------------------------
 FORMAT_MODULE_PATH = "config.web.formats"
 
-# --- people ------------------------------------------------------------------------------------
+# --- users -------------------------------------------------------------------------------------
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
@@ -120,8 +119,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
-# allauth brings the second factor, the check before something sensitive, and the list of sessions.
-# Passwords, e-mails, limits and delays are accounts/services, for every door alike.
+# allauth provides second factors, reauthentication and the session list. Passwords, e-mail, rate
+# limits and login delays are in accounts/services, for pages and REST alike.
 ACCOUNT_ADAPTER, MFA_ADAPTER = (
     "accounts.web.allauth_adapters.AccountAdapter",
     "accounts.web.allauth_adapters.MfaAdapter",
@@ -140,10 +139,10 @@ MFA_FORMS = {
 }
 
 # --- keys ----------------------------------------------------------------------------------------
-# Of a new API key unless its maker says.
+# Of a new API key, unless its creator chooses another.
 API_KEY_LIFETIME = timedelta(days=90)
 
-# --- apps that people let in (accounts/oauth) ----------------------------------------------------
+# --- OAuth server (accounts/oauth) ----------------------------------------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER: dict[str, Any] = {
     "OAUTH2_BACKEND_CLASS": "accounts.oauth.validators.OAuthBackend",
@@ -152,16 +151,16 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "ACCESS_TOKEN_GENERATOR": "accounts.oauth.token_formats.make_access_token",
     "REFRESH_TOKEN_GENERATOR": "accounts.oauth.token_formats.make_refresh_token",
     "SCOPES": {name: name for name in ("read", "write", "evolve")},
-    # What a client gets that asks for nothing in particular: nothing that costs money.
+    # For clients that request no scope: nothing that costs money.
     "DEFAULT_SCOPES": ["read", "write"],
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
-    # A stolen access token is of use for 15 minutes; an app unused for 30 days asks again.
+    # A stolen access token works for 15 minutes; an app unused for 30 days needs a new login.
     "ACCESS_TOKEN_EXPIRE_SECONDS": 15 * 60,
     "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 86_400,
     # Read only by the toolkit's deploy check; oauth/redirect_uris.py also allows loopback.
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https"],
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
-    # RFC 8252: a program on the person's machine listens on whatever port is free.
+    # RFC 8252: a native app listens on any free port.
     "ALLOW_LOCALHOST_LOOPBACK": True,
     **{
         f"COMPLIANT_BCP_RFC9700_{rule}": True
@@ -232,11 +231,11 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     },
 }
 
-# What `check --deploy` would say for good, and why it stays as it is.
+# Warnings of `check --deploy` that do not apply, with the reason.
 SILENCED_SYSTEM_CHECKS = [
-    "security.W005",  # HSTS for subdomains would lock plain-HTTP sibling hosts
-    "security.W021",  # … and so would the preload list
-    "oauth2_provider.W008",  # programs on one's own machine get their answer at http://127.0.0.1
+    "security.W005",  # HSTS for subdomains would break sibling hosts on plain HTTP
+    "security.W021",  # so would the preload list
+    "oauth2_provider.W008",  # native apps receive the redirect at http://127.0.0.1
 ]
 
 # --- browsers ----------------------------------------------------------------------------------
@@ -254,7 +253,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# ===== What the environment says =================================================================
+# ===== Read from the environment ==================================================================
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 env = Environment()
 env.read_env(str(BASE_DIR / ".env"))
@@ -271,14 +270,14 @@ PORT = env.port("PORT", default=8000)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SECRET_KEY = env.str("SECRET_KEY", default="")
 JWT_SECRET_KEY = env.str("JWT_SECRET_KEY", default="")
-# The first seals what is stored sealed; every one opens it (see `manage.py rotate_encryption`).
+# The first one encrypts, all decrypt (see `manage.py rotate_encryption`).
 FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])
 if LOCAL or EMBEDDED:
     try:
         DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"Set ACE_DATA_DIR to a directory of yours: {error}.") from None
-# Secrets that are not set are made here at the first start, for every process that shares it.
+# Secrets that are not set are generated in this folder at the first start, for all processes.
 SECRETS_DIR = env.str("ACE_SECRETS_DIR", default=str(DATA_DIR) if LOCAL else "")
 if SECRETS_DIR:
     SECRET_KEY = SECRET_KEY or env.secret_file("secret_key", SECRETS_DIR)
@@ -325,7 +324,7 @@ else:
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "options": "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
         " -c statement_timeout=15000",
-        # Forked queue workers cannot share a pool's threads: run_worker turns it off.
+        # Forked queue workers cannot share a pool's threads: run_worker disables it.
         **({"pool": {"min_size": 1, "max_size": 12, "timeout": 10}} if DATABASE_POOL else {}),
     }
 
@@ -342,7 +341,7 @@ CACHES = {
         if REDIS_URL
         else {"BACKEND": "core.ratelimit.cache_backends.RateLimitCache"}
     ),
-    # django-q2 keeps lists about itself in a cache; nothing here reads them.
+    # django-q2 keeps statistics in a cache, which nothing reads.
     "queue": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
 }
 RATELIMIT_USE_CACHE = "rates"
@@ -359,7 +358,7 @@ JWT_ACCESS_TOKEN_LIFETIME = timedelta(
     minutes=env.int("JWT_ACCESS_TOKEN_EXPIRE_MINUTES", default=30)
 )
 JWT_REFRESH_TOKEN_LIFETIME = timedelta(days=env.int("JWT_REFRESH_TOKEN_EXPIRE_DAYS", default=7))
-# A second factor before the admin opens. Off on one's own machine; per user: a flag in the admin.
+# Whether the admin requires a second factor. Single users: a flag in the admin.
 STAFF_SECOND_FACTOR = env.bool("STAFF_SECOND_FACTOR", default=not LOCAL)
 # Browsers allow passkeys without TLS only on localhost.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL
@@ -371,14 +370,14 @@ BOOTSTRAP_API_KEY = env.str("ACE_BOOTSTRAP_API_KEY", default="")
 EMAIL_URL = env.str("EMAIL_URL", default="consolemail://")
 vars().update(env.mail("EMAIL_URL", EMAIL_URL))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="ACE Platform <ace@localhost>")
-# `mandatory` needs real mail; with the console, nobody could log in before reading the log.
+# `mandatory` needs real e-mail: with the console backend the link is only in the log.
 EMAIL_VERIFICATION = env.choice(
     "EMAIL_VERIFICATION",
     {"none", "optional", "mandatory"},
     default="optional" if EMAIL_URL == "consolemail://" else "mandatory",
 )
 
-# --- the loop ----------------------------------------------------------------------------------
+# --- evolution and models ------------------------------------------------------------------------
 EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
 EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", default=24)
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
@@ -389,26 +388,26 @@ ACE_ENGINE = env.choice(
 ACE_REFLECTOR_MODEL = env.str("ACE_REFLECTOR_MODEL", default="gpt-4o-mini")
 ACE_CURATOR_MODEL = env.str("ACE_CURATOR_MODEL", default="gpt-4o-mini")
 ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
-# Empty: near-duplicate bullets are found by spelling; else by what this model makes of them.
+# Finds near-duplicate bullets by meaning; empty: by spelling.
 ACE_EMBEDDING_MODEL = env.str("ACE_EMBEDDING_MODEL", default="")
 if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
     raise ImproperlyConfigured("Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.")
-# Off: the orchestrator hands messages on as they are, and records and reports nothing.
+# False: the orchestrator passes messages through unchanged and records nothing.
 ACE_ENABLED = env.bool("ACE_ENABLED", default=True)
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
-# Calls of one API key at a time, over all processes and hosts.
+# Concurrent calls of one API key, over all processes and hosts.
 LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
-# Reflections of one evolution at a time: ten outcomes in one turn, three such evolutions a key.
+# Concurrent reflections of one evolution: three evolutions of ten outcomes share a key.
 LLM_CONCURRENCY = min(10, LLM_CALLS_PER_KEY)
-# US dollars in a day or month (UTC) on the operator's key; 0: no limit. Work waits, never fails.
+# US dollars a day or month (UTC) on the operator's key; 0: no limit. Jobs over it wait.
 COST_CAP_DAY_USD = env.dollars("COST_CAP_DAY_USD")
 COST_CAP_USER_DAY_USD = env.dollars("COST_CAP_USER_DAY_USD")
 COST_CAP_PLAYBOOK_DAY_USD = env.dollars("COST_CAP_PLAYBOOK_DAY_USD")
 COST_CAP_USER_MONTH_USD = env.dollars("COST_CAP_USER_MONTH_USD")
 COST_CAP_PLAYBOOK_MONTH_USD = env.dollars("COST_CAP_PLAYBOOK_MONTH_USD")
-# The longest that a job may take: 15 minutes, and with slow models seven calls one after the other.
+# The longest run of a job: 15 minutes, or seven sequential calls of a slow model.
 JOB_DEADLINE_SECONDS = max(15 * 60, 7 * LLM_DEADLINE_SECONDS + 60)
-# One task at a time and no prefetch: the lease of a prefetched task starts before its work.
+# No prefetching: the lease of a prefetched task would start before its work.
 Q_CLUSTER = {
     "name": "ace",
     "orm": "default",
@@ -421,22 +420,22 @@ Q_CLUSTER = {
     "timeout": JOB_DEADLINE_SECONDS + 60,
     "retry": JOB_DEADLINE_SECONDS + 120,
     "broker_class": "evolution.jobs.message_queue.NotifyingBroker",
-    "poll": 0,  # between two looks this broker waits itself
+    "poll": 0,  # the broker itself waits between polls
     "save_limit": -1,
     "catch_up": False,
     "label": "Queue",
 }
 
-# Hosts that users and OAuth clients may name although their addresses are not public.
+# Hosts with private addresses that users and OAuth clients may use.
 PRIVATE_HOSTS = env.list("PRIVATE_HOSTS", default=[])
-# Traces and notes of outcomes are blanked so many days after they fed an evolution; 0 keeps them.
+# Days after which traces and notes of used outcomes are deleted; 0: never.
 TRACE_RETENTION_DAYS = env.seconds("TRACE_RETENTION_DAYS", default=180)
 
 # --- billing, MCP ------------------------------------------------------------------------------
 BILLING_ENABLED = env.bool("BILLING_ENABLED", default=False)
 STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
 STRIPE_LIVE_MODE = "_live_" in STRIPE_SECRET_KEY
-# Of events that come another way than to the endpoint of `billing_setup`, whose secret is a row.
+# For events of `stripe listen`; the secret of the `billing_setup` webhook is in the database.
 STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
 STRIPE_API_BASE = STRIPE_API
 if BILLING_ENABLED:
@@ -451,13 +450,13 @@ if BILLING_ENABLED:
 MCP_SERVER_HOST = env.str("MCP_SERVER_HOST", default="127.0.0.1")
 MCP_SERVER_PORT = env.port("MCP_SERVER_PORT", default=8001)
 
-# --- apps that log in by browser (OAuth) ---------------------------------------------------------
-# Offered where it works: over HTTPS, and on the machine itself.
+# --- OAuth ---------------------------------------------------------------------------------------
+# Available over HTTPS and on localhost.
 OAUTH_ENABLED = env.bool("OAUTH_ENABLED", default=True)
 PUBLIC_URL = env.origin("PUBLIC_URL")
-# Clients may be known by an https address of theirs: needs a way out to the internet.
+# Client ID documents are fetched over https, which needs internet access.
 OAUTH_CLIENT_DOCUMENTS = env.bool("OAUTH_CLIENT_DOCUMENTS", default=True)
-# Schemes of apps such as `cursor` that may be redirected to, beside https and loopback http.
+# Redirect schemes of apps, such as `cursor`, besides https and loopback http.
 OAUTH_APP_SCHEMES = env.list("OAUTH_APP_SCHEMES", default=[])
 
 # --- browsers ----------------------------------------------------------------------------------
@@ -474,11 +473,11 @@ HTTPS = env.bool("HTTPS", default=not LOCAL and not DEBUG)
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_SSL_REDIRECT = True
-    # A year, as browsers' preload lists ask for; without subdomains, which may speak plain HTTP.
+    # A year, without subdomains, which may use plain HTTP.
     SECURE_HSTS_SECONDS = 31_536_000
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
-    # A proxy that changes the Host header sets PUBLIC_URL to what browsers see.
+    # Behind a proxy that changes the Host header, PUBLIC_URL is what browsers see.
     CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
 
 # --- language, time, static files, logs --------------------------------------------------------
@@ -486,7 +485,7 @@ LANGUAGE_CODE, TIME_ZONE, USE_TZ = "en-gb", "UTC", True
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = None if LOCAL else BASE_DIR / "staticfiles"
-# Local: served straight from the source folders, so that a first start needs no build step.
+# Local runs serve the source folders, without a build step.
 WHITENOISE_USE_FINDERS = LOCAL
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -499,9 +498,9 @@ STORAGES = {
 LOG_LEVEL = env.choice(
     "LOG_LEVEL", {"debug", "info", "warning", "error", "critical"}, default="info"
 ).upper()
-# Lines for a person at a terminal; one JSON object a line for a log collector.
+# Text for a terminal; one JSON object per line for a log collector.
 LOGGING = logging_config(LOG_LEVEL, "lines" if LOCAL else "json", texts=DEBUG)
-# Who may read /metrics; without it nothing is timed, and the address does not exist.
+# Bearer token of /metrics; without it nothing is measured and /metrics is 404.
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
 if METRICS_TOKEN:
     enable_multiprocess_metrics(

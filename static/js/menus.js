@@ -1,4 +1,4 @@
-/* Menus close when somebody looks elsewhere; dialogs open from [data-open]; bars of links that
+/* Menus close when focus moves away; dialogs open from [data-open]; bars of links that
    scroll sideways begin at the current one, and say at which edge there is more. */
 
 const open = () => document.querySelectorAll("details.menu[open]");

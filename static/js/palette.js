@@ -6,7 +6,7 @@ if (palette) {
   const field = palette.querySelector("input");
   const options = () => [...palette.querySelectorAll("[role=option]")];
   const current = () => palette.querySelector("[aria-selected=true]");
-  /* What the arrows chose since the last letter: an answer that comes after it leaves it chosen. */
+  /* The option chosen with the arrows since the last input: a later response keeps it selected. */
   let wanted = null;
   /* For which words there are answers, and whether Enter came before those for the last ones. */
   let answered = null;

@@ -5,7 +5,7 @@ const root = document.documentElement;
 async function choose(form, theme) {
   const sent = new FormData(form);
   sent.set("theme", theme);
-  /* "manual": the answer leads back to this page, which nobody needs to fetch again. */
+  /* "manual": the response redirects to this page, which need not be fetched again. */
   const answer = await fetch(form.action, { method: "POST", body: sent, redirect: "manual" });
   if (answer.type !== "opaqueredirect") { form.submit(); return; }
   if (theme === "system") delete root.dataset.theme;

@@ -1,4 +1,4 @@
-/* Toasts leave by themselves, later when they offer something; not while somebody is on them. */
+/* Toasts dismiss themselves, later if they offer an action, and not while hovered or focused. */
 
 const REST = 6000, WITH_A_CHOICE = 15000;
 const list = document.getElementById("toasts");
@@ -34,12 +34,12 @@ if (list) {
   });
 }
 
-/* What htmx could not do is said once, not swallowed; a page that asks for news by itself takes
+/* A failed htmx request is reported once; a polling page takes
    it back with the next answer. */
 const SILENT = "Can’t reach the server. This page may be out of date; it retries automatically.";
 const REFUSED = "Your request failed. Reload the page and try again.";
 
-function say(words) {
+function showToast(words) {
   if ([...list.children].some((toast) => toast.dataset.text === words)) return;
   const toast = document.createElement("div");
   toast.className = "toast note bad";
@@ -59,7 +59,7 @@ const asksAgain = (event) => event.target.closest?.("[hx-trigger*='every']");
 
 if (list) {
   for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
-    document.addEventListener(name, (event) => say(asksAgain(event) ? SILENT : REFUSED));
+    document.addEventListener(name, (event) => showToast(asksAgain(event) ? SILENT : REFUSED));
   }
   document.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.successful) list.querySelectorAll(`[data-text="${SILENT}"]`).forEach((toast) => toast.remove());

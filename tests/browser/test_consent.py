@@ -49,19 +49,19 @@ def app(alice: User, live_server: LiveServer, callback: str) -> OAuthClient:
 
 def faults_of(page: Page) -> list[str]:
     found: list[str] = []
-    page.on("console", lambda said: found.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda line: found.append(line.text) if line.type == "error" else None)
     return found
 
 
 @pytest.mark.parametrize("script", [True, False])
-@pytest.mark.parametrize(("button", "said"), [("Connect", "code="), ("Cancel", "error=")])
+@pytest.mark.parametrize(("button", "expected"), [("Connect", "code="), ("Cancel", "error=")])
 def test_the_answer_reaches_the_app(
     browser: Browser,
     live_server: LiveServer,
     app: OAuthClient,
     script: bool,
     button: str,
-    said: str,
+    expected: str,
 ) -> None:
     page = browser.new_context(java_script_enabled=script).new_page()
     faults = faults_of(page)
@@ -71,7 +71,7 @@ def test_the_answer_reaches_the_app(
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("button", name=button, exact=True).click()
     expect(page.get_by_role("heading", name="Back in the app")).to_be_visible()
-    assert said in page.url and faults == []
+    assert expected in page.url and faults == []
     page.context.close()
 
 

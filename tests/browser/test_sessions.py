@@ -1,4 +1,4 @@
-"""From a bullet to what was said, and on to what was learnt from it, by links alone."""
+"""From a bullet to the session that taught it and back, by links alone."""
 
 from collections.abc import Callable
 

@@ -63,8 +63,8 @@ def test_an_evolution_is_judged_with_its_wait_in_the_queue() -> None:
 def test_what_failed_is_said_and_what_was_not_to_be_had_is_not_a_failure() -> None:
     peers = {"one": {"does": "x", "failed": "no answer"}, "two": {"missing": "no Python"}}
     results: dict[str, Any] = {"interfaces": INTERFACES, "peers": peers, "broken": ["lists: gone"]}
-    said = report.failures(results)
-    assert said == ["2 of MCP get_playbook (SQLite)", "one: no answer", "lists: gone"]
+    output = report.failures(results)
+    assert output == ["2 of MCP get_playbook (SQLite)", "one: no answer", "lists: gone"]
     assert "Not compared: two (no Python)." in report.of_peers(peers)
 
 

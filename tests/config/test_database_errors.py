@@ -35,9 +35,9 @@ def test_a_command_says_it_at_once_in_one_sentence_without_the_password(tmp_path
         check=False,
     )
     assert ended.returncode == 1 and ended.stdout == ""
-    (said,) = ended.stderr.splitlines()
-    assert said.startswith("The database does not answer: connection")
-    assert "manage.py doctor database" in said and "hunter2" not in said
+    (output,) = ended.stderr.splitlines()
+    assert output.startswith("The database does not answer: connection")
+    assert "manage.py doctor database" in output and "hunter2" not in output
 
 
 def test_a_file_that_cannot_be_opened_is_said() -> None:

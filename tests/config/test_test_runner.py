@@ -77,10 +77,10 @@ def test_parallel_steps_are_all_reported_and_any_fails_the_run(
     with run.beside(good, Step("bad", ["python", "-c", "1 / 0"])):
         print("meanwhile")
     assert run.close() == 1
-    said = capfd.readouterr().out
-    assert said.index("meanwhile") < said.index("fine") < said.index("== good: ok")
-    assert "ZeroDivisionError" in said
-    assert "Failed: bad." in said
+    output = capfd.readouterr().out
+    assert output.index("meanwhile") < output.index("fine") < output.index("== good: ok")
+    assert "ZeroDivisionError" in output
+    assert "Failed: bad." in output
 
 
 def test_a_step_beside_others_ends_with_them(tmp_path: Path) -> None:

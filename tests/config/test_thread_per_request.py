@@ -26,7 +26,7 @@ def plain(request: HttpRequest) -> HttpResponse:
     return HttpResponse(request_id.get())
 
 
-async def told() -> Any:
+async def output() -> Any:
     try:
         yield request_id.get().encode()
         await asyncio.Event().wait()
@@ -35,7 +35,7 @@ async def told() -> Any:
 
 
 def endless(request: HttpRequest) -> StreamingHttpResponse:
-    return StreamingHttpResponse(told())
+    return StreamingHttpResponse(output())
 
 
 def held_up(request: HttpRequest) -> HttpResponse:

@@ -34,15 +34,15 @@ def refused() -> Iterator[int]:
 
 def examine(*arguments: str) -> dict[str, dict[str, str]]:
     """What every look found, by name."""
-    said = StringIO()
+    output = StringIO()
     try:
-        call_command("doctor", "--json", *arguments, stdout=said)
+        call_command("doctor", "--json", *arguments, stdout=output)
         code = 0
     except CommandError as error:
         code = error.returncode
-    body = json.loads(said.getvalue())
+    body = json.loads(output.getvalue())
     assert body["ok"] == (code == 0)
-    assert KEY not in said.getvalue()
+    assert KEY not in output.getvalue()
     return {found["name"]: found for found in body["checks"]}
 
 
@@ -158,7 +158,7 @@ def test_a_job_on_which_nobody_works_is_found(playbook: Playbook) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "names", "said"),
+    ("status", "names", "output"),
     [
         (401, [], "rejects the key"),
         (429, [], "quota or rate limit exceeded"),
@@ -169,11 +169,11 @@ def test_a_job_on_which_nobody_works_is_found(playbook: Playbook) -> None:
     ],
 )
 def test_the_models_endpoint_is_asked_for_its_list_and_no_token_is_spent(
-    status: int, names: list[str], said: str, settings: Any
+    status: int, names: list[str], output: str, settings: Any
 ) -> None:
     with endpoint(status, {"data": [{"id": name} for name in names]}) as (url, asked):
         use_models(settings, url)
-        assert said in examine("model")["model"]["detail"]
+        assert output in examine("model")["model"]["detail"]
     assert asked == ["GET /v1/models"]
 
 
@@ -227,7 +227,7 @@ def use_mail(settings: Any, port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "status", "said"),
+    ("changed", "status", "output"),
     [
         ({"DEBUG": True, "LOCAL": False}, "failed", "DEBUG=true"),
         ({"PUBLIC_URL": "https://else.example"}, "failed", "the host of PUBLIC_URL"),
@@ -240,13 +240,13 @@ def use_mail(settings: Any, port: int) -> None:
     ],
 )
 def test_settings_that_contradict_each_other_are_found(
-    changed: dict[str, Any], status: str, said: str, settings: Any
+    changed: dict[str, Any], status: str, output: str, settings: Any
 ) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
     for name, value in changed.items():
         setattr(settings, name, value)
     found = examine("settings")["settings"]
-    assert (found["status"], said in found["detail"]) == (status, True)
+    assert (found["status"], output in found["detail"]) == (status, True)
 
 
 def test_trusting_every_proxy_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,11 +60,11 @@ def test_no_command_hides_in_an_indented_block() -> None:
 
 
 def test_every_command_of_ours_that_a_document_names_is_there() -> None:
-    said = "\n".join(commands())
+    output = "\n".join(commands())
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
-    assert set(re.findall(r"\bmanage\.py ([a-z_]+)", said)) - set(get_commands()) == set()
-    assert set(re.findall(r"(?:^|&& |=\S+ )make ([a-z-]+)", said, re.M)) - {*targets} == set()
-    for module in set(re.findall(r"python -m ((?:tests|benchmarks)[.\w]*)", said)):
+    assert set(re.findall(r"\bmanage\.py ([a-z_]+)", output)) - set(get_commands()) == set()
+    assert set(re.findall(r"(?:^|&& |=\S+ )make ([a-z-]+)", output, re.M)) - {*targets} == set()
+    for module in set(re.findall(r"python -m ((?:tests|benchmarks)[.\w]*)", output)):
         path = ROOT / module.replace(".", "/")
         assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
 

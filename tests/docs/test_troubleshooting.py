@@ -1,4 +1,4 @@
-"""docs/TROUBLESHOOTING.md quotes what the code says, letter for letter."""
+"""docs/TROUBLESHOOTING.md quotes the texts of the code verbatim."""
 
 import ast
 import re
@@ -15,8 +15,8 @@ QUOTED = re.findall(
 GAP = "…"
 
 
-def said_by(tree: ast.AST) -> Iterator[str]:
-    """Every text of a file; what is filled in is a gap."""
+def texts_in(tree: ast.AST) -> Iterator[str]:
+    """The string literals of a file, with a gap for each placeholder."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -26,22 +26,22 @@ def said_by(tree: ast.AST) -> Iterator[str]:
 
 
 @cache
-def everything_said() -> str:
+def all_texts() -> str:
     files = [path for app in APPS for path in sorted((ROOT / app).rglob("*.py"))]
     files.append(ROOT / "manage.py")
     return "\n".join(
-        " ".join(text.split()) for f in files for text in said_by(ast.parse(f.read_text()))
+        " ".join(text.split()) for f in files for text in texts_in(ast.parse(f.read_text()))
     )
 
 
-def test_there_is_much_to_look_up() -> None:
+def test_there_are_over_forty_texts() -> None:
     assert len(QUOTED) > 40
     assert len(set(QUOTED)) == len(QUOTED)
 
 
 @pytest.mark.parametrize("text", QUOTED)
-def test_each_quoted_text_is_one_that_the_code_says(text: str) -> None:
+def test_each_quoted_text_exists_in_the_code(text: str) -> None:
     """`… ` may stand for words that the code writes in backticks, which a table cannot quote."""
     pieces = [re.escape(piece.strip()) for piece in text.split(GAP)]
     gap = r"\s?[^\n]{0,60}?\s?"
-    assert re.search(gap.join(pieces), everything_said()), text
+    assert re.search(gap.join(pieces), all_texts()), text

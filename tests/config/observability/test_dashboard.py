@@ -49,5 +49,5 @@ def test_every_name_in_a_query_exists(names: set[str]) -> None:
 
 
 def test_every_alert_has_documented_advice() -> None:
-    told = re.findall(r"^\| (Ace\w+) \|", (FOLDER / "OPERATIONS.md").read_text(), re.MULTILINE)
-    assert sorted(told) == sorted(alerts())
+    output = re.findall(r"^\| (Ace\w+) \|", (FOLDER / "OPERATIONS.md").read_text(), re.MULTILINE)
+    assert sorted(output) == sorted(alerts())

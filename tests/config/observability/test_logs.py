@@ -29,10 +29,10 @@ def test_one_id_runs_from_the_request_through_job_and_model_call(
     before = request_id.get()
     assert run_evolution(str(asked.pk)) == "completed"
     rows = [row for row in lines(logged) if row["logger"] == "evolution.worker.tracing"]
-    told = [(row["event"], row["request_id"]) for row in rows]
-    assert told[0] == ("evolution claimed", KNOWN)
-    assert told.count(("llm call", KNOWN)) == model.count() == 2
-    assert told[-1] == ("evolution left", KNOWN)
+    output = [(row["event"], row["request_id"]) for row in rows]
+    assert output[0] == ("evolution claimed", KNOWN)
+    assert output.count(("llm call", KNOWN)) == model.count() == 2
+    assert output[-1] == ("evolution left", KNOWN)
     assert request_id.get() == before
 
 
@@ -74,10 +74,10 @@ def logged_error(form: logging.Formatter) -> str:
 
 
 def test_an_exception_is_its_type_and_its_places() -> None:
-    told = json.loads(logged_error(json_formatter(texts=False)))
-    assert "ValueError at" in told["exception"]
-    assert "< KeyError at" in told["exception"]
-    assert CANARY not in json.dumps(told)
+    output = json.loads(logged_error(json_formatter(texts=False)))
+    assert "ValueError at" in output["exception"]
+    assert "< KeyError at" in output["exception"]
+    assert CANARY not in json.dumps(output)
 
 
 def test_plain_lines_say_the_same() -> None:

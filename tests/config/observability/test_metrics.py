@@ -132,13 +132,13 @@ def test_any_process_reports_what_others_counted(tmp_path: Path) -> None:
         "-c",
         COUNT.replace("render_metrics()", "render_metrics(rows=False)"),
     ]
-    for tell in ("", "", "1"):
-        told = subprocess.run(
+    for report in ("", "", "1"):
+        output = subprocess.run(
             command,
-            env={**environment, "TELL": tell},
+            env={**environment, "TELL": report},
             cwd=django_settings.BASE_DIR,
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-    assert 'ace_http_request_seconds_count{method="GET",route="pages",status="2xx"} 3.0' in told
+    assert 'ace_http_request_seconds_count{method="GET",route="pages",status="2xx"} 3.0' in output

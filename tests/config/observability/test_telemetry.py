@@ -36,7 +36,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-def told(spans: InMemorySpanExporter) -> dict[str, list[ReadableSpan]]:
+def output(spans: InMemorySpanExporter) -> dict[str, list[ReadableSpan]]:
     found: dict[str, list[ReadableSpan]] = {}
     for span in spans.get_finished_spans():
         found.setdefault(span.name, []).append(span)
@@ -47,7 +47,7 @@ def test_each_call_is_a_span_of_its_job(
     asked: EvolutionJob, model: FakeLLM, spans: InMemorySpanExporter
 ) -> None:
     run_evolution(str(asked.pk))
-    found = told(spans)
+    found = output(spans)
     (job,), calls = found["evolution"], found["chat gpt-4o-mini"]
     assert len(calls) == model.count() == 2
     assert job.context is not None
@@ -77,7 +77,7 @@ def test_a_failed_call_says_its_code(
 ) -> None:
     model.fail("reflector", status=500)
     run_evolution(str(asked.pk))
-    failed = [s for s in told(spans)["chat gpt-4o-mini"] if s.status.status_code.name == "ERROR"]
+    failed = [s for s in output(spans)["chat gpt-4o-mini"] if s.status.status_code.name == "ERROR"]
     assert dict(failed[0].attributes or {})["error.type"] == "provider_fault"
 
 
@@ -97,7 +97,7 @@ def test_vectors_are_asked_for_in_a_span_without_the_texts(spans: InMemorySpanEx
     embedder.embed([CANARY, "two"])
     with pytest.raises(AnswerError):
         embedder.embed(["refuse"])
-    good, bad = told(spans)["embeddings small-vectors"]
+    good, bad = output(spans)["embeddings small-vectors"]
     attributes = dict(good.attributes or {})
     assert attributes["gen_ai.operation.name"] == "embeddings"
     assert (attributes["ace.texts"], attributes["gen_ai.embeddings.dimension.count"]) == (2, 2)
