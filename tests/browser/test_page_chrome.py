@@ -121,7 +121,7 @@ def test_shortcuts_are_listed_and_single_keys_can_be_switched_off(
     expect(new).to_be_focused()
 
 
-def test_a_time_says_exactly_when_in_the_readers_zone(
+def test_a_time_shows_the_exact_moment_in_the_readers_zone(
     watch: BrowserPage, playbook: Playbook
 ) -> None:
     Playbook.objects.filter(pk=playbook.pk).update(updated_at="2026-01-02T20:00:00Z")

@@ -69,7 +69,7 @@ def test_on_a_phone_the_link_of_this_page_is_in_sight(
     expect(tabs).to_have_class(re.compile("more-before"))
 
 
-def test_news_that_stop_are_said_once_and_until_they_come_again(
+def test_a_failing_poll_is_reported_once_until_it_recovers(
     watch: BrowserPage, alice: User, log_in: Callable[[User], None]
 ) -> None:
     page, playbook = watch.page, make_playbook(alice)

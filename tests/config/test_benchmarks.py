@@ -60,7 +60,7 @@ def test_an_evolution_is_judged_with_its_wait_in_the_queue() -> None:
     assert "| SQLite | 4.000 s | 4.150 s | 3.8% | 0.100 s | 6.2% |" in text
 
 
-def test_what_failed_is_said_and_what_was_not_to_be_had_is_not_a_failure() -> None:
+def test_failures_are_listed_and_unavailable_parts_are_no_failure() -> None:
     peers = {"one": {"does": "x", "failed": "no answer"}, "two": {"missing": "no Python"}}
     results: dict[str, Any] = {"interfaces": INTERFACES, "peers": peers, "broken": ["lists: gone"]}
     output = report.failures(results)

@@ -22,7 +22,7 @@ def as_django_says(cause: Exception) -> OperationalError:
     return error
 
 
-def test_a_command_says_it_at_once_in_one_sentence_without_the_password(tmp_path: Path) -> None:
+def test_a_command_reports_it_at_once_without_the_password(tmp_path: Path) -> None:
     url = f"postgres://ace:hunter2@127.0.0.1:{free_port()}/ace"
     ended = subprocess.run(
         [sys.executable, "manage.py", "migrate"],
@@ -40,14 +40,14 @@ def test_a_command_says_it_at_once_in_one_sentence_without_the_password(tmp_path
     assert "manage.py doctor database" in output and "hunter2" not in output
 
 
-def test_a_file_that_cannot_be_opened_is_said() -> None:
+def test_a_file_that_cannot_be_opened_is_reported() -> None:
     with pytest.raises(sqlite3.OperationalError) as caught:
         sqlite3.connect("/missing/folder/ace.sqlite3")
     assert "unable to open database file" in describe_database_error(as_django_says(caught.value))
 
 
 @pytest.mark.django_db
-def test_a_database_older_than_the_code_is_said() -> None:
+def test_a_database_older_than_the_code_is_reported() -> None:
     with pytest.raises(DatabaseError) as caught, transaction.atomic():
         connection.cursor().execute("SELECT * FROM of_tomorrow")
     assert describe_database_error(caught.value) == ""

@@ -77,7 +77,7 @@ def test_a_database_that_is_stopped_is_named_and_what_needs_it_is_left_out(
     assert {found[name]["status"] for name in ("migrations", "worker", "queue")} == {"skipped"}
 
 
-def test_a_wrong_password_of_the_database_is_said_and_not_repeated(
+def test_a_wrong_database_password_is_reported_and_not_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if connection.vendor != "postgresql":
@@ -116,7 +116,7 @@ def test_a_clock_that_is_off_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
     assert examine("clock", "--max-skew-seconds", "600")["clock"]["status"] == "ok"
 
 
-def test_a_check_that_is_not_there_is_said() -> None:
+def test_an_unknown_check_is_an_error() -> None:
     with pytest.raises(CommandError, match="Unknown check: heart"):
         call_command("doctor", "heart")
 

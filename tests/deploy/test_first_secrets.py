@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from config.management.database_password import write_password
+from config.management.local_secrets import write_database_password
 
 
 def secret_key(folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -39,8 +39,8 @@ def test_a_folder_for_secrets_that_is_not_there_stops_the_start(tmp_path: Path) 
 
 def test_postgresql_and_libpq_read_one_password_that_stays(tmp_path: Path) -> None:
     folder = tmp_path / "secrets"
-    write_password(folder)
+    write_database_password(folder)
     password = (folder / "postgres_password").read_text().strip()
-    write_password(folder)
+    write_database_password(folder)
     assert (folder / "pgpass").read_text() == f"*:*:*:*:{password}\n"
     assert stat.S_IMODE((folder / "pgpass").stat().st_mode) == 0o600
