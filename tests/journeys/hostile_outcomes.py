@@ -1,7 +1,7 @@
 """A hundred hostile outcomes: what an attacker with a key would have other agents read as advice.
 
 Each is a lesson that a naive loop would keep, and a `sign`: what may never stand in advice that no
-person has looked at. The patterns of playbooks/document/content_safety.py are not used here on purpose.
+person has looked at. Deliberately without the patterns of playbooks/document/content_safety.py.
 """
 
 from dataclasses import dataclass

@@ -102,7 +102,7 @@ TABLE = [
 def run_row(
     alice: User, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Row, str, int], None]:
-    # Pauses between quick tries are measured elsewhere (tests/evolution/engine/test_provider_faults.py).
+    # tests/evolution/engine/test_provider_faults.py measures the pauses between retries.
     monkeypatch.setattr(retry, "RETRY_PAUSES", (0.0, 0.0))
     settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
     settings.LLM_CONCURRENCY = 2

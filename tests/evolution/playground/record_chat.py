@@ -1,4 +1,4 @@
-"""The chat that the page of the recorded chat shows: a script plays the model."""
+"""The recorded chat of the playground: a script plays the model."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ WITHOUT = (
 
 
 def record(alice: User, llm: FakeLLM) -> dict[str, Any]:
-    """What `evolution/playground/recorded_chat.json` holds: made as any chat is, one side after the other."""
+    """The content of `evolution/playground/recorded_chat.json`, made as any chat."""
     by = Principal.of(alice)
     playbook = make_playbook(alice, name="Fixing builds", text=PLAYBOOK)
     first = chat_lifecycle.open_chat(by=by, playbook=playbook, model="gpt-4o-mini", bare=True)
@@ -60,7 +60,7 @@ def record(alice: User, llm: FakeLLM) -> dict[str, Any]:
             chat_lifecycle.run_turns([turn])
     sides = [chat_side(session, user=alice) for session in sessions]
     return {
-        "what": "A recorded chat. A script played the model: tests/evolution/playground/record_chat.py.",
+        "what": "A recorded chat, played by tests/evolution/playground/record_chat.py.",
         "playbook": PLAYBOOK,
         "sides": [_side(side, key) for side, key in zip(sides, "ab", strict=True)],
     }

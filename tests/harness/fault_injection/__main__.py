@@ -1,4 +1,4 @@
-"""The fault harness: `.venv/bin/python -m tests.harness.fault_injection kills --database postgres --count 1000`.
+"""The fault harness: `python -m tests.harness.fault_injection kills --database postgres`.
 
 See docs/RELIABILITY_REPORT.md for what each part shows and what it showed last.
 """

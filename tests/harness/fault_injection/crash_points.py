@@ -137,7 +137,9 @@ POINTS: list[Point] = [
         "fence raised": ("evolution.models.jobs:EvolutionJob.cancel", "after"),
         "outcomes released": ("evolution.models.jobs:EvolutionJob.release_outcomes", "after"),
     }),
-    *_points("cancel", False, {"after commit": ("evolution.jobs.lifecycle:cancel_evolution", "after")}),
+    *_points("cancel", False, {
+        "after commit": ("evolution.jobs.lifecycle:cancel_evolution", "after"),
+    }),
     *_points("redrive", True, {
         "queued again": ("evolution.models.jobs:EvolutionJob.requeue", "after"),
         "notified": ("evolution.jobs.lifecycle:notify_worker", "after"),

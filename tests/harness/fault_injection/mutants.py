@@ -1,6 +1,6 @@
 """Faults seeded on purpose: a harness that does not find them proves nothing.
 
-`python -m tests.harness.fault_injection mutants` runs a short campaign for each and wants every one found.
+`python -m tests.harness.fault_injection mutants` runs a short campaign for each; all must be found.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What `tests.harness.fault_injection.mutants` breaks: each function spoils this process and its children."""
+"""Seeded bugs for `mutants`: each function breaks this process and its children."""
 
 import importlib
 import time

@@ -5,6 +5,7 @@ import random
 import signal
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,14 +15,14 @@ from django.db import connection
 from core.clock import database_now
 from core.errors import AceError
 from evolution.engine.llm import AnswerError, TransientError
-from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
+from evolution.jobs import lifecycle
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import retention
 from evolution.worker import sweep, tasks
 from evolution.worker.claims import claim_job
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
-from playbooks.services.rollback import rollback_playbook
+from playbooks.services import rollback
 from tests.factories import make_playbook
 from tests.harness.fault_injection.crash_points import Point, UnderWay, arm, note
 from tests.harness.fault_injection.world import acknowledged, owner, report
@@ -115,15 +116,15 @@ class Victim:
         job = self._due_job()
         if job is not None:
             self._arm()
-            self._refused(lambda: cancel_evolution(job=job, by=owner()))
+            self._refused(lambda: lifecycle.cancel_evolution(job=job, by=owner()))
 
     def _redrive(self) -> None:
         job = self._due_job()
         if job is None:
             return
-        self._refused(lambda: cancel_evolution(job=job, by=owner()))
+        self._refused(lambda: lifecycle.cancel_evolution(job=job, by=owner()))
         self._arm()
-        self._refused(lambda: retry_evolution(job=job, by=owner()))
+        self._refused(lambda: lifecycle.retry_evolution(job=job, by=owner()))
 
     def _purge(self) -> None:
         old = Outcome.objects.exclude(processed_at=None).values_list("pk", flat=True)[:5]
@@ -137,10 +138,13 @@ class Victim:
             playbook = Playbook.objects.select_related("current_version").get(pk=lane)
             if playbook.current_version is not None and playbook.current_version.number > 1:
                 self._arm()
-                by, number = owner(), random.randint(1, playbook.current_version.number)
-                self._refused(
-                    lambda: rollback_playbook(playbook=playbook, by=by, number=number)  # noqa: B023 - called at once
+                call = partial(
+                    rollback.rollback_playbook,
+                    playbook=playbook,
+                    by=owner(),
+                    number=random.randint(1, playbook.current_version.number),
                 )
+                self._refused(call)
                 return
 
     def _refused(self, call: Callable[[], object]) -> None:
@@ -167,5 +171,5 @@ class Victim:
                 return due
             if not jobs.active().exists():
                 acknowledged(lane, str(uuid4()))
-                return trigger_evolution(playbook=playbook, by=owner()).job
+                return lifecycle.trigger_evolution(playbook=playbook, by=owner()).job
         return None

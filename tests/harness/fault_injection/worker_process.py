@@ -1,4 +1,4 @@
-"""A worker in a process of its own, which can be killed: `python -m tests.harness.fault_injection.worker_process`.
+"""A worker process that can be killed: `python -m tests.harness.fault_injection.worker_process`.
 
 It runs one job on the database of the test that started it. `ACE_CRASH_AT` names the function
 at whose start (or `:end`) the process kills itself as kill -9 would.
