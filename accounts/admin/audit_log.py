@@ -5,23 +5,13 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import CharField, F, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 
 from accounts.activity.entries import describe_detail
 from accounts.models import User
 from core.admin import ReadOnlyAdmin
 from core.models import AuditEntry
-
-APP_OF_SUBJECT = {
-    "user": "accounts",
-    "apikey": "accounts",
-    "playbook": "playbooks",
-    "bullet": "playbooks",
-    "version": "playbooks",
-    "evolutionjob": "evolution",
-    "outcome": "evolution",
-}
 
 
 class ActorFilter(admin.SimpleListFilter):
@@ -76,27 +66,28 @@ class AuditEntryAdmin(ReadOnlyAdmin):
             found |= queryset.filter(owner_id__in=users)
         return found, distinct
 
-    @admin.display(ordering="actor")
+    @admin.display(description="actor", ordering="actor")
     def who(self, entry: AuditEntry) -> str:
         name = entry.actor or (str(entry.actor_id) if entry.actor_id else "the platform")
         return f"{name}, key {entry.key_prefix}…" if entry.key_prefix else name
 
-    @admin.display
+    @admin.display(description="owner")
     def whose(self, entry: Any) -> str:
         if entry.owner_id == entry.actor_id:
             return "their own"
         return entry.owner or str(entry.owner_id or "none")
 
-    @admin.display(ordering="subject")
+    @admin.display(description="row", ordering="subject")
     def what(self, entry: AuditEntry) -> str:
         """A link to the row, which may have been deleted."""
-        try:
-            name = f"admin:{APP_OF_SUBJECT.get(entry.subject, 'accounts')}_{entry.subject}_change"
-            address = reverse(name, args=[entry.subject_id])
-        except NoReverseMatch:
-            return f"{entry.subject} {entry.subject_id[:8]}"
-        return format_html('<a href="{}">{} {}</a>', address, entry.subject, entry.subject_id[:8])
+        text = f"{entry.subject} {entry.subject_id[:8]}"
+        names = (model._meta.label_lower for model in admin.site._registry)
+        label = next((name for name in names if name.endswith(f".{entry.subject}")), None)
+        if label is None or not entry.subject_id:
+            return text
+        url = reverse(f"admin:{label.replace('.', '_')}_change", args=[entry.subject_id])
+        return format_html('<a href="{}">{}</a>', url, text)
 
-    @admin.display
+    @admin.display(description="details")
     def figures(self, entry: AuditEntry) -> str:
         return describe_detail(entry)

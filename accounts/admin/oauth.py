@@ -75,6 +75,3 @@ class HiddenAdmin(ReadOnlyAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return False

@@ -139,8 +139,8 @@ class AccountExportView(BaseAPIView):
     def get(self, request: Request) -> HttpResponse:
         """Download everything in the account as a ZIP of JSON files, one per type."""
         file = export_account(user=self.principal.user)
-        named = {"Content-Disposition": 'attachment; filename="ace-account.zip"'}
-        return HttpResponse(file, content_type="application/zip", headers=named)
+        headers = {"Content-Disposition": 'attachment; filename="ace-account.zip"'}
+        return HttpResponse(file, content_type="application/zip", headers=headers)
 
 
 class ApiKeyListView(BaseAPIView):

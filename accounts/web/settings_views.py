@@ -21,7 +21,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.keys import llm_keys
 from accounts.mfa.second_factor import SECOND_FACTOR_TYPES
-from accounts.models import LlmKey, User
+from accounts.models import LlmKey
 from accounts.services import account_settings, personal_data
 from accounts.web.device_cookies import login_source, set_device_cookie
 from accounts.web.forms import DeleteAccountForm, EmailForm, LlmKeyForm, PasswordForm
@@ -167,7 +167,12 @@ def export_account(request: UserRequest) -> HttpResponse:
     """Ask, then send the file."""
     if request.method != "POST":
         return render(request, "accounts/export_account.html")
-    return export_response(request.user)
+    file = personal_data.export_account(user=request.user)
+    headers = {
+        "Content-Disposition": 'attachment; filename="ace-account.zip"',
+        "Cache-Control": "no-store",
+    }
+    return HttpResponse(file, content_type="application/zip", headers=headers)
 
 
 @login_required
@@ -181,11 +186,3 @@ def delete_account(request: UserRequest) -> HttpResponse:
         messages.success(request, "Your account and everything in it were deleted.")
         return redirect("home")
     return render(request, "accounts/delete_account.html", {"form": form}, status=form.status)
-
-
-def export_response(user: User) -> HttpResponse:
-    """The export as a download."""
-    response = HttpResponse(personal_data.export_account(user=user), content_type="application/zip")
-    response["Content-Disposition"] = 'attachment; filename="ace-account.zip"'
-    response["Cache-Control"] = "no-store"
-    return response
