@@ -1,4 +1,4 @@
-"""How long a start takes, and the memory of each process of a running platform."""
+"""The start time and the memory of each process of a running platform."""
 
 import time
 from collections import defaultdict
@@ -31,8 +31,8 @@ def measure() -> dict[str, Any]:
 
 def is_at_rest(platform: Platform) -> bool:
     """Whether the workers too have begun: the last of them has run something."""
-    said = httpx2.get(f"{platform.url}/readyz", trust_env=False, timeout=10).json()
-    return bool(said["checks"]["worker"]["status"] == "ok")
+    health = httpx2.get(f"{platform.url}/readyz", trust_env=False, timeout=10).json()
+    return bool(health["checks"]["worker"]["status"] == "ok")
 
 
 def all_of(platform: Platform) -> list[tuple[str, list[float]]]:

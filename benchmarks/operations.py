@@ -1,4 +1,4 @@
-"""What is asked of the server, as bytes, and how long each answer takes."""
+"""The requests to the server, as bytes, and the time of each answer."""
 
 import asyncio
 import json

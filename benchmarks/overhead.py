@@ -1,4 +1,4 @@
-"""What an evolution costs beyond its model's calls: ten outcomes, two seconds a call.
+"""The overhead of an evolution beyond its model calls: ten outcomes, two seconds a call.
 
 The critical path is the longest reflection and the curation: nothing can be faster. Settings are
 the defaults, but that ten outcomes start an evolution.

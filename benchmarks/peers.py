@@ -1,7 +1,7 @@
 """The same operation through public peers and through us, over stdio by the same client.
 
 To read: 20 KB of advice as one answer. To report: one more short observation, kept for later. What
-each of them does for it differs, and is said beside the figures.
+each of them does for it differs, and is described beside the figures.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A Python for peers that want a newer one than ours, and environments of their own for them."""
+"""Finds a Python for peers that need a newer one than ours, and makes their environments."""
 
 import glob
 import shutil

@@ -1,4 +1,4 @@
-"""Puts the figures of a run into docs/BENCHMARKS.md, as tables and as one picture."""
+"""Writes the figures of a run into docs/BENCHMARKS.md, as tables and a chart."""
 
 import os
 import platform

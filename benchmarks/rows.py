@@ -1,4 +1,4 @@
-"""What the benchmarked server holds, and the bare queries that it is compared with."""
+"""The data of the benchmarked server, and the bare queries that it is compared with."""
 
 import secrets
 from datetime import timedelta
@@ -60,7 +60,7 @@ def prepare(lists: list[int]) -> dict[str, Any]:
 
 
 def open_session(user: User) -> str:
-    """The session of somebody who is logged in."""
+    """The session of a logged-in user."""
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]

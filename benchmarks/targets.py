@@ -1,4 +1,4 @@
-"""What the platform is held to, and whether a run kept it."""
+"""The performance targets, and whether a run met them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -67,13 +67,13 @@ def lines(results: Results) -> Iterator[list[str]]:
         found = dict(target.of(results))
         if found:
             limit = "≤ " + target.form.format(target.most)
-            yield [target.name, limit, *(said(target, found.get(each)) for each in DATABASES)]
+            yield [target.name, limit, *(verdict(target, found.get(each)) for each in DATABASES)]
 
 
 DATABASES = ("SQLite", "PostgreSQL")
 
 
-def said(target: Target, figure: float | None) -> str:
+def verdict(target: Target, figure: float | None) -> str:
     if figure is None:
         return "not measured"
     return f"{'✓' if figure <= target.most else '✗'} {target.form.format(figure)}"

@@ -1,1 +1,1 @@
-"""What the loop costs in tokens and money: measured on real prompts, told as a document."""
+"""The cost of the loop in tokens and money: measured on real prompts, written as a document."""

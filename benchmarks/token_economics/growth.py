@@ -1,4 +1,4 @@
-"""A thousand outcomes: what they cost with a bounded playbook, and with one that only grows."""
+"""The cost of a thousand outcomes with a bounded playbook, and with one that only grows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

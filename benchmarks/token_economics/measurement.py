@@ -1,4 +1,4 @@
-"""Counting: the prompts that the engine really builds, without asking anybody."""
+"""Counts the tokens of the prompts that the engine builds, without calling a model."""
 
 import json
 import os

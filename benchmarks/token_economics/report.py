@@ -1,4 +1,4 @@
-"""The measurement as a Markdown document: `report.md` filled with tables."""
+"""Writes the measurement as a Markdown document: `report.md` filled with tables."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

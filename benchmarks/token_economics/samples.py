@@ -1,4 +1,4 @@
-"""The material of a measurement: tasks of a data set, a playbook of a size, outcomes on it."""
+"""The input of a measurement: tasks of a data set, a playbook of a size, outcomes on it."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -60,10 +60,10 @@ def main(wanted: list[str]) -> int:
                 if wanted and not any(part in name for part in wanted):
                     continue
                 start = time.monotonic()
-                good, said = play(scenario, Site(platform.url), programs)
+                good, message = play(scenario, Site(platform.url), programs)
                 failed += not good
                 word = "ok    " if good else "FAILED"
-                print(f"{word} {name} ({time.monotonic() - start:.0f} s): {said}", flush=True)
+                print(f"{word} {name} ({time.monotonic() - start:.0f} s): {message}", flush=True)
     print("all passed" if not failed else f"{failed} failed")
     return 1 if failed else 0
 

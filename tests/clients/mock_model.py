@@ -47,9 +47,9 @@ class MockModel:
     seen: list[Json] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
-    def step(self, results: Results, said: int) -> Step:
-        """What comes after `results` of calls and `said` texts of the model."""
-        done = len(results) + said
+    def step(self, results: Results, texts: int) -> Step:
+        """The next step after `results` of calls and a number of `texts` of the model."""
+        done = len(results) + texts
         return self.script[done] if done < len(self.script) else Say("Done.")
 
     def everything_read(self) -> str:
@@ -98,7 +98,7 @@ def serve_model(script: Sequence[Step]) -> Iterator[MockModel]:
 
 
 class Answering(BaseHTTPRequestHandler):
-    """Routes of both providers; a route that nobody wrote down is a failure of the test."""
+    """Routes of both providers; an unknown route is a failure of the test."""
 
     model: MockModel
     protocol_version = "HTTP/1.0"
@@ -148,8 +148,8 @@ def anthropic_events(model: MockModel, body: Json) -> Iterator[Json]:
             b for m in body["messages"] if isinstance(m["content"], list) for b in m["content"]
         ]
         results = [_text_of(b.get("content")) for b in blocks if b.get("type") == "tool_result"]
-        said = sum(1 for m in body["messages"] if m["role"] == "assistant" and not _calls(m))
-        step = model.step(results, said)
+        texts = sum(1 for m in body["messages"] if m["role"] == "assistant" and not _calls(m))
+        step = model.step(results, texts)
     usage = {"input_tokens": 10, "output_tokens": 5}
     message: Json = {"id": f"msg_{len(model.seen)}", "type": "message", "role": "assistant"}
     message |= {"model": body.get("model", "mock"), "content": [], "stop_reason": None}
@@ -184,8 +184,8 @@ def openai_events(model: MockModel, body: Json) -> Iterator[Json]:
     model.seen.append(body)
     given = [item for item in body.get("input", []) if isinstance(item, dict)]
     results = [_text_of(i["output"]) for i in given if i.get("type") == "function_call_output"]
-    said = sum(1 for i in given if i.get("type") == "message" and i.get("role") == "assistant")
-    step = model.step(results, said)
+    texts = sum(1 for i in given if i.get("type") == "message" and i.get("role") == "assistant")
+    step = model.step(results, texts)
     identity = f"resp_{len(model.seen)}"
     yield {"type": "response.created", "response": {"id": identity}}
     if isinstance(step, Say):

@@ -36,7 +36,7 @@ class Terminal:
     """A command in a terminal of its own: some clients log in nowhere else."""
 
     def __init__(self, command: Sequence[str], env: dict[str, str]) -> None:
-        self.said = b""
+        self.output = b""
         main, side = pty.openpty()
         self.process = subprocess.Popen(
             command, env=env, stdin=side, stdout=side, stderr=side, start_new_session=True
@@ -49,22 +49,22 @@ class Terminal:
     def _read(self) -> None:
         while True:
             try:
-                self.said += os.read(self._main, 65_536)
+                self.output += os.read(self._main, 65_536)
             except OSError:
                 return
 
     def address(self) -> str:
         """Where it wants the browser to go."""
-        wait_until(lambda: ADDRESS.search(self.said) is not None, seconds=60)
-        found = ADDRESS.search(self.said)
+        wait_until(lambda: ADDRESS.search(self.output) is not None, seconds=60)
+        found = ADDRESS.search(self.output)
         assert found is not None
         return found[0].decode()
 
     def end(self) -> str:
-        """Everything that it said, once it has ended."""
+        """The whole output, once it has ended."""
         self.process.wait(60)
         self._reader.join(5)
-        return self.said.decode(errors="replace")
+        return self.output.decode(errors="replace")
 
 
 @contextmanager
@@ -133,10 +133,10 @@ def claude(page: Page, base: str, env: dict[str, str]) -> bool:
 def codex(page: Page, base: str, env: dict[str, str]) -> bool:
     terminal = Terminal(["codex", "mcp", "add", "ace", "--url", f"{base}/mcp"], env)
     print("   its page:", let_in(page, terminal.address()))
-    said = terminal.end()
-    print("   it says:", last_line(said))
+    output = terminal.end()
+    print("   it says:", last_line(output))
     print("   codex mcp list:", last_line(run(["codex", "mcp", "list"], env)))
-    return "Successfully logged in" in said
+    return "Successfully logged in" in output
 
 
 def conformance(page: Page, base: str, env: dict[str, str]) -> bool:
@@ -151,10 +151,10 @@ def conformance(page: Page, base: str, env: dict[str, str]) -> bool:
     command += ["--resource", f"{base}/mcp", "--port", str(CALLBACK_PORT)]
     terminal = Terminal(command, env)
     print("   its page:", let_in(page, terminal.address()))
-    said = terminal.end()
+    output = terminal.end()
     print(
         "   "
-        + "\n   ".join(line for line in said.splitlines() if re.search(r"pass|fail", line, re.I))
+        + "\n   ".join(line for line in output.splitlines() if re.search(r"pass|fail", line, re.I))
     )
     return terminal.process.returncode == 0
 

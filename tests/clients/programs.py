@@ -1,4 +1,4 @@
-"""The real programs from the npm registry, each with a home of its own that nobody else reads."""
+"""The real programs from the npm registry, each in a home folder of its own."""
 
 import os
 import shutil

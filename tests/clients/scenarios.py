@@ -1,4 +1,4 @@
-"""What real programs have to do; each takes a fresh person, and says in a line what it saw."""
+"""The tasks of the real programs; each takes a new user and returns one line about its result."""
 
 import json
 import threading
@@ -137,7 +137,7 @@ def install_plugin(person: Person, slug: str) -> None:
 
 
 def plugin_reads_and_reports(site: Site, person: Person, slug: str) -> str:
-    """The model is told nothing of playbooks: the hooks read before it and report after it."""
+    """The model knows nothing of playbooks: the hooks read before it and report after it."""
     playbook = site.make_playbook(f"Plugin of {slug}", ADVICE)
     person.variables |= {"ACE_URL": site.url, "ACE_PLAYBOOK": f"plugin of {slug}"}
     install_plugin(person, slug)
@@ -172,10 +172,10 @@ def page_flips(site: Site, person: Person) -> str:
     person.follow_the_docs("claude-code", f"{site.url}/mcp")
     bad, good = site.make_key("lost"), site.make_key("laptop")
     site.revoke_key(bad)
-    said = f"with the key “{bad.name}”. This key is revoked"
-    late = [round(watched(site, person, bad.token, said), 2)]
-    said = f"with the key “{good.name}”"
-    late.append(round(watched(site, person, good.token, said), 2))
+    shown = f"with the key “{bad.name}”. This key is revoked"
+    late = [round(watched(site, person, bad.token, shown), 2)]
+    shown = f"with the key “{good.name}”"
+    late.append(round(watched(site, person, good.token, shown), 2))
     return f"refused and why, then connected: {late} s after the program had ended"
 
 
@@ -192,9 +192,9 @@ def watched(site: Site, person: Person, token: str, expected: str) -> float:
     thread = threading.Thread(target=list_servers)
     thread.start()
     limit = time.monotonic() + 30
-    while expected not in (said := site.arrivals()):
-        assert time.monotonic() < limit, said
+    while expected not in (shown := site.arrivals()):
+        assert time.monotonic() < limit, shown
     flipped = time.monotonic()
     thread.join()
-    assert flipped - ended[0] < 1, said  # the page itself asks every 2 s
+    assert flipped - ended[0] < 1, shown  # the page itself asks every 2 s
     return max(0.0, flipped - ended[0])

@@ -61,10 +61,10 @@ class Hooks:
         return json.loads(done.stdout or "null"), done.stderr
 
     def whole_session(self, prompt: str = "Make it green", session: str = SESSION) -> str:
-        """Start, one prompt, end; what was said on stderr."""
-        said = self.run("start", session)[1]
-        said += self.run("prompt", session, prompt=prompt)[1]
-        return said + self.run("end", session)[1]
+        """Start, one prompt, end; the text on stderr."""
+        output = self.run("start", session)[1]
+        output += self.run("prompt", session, prompt=prompt)[1]
+        return output + self.run("end", session)[1]
 
     def wrote(self, *entries: Any) -> None:
         """What the agent program has written down of the session."""
@@ -78,9 +78,9 @@ def hooks(live_url: str, alice: User, playbook: Playbook, tmp_path: Path) -> Hoo
     return Hooks(tmp_path, ACE_URL=live_url, ACE_API_KEY=token, ACE_PLAYBOOK=playbook.name)
 
 
-def claude(command: str, *, failed: bool, said: str = "") -> list[dict[str, Any]]:
+def claude(command: str, *, failed: bool, output: str = "") -> list[dict[str, Any]]:
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": command}}
-    result = {"type": "tool_result", "tool_use_id": "t1", "is_error": failed, "content": said}
+    result = {"type": "tool_result", "tool_use_id": "t1", "is_error": failed, "content": output}
     return [
         {"type": "user", "message": {"role": "user", "content": "Make it green"}},
         {"type": "assistant", "message": {"role": "assistant", "content": [call]}},
@@ -104,11 +104,11 @@ def codex(command: str, code: int) -> list[dict[str, Any]]:
 
 
 def test_the_advice_is_put_before_the_model(hooks: Hooks, playbook: Playbook) -> None:
-    answer, said = hooks.run("start")
+    answer, output = hooks.run("start")
     context = answer["hookSpecificOutput"]["additionalContext"]
     assert "[str-00001]" in context
     assert str(playbook.pk) in context
-    assert (answer["hookSpecificOutput"]["hookEventName"], said) == ("SessionStart", "")
+    assert (answer["hookSpecificOutput"]["hookEventName"], output) == ("SessionStart", "")
 
 
 def test_a_long_playbook_is_cut_to_what_the_programs_take(hooks: Hooks, alice: User) -> None:
@@ -123,7 +123,7 @@ def test_a_long_playbook_is_cut_to_what_the_programs_take(hooks: Hooks, alice: U
 
 
 def test_the_end_reports_what_the_session_did(hooks: Hooks) -> None:
-    hooks.wrote(*claude("make test", failed=True, said="collecting\n3 failed"))
+    hooks.wrote(*claude("make test", failed=True, output="collecting\n3 failed"))
     hooks.wrote(says("I used [str-00001] and [zzz-99999]."))
     assert hooks.whole_session() == ""
     outcome = Outcome.objects.get()
@@ -186,7 +186,7 @@ def test_credentials_are_left_out(tmp_path: Path) -> None:
         f"git push https://{secrets[1]}@host",
         f"DB_PASSWORD={secrets[2]} make",
     ]
-    trace = facts(tmp_path, *(e for c in commands for e in claude(c, failed=True, said=c))).trace
+    trace = facts(tmp_path, *(e for c in commands for e in claude(c, failed=True, output=c))).trace
     assert not [secret for secret in secrets if secret in trace], trace
     assert "make" in trace
 
@@ -229,9 +229,9 @@ def test_a_server_that_never_answers_costs_seconds(tmp_path: Path, silent_server
     state = {"playbook": "x", "prompts": ["x"], "serving_id": "", "bullets": []}
     (folder / f"{SESSION}.json").write_text(json.dumps(state))
     started = time.monotonic()
-    _, said = hooks.run("end")
+    _, output = hooks.run("end")
     assert time.monotonic() - started < 6
-    assert said == "ace-playbook: no answer in time\n"
+    assert output == "ace-playbook: no answer in time\n"
 
 
 WRONG = [
@@ -247,10 +247,10 @@ def test_what_is_wrong_is_one_line_and_no_failure(hooks: Hooks) -> None:
     right = hooks.variables
     for variables, says_what in WRONG:
         hooks.variables = right | variables
-        answer, said = hooks.run("start")
-        assert (answer, said.count("\n")) == (None, 1)
-        assert says_what in said
-        assert "k" * 40 not in said
+        answer, output = hooks.run("start")
+        assert (answer, output.count("\n")) == (None, 1)
+        assert says_what in output
+        assert "k" * 40 not in output
 
 
 def test_the_manifests_agree() -> None:

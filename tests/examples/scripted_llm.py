@@ -47,10 +47,10 @@ class TodoLLM(FakeLLM):
 def reflected(prompt: str) -> dict[str, Any]:
     """As FakeLLM's, but the insight is what the report shows."""
     report = prompt.partition("END PLAYBOOK")[2]
-    said = reflection(prompt) | {"key_insight": "", "correct_approach": ""}
+    found = reflection(prompt) | {"key_insight": "", "correct_approach": ""}
     if "Status: failure" in report:
-        said["key_insight"] = lesson_of("\n".join(block[1] for block in BLOCK.findall(report)))
-    return said
+        found["key_insight"] = lesson_of("\n".join(block[1] for block in BLOCK.findall(report)))
+    return found
 
 
 def lesson_of(report: str) -> str:

@@ -27,8 +27,10 @@ def generate_command(url: str, folder: Path) -> list[str]:
     """The README's, at this server and into this folder."""
     text = (CLIENT / "README.md").read_text().replace("\\\n", "")
     (line,) = re.findall(r"^openapi-python-client generate .*$", text, re.MULTILINE)
-    told = line.replace("http://127.0.0.1:8000", url).replace("path ace_client", f"path {folder}")
-    program, *arguments = shlex.split(told)
+    command = line.replace("http://127.0.0.1:8000", url).replace(
+        "path ace_client", f"path {folder}"
+    )
+    program, *arguments = shlex.split(command)
     return [str(BIN / program), *arguments]
 
 
@@ -43,8 +45,8 @@ def running(program: str, *, ends: int = 0, **env: str) -> Iterator[subprocess.P
         text=True,
     ) as process:
         yield process
-        _out, said = process.communicate(timeout=60)
-        assert process.returncode == ends, said
+        _out, output = process.communicate(timeout=60)
+        assert process.returncode == ends, output
 
 
 @pytest.mark.parametrize("program", ["over_rest.py", "over_mcp.py"])
@@ -70,9 +72,9 @@ def test_a_generated_client_needs_no_warning_and_drives_the_whole_loop(
         timeout=60,
         check=False,
     )
-    said = generated.stdout + generated.stderr
-    assert generated.returncode == 0, said
-    assert "warning" not in said.lower()
+    output = generated.stdout + generated.stderr
+    assert generated.returncode == 0, output
+    assert "warning" not in output.lower()
     program, email, path = "with_generated.py", alice.email, str(tmp_path)
     with running(
         program, ACE_URL=live_url, ACE_EMAIL=email, ACE_PASSWORD=PASSWORD, PYTHONPATH=path

@@ -59,8 +59,10 @@ def unaided(client: OpenAI, request: str, store: TodoStore) -> None:
         {"role": "user", "content": request},
     ]
     while True:
-        said = client.chat.completions.create(model="scripted", messages=messages, tools=TOOLS)
-        message = said.choices[0].message
+        completion = client.chat.completions.create(
+            model="scripted", messages=messages, tools=TOOLS
+        )
+        message = completion.choices[0].message
         if not message.tool_calls:
             return
         messages.append(message.model_dump(exclude_none=True))

@@ -83,10 +83,10 @@ def test_a_platform_that_is_away_does_not_keep_the_request_from_being_done(
     away = {"ACE_URL": "http://127.0.0.1:9", "ACE_API_KEY": "ace_live_x", "ACE_PLAYBOOK": "p"}
     db = ("--db", str(tmp_path / "todos.sqlite3"), "--judge", "success")
     run_program(monkeypatch, llm, "ask", ADD, "--ace", interface, *db, **away)
-    said = capsys.readouterr()
-    assert "Call Anna" in said.out
-    assert "no advice this time. The platform could not be reached" in said.err
-    assert "Reported" not in said.out
+    captured = capsys.readouterr()
+    assert "Call Anna" in captured.out
+    assert "no advice this time. The platform could not be reached" in captured.err
+    assert "Reported" not in captured.out
 
 
 @pytest.mark.parametrize("interface", ["rest", "mcp"])
@@ -97,12 +97,12 @@ def test_a_key_that_is_not_taken_does_not_keep_the_request_from_being_done(
     ace = {"ACE_URL": live_url, "ACE_API_KEY": "ace_live_revoked", "ACE_PLAYBOOK": "p"}
     db = ("--db", str(tmp_path / "todos.sqlite3"), "--judge", "success")
     run_program(monkeypatch, llm, "ask", ADD, "--ace", interface, *db, **ace)
-    said = capsys.readouterr()
-    assert "Call Anna" in said.out
-    assert "no advice this time. The platform refused" in said.err
+    captured = capsys.readouterr()
+    assert "Call Anna" in captured.out
+    assert "no advice this time. The platform refused" in captured.err
 
 
-def test_a_list_that_cannot_be_opened_is_said(
+def test_a_list_that_cannot_be_opened_ends_with_a_message(
     llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(SystemExit, match="unable to open database file"):
@@ -110,7 +110,7 @@ def test_a_list_that_cannot_be_opened_is_said(
 
 
 @pytest.mark.parametrize("interface", ["rest", "mcp"])
-def test_a_refusal_is_said_in_the_platforms_words(
+def test_a_refusal_prints_the_platforms_message(
     live_url: str, alice: User, llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, interface: str
 ) -> None:
     ace = {"ACE_URL": live_url, "ACE_API_KEY": make_key(alice)[1]}
@@ -120,14 +120,14 @@ def test_a_refusal_is_said_in_the_platforms_words(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["compare"], "a comparison needs --ace mcp or --ace rest"),
         (["play", "--ace", "mcp"], "set ACE_API_KEY"),
     ],
 )
-def test_what_is_missing_is_said(
-    llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+def test_missing_settings_are_named(
+    llm: TodoLLM, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
-    with pytest.raises(SystemExit, match=said):
+    with pytest.raises(SystemExit, match=message):
         run_program(monkeypatch, llm, *arguments, ACE_API_KEY="")

@@ -83,13 +83,13 @@ def _compared(folder: Path, env: dict[str, str]) -> str:
     """What the command printed; while it runs, this process is the worker."""
     (command,) = [line for line in readme_commands() if line[0] == "compare"]
     with (
-        (folder / "told").open("w") as told,
+        (folder / "stderr").open("w") as stderr,
         subprocess.Popen(
             [sys.executable, "-m", "todo_agent", *command],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(EXAMPLES), **env},
             cwd=folder,
             stdout=subprocess.PIPE,
-            stderr=told,
+            stderr=stderr,
             text=True,
         ) as process,
     ):
@@ -99,7 +99,7 @@ def _compared(folder: Path, env: dict[str, str]) -> str:
             return process.poll() is not None
 
         wait_until(worked_to_the_end, seconds=200)
-        assert process.returncode == 0, (folder / "told").read_text()
+        assert process.returncode == 0, (folder / "stderr").read_text()
         return process.stdout.read() if process.stdout else ""
 
 

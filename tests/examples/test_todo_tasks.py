@@ -37,14 +37,14 @@ def test_every_kind_comes_in_turn_and_is_not_done_by_doing_nothing(seed: int) ->
             assert bool(differences(task, store)) != is_there_already, task.id
 
 
-def test_nothing_is_said_of_a_list_that_is_as_wanted() -> None:
+def test_a_list_that_is_as_wanted_has_no_differences() -> None:
     wanted = (*START[:2], replace(START[2], done=True), Todo(9, "Pack"))
     did = ("complete_todo", {"todo": "3"}), ("add_todo", {"title": "pack."})
     assert check(wanted, *did) == []
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "description"),
     [
         (("add_todo", {"title": "Pack"}), 'todo 4 "Pack" was added, which was not wanted'),
         (("complete_todo", {"todo": "call ANNA"}), 'todo 2 "Call Anna" is done, wanted open'),
@@ -54,11 +54,11 @@ def test_nothing_is_said_of_a_list_that_is_as_wanted() -> None:
         ),
     ],
 )
-def test_each_difference_is_said(call: tuple[str, dict[str, str]], said: str) -> None:
-    assert check(START, call) == [said]
+def test_each_difference_is_described(call: tuple[str, dict[str, str]], description: str) -> None:
+    assert check(START, call) == [description]
 
 
-def test_what_is_missing_is_said() -> None:
+def test_a_missing_todo_is_described() -> None:
     assert check((*START, Todo(9, "Pack"))) == ['a new todo "Pack" is missing']
 
 

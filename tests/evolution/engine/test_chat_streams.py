@@ -1,4 +1,4 @@
-"""Answers that arrive piece by piece: each fault of a provider, and what it costs."""
+"""Streamed answers: each fault of a provider, and what it costs."""
 
 import threading
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ REQUEST = ChatRequest(step="generate:a", model="small", messages=MESSAGES, max_t
 
 
 @dataclass
-class Line:
+class ChatTurn:
     """One turn of a conversation with the fake model."""
 
     fake: FakeLLM
     deadline: float = 20
     ledger: FakeLedger = field(default_factory=FakeLedger)
     wire: CancellableConnection = field(default_factory=CancellableConnection)
-    said: list[str] = field(default_factory=list)
+    pieces_received: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
 
     def ask(self) -> LLMReply:
@@ -37,24 +37,24 @@ class Line:
             ledger=self.ledger,
             wire=self.wire,
         )
-        return RetryingStream(llm, self.waits.append).chat(REQUEST, self.said.append)
+        return RetryingStream(llm, self.waits.append).chat(REQUEST, self.pieces_received.append)
 
 
 @pytest.fixture
-def line(fake: FakeLLM) -> Line:
+def turn(fake: FakeLLM) -> ChatTurn:
     fake.tell("It is ", "0.6 ", "[str-00001].")
-    return Line(fake)
+    return ChatTurn(fake)
 
 
-def test_an_answer_comes_in_pieces_with_what_it_cost(line: Line) -> None:
-    reply = line.ask()
-    assert line.said == ["It is ", "0.6 ", "[str-00001]."]
+def test_an_answer_comes_in_pieces_with_what_it_cost(turn: ChatTurn) -> None:
+    reply = turn.ask()
+    assert turn.pieces_received == ["It is ", "0.6 ", "[str-00001]."]
     assert (reply.text, reply.finish_reason) == ("It is 0.6 [str-00001].", "stop")
     assert (reply.request_id, reply.usage.estimated) == ("req-fake", False)
-    assert line.ledger.tokens == line.fake.served_tokens > 0
+    assert turn.ledger.tokens == turn.fake.served_tokens > 0
 
 
-# fault, its code, physical calls, pieces that were said
+# fault, its code, physical calls, pieces that arrived
 TABLE: list[tuple[dict[str, Any], str, int, int]] = [
     ({"status": 500}, "provider_fault", 3, 0),
     ({"status": 429}, "rate_limited", 1, 0),
@@ -83,25 +83,25 @@ TABLE: list[tuple[dict[str, Any], str, int, int]] = [
 def test_a_fault_ends_a_stream_as_the_table_says(
     fake: FakeLLM, fault: dict[str, Any], code: str, calls: int, pieces: int
 ) -> None:
-    line = Line(fake)
+    turn = ChatTurn(fake)
     fake.fail("chat", times=ALWAYS, **fault)
     with pytest.raises(LLMError) as raised:
-        line.ask()
+        turn.ask()
     assert raised.value.code == code
-    assert (fake.count("chat"), len(line.said)) == (calls, pieces)
-    assert [entry.error for entry in line.ledger.entries] == [code] * calls
-    assert all(entry.usage for entry in line.ledger.entries)
+    assert (fake.count("chat"), len(turn.pieces_received)) == (calls, pieces)
+    assert [entry.error for entry in turn.ledger.entries] == [code] * calls
+    assert all(entry.usage for entry in turn.ledger.entries)
 
 
 @pytest.mark.parametrize("kind", ["hang", "drip", "stream_drip"])
 def test_no_stream_outlives_its_deadline(fake: FakeLLM, kind: str) -> None:
-    line = Line(fake, deadline=0.3)
-    line.waits = Never()
+    turn = ChatTurn(fake, deadline=0.3)
+    turn.waits = Never()
     fake.fail("chat", kind, times=ALWAYS)
     with pytest.raises(LLMError) as raised:
-        line.ask()
+        turn.ask()
     assert raised.value.code == "timeout"
-    usage = line.ledger.entries[0].usage
+    usage = turn.ledger.entries[0].usage
     assert usage and usage.estimated and usage.prompt_tokens > 0
 
 
@@ -112,69 +112,69 @@ class Never(list[float]):
         return True
 
 
-@pytest.mark.parametrize(("allowed", "said"), [(0, []), (1, ["It is "])])
+@pytest.mark.parametrize(("allowed", "received"), [(0, []), (1, ["It is "])])
 def test_a_cut_wire_ends_the_call_at_once_and_is_metered(
-    line: Line, allowed: int, said: list[str]
+    turn: ChatTurn, allowed: int, received: list[str]
 ) -> None:
-    drip, raised = line.fake.drip(), list[LLMError]()
+    drip, raised = turn.fake.drip(), list[LLMError]()
     drip.let(allowed)
 
     def ask() -> None:
         with pytest.raises(LLMError) as caught:
-            line.ask()
+            turn.ask()
         raised.append(caught.value)
 
     asking = threading.Thread(target=ask)
     asking.start()
-    wait_for_pieces(line, allowed)
-    line.wire.cut()
+    wait_for_pieces(turn, allowed)
+    turn.wire.cut()
     asking.join(10)
     assert [error.code for error in raised] == ["cancelled"]
-    entry = line.ledger.entries[0]
-    assert (line.said, entry.error) == (said, "cancelled")
+    entry = turn.ledger.entries[0]
+    assert (turn.pieces_received, entry.error) == (received, "cancelled")
     assert entry.usage and entry.usage.estimated and entry.usage.prompt_tokens > 0
 
 
-def wait_for_pieces(line: Line, count: int) -> None:
-    wait_until(lambda: line.fake.count("chat") == 1 and len(line.said) == count)
+def wait_for_pieces(turn: ChatTurn, count: int) -> None:
+    wait_until(lambda: turn.fake.count("chat") == 1 and len(turn.pieces_received) == count)
 
 
-def test_a_cut_wire_is_not_tried_again(line: Line) -> None:
-    line.wire.cut()
+def test_a_cut_wire_is_not_tried_again(turn: ChatTurn) -> None:
+    turn.wire.cut()
     with pytest.raises(LLMError) as raised:
-        line.ask()
+        turn.ask()
     assert raised.value.code == "cancelled"
-    assert line.said == []
+    assert turn.pieces_received == []
 
 
-def test_missing_usage_is_estimated(line: Line) -> None:
-    line.fake.fail("chat", "no_usage")
-    reply = line.ask()
+def test_missing_usage_is_estimated(turn: ChatTurn) -> None:
+    turn.fake.fail("chat", "no_usage")
+    reply = turn.ask()
     assert reply.usage.estimated
     assert reply.usage.completion_tokens > 0
 
 
-def test_a_cut_off_answer_says_so(line: Line) -> None:
-    line.fake.fail("chat", "truncated")
-    assert line.ask().finish_reason == "length"
+def test_a_truncated_answer_has_the_finish_reason_length(turn: ChatTurn) -> None:
+    turn.fake.fail("chat", "truncated")
+    assert turn.ask().finish_reason == "length"
 
 
 def test_a_server_that_cannot_count_or_knows_only_the_old_cap_is_asked_more_simply(
-    line: Line,
+    turn: ChatTurn,
 ) -> None:
-    line.fake.refuse("stream_options", "max_completion_tokens")
-    assert line.ask().usage.estimated
-    assert line.fake.requests[-1].body["max_tokens"] == 500
-    assert "stream_options" not in line.fake.requests[-1].body
-    assert [entry.error for entry in line.ledger.entries] == ["dialect", "dialect", ""]
+    turn.fake.refuse("stream_options", "max_completion_tokens")
+    assert turn.ask().usage.estimated
+    assert turn.fake.requests[-1].body["max_tokens"] == 500
+    assert "stream_options" not in turn.fake.requests[-1].body
+    assert [entry.error for entry in turn.ledger.entries] == ["dialect", "dialect", ""]
 
 
-def test_a_server_that_does_not_stream_is_heard_all_the_same(line: Line) -> None:
-    line.fake.fail("chat", "whole")
-    assert line.ask().text == "It is 0.6 [str-00001]."
-    assert line.said == ["It is 0.6 [str-00001]."]
+def test_the_reply_of_a_server_that_does_not_stream_is_used(turn: ChatTurn) -> None:
+    turn.fake.fail("chat", "whole")
+    assert turn.ask().text == "It is 0.6 [str-00001]."
+    assert turn.pieces_received == ["It is 0.6 [str-00001]."]
 
 
-def test_invisible_characters_are_not_said(fake: FakeLLM) -> None:
+def test_invisible_characters_are_removed(fake: FakeLLM) -> None:
     fake.tell("a\u200bb", "\x00c")
-    assert Line(fake).ask().text == "abc"
+    assert ChatTurn(fake).ask().text == "abc"

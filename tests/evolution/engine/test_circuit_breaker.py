@@ -11,7 +11,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CALL = timedelta(seconds=130)
 
 
-class Line:
+class CircuitAtTime:
     """A circuit, and a clock to turn."""
 
     def __init__(self) -> None:
@@ -33,10 +33,10 @@ class Line:
 
 
 @pytest.fixture
-def down() -> Line:
-    line = Line()
-    line.leave("timeout", is_failing=True)
-    return line
+def down() -> CircuitAtTime:
+    scene = CircuitAtTime()
+    scene.leave("timeout", is_failing=True)
+    return scene
 
 
 @pytest.mark.parametrize(
@@ -50,29 +50,29 @@ def test_five_failures_that_are_half_of_all_calls_mean_that_it_is_down(
 
 
 def test_a_closed_circuit_lets_calls_pass() -> None:
-    assert not Line().enter()
+    assert not CircuitAtTime().enter()
 
 
-def test_a_held_back_job_waits_without_losing_an_attempt(down: Line) -> None:
+def test_a_held_back_job_waits_without_losing_an_attempt(down: CircuitAtTime) -> None:
     error = down.held()
     assert isinstance(error, CallHeldBack)
     assert (error.code, error.retry_after, error.costs_attempt) == ("provider_down", 30.0, False)
 
 
-def test_after_the_pause_a_single_probe_passes(down: Line) -> None:
+def test_after_the_pause_a_single_probe_passes(down: CircuitAtTime) -> None:
     down.wait(30)
     assert down.enter()
     assert down.held().code == "provider_down"
 
 
-def test_an_answer_to_the_probe_lets_calls_pass_again(down: Line) -> None:
+def test_an_answer_to_the_probe_lets_calls_pass_again(down: CircuitAtTime) -> None:
     down.wait(30)
     down.leave(is_probe=down.enter())
     assert not down.enter()
     assert down.circuit.counted_from == down.now
 
 
-def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes(down: Line) -> None:
+def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes(down: CircuitAtTime) -> None:
     pauses = []
     for _ in range(7):
         pauses.append(down.circuit.pause)
@@ -81,39 +81,39 @@ def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes(down: Line) -> No
     assert pauses == [30.0, 60.0, 120.0, 240.0, 480.0, 600.0, 600.0]
 
 
-def test_a_probe_whose_process_died_is_over_when_its_call_must_be(down: Line) -> None:
+def test_a_probe_whose_process_died_is_over_when_its_call_must_be(down: CircuitAtTime) -> None:
     down.wait(30)
     assert down.enter()
     down.wait(131)
     assert down.enter()
 
 
-def test_calls_that_began_before_it_opened_change_nothing(down: Line) -> None:
+def test_calls_that_began_before_it_opened_change_nothing(down: CircuitAtTime) -> None:
     down.leave("timeout", is_failing=True)
     down.leave()
     assert (down.circuit.pause, down.held().code) == (30.0, "provider_down")
 
 
 def test_one_refusal_of_the_key_opens_the_circuit_with_its_reason() -> None:
-    line = Line()
-    line.leave("key_refused")
-    error = line.held()
+    scene = CircuitAtTime()
+    scene.leave("key_refused")
+    error = scene.held()
     assert isinstance(error, CredentialError)
     assert (error.code, error.retry_after) == ("key_refused", 300.0)
     assert "Set a valid one" in error.message
 
 
 def test_a_key_that_stays_refused_is_probed_ever_more_seldom_up_to_an_hour() -> None:
-    line, pauses = Line(), []
-    line.leave("quota_used_up")
+    scene, pauses = CircuitAtTime(), []
+    scene.leave("quota_used_up")
     for _ in range(6):
-        pauses.append(line.circuit.pause)
-        line.wait(line.circuit.pause)
-        line.leave("quota_used_up", is_probe=line.enter())
+        pauses.append(scene.circuit.pause)
+        scene.wait(scene.circuit.pause)
+        scene.leave("quota_used_up", is_probe=scene.enter())
     assert pauses == [300.0, 600.0, 1200.0, 2400.0, 3600.0, 3600.0]
 
 
-def test_a_rate_limit_or_a_bad_answer_to_the_probe_says_that_somebody_is_there(down: Line) -> None:
+def test_a_rate_limit_or_a_bad_answer_to_the_probe_closes_the_circuit(down: CircuitAtTime) -> None:
     down.wait(30)
     down.leave("rate_limited", is_probe=down.enter())
     assert not down.enter()

@@ -19,7 +19,7 @@ TEN = [outcome(f"o{number}") for number in range(10)]
 
 
 class Scripted:
-    """An engine that says what it is told; an exception is raised."""
+    """A scripted engine; an exception is raised."""
 
     name = vote_source = config_hash = "scripted"
     prompt_versions: ClassVar[dict[str, str]] = {}
@@ -197,8 +197,8 @@ def test_a_bullet_that_the_outcome_does_not_mention_gets_no_vote() -> None:
 
 
 def test_a_bullet_that_the_outcome_names_without_citing_it_gets_a_vote() -> None:
-    told = outcome("o0", notes="I was misled by [STR-00002].")
-    (vote,) = run(tagging("str-00002"), [told]).operations
+    report = outcome("o0", notes="I was misled by [STR-00002].")
+    (vote,) = run(tagging("str-00002"), [report]).operations
     assert vote.id == "str-00002"
 
 

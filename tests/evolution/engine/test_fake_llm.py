@@ -21,10 +21,10 @@ def test_it_runs_as_a_command_and_answers() -> None:
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
         assert server.stdout is not None
-        said = re.search(r"OPENAI_BASE_URL=(\S+)", server.stdout.readline().decode())
-        assert said is not None
+        printed = re.search(r"OPENAI_BASE_URL=(\S+)", server.stdout.readline().decode())
+        assert printed is not None
         ledger = FakeLedger()
-        llm = OpenAILLM(api_key="k", base_url=said.group(1), deadline=20, ledger=ledger)
+        llm = OpenAILLM(api_key="k", base_url=printed.group(1), deadline=20, ledger=ledger)
         engine = LLMEngine(llm, reflector_model="m", curator_model="m", wait=lambda _: None)
         assert engine.reflect(outcome(), PLAYBOOK).tokens > 0
         server.terminate()

@@ -52,7 +52,7 @@ def document(*contents: str, padding: bool = True) -> Document:
 
 
 class Kept:
-    """A judge that says what it is told, and the store of its verdicts."""
+    """A scripted judge, and the store of its verdicts."""
 
     def __init__(self, *says: bool | Exception) -> None:
         self.says, self.asked = list(says), list[list[Pair]]()
@@ -63,10 +63,10 @@ class Kept:
         return [Verdict(same=self._next(), content="Merged text.") for _ in pairs]
 
     def _next(self) -> bool:
-        said = self.says.pop(0) if self.says else False
-        if isinstance(said, Exception):
-            raise said
-        return said
+        verdict = self.says.pop(0) if self.says else False
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict
 
     def keep(self, verdicts: Mapping[PairKey, Verdict]) -> None:
         self.decided.update(verdicts)

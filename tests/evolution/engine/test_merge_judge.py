@@ -13,7 +13,7 @@ SECOND = Bullet("str-00002", "s", "Always check the sum.")
 PAIRS = [Pair(FIRST, SECOND, 80.0), Pair(SECOND, Bullet("str-00003", "s", "Check the sign."), 75.0)]
 
 
-def said(*verdicts: dict[str, Any]) -> dict[str, Any]:
+def judgement(*verdicts: dict[str, Any]) -> dict[str, Any]:
     return {"reasoning": "", "verdicts": list(verdicts)}
 
 
@@ -22,7 +22,7 @@ def same(pair: str, content: str = "Check the sum.") -> dict[str, Any]:
 
 
 def judged(stage: EngineHarness, *verdicts: dict[str, Any]) -> list[bool]:
-    stage.fake.say("judge", said(*verdicts))
+    stage.fake.say("judge", judgement(*verdicts))
     return [verdict.same for verdict in stage.engine.judge(PAIRS)]
 
 
@@ -53,7 +53,7 @@ def test_a_merged_text_is_stripped_and_no_longer_than_a_bullet_may_be(
     stage: EngineHarness, length: int, merged: bool
 ) -> None:
     pair = Pair(Bullet("str-00001", "s", "a" * 1_999), Bullet("str-00002", "s", "b" * 1_999))
-    stage.fake.say("judge", said(same("P1", f" {'c' * length}\n")))
+    stage.fake.say("judge", judgement(same("P1", f" {'c' * length}\n")))
     (verdict,) = stage.engine.judge([pair])
     assert (verdict.same, verdict.content) == (merged, "c" * length if merged else "")
 

@@ -12,8 +12,8 @@ MISTAKES, CODE = "COMMON MISTAKES TO AVOID", "CODE SNIPPETS & TEMPLATES"
 
 
 def tags(status: str, notes: str = "", trace: str = "") -> dict[str, str]:
-    told = outcome("a", status, notes=notes, trace=trace)
-    reflection = RulesEngine().reflect(told, PLAYBOOK).reflection
+    report = outcome("a", status, notes=notes, trace=trace)
+    reflection = RulesEngine().reflect(report, PLAYBOOK).reflection
     return {tag.id: tag.tag for tag in reflection.bullet_tags}
 
 
@@ -40,9 +40,9 @@ def test_a_cited_bullet_is_tagged_by_status_and_blame(status: str, notes: str, t
 
 
 def test_several_bullets_can_be_blamed_and_need_no_citation() -> None:
-    said = "Harmful: [str-00001], [str-00002] and mis-00003. The rest was fine: str-00004."
+    trace_text = "Harmful: [str-00001], [str-00002] and mis-00003. The rest was fine: str-00004."
     blamed = {"str-00001": "harmful", "str-00002": "harmful", "mis-00003": "harmful"}
-    assert tags("failure", trace=said) == blamed
+    assert tags("failure", trace=trace_text) == blamed
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_one_outcome_teaches_at_most_three_lessons() -> None:
     assert [lesson.content[-2:] for lesson in found] == ["0.", "1.", "2."]
 
 
-def test_a_lesson_said_twice_is_one() -> None:
+def test_a_repeated_lesson_counts_once() -> None:
     assert len(lessons("lesson: Check the sign first.\nLesson: check the SIGN first")) == 1
 
 
@@ -158,8 +158,10 @@ def test_a_batch_becomes_votes_and_additions_without_a_model() -> None:
 
 
 def test_the_same_outcome_always_gives_the_same_answer() -> None:
-    told = outcome("a", "failure", notes="harmful: str-00001\nlesson: Check the sign of the rate.")
-    first, second = (RulesEngine().reflect(told, PLAYBOOK) for _ in range(2))
+    report = outcome(
+        "a", "failure", notes="harmful: str-00001\nlesson: Check the sign of the rate."
+    )
+    first, second = (RulesEngine().reflect(report, PLAYBOOK) for _ in range(2))
     assert first == second
 
 

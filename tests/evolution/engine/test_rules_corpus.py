@@ -23,8 +23,8 @@ SAME = 90
 
 
 @dataclass(frozen=True)
-class Told:
-    """One outcome: `lessons` are said in it, `implied` are what a thinking reader would add."""
+class CorpusRow:
+    """One outcome: `lessons` are explicit in it, `implied` ones a reader would add."""
 
     id: str
     domain: str
@@ -62,12 +62,12 @@ class Score:
         return f"| {self.precision:.2f} | {self.recall:.2f} | {self.recall_of_all:.2f} |"
 
 
-def read(name: str) -> list[Told]:
+def read(name: str) -> list[CorpusRow]:
     lines = (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [Told(**json.loads(line)) for line in lines]
+    return [CorpusRow(**json.loads(line)) for line in lines]
 
 
-def score(rows: list[Told]) -> Score:
+def score(rows: list[CorpusRow]) -> Score:
     right = wrong = missed = 0
     for row in rows:
         wanted = list(row.lessons)
@@ -105,14 +105,14 @@ def test_the_rules_are_right_nine_times_of_ten_on_outcomes_they_were_not_made_wi
 
 
 @pytest.mark.parametrize(("name", "rows"), [("tuned on", CORPUS), ("held out", HELD_OUT)])
-def test_the_figures_in_the_docs_are_the_measured_ones(name: str, rows: list[Told]) -> None:
-    said = sum(len(row.lessons) for row in rows)
-    assert f"| {name} | {len(rows)} | {said} {score(rows)}" in DOCS.read_text(encoding="utf-8")
+def test_the_figures_in_the_docs_are_the_measured_ones(name: str, rows: list[CorpusRow]) -> None:
+    count = sum(len(row.lessons) for row in rows)
+    assert f"| {name} | {len(rows)} | {count} {score(rows)}" in DOCS.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("row", [*CORPUS, *HELD_OUT], ids=lambda row: row.id)
-def test_cited_bullets_are_tagged_as_expected(row: Told) -> None:
+def test_cited_bullets_are_tagged_as_expected(row: CorpusRow) -> None:
     cited = tuple(row.cited)
-    told = OutcomeInput(row.id, row.task, row.status, row.trace, row.notes, cited=cited)
-    reflection = RulesEngine().reflect(told, PLAYBOOK).reflection
+    outcome = OutcomeInput(row.id, row.task, row.status, row.trace, row.notes, cited=cited)
+    reflection = RulesEngine().reflect(outcome, PLAYBOOK).reflection
     assert {tag.id: tag.tag for tag in reflection.bullet_tags} == row.tags

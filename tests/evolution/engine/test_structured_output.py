@@ -78,12 +78,12 @@ def test_two_different_answers_in_one_reply_are_none() -> None:
     assert read_answer(reply, Curation) == InvalidReply("it contains 2 different answers")
 
 
-def test_the_same_answer_said_twice_is_one() -> None:
+def test_a_repeated_answer_counts_once() -> None:
     reply = f"{text(GOOD)} and again {text(GOOD)}"
     assert isinstance(read_answer(reply, Reflection), Reflection)
 
 
-def test_what_is_wrong_is_said_without_quoting_the_reply() -> None:
+def test_the_problem_does_not_quote_the_reply() -> None:
     unfit = read_answer(text({"key_insight": ["the secret of the outcome"]}), Reflection)
     assert isinstance(unfit, InvalidReply)
     assert "key_insight" in unfit.problem

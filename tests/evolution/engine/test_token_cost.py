@@ -46,16 +46,16 @@ def words(number: int, count: int) -> str:
     return " ".join(random.Random(number).choices(VOCABULARY, k=count))
 
 
-def told(number: int) -> OutcomeInput:
+def sample_outcome(number: int) -> OutcomeInput:
     """Outcome `number`: every second one teaches something, and every eighth almost the same."""
     first = number - 2 if number % 8 == 7 else number
-    said = f"lesson: When {words(first, 20)}, do {words(number, 5)}."
+    lesson = f"lesson: When {words(first, 20)}, do {words(number, 5)}."
     return OutcomeInput(
         id=f"o{number}",
         task=TASKS[number % len(TASKS)],
         status=("success", "failure")[number % 2],
         trace=f"I looked at {words(number + 1, 40)} and took the usual steps. " * 2,
-        notes=said if number % 2 else "It went as it should.",
+        notes=lesson if number % 2 else "It went as it should.",
     )
 
 
@@ -90,13 +90,13 @@ class Life:
         """Evolve that often, five outcomes each; input tokens an outcome."""
         before = self.llm.tokens
         for _ in range(jobs):
-            self._evolve([told(self.outcomes + n) for n in range(1, BATCH + 1)])
+            self._evolve([sample_outcome(self.outcomes + n) for n in range(1, BATCH + 1)])
         return (self.llm.tokens - before) / (jobs * BATCH)
 
     def pass_over(self, jobs: int) -> None:
         """The lessons of that many jobs without their prompts: those change nothing else."""
         for _ in range(jobs):
-            batch = [told(self.outcomes + n) for n in range(1, BATCH + 1)]
+            batch = [sample_outcome(self.outcomes + n) for n in range(1, BATCH + 1)]
             lessons = [o.notes.removeprefix("lesson: ") for o in batch if "lesson" in o.notes]
             section = DEFAULT_SECTIONS[0].title
             self._apply([Operation("ADD", section=section, content=text) for text in lessons])
@@ -169,7 +169,7 @@ def cost(stage: EngineHarness, playbook: PlaybookInput, batch: Sequence[OutcomeI
 
 def share_of_five_single_ones(stage: EngineHarness, playbook: PlaybookInput) -> float:
     """Five outcomes that each teach something, in one evolution and in one each."""
-    batch = [told(number) for number in range(1, 2 * BATCH, 2)]
+    batch = [sample_outcome(number) for number in range(1, 2 * BATCH, 2)]
     alone = sum(cost(stage, playbook, [outcome]) for outcome in batch)
     return cost(stage, playbook, batch) / alone
 

@@ -152,7 +152,7 @@ def test_a_batch_without_a_usable_curation_is_left_out_and_the_run_goes_on(
         ({"plot": Path("/no/such/run.svg")}, "No plot can be written"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(
+def test_a_refusal_is_one_sentence(
     blank: Playbook,
     world: dict[str, Path],
     llm: LearningLLM,

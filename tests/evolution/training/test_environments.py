@@ -28,7 +28,7 @@ from evolution.engine.program_environment import ProgramEnvironment
 DATA = Path(__file__).parents[2] / "data"
 
 
-def said(environment: Environment, answer: str, target: str) -> Feedback:
+def evaluate(environment: Environment, answer: str, target: str) -> Feedback:
     sample = Sample(Question("s1", "A task."), target)
     return evaluate_sample(environment, sample, Generation(final_answer=answer))
 
@@ -43,7 +43,7 @@ def said(environment: Environment, answer: str, target: str) -> Feedback:
     ],
 )
 def test_a_number_is_right_however_it_is_written(answer: str, target: str) -> None:
-    assert said(NumberMatch(), answer, target).status == "success"
+    assert evaluate(NumberMatch(), answer, target).status == "success"
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_a_number_is_right_however_it_is_written(answer: str, target: str) -> No
     ["15.01", "-15", "", "fifteen", "15 apples", "nan", "inf", "1.5e1000", "1" * 5000, "15.0.0"],
 )
 def test_another_number_or_none_is_wrong(answer: str) -> None:
-    assert said(NumberMatch(), answer, "15.0").score == 0.0
+    assert evaluate(NumberMatch(), answer, "15.0").score == 0.0
 
 
 def test_text_is_compared_without_case_spacing_and_quotes_unless_exactly() -> None:
-    assert said(AnswerMatch(), " “Net  Present VALUE”. ", "Net present value").score == 1.0
-    assert said(AnswerMatch(exact=True), "net present value", "Net present value").score == 0.0
+    assert evaluate(AnswerMatch(), " “Net  Present VALUE”. ", "Net present value").score == 1.0
+    assert evaluate(AnswerMatch(exact=True), "net present value", "Net present value").score == 0.0
 
 
 @pytest.mark.parametrize(
@@ -70,16 +70,16 @@ def test_text_is_compared_without_case_spacing_and_quotes_unless_exactly() -> No
     ],
 )
 def test_a_list_is_compared_item_by_item_in_order(answer: str, score: float) -> None:
-    feedback = said(ListMatch(), answer, "Goodwill,Depreciation,Goodwill,Revenues")
+    feedback = evaluate(ListMatch(), answer, "Goodwill,Depreciation,Goodwill,Revenues")
     assert feedback.score == score
     assert feedback.status == {0.0: "failure", 1.0: "success"}.get(score, "partial")
 
 
 @pytest.mark.parametrize("environment", [AnswerMatch, NumberMatch, ListMatch])
 def test_what_is_withheld_does_not_stand_in_the_feedback(environment: Any) -> None:
-    told = said(environment(reveal=False), "1", "777")
-    assert "777" not in told.model_dump_json()
-    assert said(environment(), "1", "777").ground_truth == "777"
+    feedback = evaluate(environment(reveal=False), "1", "777")
+    assert "777" not in feedback.model_dump_json()
+    assert evaluate(environment(), "1", "777").ground_truth == "777"
 
 
 async def slowly_right(sample: Sample, generation: Generation) -> bool:
@@ -93,8 +93,8 @@ def breaks(sample: Sample, generation: Generation) -> bool:
 
 def test_a_function_may_be_a_coroutine_and_one_that_breaks_counts_as_wrong() -> None:
     here = "tests.evolution.training.test_environments"
-    assert said(FunctionEnvironment.at(f"{here}:slowly_right"), "a", "a").status == "success"
-    assert said(FunctionEnvironment.at(f"{here}.breaks"), "a", "a").score == 0.0
+    assert evaluate(FunctionEnvironment.at(f"{here}:slowly_right"), "a", "a").status == "success"
+    assert evaluate(FunctionEnvironment.at(f"{here}.breaks"), "a", "a").score == 0.0
     with pytest.raises(ValueError, match="no function"):
         FunctionEnvironment.at(f"{here}:nowhere")
 
@@ -105,7 +105,7 @@ class Awaited:
 
 
 def test_an_environment_may_be_a_coroutine() -> None:
-    assert said(Awaited(), "a", "a").score == 0.5
+    assert evaluate(Awaited(), "a", "a").score == 0.5
 
 
 CHECK = """
@@ -120,9 +120,9 @@ print(json.dumps({"status": "success" if right else "failure", "score": right,
 
 def test_a_program_judges_and_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    told = said(ProgramEnvironment([sys.executable, "-c", CHECK]), "a; rm -rf $HOME", "a")
-    assert (told.status, told.message) == ("failure", "False")
-    assert said(ProgramEnvironment([sys.executable, "-c", CHECK]), "a", "a").score == 1.0
+    feedback = evaluate(ProgramEnvironment([sys.executable, "-c", CHECK]), "a; rm -rf $HOME", "a")
+    assert (feedback.status, feedback.message) == ("failure", "False")
+    assert evaluate(ProgramEnvironment([sys.executable, "-c", CHECK]), "a", "a").score == 1.0
 
 
 @pytest.mark.parametrize(
@@ -134,21 +134,21 @@ def test_a_program_judges_and_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_a_program_that_does_not_answer_counts_as_wrong(code: str, message: str) -> None:
-    told = said(ProgramEnvironment([sys.executable, "-c", code]), "a", "a")
-    assert told.score == 0.0
-    assert message in told.message
+    feedback = evaluate(ProgramEnvironment([sys.executable, "-c", code]), "a", "a")
+    assert feedback.score == 0.0
+    assert message in feedback.message
 
 
 def test_a_program_is_ended_at_its_time_limit_with_all_it_started() -> None:
     code = "import subprocess; subprocess.run(['sleep', '60'])"
     begun = time.monotonic()
-    told = said(ProgramEnvironment([sys.executable, "-c", code], seconds=0.5), "a", "a")
-    assert "longer than 0.5 s" in told.message
+    feedback = evaluate(ProgramEnvironment([sys.executable, "-c", code], seconds=0.5), "a", "a")
+    assert "longer than 0.5 s" in feedback.message
     assert time.monotonic() - begun < 10
 
 
 def test_a_missing_program_counts_as_wrong() -> None:
-    assert "could not be started" in said(ProgramEnvironment(["/no/such"]), "a", "a").message
+    assert "could not be started" in evaluate(ProgramEnvironment(["/no/such"]), "a", "a").message
 
 
 def test_the_published_rows_are_read_as_they_are() -> None:
@@ -156,8 +156,8 @@ def test_the_published_rows_are_read_as_they_are() -> None:
     finer = read_samples(DATA / "finer_sample.jsonl", name="val")
     assert (len(formula), kind_of(formula)) == (20, "number")
     assert (len(finer), kind_of(finer)) == (4, "list")
-    assert all(said(NumberMatch(), row.target, row.target).score == 1 for row in formula)
-    assert all(said(ListMatch(), row.target, row.target).score == 1 for row in finer)
+    assert all(evaluate(NumberMatch(), row.target, row.target).score == 1 for row in formula)
+    assert all(evaluate(ListMatch(), row.target, row.target).score == 1 for row in finer)
     assert formula[0].question.task.startswith("Use formula")
 
 

@@ -59,8 +59,8 @@ def test_with_ground_truth_given_the_generator_still_never_sees_a_target(
 ) -> None:
     train(blank, world, rounds=2)
     asked = [str(call.body["messages"]) for call in llm.requests if call.role == "generator"]
-    told = [text for text in asked if "A reflection on the last attempt" in text]
-    assert any("The right answer was [withheld]." in text for text in told)
+    reflections = [text for text in asked if "A reflection on the last attempt" in text]
+    assert any("The right answer was [withheld]." in text for text in reflections)
     assert not targets_of(world.values()) & words(asked)
 
 

@@ -1,4 +1,4 @@
-"""Offline adaptation: what is scored, what is kept, what is paid, what is told to whom."""
+"""Offline adaptation: scores, the snapshot that is kept, calls that are paid, withheld answers."""
 
 from typing import Any
 
@@ -129,10 +129,10 @@ def test_a_right_second_attempt_ends_the_rounds() -> None:
 def test_the_ground_truth_never_reaches_the_generator_not_even_through_a_reflection() -> None:
     scene, known = TrainingHarness(), samples("vermilion", "1,250.5")
     adapt(scene, known, known, rounds=3)
-    told = [f"{question} {reflection}" for _, question, reflection in scene.solver.asked]
+    prompts = [f"{question} {reflection}" for _, question, reflection in scene.solver.asked]
     assert len(scene.solver.reflected) == 4
-    assert any("[withheld]" in text for text in told)
-    assert not any("vermilion" in text or "1,250.5" in text for text in told)
+    assert any("[withheld]" in text for text in prompts)
+    assert not any("vermilion" in text or "1,250.5" in text for text in prompts)
 
 
 @pytest.mark.parametrize("target", ["", "red"])
@@ -145,10 +145,10 @@ def test_a_right_answer_that_the_environment_supplies_never_reaches_the_generato
 
     scene = TrainingHarness(environment=Knows())
     adapt(scene, samples(target), samples("x"), rounds=3)
-    told = [str(reflection) for _, _, reflection in scene.solver.asked if reflection]
-    assert len(told) == 2
-    assert all("[withheld]" in text for text in told)
-    assert not any("vermilion" in text or "1,250.5" in text for text in told)
+    prompts = [str(reflection) for _, _, reflection in scene.solver.asked if reflection]
+    assert len(prompts) == 2
+    assert all("[withheld]" in text for text in prompts)
+    assert not any("vermilion" in text or "1,250.5" in text for text in prompts)
 
 
 def test_withheld_ground_truth_reaches_nobody_and_asks_for_no_second_round() -> None:

@@ -81,24 +81,24 @@ class RequestHandler(BaseHTTPRequestHandler):
         is_chat = "messages" in body
         role = role_of(body["messages"]) if is_chat else "embedder"
         call = Call("chat" if body.get("stream") else role, body, headers, raw)
-        fault, said = self.llm.take(call)
+        fault, answer = self.llm.take(call)
         self.llm.wait(call.role)
         if not is_chat and (fault is None or fault.kind in {"wrong_schema", "no_usage"}):
-            self._embed(call, said, fault.kind if fault else "")
+            self._embed(call, answer, fault.kind if fault else "")
         elif fault is None and body.get("stream"):
-            stream(self, call, said["pieces"], "")
+            stream(self, call, answer["pieces"], "")
         elif fault is None and call.role:
-            self._reply(call, json.dumps(said))
+            self._reply(call, json.dumps(answer))
         elif fault is None:
-            self._reply(call, json.dumps(said), message=said)
+            self._reply(call, json.dumps(answer), message=answer)
         elif fault.kind == "status":
             self._error(fault)
         elif disturb := getattr(self, f"_{fault.kind}", None):
             disturb()
         elif body.get("stream"):
-            stream(self, call, said["pieces"], fault.kind)
+            stream(self, call, answer["pieces"], fault.kind)
         else:
-            self._reply(call, _spoilt(fault.kind, said), fault.kind)
+            self._reply(call, _spoilt(fault.kind, answer), fault.kind)
 
     do_GET = do_POST
 
@@ -137,9 +137,9 @@ class RequestHandler(BaseHTTPRequestHandler):
                 self.llm.served_tokens += usage["total_tokens"]  # type: ignore[operator]
         self._send(200, json.dumps(reply).encode())
 
-    def _embed(self, call: Call, said: dict[str, Any], kind: str) -> None:
+    def _embed(self, call: Call, answer: dict[str, Any], kind: str) -> None:
         sent = sum(map(len, call.body["input"])) // 4
-        reply = {"object": "list", "model": call.body["model"], **said}
+        reply = {"object": "list", "model": call.body["model"], **answer}
         if kind == "wrong_schema":
             reply["data"] = reply["data"][1:]
         if kind != "no_usage":
@@ -184,12 +184,12 @@ class RequestHandler(BaseHTTPRequestHandler):
         self._send(200, b"<html>A proxy says hello.</html>", **{"content-type": "text/html"})
 
 
-def _spoilt(kind: str, said: dict[str, Any]) -> str:
-    text = json.dumps(said)
+def _spoilt(kind: str, answer: dict[str, Any]) -> str:
+    text = json.dumps(answer)
     return {
         "malformed": "I would rather tell you a story.",
         "wrong_schema": '{"mood": "good"}',
         "truncated": text[: len(text) // 2],
         "fenced": f"Here you are:\n```json\n{text}\n```\nAnything else?",
-        "array": json.dumps(said.get("operations", [said])),
+        "array": json.dumps(answer.get("operations", [answer])),
     }.get(kind, text)

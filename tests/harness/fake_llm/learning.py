@@ -81,10 +81,10 @@ def _worth(text: str, unit: str) -> int:
 def _reflected(prompt: str) -> dict[str, Any]:
     """As FakeLLM's, but the insight is what the right answer reveals; it even quotes the answer."""
     task, _trace, notes = (block[1] for block in BLOCK.findall(prompt))
-    said = reflection(prompt) | {"key_insight": "", "correct_approach": ""}
+    found = reflection(prompt) | {"key_insight": "", "correct_approach": ""}
     truth = re.search(r"Right answer: (\d+)", notes)
     amount, unit = TASK.findall(task)[-1]
     if truth and "failure" in prompt:
-        said["key_insight"] = fact(unit, int(truth.group(1)) // int(amount))
-        said["correct_approach"] = f"The right answer was {truth.group(1)}."
-    return said
+        found["key_insight"] = fact(unit, int(truth.group(1)) // int(amount))
+        found["correct_approach"] = f"The right answer was {truth.group(1)}."
+    return found

@@ -107,7 +107,7 @@ class FakeLLM:
         message: str = "made to fail",
         retry_after: str | None = None,
     ) -> None:
-        """The next `times` calls of the role fail so (`times=EVER`: all)."""
+        """The next `times` calls of the role fail so (`times=ALWAYS`: all)."""
         assert kind == "status" or kind in FAULTS, kind
         headers = {} if retry_after is None else {"retry-after": retry_after}
         fault = Fault(kind, status, code, message, headers)
