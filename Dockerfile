@@ -1,5 +1,5 @@
-# One image for the web server, the worker and MCP alone: docker-compose.yml, fly.toml and
-# deploy/kubernetes show the commands. Pin the base for builds that repeat to the byte:
+# One image for web, worker and MCP alone: docker-compose.yml, fly.toml and deploy/kubernetes show the
+# commands. Pin the base image for reproducible builds:
 # --build-arg PYTHON=python:3.13-slim@sha256:…
 ARG PYTHON=python:3.13-slim
 
@@ -12,7 +12,7 @@ RUN /venv/bin/pip install --quiet --require-hashes --only-binary :all: -r /tmp/b
     && /venv/bin/pip uninstall --quiet --yes pip
 WORKDIR /app
 COPY . .
-# Static files are named by their content; no setting matters for that, and none is kept.
+# Placeholder settings: collectstatic needs none of them, and none is kept.
 RUN ACE_LOCAL=false DATABASE_URL=postgres://none@localhost/none \
     SECRET_KEY=collectstatic-needs-no-real-secret-key \
     JWT_SECRET_KEY=collectstatic-needs-no-real-secret-key \
@@ -26,15 +26,15 @@ RUN groupadd --system --gid 10001 ace \
     && useradd --system --uid 10001 --gid ace --home-dir /nonexistent --no-create-home ace \
     && install -d -o ace -g ace -m 700 /data /secrets
 COPY --from=build /venv /venv
-# Owned by root: the program cannot change itself. Nothing is written but what a volume brings.
+# Owned by root, so the program cannot change itself. Only volumes are writable.
 COPY --from=build /app /app
 WORKDIR /app
 USER 10001:10001
 EXPOSE 8000
-# For the web server; other commands of this image switch it off.
+# For the web server; other roles disable it.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["python", "-m", "config.observability.healthcheck"]
-# exec: the server is process 1 and gets the signals itself. FORWARDED_ALLOW_IPS names the proxies
-# whose X-Forwarded-For is believed; unset, none but this container's own loopback.
+# exec makes the server process 1, which receives the signals. FORWARDED_ALLOW_IPS lists the proxies
+# whose X-Forwarded-For is trusted; by default only this container's loopback.
 CMD ["sh", "-c", "exec uvicorn config.asgi:application --host 0.0.0.0 --port ${PORT:-8000} \
     --workers ${WEB_PROCESSES:-2} --log-level warning --no-access-log --no-server-header \
     --proxy-headers --timeout-graceful-shutdown 5"]

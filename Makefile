@@ -1,4 +1,4 @@
-# Two commands for everyone: `make run` and `make test`. The rest is for changing the code.
+# Two commands for everyone: `make run` and `make test`. The rest is for contributors.
 BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
@@ -8,28 +8,28 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
 
-demo: base ## An account with sixty days of made-up history; `manage.py demo --remove` deletes it.
+demo: base ## Create a demo account with sixty days of history; `manage.py demo --remove` deletes it.
 	@ACE_LOCAL=true $(BIN)/python manage.py migrate --verbosity 0
 	@ACE_LOCAL=true exec $(BIN)/python manage.py demo
 
 test: dev ## Every check and every test; COVERAGE=1 also measures lines and branches.
 	@COVERAGE=$(COVERAGE) exec $(BIN)/python -m tests.run
 
-nightly: dev ## Every test on both databases, each kill point, every look; hosts; long walks: an hour.
+nightly: dev ## Every test on both databases, all kill points, themes and hosts: an hour.
 	@ACE_EVERY_LOOK=1 ACE_FUZZ_CASES=2000 ACE_FUZZ_BODIES=3000 $(BIN)/python -m tests.run whole
 	@$(BIN)/python -m tests.harness.multi_host
 	@ACE_STATE_STEPS=200000 $(BIN)/pytest -q -n0 --timeout 1200 \
 		$(addprefix tests/playbooks/test_,$(addsuffix .py,state_machine state_machine_rows \
 		deltas diff document excerpt))
 
-fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies: some 15 minutes.
+fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies: about 15 minutes.
 	@ACE_FUZZ_CASES=20000 ACE_FUZZ_BODIES=30000 $(BIN)/pytest -q -n0 -rP --show-capture=stdout \
 		-p no:logging tests/api/test_fuzz.py
 
-metering: dev ## 200 evolutions before a failing model: ledger, model and plan agree. Some minutes.
+metering: dev ## 200 evolutions with a failing model: ledger, model and plan must agree.
 	@ACE_METERED_JOBS=200 $(BIN)/pytest -q -n0 tests/billing/test_metered_jobs.py
 
-clients: dev ## Real agent programs from npm, whole sessions against a mock model: some 2 minutes.
+clients: dev ## Real agent programs from npm, whole sessions against a mock model: about 2 minutes.
 	@exec $(BIN)/python -m tests.clients
 
 page-speed: dev ## How long every page of a large account takes; see tests/harness/page_speed.py.
@@ -38,19 +38,19 @@ page-speed: dev ## How long every page of a large account takes; see tests/harne
 conformance: dev ## The official MCP suite against our server, both revisions (npm brings it).
 	@exec $(BIN)/python -m tests.conformance
 
-lighthouse: dev ## Scores, weight and steadiness of the main pages; needs npx and Chromium.
+lighthouse: dev ## Lighthouse scores of the main pages; needs npx and Chromium.
 	@exec $(BIN)/python -m tests.harness.lighthouse
 
-looks: dev ## Every page in a browser, light and dark at each width, axe on each: some 10 minutes.
+looks: dev ## Every page in a browser, in each theme and width, with axe: about 10 minutes.
 	@ACE_EVERY_LOOK=1 $(BIN)/pytest -q -n 2 tests/browser
 
-screenshots: dev ## The pictures of the README.
+screenshots: dev ## The screenshots of the README.
 	@exec $(BIN)/python -m tests.harness.screenshots
 
-billing-migrations: dev ## Billing off, on, off, on with dj-stripe's own migrations: some 5 minutes.
+billing-migrations: dev ## Billing off, on, off, on with dj-stripe's own migrations: about 5 minutes.
 	@exec $(BIN)/python -m tests.billing.stripe.billing_toggle
 
-stripe-test-mode: dev ## A subscription's life at Stripe itself; needs STRIPE_SECRET_KEY=sk_test_….
+stripe-test-mode: dev ## A subscription's life cycle at Stripe; needs STRIPE_SECRET_KEY=sk_test_….
 	@exec $(BIN)/python -m tests.billing.stripe.stripe_test_mode
 
 lint: dev ## The quick checks of `make test`.
@@ -59,11 +59,11 @@ lint: dev ## The quick checks of `make test`.
 types: dev ## mypy --strict over the whole tree.
 	@exec $(BIN)/python -m tests.run types
 
-fmt: dev ## Format, and mend what ruff can mend.
+fmt: dev ## Format, and fix what ruff can fix.
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-lock: ## Pin what the .in files ask for, with hashes (needs uv).
+lock: ## Pin the requirements of the .in files, with hashes (needs uv).
 	$(LOCK) requirements/base.in -o requirements/base.txt
 	$(LOCK) requirements/dev.in -o requirements/dev.txt
 
