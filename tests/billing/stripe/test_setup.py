@@ -88,7 +88,7 @@ def test_a_live_key_removes_test_mode_customers(
     buyer.buy("team")
     shop.deliver()
     settings.STRIPE_LIVE_MODE = True
-    assert "test mode forgotten: 1" in set_up()
+    assert "Test-mode customers removed: 1" in set_up()
     account = BillingAccount.objects.get()
     assert (account.stripe_customer_id, account.status) == ("", "free")
     assert shop.world.every("customer")[0].get("email")  # nothing was deleted at Stripe
