@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks import targets
 from benchmarks.targets import DATABASES
+from core.charts import Frame, svg_document, svg_text
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, PICTURE = DOCS / "BENCHMARKS.md", DOCS / "benchmarks.svg"
@@ -22,7 +23,9 @@ RATIOS = {
     "REST report_outcome": "bare INSERT",
     "MCP, empty tool": "bare query",
 }
-BAR, GAP, LEFT, WIDE = 18, 6, 190, 760
+BAR, GAP, TOP = 18, 6, 40
+COLOURS = ("#3b6fd4", "#2f9e6e")
+STYLE = "font: 12px system-ui, sans-serif; fill: #1e293b"
 
 
 def write(results: dict[str, Any]) -> None:
@@ -150,30 +153,23 @@ def table(heads: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
 
 def draw(rows: list[dict[str, Any]]) -> str:
     """Bars of the median of one client at one process, each database beside the other."""
-    shown = [r for r in rows if r["clients"] == 1 and r["processes"] == 1]
-    names = list(dict.fromkeys(r["request"] for r in shown))
-    databases = list(dict.fromkeys(r["database"] for r in shown))
-    most = max(r["p50"] for r in shown)
-    high = len(names) * (len(databases) * BAR + GAP) + 30
-    parts, top = [], 4
-    for name in names:
-        parts.append(f'<text x="{LEFT - 8}" y="{top + BAR}" text-anchor="end">{name}</text>')
+    shown = list(filter(_on_the_page, rows))
+    names = list(dict.fromkeys(row["request"] for row in shown))
+    databases = list(dict.fromkeys(row["database"] for row in shown))
+    values = {(row["request"], row["database"]): row["p50"] for row in shown}
+    group = len(databases) * BAR + GAP
+    frame = Frame(760, TOP + len(names) * group, left=190, right=110, top=TOP)
+    left, most = frame.x(0), max(values.values())
+    parts = []
+    for number, name in enumerate(names):
+        top = TOP + number * group
+        parts.append(svg_text(left - 8, top + BAR, name, anchor="end"))
         for place, database in enumerate(databases):
-            found = [r["p50"] for r in shown if (r["request"], r["database"]) == (name, database)]
-            for value in found:
-                long = (WIDE - LEFT - 110) * value / most
-                parts.append(
-                    f'<rect class="b{place}" x="{LEFT}" y="{top}" width="{long:.1f}" '
-                    f'height="{BAR - 3}"/><text x="{LEFT + long + 6:.1f}" y="{top + 12}">'
-                    f"{value:.1f} ms {database}</text>"
-                )
-            top += BAR
-        top += GAP
-    style = (
-        "text{font:12px sans-serif;fill:#555}.b0{fill:#3b6fd4}.b1{fill:#2f9e6e}"
-        "@media(prefers-color-scheme:dark){text{fill:#bbb}}"
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {high}" role="img">'
-        f"<title>Median time of one client</title><style>{style}</style>{''.join(parts)}</svg>\n"
-    )
+            y, value = top + place * BAR, values[name, database]
+            end = frame.x(value / most)
+            parts.append(
+                f'<rect x="{left}" y="{y}" width="{end - left:.1f}" height="{BAR - 3}" '
+                f'fill="{COLOURS[place]}"/>'
+            )
+            parts.append(svg_text(end + 6, y + 12, f"{value:.1f} ms {database}"))
+    return svg_document(frame, parts, title="Median time of one client", style=STYLE)
