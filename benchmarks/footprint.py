@@ -41,7 +41,7 @@ def all_of(platform: Platform) -> list[tuple[str, list[float]]]:
     for pid in [platform.process.pid, *below(platform.process.pid)]:
         words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
         name = next((w for w in words[1:] if w in KNOWN), "")
-        found[KNOWN.get(name, "lifeline")].append(proportional(pid))
+        found[KNOWN.get(name, "orphan reaper")].append(proportional(pid))
     return list(found.items())
 
 

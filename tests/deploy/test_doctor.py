@@ -235,7 +235,7 @@ def use_mail(settings: Any, port: int) -> None:
         ({"OPENAI_API_KEY": KEY}, "warning", "never uses it"),
         ({"JWT_SECRET_KEY": "test-" * 10}, "warning", "are the same"),
         ({"LOCAL": False, "ALLOWED_HOSTS": ["*"]}, "warning", "ALLOWED_HOSTS=*"),
-        ({"LOCAL": False, "ALLOWED_HOSTS": ["localhost"]}, "warning", "no other reaches it"),
+        ({"LOCAL": False, "ALLOWED_HOSTS": ["localhost"]}, "warning", "no other can reach it"),
         ({"LOCAL": False, "ALLOWED_HOSTS": ["ace.example"]}, "warning", "unencrypted"),
     ],
 )
