@@ -105,7 +105,9 @@ class UsageRecordAdmin(ReadOnlyAdmin):
         rows = self.filtered_rows(request, filters)
         if span != "all":
             rows = rows.filter(created_at__gte=timezone.now() - timedelta(days=int(span)))
-        summary = list(summary_rows(rows, by, filters))
+        summary, total = list(summary_rows(rows, by, filters)), UsageTotal()
+        for row in summary:
+            total.add(row.total)
         context = self.admin_site.each_context(request) | {
             "title": "Usage summary",
             "opts": self.opts,
@@ -115,7 +117,7 @@ class UsageRecordAdmin(ReadOnlyAdmin):
             "spans": TIME_RANGES,
             "filters": filters,
             "back": f"{reverse('admin:billing_usagerecord_changelist')}?{filters.urlencode()}",
-            "total": grand_total(summary),
+            "total": total,
             "lines": summary[:MAX_SUMMARY_ROWS],
             "left_out": max(0, len(summary) - MAX_SUMMARY_ROWS),
         }
@@ -158,10 +160,3 @@ def summary_rows(rows: QuerySet[UsageRecord], by: str, filters: QueryDict) -> It
         yield SummaryRow(
             label or "none", query.urlencode() if lookup and label else "", found[label]
         )
-
-
-def grand_total(rows: list[SummaryRow]) -> UsageTotal:
-    total = UsageTotal()
-    for row in rows:
-        total.add(row.total)
-    return total

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from billing.models import UsageRecord
-from billing.pricing.calculator import Price, PriceRule
+from billing.pricing.calculator import PriceRule
 from billing.pricing.usage_pricing import apply_price, price_rules, price_usage
 from core.audit import record
 
@@ -31,11 +31,6 @@ class Backfill:
     change_usd: Decimal = Decimal(0)
     by_source: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
-
-    def note(self, call: UsageRecord, price: Price) -> None:
-        self.priced += 1
-        self.change_usd += (price.cost or Decimal(0)) - (call.cost_usd or Decimal(0))
-        self.by_source[price.source] += 1
 
 
 def backfill_prices(
@@ -85,11 +80,11 @@ def _price_batch(
         return _cursor(found)
     with transaction.atomic():
         found = list(rows.select_for_update(of=("self",), no_key=True))
-        before = Backfill(change_usd=done.change_usd, priced=done.priced)
+        priced, usd = done.priced, done.change_usd
         changed = [call for call in found if _price(call, overrides, done)]
         UsageRecord.objects.bulk_update(changed, UPDATED_FIELDS)
         if changed:
-            _audit(changed, done.priced - before.priced, done.change_usd - before.change_usd)
+            _audit(changed, done.priced - priced, done.change_usd - usd)
     return _cursor(found)
 
 
@@ -103,7 +98,9 @@ def _price(call: UsageRecord, overrides: list[PriceRule], done: Backfill) -> boo
         return False
     if price.cost == call.cost_usd and price.source == call.price_source:
         return False
-    done.note(call, price)
+    done.priced += 1
+    done.change_usd += price.cost - (call.cost_usd or Decimal(0))
+    done.by_source[price.source] += 1
     apply_price(call, price)
     return True
 

@@ -86,7 +86,7 @@ class NameLookup:
             case "playbook":
                 return self.playbook(value)
             case "operation":
-                return OPERATION_LABELS.get(value, value)
+                return OPERATION_LABELS.get(str(value), str(value))
             case "key":
                 return self.key(None if value == NO_KEY else UUID(str(value)))
         return str(value)
