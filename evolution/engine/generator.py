@@ -1,7 +1,5 @@
 """The Generator: answers one task with the playbook, and names the bullets it used."""
 
-from dataclasses import dataclass
-
 from evolution.engine.inputs import PlaybookInput
 from evolution.engine.llm import LLM, LLMRequest
 from evolution.engine.prompt_text import PromptLimits, data_block, playbook_block, truncate_middle
@@ -25,14 +23,6 @@ class Generation(StructuredAnswer):
     bullet_ids: list[BulletId] = []
 
 
-@dataclass(frozen=True)
-class GenerationResult:
-    """An answer, and the tokens of all the calls it took."""
-
-    generation: Generation
-    tokens: int = 0
-
-
 def generate(
     llm: LLM,
     model: str,
@@ -42,7 +32,7 @@ def generate(
     playbook: PlaybookInput,
     context: str = "",
     reflection: Reflection | None = None,
-) -> GenerationResult:
+) -> Generation:
     """The model's answer; `reflection` is on its last attempt. Raises an LLMError."""
 
     def request(limits: PromptLimits) -> LLMRequest[Generation]:
@@ -63,8 +53,7 @@ def generate(
             max_tokens=MAX_TOKENS,
         )
 
-    answered = ask_model_with_short_fallback(llm, request)
-    return GenerationResult(answered.answer, answered.tokens)
+    return ask_model_with_short_fallback(llm, request).answer
 
 
 def reflection_text(reflection: Reflection | None) -> str:

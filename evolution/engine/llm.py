@@ -13,15 +13,15 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class LLMRequest(Generic[AnswerT]):
-    """One question. `step` names it in the ledger: `curate`, or `reflect:<outcome id>`."""
+class ChatRequest:
+    """One question, answered in words.
 
-    role: str
+    `step` names it in the ledger: `curate`, or `reflect:<outcome id>`.
+    """
+
     step: str
     model: str
     messages: list[dict[str, str]]
-    schema: type[AnswerT]
-    schema_name: str
     max_tokens: int
 
     @property
@@ -31,17 +31,12 @@ class LLMRequest(Generic[AnswerT]):
 
 
 @dataclass(frozen=True)
-class ChatRequest:
-    """One turn of a conversation, to be answered in words. `step` as in LLMRequest."""
+class LLMRequest(ChatRequest, Generic[AnswerT]):
+    """One question, answered as `schema`."""
 
-    step: str
-    model: str
-    messages: list[dict[str, str]]
-    max_tokens: int
-
-    @property
-    def operation(self) -> str:
-        return self.step.partition(":")[0]
+    role: str
+    schema: type[AnswerT]
+    schema_name: str
 
 
 @dataclass(frozen=True)
@@ -55,13 +50,13 @@ class Usage:
     estimated: bool = False
 
     @classmethod
-    def most(cls, request: LLMRequest[Any] | ChatRequest) -> "Usage":
+    def most(cls, request: ChatRequest) -> "Usage":
         """The most that the call can use: the text sent, and the longest answer."""
         sent = cls.estimate(request).prompt_tokens
         return cls(sent, request.max_tokens, total_tokens=sent + request.max_tokens, estimated=True)
 
     @classmethod
-    def estimate(cls, request: LLMRequest[Any] | ChatRequest, text: str = "") -> "Usage":
+    def estimate(cls, request: ChatRequest, text: str = "") -> "Usage":
         """An estimate of what the call used, from the text sent and received."""
         sent = sum(estimate_tokens(message["content"]) for message in request.messages)
         received = estimate_tokens(text) if text else 0

@@ -28,10 +28,6 @@ class PlaybookView:
     full_text: str
     read: frozenset[str]
 
-    @property
-    def is_whole(self) -> bool:
-        return not self.full_text
-
 
 def harmful_bullets(document: Document) -> list[str]:
     """Bullets that have harmed at least once, and no less often than they have helped."""

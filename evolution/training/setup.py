@@ -34,7 +34,6 @@ class AdapterSetup:
     solver: LLMSolver
     learner: StoredPlaybook
     checkpoints: StoredSteps
-    budget: Budget | None
 
 
 def role_models() -> dict[str, str]:
@@ -95,7 +94,6 @@ def adapter_setup(
             LLMSolver(connect_llm(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)),
             StoredPlaybook(training, steps, budget=budget, wait=wait),
             steps,
-            budget,
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from evolution.engine.environments import Question
-from evolution.engine.generator import GenerationResult
+from evolution.engine.generator import Generation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.reflector import Reflection, ReflectionResult
 from playbooks.document.text import estimate_tokens, render_for_agents, text_hash
@@ -25,7 +25,7 @@ class Solver(Protocol):
         question: Question,
         playbook: PlaybookInput,
         reflection: Reflection | None,
-    ) -> GenerationResult:
+    ) -> Generation:
         """One answer; `key` names the call in the ledger. Raises an LLMError."""
         ...
 

@@ -24,7 +24,7 @@ from evolution.engine.adaptation.protocols import (
 from evolution.engine.curator import MAX_ADDS_PER_OUTCOME, Curation
 from evolution.engine.environments import Question
 from evolution.engine.evolve import Engine, evolve
-from evolution.engine.generator import GenerationResult
+from evolution.engine.generator import Generation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import LLM, AnswerError, Ledger, Usage
 from evolution.engine.reflector import Reflection, ReflectionResult
@@ -49,7 +49,7 @@ class LLMSolver:
         question: Question,
         playbook: PlaybookInput,
         reflection: Reflection | None,
-    ) -> GenerationResult:
+    ) -> Generation:
         return generator.generate(
             self._llm,
             self.model,

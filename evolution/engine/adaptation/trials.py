@@ -134,13 +134,13 @@ class Trials:
     ) -> Attempt:
         key = _key(name, sample, number)
         try:
-            generated = self._with_retry(
+            generation = self._with_retry(
                 lambda: self.solver.generate(key, sample.question, snapshot.playbook, reflection)
             )
         except AnswerError as error:
             return Attempt(feedback=failed_feedback(error.message), error=error.code)
-        feedback = evaluate_sample(self.environment, sample, generated.generation)
-        return Attempt(generation=generated.generation, feedback=feedback)
+        feedback = evaluate_sample(self.environment, sample, generation)
+        return Attempt(generation=generation, feedback=feedback)
 
     def _reflect(
         self, name: str, trial: Trial, snapshot: PlaybookSnapshot, number: int

@@ -10,7 +10,6 @@ from evolution.engine.llm import (
     ChatRequest,
     LLMError,
     LLMReply,
-    LLMRequest,
     TransientError,
     Usage,
 )
@@ -28,9 +27,7 @@ class ParsedCompletion:
     error: LLMError | None = None
 
 
-def read_reply(
-    body: bytes, headers: Mapping[str, str], request: LLMRequest[Any] | ChatRequest
-) -> ParsedCompletion:
+def read_reply(body: bytes, headers: Mapping[str, str], request: ChatRequest) -> ParsedCompletion:
     """A 200 is not yet an answer: choices, finish_reason, refusal and content are checked."""
     payload = object_of(body)
     choice = first_of(payload.get("choices"))

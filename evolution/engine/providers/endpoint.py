@@ -7,7 +7,6 @@ at the top of a command (`evolution.worker` does so inside the function that cho
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -21,7 +20,6 @@ from evolution.engine.llm import (
     Ledger,
     LLMError,
     LLMReply,
-    LLMRequest,
     TransientError,
     Usage,
 )
@@ -75,9 +73,7 @@ def make_client_over(
     )
 
 
-def metered_call(
-    ledger: Ledger, request: LLMRequest[Any] | ChatRequest, call: Callable[[], LLMReply]
-) -> LLMReply:
+def metered_call(ledger: Ledger, request: ChatRequest, call: Callable[[], LLMReply]) -> LLMReply:
     """The reply of one physical call, written in the ledger before and after; raises an LLMError.
 
     `call` raises FailedCall.

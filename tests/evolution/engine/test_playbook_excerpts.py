@@ -61,7 +61,7 @@ def studied(insight: str = "", cited: tuple[str, ...] = ()) -> ReflectedOutcome:
 @SIZES
 def test_the_curators_view_is_bounded_whatever_the_size(bullets: int) -> None:
     view = playbook_view([studied("hedge the yield")], large(bullets), FULL_LIMITS)
-    assert not view.is_whole
+    assert view.full_text
     assert estimate_tokens(view.block + view.full_text) <= CURATOR_TOKENS * 1.01
 
 
@@ -76,7 +76,7 @@ def test_the_reflectors_view_is_bounded_whatever_the_size(bullets: int) -> None:
 
 def test_up_to_its_bound_the_whole_playbook_is_shown() -> None:
     view = playbook_view([studied()], large(100), FULL_LIMITS)
-    assert view.is_whole
+    assert not view.full_text
     assert len(view.read) == 100
 
 

@@ -153,6 +153,6 @@ def test_dollar_signs_in_an_outcome_stay_as_they_are() -> None:
 
 def test_the_generator_cites_what_it_used(stage: EngineHarness) -> None:
     llm = stage.engine._llm
-    answer = generate(llm, "m", sample_id="s", task="What is 3 + 4?", playbook=PLAYBOOK).generation
+    answer = generate(llm, "m", sample_id="s", task="What is 3 + 4?", playbook=PLAYBOOK)
     assert (answer.final_answer, answer.bullet_ids) == ("4", ["str-00001"])
     assert stage.ledger.entries[0].operation == "generate"

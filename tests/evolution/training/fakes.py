@@ -7,7 +7,7 @@ from typing import Any
 
 from evolution.engine.adaptation.protocols import Learned, PlaybookSnapshot
 from evolution.engine.environments import AnswerMatch, Environment, Question, Sample
-from evolution.engine.generator import Generation, GenerationResult
+from evolution.engine.generator import Generation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import AnswerError
 from evolution.engine.reflector import BulletTag, Reflection, ReflectionResult
@@ -46,19 +46,19 @@ class FakeSolver:
 
     def generate(
         self, key: str, question: Question, playbook: PlaybookInput, reflection: Reflection | None
-    ) -> GenerationResult:
+    ) -> Generation:
         with self.lock:
             self.asked.append((key, question, reflection))
         if question.id == self.fails_on:
             raise AnswerError("refused", "The model refused to answer.")
         known = {bullet.id: bullet.content for bullet in playbook.document.bullets}
         if reflection is not None:
-            return GenerationResult(Generation(final_answer=self.after_reflection(question)))
+            return Generation(final_answer=self.after_reflection(question))
         for name, content in known.items():
             if content.startswith(f"{question.task} "):
                 answer = content.removeprefix(f"{question.task} ")
-                return GenerationResult(Generation(final_answer=answer, bullet_ids=[name]))
-        return GenerationResult(Generation(final_answer="no idea"))
+                return Generation(final_answer=answer, bullet_ids=[name])
+        return Generation(final_answer="no idea")
 
     def reflect(self, outcome: OutcomeInput, playbook: PlaybookInput) -> ReflectionResult:
         with self.lock:

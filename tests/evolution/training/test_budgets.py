@@ -12,7 +12,15 @@ from evolution.engine.cost_budget import Budget, BudgetedLLM, CostLimitReached
 from evolution.engine.generator import Generation
 from evolution.engine.llm import LLMReply, LLMRequest, Usage
 
-REQUEST = LLMRequest("generator", "generate:s", "m", [], Generation, "ace_generation", 1_000)
+REQUEST = LLMRequest(
+    role="generator",
+    step="generate:s",
+    model="m",
+    messages=[],
+    schema=Generation,
+    schema_name="ace_generation",
+    max_tokens=1_000,
+)
 REPLY = LLMReply("{}", Usage(), "m", "r")
 
 
