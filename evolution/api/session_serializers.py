@@ -86,6 +86,7 @@ class SessionProvenanceSerializer(serializers.Serializer[Any]):
 
 
 class SessionDetailSerializer(SessionSerializer):
+    # The public name of the field; it stays `chain`.
     chain = SessionProvenanceSerializer(source="provenance")
 
 

@@ -44,10 +44,11 @@ def test_a_whole_session(playbook: Playbook, alice: User) -> None:
 
 def test_a_session_includes_its_consequences(playbook: Playbook, alice: User) -> None:
     session = close_taught_session(playbook, alice)
-    chain = Rest.of(alice).get(f"/sessions/{session.pk}").json()["chain"]
-    assert (chain["outcome"], chain["job_status"], chain["version"]) == ("success", "completed", 2)
-    assert [edit["type"] for edit in chain["edits"]] == ["TAG", "ADD"]
-    assert chain["reflection"]["key_insight"].startswith("Ask for the time zone")
+    provenance = Rest.of(alice).get(f"/sessions/{session.pk}").json()["chain"]
+    found = [provenance[name] for name in ("outcome", "job_status", "version")]
+    assert found == ["success", "completed", 2]
+    assert [edit["type"] for edit in provenance["edits"]] == ["TAG", "ADD"]
+    assert provenance["reflection"]["key_insight"].startswith("Ask for the time zone")
 
 
 def test_closing_without_an_outcome_reports_nothing(playbook: Playbook, alice: User) -> None:
