@@ -1,11 +1,13 @@
 """What billing adds to the settings."""
 
+from typing import Any
+
 from django.conf import settings
 
 from config.settings.billing import STRIPE_API, billing_settings
 
 POLICY, APPS = {"default-src": ["'none'"], "form-action": ["'self'"]}, list(settings.INSTALLED_APPS)
-GIVEN = {
+GIVEN: dict[str, Any] = {
     "key": "sk_test_0123456789",
     "api_base": STRIPE_API,
     "installed_apps": APPS,
