@@ -254,7 +254,7 @@ def summary_table(summary: dict[str, Any]) -> str:
             change = f"{found['before']:.1%} → {found['after']:.1%} of {found['samples']} samples"
             lines.append((split, change))
     if summary.get("best_kept") is False:
-        best = f"the validation is of version {summary['best_version']}, not of the current one"
+        best = f"the validated version {summary['best_version']} is not the current one"
         lines.append(("not kept", best))
     if "accuracy" in summary and summary["accuracy"] is not None:
         lines.append(("accuracy", f"{summary['accuracy']:.1%} of {summary['samples']} samples"))
