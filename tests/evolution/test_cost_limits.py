@@ -34,7 +34,7 @@ def test_a_reached_limit_on_cost_pauses_until_midnight(
 ) -> None:
     setattr(settings, scope, Decimal("0.01"))
     held = [admit(call) for _ in range(3)]
-    with pytest.raises(CallHeldBack, match="0.01 US.*goes on at 00:00 UTC") as raised:
+    with pytest.raises(CallHeldBack, match="0.01 US.*resume at 00:00 UTC") as raised:
         admit(call)
     assert raised.value.retry_after is not None
     assert 0 < raised.value.retry_after <= 86_400
@@ -80,7 +80,7 @@ def test_the_operators_limits_do_not_bind_an_owners_own_key(
 def test_a_job_over_its_limit_waits_with_the_reason_and_the_time(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error = CallHeldBack("cost_cap", "Today's limit on cost of this playbook.", retry_after=7200)
+    error = CallHeldBack("cost_cap", "Today's cost limit of this playbook.", retry_after=7200)
     monkeypatch.setattr(tasks, "run_engine", raising(error))
     run_evolution(str(job.pk))
     job.refresh_from_db()
