@@ -1,3 +1,5 @@
+"""The evolution app; prepares a worker group before it forks."""
+
 import os
 
 from django.apps import AppConfig

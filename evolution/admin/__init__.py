@@ -1,4 +1,4 @@
-"""Staff's view of the loop: what is stuck, what failed and why; retry, cancel, redrive."""
+"""Staff pages of evolution: stuck and failed jobs, outcomes, sessions; retry, cancel, redrive."""
 
 from evolution.admin import jobs, outcomes, sessions, training_runs, worker
 

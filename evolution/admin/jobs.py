@@ -1,4 +1,4 @@
-"""Staff's view of evolutions: what is wrong today, and what can be done about it."""
+"""Staff pages of evolutions: state, timeline, and actions to repair them."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -42,19 +42,19 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
     fieldsets = (
         (None, {"fields": ("status", "reason", "playbook", "see", "timeline")}),
         (
-            "Tries and waits",
+            "Attempts and waits",
             {"fields": ("attempt", "rescues", "wait_count", "next_attempt_at", "wait_reason")},
         ),
         (
-            "Who works on it",
+            "Worker",
             {"fields": ("phase", "fence", "lease_expires_at", "heartbeat_at", "deadline_at")},
         ),
         (
-            "How it began",
+            "Trigger",
             {"fields": ("trigger", "triggered_by", "training", "from_version", "notified_at")},
         ),
         (
-            "What came of it",
+            "Result",
             {"fields": ("to_version", "outcomes_processed", "skipped_outcomes", "token_totals")},
         ),
         (
@@ -89,15 +89,15 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
     @admin.display(description="go to")
     def see(self, job: EvolutionJob) -> str:
         found = [
-            (changelist_url("evolution_outcome", job__id__exact=job.pk), "outcomes bound to it"),
+            (changelist_url("evolution_outcome", job__id__exact=job.pk), "bound outcomes"),
             (changelist_url("evolution_reflection", q=job.pk), "reflections"),
             (changelist_url("playbooks_delta", q=job.pk), "deltas"),
-            (changelist_url("billing_usagerecord", q=job.pk), "calls of models"),
+            (changelist_url("billing_usagerecord", q=job.pk), "model calls"),
             (changelist_url("core_auditentry", q=job.pk), "audit log"),
         ]
         if job.to_version_id:
             address = reverse("admin:playbooks_version_change", args=[job.to_version_id])
-            found.append((address, "its version"))
+            found.append((address, "created version"))
         return format_html_join(" · ", '<a href="{}">{}</a>', found)
 
     @admin.display(description="timeline")
@@ -141,15 +141,15 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
 
 
 def timeline_events(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:
-    """What happened when, and how long after it was made."""
+    """The moments of a job, with the time since its creation."""
     named = (
-        ("made", job.created_at),
+        ("created", job.created_at),
         ("worker notified", job.notified_at),
-        ("first taken up", job.started_at),
-        ("last sign of life", job.heartbeat_at),
-        ("asked to stop", job.cancel_requested_at),
+        ("first started", job.started_at),
+        ("last heartbeat", job.heartbeat_at),
+        ("cancel requested", job.cancel_requested_at),
         ("ended", job.completed_at),
-        ("next try", job.next_attempt_at),
+        ("next attempt", job.next_attempt_at),
     )
     found = [(name, at, whole_seconds(at - job.created_at)) for name, at in named if at is not None]
     return sorted(found, key=lambda moment: moment[1])

@@ -1,4 +1,4 @@
-"""Staff's view of what agents reported and what the worker made of it."""
+"""Staff pages of outcomes and reflections."""
 
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,7 @@ class OutcomeStateFilter(admin.SimpleListFilter):
         return [
             ("pending", "pending"),
             ("set_aside", "set aside"),
-            ("taken", "taken up"),
+            ("taken", "in an evolution"),
             ("processed", "processed"),
         ]
 
@@ -62,7 +62,6 @@ class OutcomeAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Outcome]:
-        # A page of a list of many rows: the long texts stay where they are.
         return super().get_queryset(request).defer(*LONG_FIELDS, "version__text")
 
     @admin.display(ordering="processed_at")
@@ -71,7 +70,7 @@ class OutcomeAdmin(ReadOnlyAdmin):
             return "processed"
         if outcome.set_aside_reason:
             return f"set aside: {outcome.set_aside_reason[:60]}"
-        return "taken up" if outcome.job_id else "pending"
+        return "in an evolution" if outcome.job_id else "pending"
 
     @admin.display(ordering="task_description")
     def task(self, outcome: Outcome) -> str:
@@ -83,10 +82,10 @@ class OutcomeAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Redrive: pending again", permissions=["change"])
     def redrive(self, request: HttpRequest, rows: QuerySet[Outcome]) -> None:
-        changed, who = 0, request_principal(request)
+        changed, by = 0, request_principal(request)
         for playbook, ids in by_playbook(rows):
             try:
-                changed += jobs_redrive.redrive_outcomes(playbook=playbook, by=who, outcome_ids=ids)
+                changed += jobs_redrive.redrive_outcomes(playbook=playbook, by=by, outcome_ids=ids)
             except AceError as error:
                 messages.warning(request, f"{playbook}: {error.message}")
         word = "outcome is" if changed == 1 else "outcomes are"
@@ -97,36 +96,36 @@ class OutcomeAdmin(ReadOnlyAdmin):
         )
 
     set_aside = row_action(
-        "Set aside: no evolution takes it up",
+        "Set aside: no evolution will process it",
         lambda row, by: jobs_redrive.set_aside_outcome(outcome=row, by=by),
         one="outcome set aside",
         many="outcomes set aside",
         rows=lambda rows: rows.select_related("playbook"),
     )
 
-    @admin.action(description="Take back what they taught…", permissions=["change"])
+    @admin.action(description="Revert learning from these outcomes…", permissions=["change"])
     def take_back(self, request: HttpRequest, rows: QuerySet[Outcome]) -> HttpResponse | None:
-        """A look first: what each playbook would lose, and what stays."""
-        who, sure = request_principal(request), "apply" in request.POST
+        """Preview what each playbook would lose, then revert."""
+        by, confirmed = request_principal(request), "apply" in request.POST
         found = []
         for playbook, ids in by_playbook(rows):
             outcome_ids = [str(pk) for pk in ids]
             try:
                 done = remove_outcomes(
-                    playbook=playbook, by=who, outcome_ids=outcome_ids, dry_run=not sure
+                    playbook=playbook, by=by, outcome_ids=outcome_ids, dry_run=not confirmed
                 )
-                found.append(f"{playbook}: {describe_withdrawal(done)}")
+                found.append(f"{playbook}: {describe_removal(done)}")
             except AceError as error:
                 messages.warning(request, f"{playbook}: {error.message}")
-        if not sure:
+        if not confirmed:
             return confirm_page(
                 request,
                 self,
                 rows,
                 lines=found,
-                title="Take back what outcomes taught",
+                title="Revert learning from outcomes",
                 action="take_back",
-                verb="Take it back",
+                verb="Revert",
                 consequence="Each playbook gets a new version, which can be rolled back.",
             )
         for line in found:
@@ -143,10 +142,10 @@ def by_playbook(rows: QuerySet[Outcome]) -> list[tuple[Playbook, list[UUID]]]:
     return [(playbook, found[playbook.pk]) for playbook in playbooks]
 
 
-def describe_withdrawal(done: OutcomeRemoval) -> str:
+def describe_removal(done: OutcomeRemoval) -> str:
     retired, changed = ", ".join(done.retired) or "none", ", ".join(done.changed) or "none"
-    kept = f"; others taught too, and stay: {', '.join(done.kept)}" if done.kept else ""
-    return f"retired {retired}; changed {changed}; votes gone: {done.votes}{kept}"
+    kept = f"; kept, also learned from others: {', '.join(done.kept)}" if done.kept else ""
+    return f"retired {retired}; changed {changed}; votes removed: {done.votes}{kept}"
 
 
 @admin.register(Reflection)

@@ -1,6 +1,6 @@
-"""Staff's view of agents' sessions: who, when, how large and what came of it; never what was said.
+"""Staff pages of agents' sessions: user, time, size and outcome; never the texts.
 
-A transcript is between a person and their agent. The person's own page shows it.
+Only the user's own page shows a transcript.
 """
 
 from typing import Any
@@ -63,8 +63,8 @@ class SessionMessageAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).defer("content", "tool_calls", "session__title")
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        asked = super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]  # its stubs
-        return asked or lookup == "session__id__exact"
+        allowed = super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]  # its stubs
+        return allowed or lookup == "session__id__exact"
 
     @admin.display(description="bullets cited")
     def bullets(self, message: SessionMessage) -> str:

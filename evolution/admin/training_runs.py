@@ -1,3 +1,5 @@
+"""Staff page of training runs."""
+
 from django.contrib import admin
 
 from core.admin import ReadOnlyAdmin

@@ -88,7 +88,7 @@ class OutcomeMetricsSerializer(serializers.Serializer[Any]):
     success = serializers.IntegerField()
     failure = serializers.IntegerField()
     partial = serializers.IntegerField()  # type: ignore[assignment]  # DRF takes it out of the class
-    success_rate = serializers.FloatField(allow_null=True, help_text="0 to 1; null: no outcome.")
+    success_rate = serializers.FloatField(allow_null=True, help_text="0 to 1; null: no outcomes.")
 
 
 class BulletMetricsSerializer(serializers.Serializer[Any]):
@@ -140,7 +140,7 @@ class EvolutionSerializer(serializers.Serializer[Any]):
     outcomes_processed = serializers.IntegerField()
     from_version = serializers.IntegerField(source="from_version.number", **NULLABLE)
     to_version = serializers.IntegerField(
-        source="to_version.number", **NULLABLE, help_text="null: no change yet."
+        source="to_version.number", **NULLABLE, help_text="null: none yet."
     )
     engine = Text()
     token_totals = TokenTotalsSerializer()

@@ -18,7 +18,7 @@ from evolution.sessions import recording as services
 from evolution.sessions.validation import NewMessage, ToolCall
 from playbooks.models import Playbook
 
-PLAYBOOK_ID = OpenApiParameter("playbook_id", UUID, description="Only those of this playbook.")
+PLAYBOOK_ID = OpenApiParameter("playbook_id", UUID, description="Only sessions of this playbook.")
 
 
 class SessionListView(BaseAPIView):

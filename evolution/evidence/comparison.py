@@ -1,7 +1,7 @@
-"""Did it help? What came of tasks under each version, and before against after a change.
+"""Success rates by version, and before against after a change: did it help?
 
-It compares what was reported, so it shows that tasks went better, not why: easier tasks or a better
-model would look the same. On equal tasks, with a held-out part, a training proves more.
+It compares reported outcomes, so it shows that tasks went better, not why: easier tasks or a better
+model look the same. A training on equal tasks, with a held-out part, proves more.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ MAX_LISTED_VERSIONS = 100
 
 @dataclass(frozen=True)
 class VersionCounts:
-    """How the tasks that were played under one version ended."""
+    """Outcomes under one version by status."""
 
     number: int
     success: int
@@ -40,7 +40,7 @@ class VersionCounts:
 
 @dataclass(frozen=True)
 class VersionEvidence:
-    """A version, and what came of its tasks."""
+    """A version and its counts."""
 
     version: Version
     counted: VersionCounts
@@ -63,7 +63,7 @@ class Evidence:
 
     @property
     def change(self) -> RateChange | None:
-        """The difference, where both sides have tasks."""
+        """The difference, if both sides have tasks."""
         if self.before is None or self.after is None:
             return None
         return RateChange(self.before, self.after)
@@ -74,8 +74,8 @@ def playbook_evidence(
 ) -> Evidence:
     """The outcomes by version, newest first; compared at `since`, by default the first evolution.
 
-    A training's own attempts are left out. `signal` keeps only what is known from there. Raises
-    Invalid for a version that the playbook does not have before it, and for an unknown signal.
+    A training's own attempts do not count. `signal` filters by evidence source. Raises Invalid for
+    an unknown version (or the first) and for an unknown signal.
     """
     if signal and signal not in Outcome.Signal.values:
         raise Invalid.field("signal", f"Use one of: {', '.join(Outcome.Signal.values)}.")
@@ -100,7 +100,7 @@ def _first_evolved(playbook: Playbook) -> int | None:
 
 
 def _counted(playbook: Playbook, signal: str) -> list[VersionCounts]:
-    """Of every version with a task, newest first; one pass over the outcomes."""
+    """Counts of every version with outcomes, newest first, in one query."""
     rows = Outcome.objects.filter(playbook=playbook, job__training=None)
     if signal:
         rows = rows.filter(signal=signal)
@@ -118,7 +118,7 @@ def _listed(playbook: Playbook, counted: Sequence[VersionCounts]) -> list[Versio
 
 
 def _pooled(counted: Iterable[VersionCounts]) -> SuccessRate | None:
-    """All of them as one; None without a task."""
+    """The common rate of all; None without a task."""
     kept = list(counted)
     tasks = sum(one.tasks for one in kept)
     return SuccessRate(sum(one.success for one in kept), tasks) if tasks else None

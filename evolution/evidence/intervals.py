@@ -1,4 +1,4 @@
-"""How far chance alone could move a share of successes, and the difference of two. Pure."""
+"""Confidence intervals of success rates and of their difference. Pure."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -12,7 +12,7 @@ Verdict = Literal["better", "worse", "unclear"]
 
 @dataclass(frozen=True)
 class SuccessRate:
-    """So many successes of so many tasks, at least one."""
+    """Successes out of at least one task."""
 
     successes: int
     tasks: int
@@ -68,7 +68,7 @@ class RateChange:
 
     @property
     def verdict(self) -> Verdict:
-        """`better` or `worse` only where the whole interval is on one side of nought."""
+        """`better` or `worse` only where the whole interval is on one side of zero."""
         if self.low > 0:
             return "better"
         return "worse" if self.high < 0 else "unclear"

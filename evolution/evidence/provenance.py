@@ -1,4 +1,4 @@
-"""From a session to the bullets that it taught, and from a bullet back to the sessions."""
+"""Provenance: the edits that followed from a session, and the sessions behind a bullet."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from playbooks.models import Delta, Playbook, Version, Vote
 
 MAX_SESSIONS = 20
 MESSAGES_PER_PAGE = 100
-"""On one page of a session; a link to a later one names its page."""
+"""Messages on one page of a session; citations link to the page."""
 MAX_OUTCOMES_READ = 500
 UUID_TEXT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LONG_FIELDS = ("reasoning_trace", "notes")
@@ -20,10 +20,10 @@ LONG_FIELDS = ("reasoning_trace", "notes")
 
 @dataclass(frozen=True)
 class SessionProvenance:
-    """What followed from a session; empty where it has not gone so far yet.
+    """What followed from a session; empty where nothing has yet.
 
-    `reflection` is the Reflector's answer on its outcome, `curation` the Curator's words on all
-    outcomes of the evolution, `edits` the operations that name this outcome as a source.
+    `reflection` is the Reflector's answer on its outcome, `curation` the Curator's reasoning on all
+    outcomes of the evolution, `edits` the operations based on this outcome.
     """
 
     outcome: Outcome | None = None
@@ -37,7 +37,7 @@ class SessionProvenance:
 
 @dataclass(frozen=True)
 class Citation:
-    """A message, and the page of its session that it stands on."""
+    """A citing message, and its page of the session."""
 
     position: int
 
@@ -48,7 +48,7 @@ class Citation:
 
 @dataclass(frozen=True)
 class ContributingSession:
-    """A session whose outcome taught, or voted on, a bullet; where in it the bullet is cited."""
+    """A session whose outcome edited or voted on a bullet, and where it cites the bullet."""
 
     session: AgentSession
     outcome: Outcome
@@ -57,7 +57,7 @@ class ContributingSession:
 
 
 def session_provenance(session: AgentSession) -> SessionProvenance:
-    """The outcome of a session, the evolution that took it, and what that changed."""
+    """The outcome of a session, its evolution, and the resulting changes."""
     if session.outcome_id is None:
         return SessionProvenance()
     rows = Outcome.objects.select_related("job__to_version", "version").defer(
@@ -78,7 +78,7 @@ def session_provenance(session: AgentSession) -> SessionProvenance:
 
 
 def reflection_of(outcome: Outcome) -> tuple[dict[str, Any], bool]:
-    """The Reflector's answer; before its evolution is published a checkpoint only: True."""
+    """The Reflector's answer, and whether it is a draft of an unpublished evolution."""
     if outcome.reflection_data:
         return outcome.reflection_data, False
     draft = outcome.reflections.order_by("-created_at").first()
@@ -86,7 +86,7 @@ def reflection_of(outcome: Outcome) -> tuple[dict[str, Any], bool]:
 
 
 def edits_from(outcome: Outcome) -> list[Delta]:
-    """The operations that its evolution based on this outcome (among others)."""
+    """The operations based on this outcome (among others)."""
     if outcome.job_id is None:
         return []
     deltas = Delta.objects.filter(job_id=outcome.job_id).order_by("index")
@@ -96,9 +96,9 @@ def edits_from(outcome: Outcome) -> list[Delta]:
 def contributing_sessions(
     *, playbook: Playbook, bullet_id: str, by: Principal
 ) -> list[ContributingSession]:
-    """The sessions behind a bullet, newest first: what they reported made it, changed it or voted.
+    """The sessions whose outcomes edited or voted on a bullet, newest first.
 
-    Sessions of others, and those out of the key's reach, do not exist here.
+    Only those that the principal can read.
     """
     taught = set(_contributing_outcomes(playbook, bullet_id))
     votes = Vote.objects.filter(bullet__playbook=playbook, bullet__public_id=bullet_id)
@@ -116,7 +116,7 @@ def contributing_sessions(
 
 
 def _curator_reasoning(job: EvolutionJob | None) -> str:
-    """Why the Curator proposed what it did; the rules engine gives no reason."""
+    """The Curator's reasoning; empty for the rules engine."""
     curation = job.curation if job else None
     return str(curation.get("reasoning", "")) if isinstance(curation, dict) else ""
 
@@ -130,10 +130,10 @@ def _contributing_outcomes(playbook: Playbook, bullet_id: str) -> list[str]:
 
 
 def _citations(sessions: Iterable[AgentSession], bullet_id: str) -> dict[UUID, list[Citation]]:
-    """Where each session cites the bullet; one query for all."""
-    said = SessionMessage.objects.filter(session__in=list(sessions)).exclude(cited_bullets=[])
+    """The citations of the bullet by session, in one query."""
+    rows = SessionMessage.objects.filter(session__in=list(sessions)).exclude(cited_bullets=[])
     found: dict[UUID, list[Citation]] = {}
-    for pk, position, cited in said.values_list("session_id", "position", "cited_bullets"):
+    for pk, position, cited in rows.values_list("session_id", "position", "cited_bullets"):
         if bullet_id in cited:
             found.setdefault(pk, []).append(Citation(position))
     return found

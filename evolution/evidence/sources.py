@@ -1,4 +1,4 @@
-"""Who taught a playbook what: the source of an outcome, and taking back what one source taught."""
+"""Sources of outcomes (API keys and people), and reverting what was learned from one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,12 +20,12 @@ from playbooks.services.loading import lock_playbook
 from playbooks.services.outcome_removal import OutcomeRemoval, remove_outcomes
 
 FIELDS = {"key": "api_key_id", "user": "reported_by_id", "outcome": "pk"}
-SET_ASIDE = "What its source taught was taken back."
+SET_ASIDE = "Its source was reverted."
 
 
 @dataclass(frozen=True)
 class Source:
-    """Somebody who reports to a playbook: `name` is `key:<id>` or `user:<id>`."""
+    """An API key or user that reports outcomes: `name` is `key:<id>` or `user:<id>`."""
 
     name: str
     label: str
@@ -47,7 +47,7 @@ def sources_of(outcomes: Iterable[tuple[UUID, UUID | None, UUID | None]]) -> dic
 
 
 def provenance_of(job_id: UUID, *, engine: str) -> Provenance:
-    """What a job's operations come from: the model that curated, and who reported each outcome."""
+    """Provenance of a job's operations: the curating model, and the source of each outcome."""
     calls = UsageRecord.objects.filter(job_id=job_id, operation="curate").order_by("-created_at")
     rows = Outcome.objects.filter(job=job_id).values_list("pk", "api_key_id", "reported_by_id")
     model = calls.values_list("model", flat=True).first()
@@ -55,8 +55,8 @@ def provenance_of(job_id: UUID, *, engine: str) -> Provenance:
 
 
 def list_sources(*, playbook: Playbook) -> list[Source]:
-    """Each key or person that reported outcomes, the latest first."""
-    # From one index alone, names apart: joined, the sum would read each of 100,000 rows.
+    """Each key or user that reported outcomes, latest first."""
+    # From an index alone, labels apart: with joins the sum would read each of 100,000 rows.
     rows: Any = (
         Outcome.objects.filter(playbook=playbook)
         .values("api_key_id", "reported_by_id")
@@ -75,15 +75,15 @@ def list_sources(*, playbook: Playbook) -> list[Source]:
 
 
 def _named(rows: list[dict[str, Any]]) -> Iterator[Source]:
-    """The groups as sources, but those of whom neither key nor person is left."""
+    """The groups as sources, without those whose key and user are deleted."""
     keys = ApiKey.objects.filter(pk__in={row["api_key_id"] for row in rows})
-    people = User.objects.filter(pk__in={row["reported_by_id"] for row in rows})
-    labels = dict(keys.values_list("pk", "name")) | dict(people.values_list("pk", "email"))
+    users = User.objects.filter(pk__in={row["reported_by_id"] for row in rows})
+    labels = dict(keys.values_list("pk", "name")) | dict(users.values_list("pk", "email"))
     for row in rows:
-        key, person = row["api_key_id"], row["reported_by_id"]
-        if key or person:
-            label = labels.get(key or person, "")
-            yield Source(source_name(key, person), label, row["outcome_count"], row["last_at"])
+        key, user = row["api_key_id"], row["reported_by_id"]
+        if key or user:
+            label = labels.get(key or user, "")
+            yield Source(source_name(key, user), label, row["outcome_count"], row["last_at"])
 
 
 def rollback_source(
@@ -94,11 +94,11 @@ def rollback_source(
     include_mixed: bool = False,
     dry_run: bool = False,
 ) -> OutcomeRemoval:
-    """What `source` (`key:`, `user:` or `outcome:` and an id) taught is taken back.
+    """Revert what was learned from `source` (`key:`, `user:` or `outcome:` and an id).
 
-    Its waiting outcomes are set aside and its held texts declined, so that nothing is learnt from
-    them again. Raises Invalid for a source that never reported here, and Conflict while an
-    evolution has its outcomes in hand.
+    Its pending outcomes are set aside and its review items declined, so that nothing is learned
+    from them again. Raises Invalid for a source without outcomes here, and Conflict while an
+    evolution processes its outcomes.
     """
     with transaction.atomic():
         lock_playbook(playbook)
@@ -119,7 +119,7 @@ def rollback_source(
 
 
 def _outcomes_of(playbook: Playbook, source: str) -> set[str]:
-    """The ids of everything that this source reported to the playbook."""
+    """The ids of all outcomes of this source."""
     kind, _, text = source.partition(":")
     try:
         wanted = Q(**{FIELDS[kind]: UUID(text)})
@@ -130,23 +130,23 @@ def _outcomes_of(playbook: Playbook, source: str) -> set[str]:
         wanted &= Q(api_key=None)
     found = Outcome.objects.filter(wanted, playbook=playbook).values_list("pk", flat=True)
     if not found:
-        raise Invalid.field("source", "This source reported nothing to this playbook.")
+        raise Invalid.field("source", "This source has no outcomes in this playbook.")
     return set(map(str, found))
 
 
 def _refuse_while_running(playbook: Playbook, ids: set[str]) -> None:
     active = EvolutionJob.objects.active().filter(playbook=playbook)
-    # The job's few outcomes are looked up, not the source's many.
-    at_work = Outcome.objects.filter(job__in=active).values_list("pk", flat=True)
-    if not ids.isdisjoint(map(str, at_work)):
+    # The job's few outcomes are read, not the source's many.
+    bound = Outcome.objects.filter(job__in=active).values_list("pk", flat=True)
+    if not ids.isdisjoint(map(str, bound)):
         raise Conflict(
-            "An evolution is at work on its outcomes. Cancel it, or wait until it has ended.",
+            "An evolution is processing its outcomes. Cancel it, or wait until it has ended.",
             code="evolution_active",
         )
 
 
 def _decline(playbook: Playbook, by: Principal, ids: set[str]) -> None:
-    """Held texts that only these outcomes asked for will not be proposed again."""
+    """Decline review items that are based only on these outcomes."""
     for item in ReviewItem.objects.pending().filter(playbook=playbook).select_related("delta"):
         if item.delta.outcome_ids and set(item.delta.outcome_ids) <= ids:
             decline_review_item(item=item, by=by)

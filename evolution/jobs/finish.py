@@ -19,7 +19,7 @@ def finish_job(
     *args: P.args,
     **how: P.kwargs,
 ) -> None:
-    """Save the job as `as_`, a method of its model, leaves it, and release what it held.
+    """Apply `as_`, a method of the job's model, save the job and release its quota hold.
 
     Outcomes of a failed or cancelled job wait for another one; a job that waits keeps them. Only
     an evolution that processed an outcome or made a version counts against the owner's quota.

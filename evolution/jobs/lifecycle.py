@@ -1,3 +1,5 @@
+"""Lifecycle of evolutions: trigger, cancel, retry."""
+
 from dataclasses import dataclass
 
 from django.db import connection, transaction
@@ -26,9 +28,9 @@ class TriggeredEvolution:
 def trigger_evolution(
     *, playbook: Playbook, by: Principal, trigger: str = EvolutionJob.Trigger.MANUAL
 ) -> TriggeredEvolution:
-    """The playbook has an active job: the running one, else a new one.
+    """Return the playbook's active job, or start a new one.
 
-    Raises Conflict (`archived`) and RateLimited; an answer with the running job costs no rate.
+    Raises Conflict (`archived`) and RateLimited; returning the active job does not count.
     """
     with transaction.atomic():
         locked = lock_active_playbook(playbook)
@@ -43,7 +45,7 @@ def trigger_evolution(
 
 
 def cancel_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
-    """The job is cancelled and its outcomes wait for the next one; a worker on it gives up.
+    """Cancel the job; its outcomes wait for the next one, and its worker stops.
 
     Raises Conflict (`not_active`) when it has ended already.
     """
@@ -57,7 +59,7 @@ def cancel_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
 
 
 def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
-    """The failed or cancelled job is queued again, with the outcomes that are pending then.
+    """Queue the failed or cancelled job again, with the outcomes that are pending by then.
 
     Stored reflections are reused. Raises Conflict when it did not fail, another one is
     active, or it belongs to a training.
@@ -72,8 +74,8 @@ def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
             )
         if job.training_id is not None:
             raise Conflict(
-                "This evolution belongs to a training, which alone knows its limit on cost. "
-                "Resume the training (its command with --resume), or train anew.",
+                "This evolution belongs to a training with its own cost limit. "
+                "Resume the training (its command with --resume), or start a new one.",
                 code="training",
             )
         if EvolutionJob.objects.active().filter(playbook=job.playbook_id).exists():

@@ -1,4 +1,4 @@
-"""The only file that knows django-q2. A message only wakes a worker; losing all loses nothing."""
+"""The message queue: the only module that imports django-q2. Messages only wake workers."""
 
 import logging
 import threading
@@ -17,15 +17,15 @@ from django_q.tasks import async_task
 
 from evolution.models import EvolutionJob
 
-# By path: importing the worker here would turn the layers round.
+# By path: jobs may not import the worker.
 RUN_EVOLUTION = "evolution.worker.tasks.run_evolution"
 RECORD_HEARTBEAT = "evolution.worker.worker_heartbeat.record_heartbeat"
 SYNC_BILLING = "billing.stripe.sync.resync_stale_account"
 BACKLOG_LIMIT = 50
 CHANNEL = "ace_queue"
 POLL_SECONDS = 0.05
-"""Seconds until a message is looked for again. Looking as often as a message that is announced is
-found would cost an idle server a twentieth of a core; SQLite announces nothing."""
+"""Seconds between polls; without NOTIFY (SQLite) the delay of a message. Shorter would cost an idle
+server more than a twentieth of a core."""
 RECONNECT_SECONDS = 1.0
 """The same while the database is away."""
 
@@ -33,39 +33,39 @@ logger = logging.getLogger(__name__)
 
 
 def notify_worker(job_id: UUID, *, now: datetime) -> None:
-    """Tell the queue that this job can be claimed, in the caller's transaction if there is one."""
+    """Queue a message that this job can be claimed, in the caller's transaction if any."""
     EvolutionJob.objects.filter(pk=job_id).update(notified_at=now)
     async_task(RUN_EVOLUTION, str(job_id), group="evolution")
 
 
 def notify_billing_sync() -> None:
-    """Have a worker ask the payment provider: the sweep waits for nobody's server."""
+    """Queue a sync with the payment provider, so that the sweep need not wait for it."""
     async_task(SYNC_BILLING, group="billing")
 
 
 def is_backlogged() -> bool:
-    """So many messages wait that another one would wake nobody who is not awake."""
+    """Whether so many messages wait that all workers are awake."""
     return get_broker().queue_size() >= BACKLOG_LIMIT  # type: ignore[no-any-return]  # untyped
 
 
 def oldest_message_age(now: datetime) -> timedelta:
-    """How long the message that nobody has taken waits; zero when none does."""
-    # The ORM broker's `lock` is the time from which on a message may be taken.
+    """How long the oldest untaken message has waited; zero without one."""
+    # The ORM broker's `lock` is the time from which a message may be taken.
     oldest = OrmQ.objects.filter(lock__lte=now).aggregate(oldest=Min("lock"))["oldest"]
     return now - oldest if oldest else timedelta(0)
 
 
 def send_canary() -> None:
-    """Ask the queue for a sign of life, unless it is already full of unanswered ones."""
+    """Queue a heartbeat task, unless the queue is backlogged."""
     if not is_backlogged():
         async_task(RECORD_HEARTBEAT, group="canary")
 
 
 class NotifyingBroker(ORM):  # type: ignore[misc]  # untyped
-    """django-q's broker, with NOTIFY in the transaction of the message and LISTEN between looks.
+    """django-q's broker, with NOTIFY in the transaction of the message and LISTEN between polls.
 
-    An announcement that is lost (a pooler between, a new connection) costs one LOOK. The queue's
-    setting `poll` has to be 0: the waiting is ours.
+    A lost notification (pooler, new connection) costs one POLL_SECONDS. The queue's setting `poll`
+    must be 0, as this class waits.
     """
 
     _listening: Any = None
@@ -73,14 +73,14 @@ class NotifyingBroker(ORM):  # type: ignore[misc]  # untyped
 
     @staticmethod
     def get_connection(list_key: str | None = None) -> Any:
-        """The queue; a group that starts while the database is away does not end, but waits too."""
+        """The queue; a group that starts while the database is down waits instead of ending."""
         try:
             return ORM.get_connection(list_key)
         except DatabaseFault:
             return OrmQ.objects.using(Conf.ORM)
 
     def enqueue(self, task: Any) -> Any:
-        """The message is there, and announced, as soon as the caller's transaction ends."""
+        """Queue the message and notify listeners when the caller's transaction commits."""
         pk = super().enqueue(task)
         if connections[Conf.ORM].vendor == "postgresql":
             with connections[Conf.ORM].cursor() as cursor:
@@ -88,9 +88,9 @@ class NotifyingBroker(ORM):  # type: ignore[misc]  # untyped
         return pk
 
     def dequeue(self) -> Any:
-        """The message that is due, or None after some waiting; also while the database is away.
+        """The next due message, or None after a poll; also while the database is down.
 
-        Left to django-q, an error would end the process that looks, ten seconds later.
+        django-q itself would end the process ten seconds after an error.
         """
         try:
             found = super().dequeue()

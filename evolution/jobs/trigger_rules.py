@@ -1,4 +1,4 @@
-"""When to evolve: N outcomes are pending, or T hours have passed with at least one."""
+"""Trigger rules: N outcomes are pending, or one has been for T hours. Pure."""
 
 from datetime import datetime, timedelta
 from typing import Literal
@@ -7,7 +7,7 @@ Cause = Literal["threshold", "time"]
 
 
 def enough_pending(pending: int, *, threshold: int) -> bool:
-    """The first rule: N outcomes wait."""
+    """The first rule: N outcomes are pending."""
     return pending >= max(1, threshold)
 
 
@@ -25,16 +25,16 @@ def time_is_up(pending: int, *, hours: int, since: datetime | None, now: datetim
 def is_due(
     pending: int, *, threshold: int, hours: int, since: datetime | None, now: datetime
 ) -> Cause | None:
-    """Which of the two rules asks for an evolution, or None."""
+    """The rule by which an evolution is due, or None."""
     if enough_pending(pending, threshold=threshold):
         return "threshold"
     return "time" if time_is_up(pending, hours=hours, since=since, now=now) else None
 
 
 def cool_off_period(failures: int) -> timedelta:
-    """How long automatic evolutions pause after so many failures in a row.
+    """How long automatic evolutions pause after this many failures in a row.
 
-    10 minutes, doubling to a day: a refused key or a collapse guard would otherwise be met, and
-    paid for, again with every further report. A person can still trigger or retry at once.
+    10 minutes, doubling to a day: otherwise every report would repeat, and pay for, the same
+    failure. People can still trigger or retry at once.
     """
     return min(timedelta(minutes=10) * (1 << min(failures - 1, 10)), timedelta(days=1))

@@ -1,7 +1,7 @@
-"""Checks every invariant of the loop in the rows and names what breaks one.
+"""Verification: checks every invariant of the stored data and names what violates one.
 
-One playbook at a time, each in a transaction of its own that sees one moment of the database, so
-that work going on meanwhile does not look like a fault. Nothing is written.
+One playbook at a time, each in one snapshot of the database, so that concurrent work does not look
+like a fault. Nothing is written.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,13 +24,13 @@ from playbooks.models import Delta, Playbook, Version, Vote
 from playbooks.services.verification import check_rows, check_versions
 
 SETTLED_WITHIN = timedelta(minutes=2)
-"""After the longest call, the sweep has ended what a dead process left in the ledger."""
+"""Within this time after the longest call, the sweep settles calls of dead processes."""
 ENDED = ("completed", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A row, or several, that break the invariant `code`; `ids` are theirs."""
+    """Rows (`ids`) that violate the invariant `code`."""
 
     code: str
     playbook_id: UUID | None
@@ -50,9 +50,9 @@ Check = Callable[[Playbook], Iterator[Problem]]
 
 
 def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
-    """Each playbook (of `only`, else all) after its problems; one in memory at a time.
+    """Each playbook (of `only`, else all) after its problems, one in memory at a time.
 
-    Of all, what belongs to no playbook comes last.
+    Without `only`, problems of no playbook come last.
     """
     wanted = list(only)
     last = UUID(int=0)
@@ -77,7 +77,7 @@ def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
 
 @contextmanager
 def consistent_snapshot() -> Iterator[None]:
-    """Every query of the block sees the same state; reports and workers are not kept waiting."""
+    """Every query of the block sees the same state; other transactions are not blocked."""
     inside = connection.in_atomic_block
     with _deferred_transaction(), transaction.atomic():
         if connection.vendor == "postgresql" and not inside:
@@ -88,15 +88,15 @@ def consistent_snapshot() -> Iterator[None]:
 
 @contextmanager
 def _deferred_transaction() -> Iterator[None]:
-    """On SQLite a transaction begins as a reader, beside whom others write.
+    """On SQLite the transaction begins as a reader, so that others can write.
 
-    Ours begin as writers elsewhere, and the sums of 100,000 calls take longer than a moment.
+    Elsewhere our transactions begin as writers; the sums of 100,000 calls take seconds.
     """
     if connection.vendor != "sqlite":
         yield
         return
     sqlite: Any = connection
-    sqlite.ensure_connection()  # which reads the settings' mode anew
+    sqlite.ensure_connection()  # which sets the mode from the settings
     kept = sqlite.transaction_mode
     sqlite.transaction_mode = "DEFERRED"
     try:
@@ -106,7 +106,7 @@ def _deferred_transaction() -> Iterator[None]:
 
 
 def version_history(playbook: Playbook) -> Iterator[Problem]:
-    """Versions are consecutive, replay from their deltas and say what the rows say."""
+    """Versions are consecutive, replay from their deltas and match the rows."""
     problems, last = check_versions(playbook)
     for sentence in problems + check_rows(playbook, last):
         yield Problem("history", playbook.pk, (), sentence)
@@ -116,9 +116,9 @@ def version_history(playbook: Playbook) -> Iterator[Problem]:
 
 
 def lost_outcomes(playbook: Playbook) -> Iterator[Problem]:
-    """Every outcome waits, is being worked on, was processed once, or was set aside."""
+    """Every outcome is pending, bound to an active job, processed once, or set aside."""
     outcomes = Outcome.objects.filter(playbook=playbook).select_related("job").order_by("pk")
-    # A training's job keeps its outcomes on purpose: they are nobody's report.
+    # A training's job keeps its outcomes: no agent reported them.
     bound = outcomes.filter(processed_at=None, set_aside_reason="", job__training=None)
     for row in bound.filter(job__status__in=ENDED).iterator():
         status = row.job.status if row.job else ""
@@ -136,7 +136,7 @@ def lost_outcomes(playbook: Playbook) -> Iterator[Problem]:
 
 
 def jobs(playbook: Playbook) -> Iterator[Problem]:
-    """At most one is active; each is in a state that its methods can bring about."""
+    """At most one is active; each is in a state that its methods can reach."""
     rows = EvolutionJob.objects.filter(playbook=playbook).order_by("pk")
     active = list(rows.active().values_list("pk", flat=True)[:10])
     if len(active) > 1:
@@ -158,7 +158,7 @@ def jobs(playbook: Playbook) -> Iterator[Problem]:
 
 
 def versions_of_jobs(playbook: Playbook) -> Iterator[Problem]:
-    """A job and its version point at each other, and nobody else points at either."""
+    """A job and its version point at each other, and no other row at either."""
     mine = EvolutionJob.objects.filter(
         pk=OuterRef("job_id"), playbook=playbook, status="completed", to_version=OuterRef("pk")
     )
@@ -174,7 +174,7 @@ def versions_of_jobs(playbook: Playbook) -> Iterator[Problem]:
 
 
 def each_job(playbook: Playbook) -> Iterator[Problem]:
-    """What a job did, it did for its own outcomes, once; what it was told was paid for."""
+    """A job applied its own outcomes once, and its LLM calls are metered."""
     for job in EvolutionJob.objects.filter(playbook=playbook).order_by("pk").iterator():
         mine = Outcome.objects.filter(job=job).values_list("pk", "processed_at")
         processed = {str(pk) for pk, at in mine if at is not None}
@@ -212,12 +212,12 @@ def _paid(playbook: Playbook, job: EvolutionJob) -> Iterator[Problem]:
 
 
 def outcome_counts(playbook: Playbook) -> Iterator[Problem]:
-    """The tally counts what was reported; a training's own attempts are not reports."""
+    """OutcomeCounts match the outcomes; a training's own attempts do not count."""
     rows = Outcome.objects.filter(playbook=playbook, job__training=None)
     counted = rows.aggregate(all=Count("pk"), won=Count("pk", filter=Q(status="success")))
     kept = OutcomeCounts.objects.filter(playbook=playbook).first() or OutcomeCounts()
     if (kept.reported, kept.succeeded) != (counted["all"], counted["won"]):
-        sentence = f"{counted['all']} outcomes were reported, the tally says {kept.reported}"
+        sentence = f"{counted['all']} outcomes were reported, counted are {kept.reported}"
         yield _of(playbook, "outcome_counts", sentence)
 
 
@@ -231,7 +231,7 @@ def votes(playbook: Playbook) -> Iterator[Problem]:
 
 
 def open_calls(playbook: Playbook) -> Iterator[Problem]:
-    """No call stays unfinished in the ledger once it cannot be under way any more."""
+    """No call stays open in the ledger longer than a call can last."""
     longest = timedelta(seconds=settings.LLM_DEADLINE_SECONDS + 10) + SETTLED_WITHIN
     open_ = UsageRecord.objects.filter(playbook_id=playbook.pk, status="started")
     old = open_.filter(created_at__lt=database_now() - longest)
@@ -243,7 +243,7 @@ def open_calls(playbook: Playbook) -> Iterator[Problem]:
 
 
 def quotas() -> Iterator[Problem]:
-    """What a period says is held for work under way is what its holds add up to."""
+    """The amounts held by a quota period are the sums of its holds."""
     for resource in QuotaResource.values:
         open_ = QuotaHold.objects.filter(period=OuterRef("pk"), resource=resource).order_by()
         sums = open_.values("period").annotate(sum=Sum("amount")).values("sum")
@@ -255,10 +255,10 @@ def quotas() -> Iterator[Problem]:
 
 
 def daily_spend() -> Iterator[Problem]:
-    """What a day has cost, as limits are held against it, is what its calls add up to."""
-    for day, told in mismatched_days():
+    """The daily spend is the sum of the day's calls."""
+    for day, cost in mismatched_days():
         playbook_id = None if day.playbook_id == NO_PLAYBOOK else day.playbook_id
-        sentence = f"the sum of {day.day} is not what its calls cost, which is {told} US$"
+        sentence = f"the sum of {day.day} is not what its calls cost, which is {cost} US$"
         ids = (str(day.user_id), day.credential)
         yield Problem("spent_day", playbook_id, ids, f"{sentence}: manage.py rebuild_daily_spend")
 

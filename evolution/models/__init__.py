@@ -1,3 +1,5 @@
+"""Models of outcomes, evolution jobs, sessions, trainings and workers."""
+
 from evolution.models.chat_slots import ChatSlot
 from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, start_of_day
 from evolution.models.outcomes import Outcome, OutcomeCounts, OutcomeQuerySet

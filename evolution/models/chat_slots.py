@@ -1,4 +1,4 @@
-"""Who is being answered in the playground at this moment."""
+"""Slots of playground answers under way, to limit them per user."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from core.models import BaseModel
 
 
 class ChatSlot(BaseModel):
-    """One answer that a person listens to, in whichever process; a dead process's one expires."""
+    """One playground answer under way; that of a dead process expires."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="+")
     expires_at = models.DateTimeField()

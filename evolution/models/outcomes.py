@@ -1,4 +1,4 @@
-"""What agents and people report of a task."""
+"""Outcomes: what agents and people report of a task."""
 
 from typing import ClassVar, Self
 
@@ -17,9 +17,9 @@ class OutcomeQuerySet(PlaybookOwnedQuerySet["Outcome"]):
         return self.filter(processed_at=None, set_aside_reason="", job=None)
 
     def client_names(self, playbook: "Playbook", *, most: int) -> list[str]:
-        """The first `most` names of programs that reported on the playbook, in order.
+        """The first `most` client names in the playbook's outcomes, in order.
 
-        One step in the index for each name; DISTINCT would read each of 100,000 rows.
+        One index step for each name; DISTINCT would read each of 100,000 rows.
         """
         table = self.model._meta.db_table
         pk = self.model._meta.get_field("playbook").get_db_prep_value(playbook.pk, connection)
@@ -52,9 +52,7 @@ class Outcome(BaseModel):
     playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="outcomes", db_index=False)
     reported_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     api_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
-    client = models.CharField(
-        max_length=100, blank=True, help_text="the program that reported, as it calls itself"
-    )
+    client = models.CharField(max_length=100, blank=True, help_text="client name, as sent")
     task_description = models.TextField()
     status = models.CharField(max_length=7, choices=Status)
     reasoning_trace = models.TextField(blank=True)
@@ -75,19 +73,19 @@ class Outcome(BaseModel):
 
     class Meta:
         ordering = ("-created_at",)
-        # Each list is read in the order of its index and ends with its page: PostgreSQL knows
-        # nothing of a table that was just restored, and would sort a playbook's 100,000 rows.
+        # Each list reads its index in order, one page long. Without, PostgreSQL would sort a
+        # playbook's 100,000 rows while a restored table has no statistics.
         indexes: ClassVar = [
             models.Index(fields=("-created_at", "-id")),
             models.Index(fields=("playbook", "-created_at", "-id")),
             models.Index(fields=("playbook", "status", "-created_at", "-id")),
             models.Index(fields=("playbook", "signal", "-created_at", "-id")),
-            # The filter's list of clients comes from the index alone.
+            # For the filter's list of clients, from the index alone.
             models.Index(fields=("playbook", "client", "-created_at", "-id")),
             models.Index(fields=("version", "-created_at", "-id")),
-            # Who reported, how often and when last: without reading a row.
+            # For sources: who reported, how often and when last, from the index alone.
             models.Index(fields=("playbook", "api_key", "reported_by", "-created_at")),
-            # Few rows: what waits, and what was set aside.
+            # Few rows: pending, and set aside.
             models.Index(
                 fields=("playbook", "-created_at", "-id"),
                 condition=Q(processed_at=None),
@@ -98,7 +96,7 @@ class Outcome(BaseModel):
                 condition=~Q(set_aside_reason=""),
                 name="outcome_set_aside",
             ),
-            # Every report counts what waits, and may ask since when: without reading a row.
+            # For the trigger rules, from the index alone.
             models.Index(
                 fields=("playbook", "set_aside_reason", "created_at"),
                 condition=Q(processed_at=None, job=None),
@@ -121,10 +119,9 @@ class Outcome(BaseModel):
 
 
 class OutcomeCounts(BaseModel):
-    """What agents and people reported on a playbook; a training's own attempts are not reports.
+    """Counts of reported outcomes of a playbook; a training's own attempts do not count.
 
-    A row of its own, not columns of the playbook: whoever saves a playbook that was read earlier
-    would write an old number back.
+    Not columns of the playbook: saving a playbook that was read earlier would overwrite them.
     """
 
     playbook = models.OneToOneField(Playbook, models.CASCADE, related_name="outcome_counts")
@@ -144,8 +141,7 @@ class OutcomeCounts(BaseModel):
 
     @classmethod
     def add(cls, playbook: Playbook, *, succeeded: bool) -> None:
-        """One report more; call it in the report's transaction, with the playbook locked."""
-        won = int(succeeded)
-        known = cls.objects.filter(playbook=playbook)
-        if not known.update(reported=F("reported") + 1, succeeded=F("succeeded") + won):
-            cls.objects.create(playbook=playbook, reported=1, succeeded=won)
+        """Count one report, in its transaction and with the playbook locked."""
+        added, rows = int(succeeded), cls.objects.filter(playbook=playbook)
+        if not rows.update(reported=F("reported") + 1, succeeded=F("succeeded") + added):
+            cls.objects.create(playbook=playbook, reported=1, succeeded=added)

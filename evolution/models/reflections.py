@@ -1,3 +1,5 @@
+"""Stored reflections: the checkpoints of a job."""
+
 from django.db import models
 
 from core.models import BaseModel

@@ -1,4 +1,4 @@
-"""An agent's session: one conversation with a model, and what was said in it, line by line."""
+"""Agents' sessions: one conversation with a model each, and its messages."""
 
 from datetime import datetime
 from typing import ClassVar, Self
@@ -28,16 +28,16 @@ class SessionMessageQuerySet(OwnedQuerySet["SessionMessage"]):
 
 
 ORIGINS = {
-    "api": "recorded by a program",
-    "playground": "in the playground",
-    "orchestrator": "led by the orchestrator",
+    "api": "API",
+    "playground": "playground",
+    "orchestrator": "orchestrator",
 }
 
 
 class AgentSession(BaseModel):
     """One conversation of an agent, under one version of a playbook or under none.
 
-    `outcome` is the report that it became: from there the chain goes on to job, deltas, version.
+    `outcome` is the report made from it, which leads on to job, deltas and version.
     """
 
     class Status(models.TextChoices):
@@ -57,29 +57,25 @@ class AgentSession(BaseModel):
         Version, models.RESTRICT, null=True, blank=True, related_name="agent_sessions"
     )
     serving_id = models.CharField(
-        max_length=500, blank=True, help_text="the receipt of the reading that it began with"
+        max_length=500, blank=True, help_text="of the version it was opened with"
     )
     api_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
-    client = models.CharField(
-        max_length=100, blank=True, help_text="the program that opened it, as it calls itself"
-    )
+    client = models.CharField(max_length=100, blank=True, help_text="client name, as sent")
     title = models.CharField(max_length=200, blank=True)
     model = models.CharField(max_length=100, blank=True)
     source = models.CharField(max_length=12, choices=Source, default=Source.API)
     ace_enabled = models.BooleanField(
-        default=True, help_text="off: the model was asked as if there were no playbook"
+        default=True, help_text="off: the model did not read the playbook"
     )
     status = models.CharField(max_length=6, choices=Status, default=Status.OPEN)
     outcome = models.OneToOneField(
         "evolution.Outcome", models.SET_NULL, null=True, related_name="agent_session"
     )
-    pair_id = models.UUIDField(
-        null=True, db_index=True, help_text="shared by two that ran side by side"
-    )
+    pair_id = models.UUIDField(null=True, db_index=True, help_text="shared by two side by side")
     message_count = models.PositiveIntegerField(default=0, help_text="and the next position")
     content_bytes = models.PositiveIntegerField(default=0)
     closed_at = models.DateTimeField(null=True)
-    blanked_at = models.DateTimeField(null=True, help_text="when its texts were taken out")
+    blanked_at = models.DateTimeField(null=True, help_text="when its texts were deleted")
 
     objects = SessionQuerySet.as_manager()
 
@@ -98,12 +94,12 @@ class AgentSession(BaseModel):
         return reverse("evolution:session", args=[self.pk])
 
     def close(self, *, now: datetime) -> None:
-        """open → closed: it takes no more messages; closing again keeps the first time."""
+        """open → closed: no more messages; closing again keeps the first time."""
         self.status, self.closed_at = self.Status.CLOSED, self.closed_at or now
 
     @property
     def origin(self) -> str:
-        """Who talks in it, in words for people."""
+        """Where it was recorded, for people."""
         return ORIGINS[self.source]
 
     @property
@@ -112,7 +108,7 @@ class AgentSession(BaseModel):
 
 
 class SessionMessage(BaseModel):
-    """What one role said. Its text is data, never layout or instruction."""
+    """One message of a session. Its text is data, never layout or instruction."""
 
     class Role(models.TextChoices):
         SYSTEM = "system"
@@ -128,14 +124,18 @@ class SessionMessage(BaseModel):
     role = models.CharField(max_length=9, choices=Role)
     content = models.TextField(blank=True)
     tool_calls = models.JSONField(
-        default=list, blank=True, help_text="that it asks for: id, name, arguments as text"
+        default=list, blank=True, help_text="calls it requests: id, name, arguments as text"
     )
-    tool_name = models.CharField(max_length=100, blank=True, help_text="whose answer this is")
+    tool_name = models.CharField(max_length=100, blank=True, help_text="the tool that answered")
     tool_call_id = models.CharField(max_length=100, blank=True)
     cited_bullets = models.JSONField(default=list, help_text="public ids known to the version")
     tokens = models.PositiveIntegerField(default=0)
     usage = models.ForeignKey(
-        UsageRecord, models.SET_NULL, null=True, related_name="+", help_text="the call it came by"
+        UsageRecord,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="the LLM call behind it",
     )
 
     objects = SessionMessageQuerySet.as_manager()

@@ -1,4 +1,4 @@
-"""What workers leave behind: their answers on outcomes, and when each was last seen."""
+"""Heartbeats of worker groups."""
 
 from django.db import models
 

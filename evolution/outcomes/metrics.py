@@ -1,4 +1,4 @@
-"""Tallies made true again: code from before there was one reports without counting."""
+"""Counts of outcomes, votes and evolutions of a playbook, and their recount."""
 
 from collections import Counter
 from typing import Any
@@ -11,13 +11,13 @@ from playbooks.models import Playbook
 
 
 def recount_outcomes() -> int:
-    """Every playbook's tally says what was reported on it; returns how many did not."""
+    """Correct the OutcomeCounts of all playbooks; returns how many were wrong."""
     ids = Playbook.objects.order_by("pk").values_list("pk", flat=True)
     return sum(_recount(Playbook(pk=pk)) for pk in list(ids))
 
 
 def _recount(playbook: Playbook) -> bool:
-    """Whether this one was wrong; its row is locked, as a report locks it."""
+    """Whether this one was wrong; the playbook is locked, as for a report."""
     with transaction.atomic():
         if not Playbook.objects.select_for_update(no_key=True).filter(pk=playbook.pk).exists():
             return False
@@ -33,14 +33,14 @@ def _recount(playbook: Playbook) -> bool:
 
 
 def pending_count(playbook: Playbook) -> int:
-    """How many outcomes wait for the next evolution."""
+    """The number of outcomes pending for the next evolution."""
     return Outcome.objects.pending().filter(playbook=playbook).count()
 
 
 def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
-    """The playbook's figures: outcomes by status, success rate (0–1 or None), votes, evolutions.
+    """Metrics of a playbook: outcomes by status, success rate (0–1 or None), votes, evolutions.
 
-    Outcomes are what agents reported; a training's own attempts at its samples are left out.
+    A training's own attempts at its samples do not count as outcomes.
     """
     outcomes = _outcome_metrics(playbook)
     jobs = EvolutionJob.objects.filter(playbook=playbook).aggregate(
@@ -63,7 +63,7 @@ def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
 
 
 def _outcome_metrics(playbook: Playbook) -> dict[str, int]:
-    """The outcomes by status and by what became of them; each count reads an index and no row."""
+    """Outcomes by status and state; each count reads an index only."""
     outcomes = Outcome.objects.filter(playbook=playbook)
     trained = EvolutionJob.objects.filter(playbook=playbook).exclude(training=None)
     by_status = _by_status(outcomes)

@@ -1,4 +1,4 @@
-"""What pages and APIs of playbooks show of outcomes and jobs, as `playbooks` asks for it."""
+"""Hooks that give `playbooks` its data on outcomes and jobs."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -20,8 +20,7 @@ def set_hooks() -> None:
     counted = pending.values("playbook").annotate(number=Count("pk")).values("number")
     newest_job = EvolutionJob.objects.filter(playbook=OuterRef("pk")).order_by("-created_at")
     succeeded = Cast(F("outcome_counts__succeeded"), FloatField())
-    # Only what is pending is counted row by row; of all that was ever reported there is a tally,
-    # which leaves out a training's own attempts at its samples.
+    # Only pending outcomes are counted by row; OutcomeCounts has the total.
     hooks.outcome_counts = {
         "outcome_count": Coalesce(F("outcome_counts__reported"), 0),
         "pending_outcomes": Coalesce(Subquery(counted), 0),

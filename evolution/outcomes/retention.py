@@ -1,4 +1,4 @@
-"""What outcomes and sessions say is kept for as long as settings say; what they taught stays."""
+"""Retention: deletes old texts of outcomes and sessions; what playbooks learned stays."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -23,24 +23,24 @@ SESSION_BATCH_SIZE = 20
 
 
 def blank_old_traces() -> int:
-    """Traces and notes of outcomes that fed an evolution long ago are gone; says of how many.
+    """Delete traces and notes of outcomes processed before the retention period; how many.
 
-    Long ago is TRACE_RETENTION_DAYS, or less where an owner's plan says so; 0 keeps everything.
-    What waits for an evolution is kept.
+    The period is TRACE_RETENTION_DAYS, or less by the owner's plan; 0 keeps everything.
+    Pending outcomes are kept.
     """
     return _for_each_retention_period(_blank_outcomes, "playbook__owner__in")
 
 
 def blank_old_transcripts() -> int:
-    """The texts of sessions that were closed, or last written to, as long ago are gone; how many.
+    """Delete texts of sessions closed, or last written to, before the retention period; how many.
 
-    Roles, cited bullets and tokens stay: the chain to what was learnt does not break.
+    Roles, citations and tokens stay, so that provenance is kept.
     """
     return _for_each_retention_period(_blank_sessions, "user__in")
 
 
 def _for_each_retention_period(blank: Callable[[datetime, Q], int], owned_by: str) -> int:
-    """`blank` what is older than the setting says, and for some owners what is less old."""
+    """`blank` what is older than the setting, or than an owner's plan allows."""
     now, days = database_now(), settings.TRACE_RETENTION_DAYS
     blanked = blank(now - timedelta(days=days), Q()) if days else 0
     for fewer, owners in shorter_retention(now, than=days):
@@ -52,7 +52,7 @@ def _blank_outcomes(long_ago: datetime, whose: Q) -> int:
     used = Q(processed_at__lt=long_ago) | (~Q(set_aside_reason="") & Q(updated_at__lt=long_ago))
     rows = Outcome.objects.filter(used & whose).exclude(reasoning_trace="", notes="")
     blanked = 0
-    # In parts: one statement over a year of outcomes would hold its locks for long.
+    # In batches: one statement over a year of outcomes would hold its locks too long.
     while part := list(rows.values_list("pk", flat=True)[:BATCH_SIZE]):
         blanked += Outcome.objects.filter(pk__in=part).update(reasoning_trace="", notes="")
     return blanked
@@ -64,8 +64,8 @@ def _blank_sessions(long_ago: datetime, whose: Q) -> int:
     blanked = 0
     while part := list(rows.values_list("pk", flat=True)[:SESSION_BATCH_SIZE]):
         with transaction.atomic():
-            said = SessionMessage.objects.filter(session__in=part)
-            said.update(content="", tool_calls=[])
+            texts = SessionMessage.objects.filter(session__in=part)
+            texts.update(content="", tool_calls=[])
             sessions = AgentSession.objects.filter(pk__in=part)
             now = database_now()
             blanked += sessions.update(
@@ -79,7 +79,7 @@ def _blank_sessions(long_ago: datetime, whose: Q) -> int:
 
 
 def purge() -> dict[str, int]:
-    """Old texts are blank, and rows that nothing follows from any more are gone."""
+    """Delete old texts and expired rows; counts of each."""
     return {
         "traces": blank_old_traces(),
         "transcripts": blank_old_transcripts(),
@@ -94,7 +94,7 @@ def notify_of_retention() -> int:
 
 
 def purge_if_due() -> None:
-    """Once an hour, by whichever host comes first: the counter's add is one atomic step."""
+    """Purge once an hour on one host: `cache.add` is atomic."""
     if cache.add("purge", 1, PURGE_SECONDS):
         purge()
         notify_of_retention()

@@ -1,4 +1,4 @@
-"""From a report's fields to an unsaved Outcome: sizes, text, cited bullets, version."""
+"""Validation of a report: its fields become an unsaved Outcome."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ def clean_report(
     signal: str,
     idempotency_key: str,
 ) -> Outcome:
-    """An Outcome that can be stored; raises Invalid with the field, or TooLarge."""
+    """An unsaved Outcome; raises Invalid with the field, or TooLarge."""
     texts = {
         "task_description": (task_description, settings.MAX_TASK_BYTES),
         "reasoning_trace": (reasoning_trace, settings.MAX_TRACE_BYTES),
@@ -68,7 +68,7 @@ def clean_report(
 
 
 def clean_field(name: str, text: str, limit: int) -> str:
-    """The text with credentials blanked out (an agent's trace may carry its environment)."""
+    """The text with credentials redacted (an agent's trace may contain its environment)."""
     if "\x00" in text:
         raise Invalid.field(name, "Remove the NUL characters.")
     try:
@@ -87,7 +87,7 @@ def clean_choice(name: str, value: str, known: Sequence[str]) -> None:
 
 
 def _version_id(playbook: Playbook, by: Principal, serving_id: str) -> tuple[UUID, bool]:
-    """The version's id alone: its text may be 100 KB, and nobody reads it here."""
+    """The version's id and whether it is assumed; its text of up to 100 KB is not read."""
     if serving_id:
         return serving_tokens.read_serving_token(
             serving_id, playbook=playbook, principal=by
@@ -100,9 +100,9 @@ def _version_id(playbook: Playbook, by: Principal, serving_id: str) -> tuple[UUI
 def clean_citations(
     bullet_ids: Sequence[str], known: Callable[[Collection[str]], Collection[str]], *, missing: str
 ) -> list[str]:
-    """The ids that are `known`, in order, once each; brackets and quotes are fine.
+    """The ids that are `known`, in order, once each; brackets and quotes are allowed.
 
-    Raises Invalid; `missing` says with `{}` what is not known.
+    Raises Invalid with `missing`, whose `{}` becomes the unknown ids.
     """
     if len(bullet_ids) > MAX_CITED:
         raise Invalid.field("bullet_ids", f"Cite at most {MAX_CITED} bullets.")

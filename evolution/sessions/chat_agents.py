@@ -1,7 +1,7 @@
-"""What the orchestrator wraps: anything that takes messages and gives an answer. Pure.
+"""Chat agents for the orchestrator: anything that takes messages and answers. Pure.
 
 agent = chat_agent(OpenAI(), model="gpt-4o-mini", tools=TOOLS, run_tool=my_function)
-agent([{"role": "user", "content": "Plan my week"}]).content        # works without us too
+agent([{"role": "user", "content": "Plan my week"}]).content        # works without ACE too
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ MAX_TURNS = 12
 
 @dataclass(frozen=True)
 class Reply:
-    """An agent's answer. `steps`: what it said and did on the way, tools included."""
+    """An agent's answer. `steps`: intermediate messages and tool calls."""
 
     content: str
     steps: Sequence[Message] = ()
@@ -32,7 +32,7 @@ class ChatAgent(Protocol):
 
 
 class TooManyTurns(LLMError):
-    """The model went on calling tools."""
+    """The model kept calling tools."""
 
     def __init__(self) -> None:
         super().__init__("too_many_turns", f"No answer came after {MAX_TURNS} rounds of tools.")
@@ -59,11 +59,11 @@ def chat_agent(
         for _ in range(MAX_TURNS):
             made = client.chat.completions.create(messages=[*messages, *steps], **fixed)
             tokens += made.usage.total_tokens if made.usage else 0
-            said = made.choices[0].message
-            if not said.tool_calls or run_tool is None:
-                return Reply(said.content or "", steps, tokens)
-            steps.append(_tool_request_message(said))
-            for call in said.tool_calls:
+            message = made.choices[0].message
+            if not message.tool_calls or run_tool is None:
+                return Reply(message.content or "", steps, tokens)
+            steps.append(_tool_request_message(message))
+            for call in message.tool_calls:
                 done = run_tool(call.function.name, call.function.arguments)
                 steps.append({"role": "tool", "tool_call_id": call.id, "content": done})
         raise TooManyTurns
@@ -77,17 +77,17 @@ def as_new_messages(steps: Sequence[Message]) -> list[NewMessage]:
     return [_session_message(step, names) for step in steps]
 
 
-def _tool_request_message(said: Any) -> Message:
-    """The model's wish as the next request repeats it."""
+def _tool_request_message(message: Any) -> Message:
+    """The model's tool calls, for the next request."""
     calls = [
         {
             "id": call.id,
             "type": "function",
             "function": {"name": call.function.name, "arguments": call.function.arguments},
         }
-        for call in said.tool_calls
+        for call in message.tool_calls
     ]
-    return {"role": "assistant", "content": said.content, "tool_calls": calls}
+    return {"role": "assistant", "content": message.content, "tool_calls": calls}
 
 
 def _session_message(step: Message, names: dict[str, str]) -> NewMessage:

@@ -1,11 +1,11 @@
-"""AceOrchestrator: any chat agent, with a playbook before the task and a report after it.
+"""AceOrchestrator: runs a chat agent with a playbook and reports the outcome.
 
     ace = AceOrchestrator(by=Principal.of(user), playbook=playbook)
     run = ace.run(agent, [{"role": "user", "content": "Plan my week"}])
     ace.report(run, SessionReport("success", notes="lesson: ask for the time zone first"))
 
-With ACE_ENABLED off the agent gets the messages that it was given, and nothing is read, stored or
-reported: what it asks of its model is what it asks without us, byte for byte.
+With ACE_ENABLED off the agent gets its messages unchanged, and nothing is read, stored or
+reported: its requests to the model are the same as without ACE, byte for byte.
 """
 
 import logging
@@ -65,10 +65,10 @@ example `Used: [str-00001]`, or `Used: none`."""
 
 @dataclass(frozen=True)
 class TaskRun:
-    """What came of one task. `session` is None when ACE was off, or it could not be recorded.
+    """The result of one task. `session` is None when ACE was off, or it could not be recorded.
 
-    `report` is there when an environment judged the answer. `unrecorded` says in a sentence why the
-    session, or what the environment said, is not on record: an agent's answer never depends on it.
+    `report` is set when an environment judged the answer. `unrecorded` says in a sentence why the
+    session or the report was not stored; the agent's answer never depends on it.
     """
 
     answer: str
@@ -81,7 +81,7 @@ class TaskRun:
 
 @dataclass(frozen=True)
 class AceOrchestrator:
-    """Who works with which playbook, and who judges; `view_tokens` is what the advice may take."""
+    """Runs tasks with a playbook and an environment; `view_tokens` limits the playbook's text."""
 
     by: Principal
     playbook: Playbook
@@ -94,8 +94,8 @@ class AceOrchestrator:
     ) -> TaskRun:
         """The agent's answer, with the playbook in its instructions; judged if a sample is given.
 
-        What the agent raises goes to the caller; its session is closed without a report. Without a
-        session (the rate of them is used up, say) the agent works all the same: see `unrecorded`.
+        Exceptions of the agent propagate; its session is closed without a report. Without a
+        session (rate limit, for example) the agent runs all the same: see `unrecorded`.
         """
         if not self.enabled:
             return TaskRun(agent(list(messages)).content)
@@ -127,21 +127,21 @@ class AceOrchestrator:
             made, usage = record_generation(session, sample, model=model, tokens=self.view_tokens)
         known = bullets_of(session.version)
         cited = [bullet for bullet in made.bullet_ids if bullet in known]
-        said = "\n\n".join(part for part in (made.reasoning, made.final_answer) if part)
+        text = "\n\n".join(part for part in (made.reasoning, made.final_answer) if part)
         tokens = usage.total_tokens if usage else 0
-        told = NewMessage("generator", said, bullet_ids=cited, tokens=tokens, usage=usage)
-        record_messages(session, [told])
+        answer = NewMessage("generator", text, bullet_ids=cited, tokens=tokens, usage=usage)
+        record_messages(session, [answer])
         return self._judged(TaskRun(made.final_answer, cited, session), sample)
 
     def report(self, run: TaskRun, report: SessionReport) -> ClosedSession:
-        """A run is reported by whoever knows how it went.
+        """Report the outcome of a run.
 
         Raises Conflict (`ace_disabled`, `not_recorded`), and what close_session raises.
         """
         if run.session is None and run.unrecorded:
-            raise Conflict(f"This run is not on record: {run.unrecorded}", code="not_recorded")
+            raise Conflict(f"This run was not recorded: {run.unrecorded}", code="not_recorded")
         if run.session is None:
-            raise Conflict("ACE was off: there is nothing to report on.", code="ace_disabled")
+            raise Conflict("ACE was off: nothing was recorded to report on.", code="ace_disabled")
         return close_session(session=run.session, by=self.by, report=report)
 
     def _open(self, *, serving_id: str = "", model: str = "") -> AgentSession:
@@ -154,17 +154,17 @@ class AceOrchestrator:
         )
 
     def _version_of(self, reading: Reading) -> Version | None:
-        """What was read, whole, before the agent works: its answer hangs on no database then."""
+        """The version read, loaded before the agent runs, so that its answer needs no database."""
         with suppress(NotFound, DatabaseError):
             return version_of(self.playbook, reading.version)
         return None
 
     def _judged(self, run: TaskRun, sample: Sample | None) -> TaskRun:
-        """With an environment and a sample the run is reported at once; else it stays open."""
+        """Report the run at once with an environment and a sample; else the session stays open."""
         if self.environment is None or sample is None:
             return run
-        said = Generation(final_answer=run.answer, bullet_ids=list(run.cited))
-        feedback = evaluate_sample(self.environment, sample, said)
+        generation = Generation(final_answer=run.answer, bullet_ids=list(run.cited))
+        feedback = evaluate_sample(self.environment, sample, generation)
         run = replace(run, feedback=feedback)
         if run.session is None:
             return run
@@ -187,24 +187,24 @@ def _task_run(
 
 
 def describe_refusal(refusal: AceError | DatabaseError) -> str:
-    """Why, for the run's reader; the log has the kind of it, and no text."""
+    """The message for `unrecorded`; only the error's code or type is logged."""
     if isinstance(refusal, AceError):
-        logger.warning("A run of an agent is not on record: %s", refusal.code)
+        logger.warning("agent run not recorded: %s", refusal.code)
         return refusal.message
-    logger.error("A run of an agent is not on record: %s", type(refusal).__name__)
-    return "The database did not take it."
+    logger.error("agent run not recorded: %s", type(refusal).__name__)
+    return "The database is unavailable."
 
 
 def add_playbook(messages: Sequence[Message], reading: Reading) -> list[Message]:
     """The messages with the playbook at the end of the first system message, or in one of its own.
 
-    Behind the agent's own instructions: those stay a prefix that providers keep in their cache.
+    After the agent's own instructions, which stay a prefix that providers can cache.
     """
-    told = INSTRUCTIONS.format(playbook=reading.content.strip() or "(It is still empty.)")
+    text = INSTRUCTIONS.format(playbook=reading.content.strip() or "(It is still empty.)")
     first, *rest = messages or [{}]
     if first.get("role") not in {"system", "developer"}:
-        return [{"role": "system", "content": told}, *messages]
-    return [{**first, "content": f"{text_of(first.get('content'))}\n\n{told}"}, *rest]
+        return [{"role": "system", "content": text}, *messages]
+    return [{**first, "content": f"{text_of(first.get('content'))}\n\n{text}"}, *rest]
 
 
 def without_citation(answer: str) -> str:
@@ -213,7 +213,7 @@ def without_citation(answer: str) -> str:
 
 
 def report_of(feedback: Feedback, sample: Sample) -> SessionReport:
-    """What an environment said, as a report."""
+    """The environment's feedback as a report."""
     known = f"The right answer: {feedback.ground_truth}" if feedback.ground_truth else ""
     notes = "\n".join(part for part in (feedback.message, known) if part)
     signal = Outcome.Signal.GROUND_TRUTH if sample.target else Outcome.Signal.TEST
@@ -240,14 +240,14 @@ def record_generation(
             context=sample.question.context,
             playbook=book,
         )
-        return made.generation, ledger.last
+        return made, ledger.last
 
 
 def record_messages(session: AgentSession, messages: Sequence[NewMessage]) -> None:
-    """The messages are in the session, long texts cut in the middle; none once it is full.
+    """Store the messages, long texts cut in the middle; none once the session is full.
 
-    What an agent has paid for is not lost because its transcript is too long to be kept, or because
-    somebody closed or deleted the session meanwhile.
+    An answer is not lost because its transcript is too long, or because the session was closed or
+    deleted meanwhile.
     """
     kept = [_fitting(message) for message in messages]
     for start in range(0, len(kept), MAX_MESSAGES_PER_CALL):
@@ -256,20 +256,20 @@ def record_messages(session: AgentSession, messages: Sequence[NewMessage]) -> No
         except (TooLarge, Conflict, NotFound):
             return
         except DatabaseError as error:
-            logger.error("A transcript is not whole: %s", type(error).__name__)
+            logger.error("transcript incomplete: %s", type(error).__name__)
             return
 
 
 @contextmanager
 def close_on_error(session: AgentSession, by: Principal) -> Iterator[None]:
-    """Whatever is raised inside goes on; the session is closed without a report."""
+    """Close the session without a report when the block raises."""
     is_done = False
     try:
         yield
         is_done = True
     finally:
         if not is_done:
-            # Deleted meanwhile, or no database: the error inside is the one that counts.
+            # Session deleted, or no database: the error of the block matters.
             with suppress(NotFound, DatabaseError):
                 close_session(session=session, by=by)
 
@@ -296,6 +296,6 @@ def _name(text: str) -> str:
 
 
 def _short(text: str, most_bytes: int) -> str:
-    """A letter has at most four bytes, and the note in the middle needs room too."""
+    """Cut to `most_bytes`: a character has up to four bytes, and the note needs room too."""
     text = clean_text(text)
     return text if len(text.encode()) <= most_bytes else truncate_middle(text, most_bytes // 5)

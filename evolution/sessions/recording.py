@@ -1,4 +1,4 @@
-"""What the doors can do with agents' sessions: open, add messages, close with a report, delete."""
+"""Sessions of agents: open, add messages, close with a report, delete."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ MAX_DERIVED_TITLE = 80
 
 @dataclass(frozen=True)
 class SessionReport:
-    """What became of the task. Empty: the first user message is the task; None: all that the
-    messages cite."""
+    """The report of a session. Without a task it is the first user message; with `bullet_ids` None
+    it cites what the messages cite."""
 
     outcome: str
     task_description: str = ""
@@ -43,7 +43,7 @@ class SessionReport:
 
 @dataclass(frozen=True)
 class ClosedSession:
-    """The closed session, and what became of its report; None: it was closed without one."""
+    """The closed session, and its report if any."""
 
     session: AgentSession
     report: RecordedOutcome | None
@@ -61,7 +61,7 @@ def open_session(
     ace_enabled: bool = True,
     pair_id: UUID | None = None,
 ) -> AgentSession:
-    """A session is open under one version of the playbook: as served, by number, or the current.
+    """Open a session with a version of the playbook: as served, by number, or the current.
 
     Raises Invalid, NotFound (no such version), Conflict (`archived`), RateLimited.
     """
@@ -89,7 +89,7 @@ def open_session(
 
 
 def add_messages(*, session: AgentSession, messages: Sequence[NewMessage]) -> list[SessionMessage]:
-    """The messages are stored at the next positions, credentials blanked out.
+    """Store the messages at the next positions, credentials redacted.
 
     Raises Invalid, TooLarge (one message, or the session is full), Conflict (`session_closed`).
     """
@@ -110,9 +110,9 @@ def add_messages(*, session: AgentSession, messages: Sequence[NewMessage]) -> li
 def close_session(
     *, session: AgentSession, by: Principal, report: SessionReport | None = None
 ) -> ClosedSession:
-    """The session takes no more messages; with a report it is the trace of an outcome.
+    """Close the session; with a report it becomes the trace of an outcome.
 
-    A report may follow later, once; the same one again answers as the first time. Raises
+    A report may follow later, once; the same report again returns the first result. Raises
     Conflict (`archived`, `idempotency_conflict`, `no_playbook`), NotFound, Invalid, RateLimited.
     """
     with transaction.atomic():
@@ -127,7 +127,7 @@ def close_session(
 
 
 def delete_session(*, session: AgentSession, by: Principal) -> None:
-    """The session and its messages are gone; the outcome that it became and its cost stay."""
+    """Delete the session and its messages; its outcome and its cost stay."""
     with transaction.atomic():
         record(action="delete_session", by=by, subject=session, owner=session.user_id)
         IdempotentResponse.erase(session.pk)
@@ -153,8 +153,8 @@ def _version_for(
 
 def _report(session: AgentSession, by: Principal, report: SessionReport) -> RecordedOutcome:
     if session.playbook_id is None:
-        raise Conflict("This session has no playbook that could learn.", code="no_playbook")
-    # A starter is read by everyone and taught by nobody: not found here, as at every door.
+        raise Conflict("This session has no playbook.", code="no_playbook")
+    # Not found for a starter, which cannot learn.
     playbook = Playbook.objects.for_user(by).fetch(session.playbook_id)
     rows = list(session.messages.all())
     lines = [
@@ -173,7 +173,7 @@ def _report(session: AgentSession, by: Principal, report: SessionReport) -> Reco
         reasoning_trace=make_trace(lines, limit=settings.MAX_TRACE_BYTES),
         notes=report.notes,
         bullet_ids=cited,
-        # What was not read is not what it was played under: then the version is assumed.
+        # Without ACE the playbook was not read: the version is assumed.
         serving_id=session.serving_id if session.ace_enabled else "",
         signal=report.signal,
         idempotency_key=f"session:{session.pk}",
@@ -181,24 +181,24 @@ def _report(session: AgentSession, by: Principal, report: SessionReport) -> Reco
 
 
 def _refuse_second_outcome(**report: Any) -> RecordedOutcome:
-    """The report of a session; said otherwise the second time, it is refused in its words."""
+    """Report the session; a different second report is refused with its own message."""
     try:
         return report_outcome(**report)
     except Conflict as refusal:
         if refusal.code != "idempotency_conflict":
             raise
-        message = "This session is reported already, and otherwise. Its first report stays."
+        message = "This session has already been reported with a different result."
         raise Conflict(message, code=refusal.code) from None
 
 
 def _lock(session: AgentSession) -> AgentSession:
-    """The row as it is now, locked where the database can."""
+    """The current row, locked where the database can."""
     rows = AgentSession.objects.select_for_update(of=("self",), no_key=True)
     return rows.select_related("version").fetch(session.pk)
 
 
 def _copy_state(session: AgentSession, locked: AgentSession) -> None:
-    """The caller's row says what the stored one says."""
+    """Copy the stored state to the caller's row."""
     for name in ("message_count", "content_bytes", "title", "status", "closed_at"):
         setattr(session, name, getattr(locked, name))
     session.outcome = locked.outcome

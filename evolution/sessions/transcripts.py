@@ -1,4 +1,4 @@
-"""A session's messages as the trace of a report: which are left out, and what is cut. Pure."""
+"""Transcripts: a session's messages as the trace of a report, cut to size. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ OMISSION_NOTE = "[… {count} messages left out …]"
 
 @dataclass(frozen=True)
 class TranscriptMessage:
-    """One message, as far as a trace needs it."""
+    """The fields of a message that a trace needs."""
 
     role: str
     content: str
@@ -24,7 +24,7 @@ class TranscriptMessage:
 def make_trace(lines: Iterable[TranscriptMessage], *, limit: int) -> str:
     """The conversation in at most `limit` bytes: its first message, then the latest that fit.
 
-    System messages are left out: they hold the playbook, which is on record as a version.
+    System messages are left out: they hold the playbook, which is stored as a version.
     """
     parts = [_part(line) for line in lines if line.role != "system"]
     if _size(parts) <= limit:
@@ -40,11 +40,11 @@ def task_of(lines: Iterable[TranscriptMessage], *, limit: int) -> str:
 
 def _part(line: TranscriptMessage) -> str:
     name = f"{line.role} {line.tool_name}".strip()
-    said = [f"{name}: {truncate_middle(line.content, MAX_PART_CHARS)}"] if line.content else []
+    parts = [f"{name}: {truncate_middle(line.content, MAX_PART_CHARS)}"] if line.content else []
     for call in line.tool_calls:
         arguments = truncate_middle(str(call.get("arguments", "")), MAX_PART_CHARS)
-        said.append(f"{name} calls {call.get('name', '')}({arguments})")
-    return "\n".join(said) or f"{name}:"
+        parts.append(f"{name} calls {call.get('name', '')}({arguments})")
+    return "\n".join(parts) or f"{name}:"
 
 
 def _first_and_latest(parts: Sequence[str], limit: int) -> list[str]:

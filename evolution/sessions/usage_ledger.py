@@ -1,4 +1,4 @@
-"""Meters the calls of an agent's session: on record by its id, and by nobody's job."""
+"""Meters the LLM calls of an agent's session."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -12,7 +12,7 @@ from evolution.worker.usage_ledger import UsageLedger
 
 @dataclass(frozen=True)
 class SessionPayer:
-    """Whose session it is, and about which playbook."""
+    """The payer of a session's calls: its user."""
 
     session: AgentSession
     job_id: None = None

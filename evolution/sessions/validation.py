@@ -1,4 +1,4 @@
-"""From what a door got of a session to unsaved rows: sizes, text, roles, cited bullets."""
+"""Validation of session messages: sizes, text, roles, citations; they become unsaved rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ CITING_ROLES = frozenset({"assistant", "generator"})
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the model wants to be called: `arguments` as the model wrote them."""
+    """A tool call requested by the model: `arguments` as the model wrote them."""
 
     id: str
     name: str
@@ -31,9 +31,9 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class NewMessage:
-    """What one role said.
+    """A message to add.
 
-    `bullet_ids` None: the ids that an assistant's or the Generator's text names are taken.
+    With `bullet_ids` None the ids in an assistant's or the Generator's text are taken.
     """
 
     role: str
@@ -47,14 +47,14 @@ class NewMessage:
 
 
 def bullets_of(version: Version | None) -> frozenset[str]:
-    """The ids of the bullets that were active in a version: what its readers can cite."""
+    """The ids of the active bullets of a version, which its readers can cite."""
     if version is None:
         return frozenset()
     return frozenset(line[0] for line in BULLET_LINE.findall(version.text))
 
 
 def cited_in(text: str, version: Version | None) -> list[str]:
-    """The bullets of the version that a text names, in order, once each."""
+    """The bullets of the version named in a text, in order, once each."""
     known = bullets_of(version)
     return [bullet for bullet in find_ids(text) if bullet in known][:MAX_CITED]
 
@@ -81,7 +81,7 @@ def size_of(row: SessionMessage) -> int:
 
 
 def clean_title(text: str) -> str:
-    """One line for lists, without credentials."""
+    """The title on one line, credentials redacted."""
     return " ".join(clean_field("title", text, 4 * MAX_TITLE).split())[:MAX_TITLE]
 
 

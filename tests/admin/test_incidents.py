@@ -84,9 +84,9 @@ def test_what_a_bad_outcome_taught_is_taken_back_after_a_look(
 ) -> None:
     version = refresh(world.playbook).current_version.number
     preview = desk.act("take_back", world.outcome)
-    assert "votes gone: 1" in preview
+    assert "votes removed: 1" in preview
     assert refresh(world.playbook).current_version.number == version
-    done = desk.act("take_back", world.outcome, apply="Take it back")
+    done = desk.act("take_back", world.outcome, apply="Revert")
     assert "retired " in done
     assert refresh(world.playbook).current_version.number == version + 1
 

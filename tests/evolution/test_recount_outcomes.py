@@ -24,15 +24,15 @@ def test_a_tally_that_missed_reports_is_made_right(
 ) -> None:
     for outcome in ("success", "failure"):
         make_outcome(playbook, alice, outcome=outcome)
-    tallies = OutcomeCounts.objects.filter(playbook=playbook)
-    tallies.update(**kept) if kept else tallies.delete()
+    counts = OutcomeCounts.objects.filter(playbook=playbook)
+    counts.update(**kept) if kept else counts.delete()
     assert problems() == ["outcome_counts"]
     call_command("recount_outcomes")
     assert problems() == []
-    assert "1 tallies were wrong" in capsys.readouterr().out
+    assert "Corrected 1 outcome counts." in capsys.readouterr().out
 
 
-def test_tallies_that_are_right_are_left_alone(alice: User, playbook: Playbook) -> None:
+def test_correct_counts_are_left_alone(alice: User, playbook: Playbook) -> None:
     make_outcome(playbook, alice)
     before = list(OutcomeCounts.objects.values())
     call_command("recount_outcomes", verbosity=0)

@@ -63,7 +63,7 @@ def test_the_command_says_what_it_did(
     outcomes: dict[str, Outcome], capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_command("purge")
-    assert capsys.readouterr().out == "Blanked 2 traces, 0 transcripts, dropped 0 rows.\n"
+    assert capsys.readouterr().out == "Blanked 2 traces, 0 transcripts, deleted 0 rows.\n"
 
 
 def test_the_worker_purges_once_an_hour(outcomes: dict[str, Outcome]) -> None:

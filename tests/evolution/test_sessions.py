@@ -134,7 +134,7 @@ def test_closing_twice_with_one_report_makes_one_outcome(playbook: Playbook, ali
     first, again = close(session, alice), close(session, alice)
     assert again.report is not None
     assert (again.report.is_new, again.session.outcome) == (False, first.session.outcome)
-    with pytest.raises(Conflict, match="reported already"):
+    with pytest.raises(Conflict, match="already been reported"):
         close(session, alice, outcome="failure")
 
 

@@ -49,7 +49,7 @@ def test_without_room_for_a_session_the_agent_works_and_the_run_says_so(
     assert (run.answer, run.cited, run.session) == ("2 heard", ["str-00001"], None)
     assert "open_session" in run.unrecorded
     assert ("rate_limited" in caplog.text, "heard" in caplog.text) == (True, False)
-    with pytest.raises(Conflict, match="not on record"):
+    with pytest.raises(Conflict, match="not recorded"):
         ace.report(run, SessionReport("success"))
 
 

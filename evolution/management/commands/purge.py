@@ -1,4 +1,4 @@
-"""Blank old traces and drop what is over; the worker does the same once an hour."""
+"""`manage.py purge`: delete old texts and expired rows, as the worker does once an hour."""
 
 from typing import Any
 
@@ -13,4 +13,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         done = purge()
         blanked = f"{done['traces']} traces, {done['transcripts']} transcripts"
-        self.stdout.write(f"Blanked {blanked}, dropped {done['rows']} rows.")
+        self.stdout.write(f"Blanked {blanked}, deleted {done['rows']} rows.")

@@ -1,4 +1,4 @@
-"""`manage.py recount_outcomes`: after an upgrade during which the old version went on serving."""
+"""`manage.py recount_outcomes`: for upgrades during which the old version kept serving."""
 
 from typing import Any
 
@@ -11,4 +11,4 @@ class Command(BaseCommand):
     help = "Recompute each playbook's outcome count. It may run beside a live platform."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(f"{recount_outcomes()} tallies were wrong and are right now.")
+        self.stdout.write(f"Corrected {recount_outcomes()} outcome counts.")

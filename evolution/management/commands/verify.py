@@ -1,4 +1,4 @@
-"""`manage.py verify [id …]`: prove that the loop has kept its promises over this database."""
+"""`manage.py verify [id …]`: check every invariant of the stored data."""
 
 import json
 from argparse import ArgumentParser
@@ -15,8 +15,8 @@ class Command(BaseCommand):
     help = (
         "Check every invariant of the stored data: no outcome lost or applied twice, consecutive "
         "versions that replay from their deltas, one active job, counters, pointers, metered "
-        "calls. Names what breaks one; the exit code is 1 when anything does. It may run beside a "
-        "live platform."
+        "calls. Prints violations; the exit code is 1 if there are any. Safe to run "
+        "beside a live platform."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
