@@ -56,7 +56,7 @@ def test_an_answer_is_painted_piece_by_piece(
     watch: BrowserPage, playbook: Playbook, llm: FakeLLM
 ) -> None:
     page, drip = watch.page, llm.drip()
-    llm.report(*PIECES)
+    llm.tell(*PIECES)
     watch.open(f"/playground?playbook={playbook.pk}")
     page.get_by_role("button", name="Start chat").click()
     write(page, "Why is it red?")
@@ -100,7 +100,7 @@ def test_two_sides_answer_side_by_side_and_one_of_them_is_judged(
 
 def test_leaving_ends_the_call(watch: BrowserPage, playbook: Playbook, llm: FakeLLM) -> None:
     page, drip = watch.page, llm.drip()
-    llm.report(*PIECES)
+    llm.tell(*PIECES)
     watch.open(f"/playground/{start(playbook)}", axe=False)
     write(page, "Why is it red?")
     page.get_by_role("button", name="Send").click()
@@ -133,7 +133,7 @@ def test_a_fault_gives_the_question_back(
 
 def test_hostile_answers_stay_text(watch: BrowserPage, playbook: Playbook, llm: FakeLLM) -> None:
     page, hostile = watch.page, '<img src=x onerror="document.title=1"><b>bold</b>'
-    llm.report("Look: ", hostile)
+    llm.tell("Look: ", hostile)
     watch.open(f"/playground/{start(playbook)}", axe=False)
     write(page, hostile)
     page.get_by_role("button", name="Send").click()

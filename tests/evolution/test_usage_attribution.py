@@ -70,5 +70,5 @@ def test_the_ledger_writes_the_key_down(alice: User, playbook: Playbook) -> None
     job = trigger_evolution(playbook=playbook, by=by).job
     claim = claim_job(str(job.pk))
     assert claim is not None
-    UsageLedger(claim)._admit("curate", "curate", "gpt-4o-mini", Usage())
+    UsageLedger(claim).begin(step="curate", operation="curate", model="gpt-4o-mini", most=Usage())
     assert UsageRecord.objects.get().api_key_id == key.pk
