@@ -11,6 +11,7 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.reporting import report_outcome
 from evolution.worker.claims import claim_job
+from evolution.worker.llm_admission import admit
 from evolution.worker.usage_ledger import UsageLedger
 from playbooks.models import Playbook
 from tests.factories import make_key
@@ -70,5 +71,5 @@ def test_the_ledger_writes_the_key_down(alice: User, playbook: Playbook) -> None
     job = trigger_evolution(playbook=playbook, by=by).job
     claim = claim_job(str(job.pk))
     assert claim is not None
-    UsageLedger(claim).begin(step="curate", operation="curate", model="gpt-4o-mini", most=Usage())
+    admit(UsageLedger(claim)._call("curate", "curate", "gpt-4o-mini", Usage()))
     assert UsageRecord.objects.get().api_key_id == key.pk
