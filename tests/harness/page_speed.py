@@ -1,4 +1,4 @@
-"""How long every page of a large account takes: `python -m tests.harness.page_speed` (`make page-speed`).
+"""How long each page of a large account takes: `python -m tests.harness.page_speed`.
 
 With `--pin` the number of queries that each page makes is written to tests/pages/query_counts.txt,
 which a test holds the pages to: look at the difference before it is committed.

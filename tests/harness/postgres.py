@@ -1,6 +1,6 @@
 """A PostgreSQL for the length of one command, from the server programs found on this machine.
 
-By hand: `python -m tests.harness.postgres pytest tests/evolution` sets TEST_DATABASE_URL for the command.
+By hand: `python -m tests.harness.postgres pytest tests/evolution` sets TEST_DATABASE_URL.
 PostgreSQL refuses to run as root, so root runs it as `postgres` or `nobody`.
 """
 

@@ -1,4 +1,4 @@
-"""Rows that many tests begin with: written by the services once a process, inserted again after that.
+"""Rows that many tests begin with: built by the services once a process, then inserted again.
 
 The services need a quarter of a second of CPU for the account of the pages, inserting its rows a
 hundredth. The owner must have the same primary key in every test (`alice` has).

@@ -1,4 +1,4 @@
-"""The README's pictures in docs/screenshots: `python -m tests.harness.screenshots` (`make screenshots`)."""
+"""The pictures in docs/screenshots: `python -m tests.harness.screenshots`."""
 
 import sys
 from pathlib import Path

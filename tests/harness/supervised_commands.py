@@ -1,4 +1,4 @@
-"""A supervisor over tiny shell commands: `python -m tests.harness.supervised_commands FOLDER GRACE COMMAND…`.
+"""A supervisor over shell commands: `… -m tests.harness.supervised_commands FOLDER GRACE COMMAND…`.
 
 It is ready once the file `up` in FOLDER exists.
 """
