@@ -163,7 +163,7 @@ def test_without_a_model_the_page_says_so_and_shows_the_recorded_chat(
 ) -> None:
     watch.open("/playground")
     watch.look("no-model")
-    watch.page.get_by_role("link", name="See a recorded chat").click()
+    watch.page.get_by_role("link", name="View recorded chat").click()
     expect(watch.page.get_by_role("heading", name="Recorded chat")).to_be_visible()
     watch.look("recorded")
 

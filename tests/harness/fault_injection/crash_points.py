@@ -153,7 +153,7 @@ POINTS: list[Point] = [
         "rows gone": ("evolution.outcomes.retention:delete_expired_rows", "after"),
     }),
     *_points("rollback", False, {
-        "after commit": ("tests.harness.fault_injection.victims:rollback_playbook", "after"),
+        "after commit": ("playbooks.services.rollback:rollback_playbook", "after"),
     }),
 ]  # fmt: skip
 # Neighbours are alike: each half has points of every family.
