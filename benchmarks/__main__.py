@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: every figure of docs/BENCHMARKS.md, side by side in one run.
+"""`python -m benchmarks`: every figure of docs/engineering/BENCHMARKS.md, side by side in one run.
 
     python -m benchmarks                                      # all of it: some 11 minutes
     python -m benchmarks --parts interfaces lists --seconds 1      # a look

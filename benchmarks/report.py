@@ -1,4 +1,4 @@
-"""Writes the figures of a run into docs/BENCHMARKS.md, as tables and a chart."""
+"""Writes the figures of a run into docs/engineering/BENCHMARKS.md, as tables and a chart."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ from benchmarks import targets
 from benchmarks.targets import DATABASES
 from core.charts import Frame, svg_document, svg_text
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "engineering"
 PAGE, PICTURE = DOCS / "BENCHMARKS.md", DOCS / "benchmarks.svg"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 # What is a multiple of what, in the same run.

@@ -14,7 +14,7 @@ from benchmarks.token_economics.samples import read_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = [ROOT / "tests" / "data" / f"{name}.jsonl" for name in ("formula_sample", "finer_sample")]
-DOCUMENT = ROOT / "docs" / "TOKEN_ECONOMICS.md"
+DOCUMENT = ROOT / "docs" / "engineering" / "TOKEN_ECONOMICS.md"
 
 
 def main(arguments: list[str]) -> None:

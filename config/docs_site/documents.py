@@ -1,6 +1,7 @@
 """The documents of docs/ in the order of the sidebar; add a new one to SECTIONS.
 
-Unlisted documents come last, under "More".
+Unlisted documents come last, under "More". Measurements for engineers are in docs/engineering,
+which is read in the repository only.
 """
 
 import re
@@ -11,10 +12,10 @@ from pathlib import Path
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Get started": ("QUICKSTART", "CONCEPTS", "PAGES"),
     "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS"),
-    "How it works": ("ACE", "RULES_ENGINE", "ADAPTATION", "TOKEN_ECONOMICS", "BENCHMARKS"),
+    "How it works": ("ACE", "RULES_ENGINE", "ADAPTATION"),
     "Operate": (
         *("SELF_HOSTING", "CONFIGURATION", "OPERATIONS", "UPGRADING", "BILLING"),
-        *("SECURITY", "TROUBLESHOOTING", "RELIABILITY_REPORT"),
+        *("SECURITY", "TROUBLESHOOTING"),
     ),
     "Develop": ("CONTRIBUTING", "ARCHITECTURE", "EVOLUTION", "DECISIONS"),
 }
@@ -53,7 +54,7 @@ class Document:
 
 
 def slug_of(name: str) -> str:
-    """`TOKEN_ECONOMICS` → `token-economics`."""
+    """`SELF_HOSTING` → `self-hosting`."""
     return name.lower().replace("_", "-")
 
 

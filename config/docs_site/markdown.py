@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -90,17 +89,13 @@ def resolve_link(target: str, document: Document) -> str:
     if EXTERNAL_URL.match(target) or target.startswith(("#", "/")):
         return target
     path, mark, anchor = target.partition("#")
-    root = document.path.parents[len(document.slug.split("/")) - 1]
-    wanted = (document.path.parent / path).resolve()
-    if not wanted.is_relative_to(root.resolve()) or not wanted.exists():
+    folder = document.path.parent.resolve()
+    wanted = (folder / path).resolve()
+    if wanted.parent != folder or not wanted.exists():
         return ""
-    if wanted.suffix == IMAGE_SUFFIX and wanted.parent == root.resolve():
+    if wanted.suffix == IMAGE_SUFFIX:
         return f"/docs/{wanted.name}"
-    if wanted.suffix != ".md":
-        return ""
-    below = wanted.relative_to(root.resolve()).with_suffix("")
-    slug = "/".join(slug_of(part) for part in Path(below).parts)
-    return f"/docs/{slug}{mark}{anchor}"
+    return f"/docs/{slug_of(wanted.stem)}{mark}{anchor}" if wanted.suffix == ".md" else ""
 
 
 def _code(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:

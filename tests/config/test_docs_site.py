@@ -66,9 +66,9 @@ def test_docs_leads_to_the_first_page_and_not_to_the_reference(client: Client) -
 
 @pytest.mark.django_db
 def test_a_page_shows_the_drawings_of_its_document(client: Client) -> None:
-    page = client.get("/docs/benchmarks").content.decode()
-    assert '<img src="/docs/benchmarks.svg" alt="p50 of one client"' in page
-    drawing = client.get("/docs/benchmarks.svg")
+    page = client.get("/docs/concepts").content.decode()
+    assert '<img src="/docs/loop.svg" alt="Three versions of a playbook' in page
+    drawing = client.get("/docs/loop.svg")
     assert (drawing.status_code, drawing["Content-Type"]) == (200, "image/svg+xml")
 
 

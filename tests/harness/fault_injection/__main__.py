@@ -1,6 +1,6 @@
 """The fault harness: `python -m tests.harness.fault_injection kills --database postgres`.
 
-See docs/RELIABILITY_REPORT.md for what each part shows and what it showed last.
+See docs/engineering/RELIABILITY_REPORT.md for what each part shows and what it showed last.
 """
 
 import argparse
