@@ -16,12 +16,11 @@ from config.supervisor.supervisor import Child, Supervisor
 
 @dataclass(frozen=True)
 class SupervisorConfig:
-    """The commands to run, and the address of the health check; `name` is in ALLOWED_HOSTS."""
+    """The commands to run, and the address of the health check."""
 
     commands: dict[str, list[str]]
     host: str
     port: int
-    name: str
 
     @property
     def address(self) -> str:
@@ -42,7 +41,7 @@ def build_supervisor(config: SupervisorConfig) -> Supervisor:
     """A supervisor that prints `ready` and the address once the platform is healthy."""
     return Supervisor(
         [Child(name, command) for name, command in config.commands.items()],
-        is_ready=lambda: is_serving(config.host, config.port, name=config.name),
+        is_ready=lambda: is_serving(config.host, config.port),
         on_ready=lambda: print(f"ready {config.address}", flush=True),
     )
 

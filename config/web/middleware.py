@@ -1,12 +1,14 @@
-"""Middleware: request ids, the body limit, error pages, and htmx polls after a logout."""
+"""Middleware: request ids, the body limit, probes, error pages, and htmx polls after a logout."""
 
 import re
 import uuid
 from time import perf_counter
+from typing import cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render, resolve_url
+from django.urls import resolve
 from django.utils.deprecation import MiddlewareMixin
 
 from config.observability.metrics import observe_request
@@ -14,6 +16,7 @@ from core.errors import AceError, RateLimited, TooLarge
 from core.http.request_id import request_id
 
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
+PROBE_PATHS = {"/healthz", "/readyz", "/metrics"}
 
 
 class RequestIdMiddleware(MiddlewareMixin):
@@ -52,6 +55,20 @@ class BodyLimitMiddleware(MiddlewareMixin):
             return render(request, "error.html", {"error": TooLarge(message)}, status=413)
         error = {"code": "too_large", "message": message}
         return JsonResponse({"error": error, "request_id": request_id.get()}, status=413)
+
+
+class ProbeMiddleware(MiddlewareMixin):
+    """Answers probes and scrapes before the host check and the session.
+
+    Kubernetes, load balancers and Prometheus ask a process by its address, over plain HTTP. A
+    browser sends cookies and takes the long way, on which /metrics knows staff.
+    """
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        if request.path not in PROBE_PATHS or request.COOKIES:
+            return None
+        match = request.resolver_match = resolve(request.path_info)
+        return cast(HttpResponse, match.func(request))
 
 
 class ErrorPageMiddleware(MiddlewareMixin):

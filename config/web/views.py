@@ -97,8 +97,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def is_staff(request: HttpRequest) -> bool:
     """Whether the admin is open to the user, second factor included."""
-    user = request.user
-    if not (user.is_authenticated and user.is_active and user.is_staff):
+    user = getattr(request, "user", None)  # a scrape has no session
+    if user is None or not (user.is_authenticated and user.is_active and user.is_staff):
         return False
     return has_second_factor(user) or not requires_second_factor(user)
 

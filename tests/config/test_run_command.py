@@ -37,7 +37,7 @@ def test_a_free_port_is_taken_for_free(taken: int) -> None:
 
 
 def test_web_and_worker_are_what_runs() -> None:
-    plan = SupervisorConfig(commands(), "127.0.0.1", 8000, "localhost")
+    plan = SupervisorConfig(commands(), "127.0.0.1", 8000)
     web, worker = build_supervisor(plan).children
     assert "config.asgi:application" in web.command
     assert "--no-access-log" in web.command
@@ -51,8 +51,8 @@ def test_the_supervisor_needs_no_django() -> None:
 
 
 def test_the_address_of_a_platform_can_be_opened() -> None:
-    assert SupervisorConfig({}, "0.0.0.0", 8000, "x").address == "http://127.0.0.1:8000"  # noqa: S104 - not bound
-    assert SupervisorConfig({}, "::", 8000, "x").address == "http://[::1]:8000"
+    assert SupervisorConfig({}, "0.0.0.0", 8000).address == "http://127.0.0.1:8000"  # noqa: S104 - not bound
+    assert SupervisorConfig({}, "::", 8000).address == "http://[::1]:8000"
 
 
 def test_a_server_that_does_not_answer_http_is_not_ready(taken: int) -> None:

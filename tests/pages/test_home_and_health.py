@@ -32,6 +32,19 @@ def test_a_live_process_answers_without_a_database(client: Client) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
 
 
+@override_settings(
+    SECURE_SSL_REDIRECT=True, ALLOWED_HOSTS=["ace.example.org"], METRICS_TOKEN="secret"
+)
+def test_a_probe_asks_a_process_by_its_address_over_plain_http(client: Client, db: None) -> None:
+    here = {"Host": "10.0.0.7:8000"}
+    scrape = here | {"Authorization": "Bearer secret"}
+    assert client.get("/healthz", headers=here).json() == {"status": "ok"}
+    assert "database" in client.get("/readyz", headers=here).json()["checks"]
+    assert client.get("/metrics", headers=here).status_code == 401
+    assert b"ace_jobs" in client.get("/metrics", headers=scrape).content
+    assert client.get("/login", headers=here).status_code == 400
+
+
 def test_readiness_names_each_check_and_its_time(client: Client, db: None) -> None:
     WorkerHeartbeat.objects.create(worker="w", last_seen_at=timezone.now())
     answer = client.get("/readyz")

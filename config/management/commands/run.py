@@ -9,7 +9,6 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from config.observability.healthcheck import connect_host
 from config.supervisor.process import SupervisorConfig, exec_supervisor
 
 
@@ -20,8 +19,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         require_free_port(settings.HOST, settings.PORT)
         self.prepare()
-        name = settings.ALLOWED_HOSTS[0].lstrip(".*") or connect_host(settings.HOST)
-        exec_supervisor(SupervisorConfig(commands(), settings.HOST, settings.PORT, name))
+        exec_supervisor(SupervisorConfig(commands(), settings.HOST, settings.PORT))
 
     def prepare(self) -> None:
         """Apply migrations, load starters, create the first login."""
