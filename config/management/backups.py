@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError, connection
 from psycopg.conninfo import make_conninfo
 
@@ -96,7 +95,7 @@ def restore_backup(source: Path) -> None:
 
 def _load_sqlite(source: Path) -> None:
     """Load next to the database first, so that a damaged or too large backup never replaces it."""
-    target = Path(settings.DATABASES["default"]["NAME"])
+    target = Path(connection.settings_dict["NAME"])
     part = target.with_name(f"{target.name}.part")
     try:
         _delete_files(part)

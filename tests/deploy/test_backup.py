@@ -71,8 +71,12 @@ def test_a_backup_beside_arriving_outcomes_restores_to_the_same_playbooks(
         after = Outcome.objects.count()
     hashes = Version.objects.order_by("playbook_id", "number").values_list("text_hash", flat=True)
     with empty_database(tmp_path / "data") as env:
-        restored = manage(env, "restore", str(tmp_path / "one"))
+        live = env | {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/live", "ACE_DATA_DIR": "live"}
+        to = env["DATABASE_URL"] or env["ACE_DATA_DIR"]
+        restored = manage(live, "restore", str(tmp_path / "one"), "--to", to)
         assert restored.returncode == 0, restored.stderr
+        assert "live" not in restored.stderr
+        assert "1 playbooks verified\nRestored, migrated and verified" in restored.stdout
         assert rows_of(env, HASHES) == list(hashes)
         assert before <= int(rows_of(env, OUTCOMES)[0]) <= after
         verified = manage(env, "verify", "--json")

@@ -5,6 +5,8 @@ from typing import Any
 from django.core.management.commands import migrate
 from django.db import connections
 
+from core.sql.database_address import database_address
+
 TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
 
 
@@ -15,6 +17,8 @@ class Command(migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
+        if options["verbosity"]:
+            self.stderr.write(f"Migrating {database_address()}.")
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 for name in TIMEOUTS:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
+from core.sql.database_address import database_address
 from evolution.jobs.verification import Problem, verify_database
 from playbooks.models import Playbook
 
@@ -26,6 +27,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, playbooks: list[UUID], **options: Any) -> None:
+        self.stderr.write(f"Verifying {database_address()}.")
         missing = [pk for pk in playbooks if not Playbook.objects.filter(pk=pk).exists()]
         if missing:
             raise CommandError(f"There is no playbook {', '.join(map(str, missing))}.")
