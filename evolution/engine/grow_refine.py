@@ -15,7 +15,7 @@ from typing import NamedTuple
 from evolution.engine.llm import AnswerError
 from evolution.engine.merge_judge import Judge, Pair, RuleJudge, Verdict
 from playbooks.document.operations import Operation
-from playbooks.document.similarity import DEFAULT_THRESHOLD, similar_pairs
+from playbooks.document.similarity import alike_pairs, content_words
 from playbooks.document.text import (
     Bullet,
     Document,
@@ -32,12 +32,8 @@ NEARLY_FULL = 0.8
 """Share of the token budget from which on every evolution that finds new bullets refines."""
 MAX_PAIRS = 20
 """Pairs that one call judges, most alike first; the rest waits for the next evolution."""
-SPELLING_THRESHOLD = 72.0
-"""Percent of equal letters from which a model is asked whether two bullets say the same."""
 EMBEDDING_THRESHOLD = 86.0
 """Percent of cosine similarity of two embeddings from which a model is asked the same."""
-NEARLY_EQUAL = DEFAULT_THRESHOLD
-"""Percent from which the fixed rule decides; in between it would be guessing."""
 ROOM_DIVISOR = 5
 """Merges take away at most this fraction of bullets and letters: the collapse guard's share."""
 
@@ -195,25 +191,28 @@ def touched_bullets(operations: Sequence[Operation]) -> tuple[set[str], set[str]
 def judge_and_finder(engine: object, find: FindPairs | None = None) -> tuple[Judge, FindPairs]:
     """The judge and the finder of pairs; only a model judges texts that are merely alike.
 
-    `find` is the finder of an engine that judges; None: by spelling.
+    `find` is the finder of an engine that judges; None: by spelling and shared words.
     """
     if isinstance(engine, Judge):
-        return engine, find or find_by_spelling(SPELLING_THRESHOLD)
-    return RuleJudge(), find_by_spelling(NEARLY_EQUAL)
+        return engine, find or find_alike
+    return RuleJudge(), find_same
 
 
-def find_by_spelling(threshold: float) -> FindPairs:
-    """Finds pairs by their letters, words in any order; no model, about 0.1 s for 1,000 bullets."""
+def find_alike(document: Document) -> list[Pair]:
+    """Finds pairs by their letters and shared words; no model, about 0.3 s for 1,000 bullets."""
+    known = document.by_id()
+    texts = {b.id: normal_text(b.content) for b in bullets_by_number(document)}
+    return [Pair(known[first], known[second], score) for first, second, score in alike_pairs(texts)]
 
-    def find(document: Document) -> list[Pair]:
-        known = document.by_id()
-        texts = {b.id: normal_text(b.content) for b in bullets_by_number(document)}
-        return [
-            Pair(known[first], known[second], score)
-            for first, second, score in similar_pairs(texts, threshold=threshold)
-        ]
 
-    return find
+def find_same(document: Document) -> list[Pair]:
+    """Each bullet with the first one that has the same content words, in the same order."""
+    first: dict[tuple[str, ...], Bullet] = {}
+    pairs = [
+        Pair(first.setdefault(content_words(bullet.content), bullet), bullet, 100)
+        for bullet in bullets_by_number(document)
+    ]
+    return [pair for pair in pairs if pair.first is not pair.second]
 
 
 def find_by_embedding(vectors: Mapping[str, Sequence[float]]) -> FindPairs:

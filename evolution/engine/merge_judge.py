@@ -8,8 +8,8 @@ from evolution.engine.llm import LLM, LLMRequest
 from evolution.engine.prompt_text import fenced_block
 from evolution.engine.prompts import load_prompt
 from evolution.engine.structured_output import StructuredAnswer, Text, ask_model, upper
-from playbooks.document.similarity import have_same_critical_words
-from playbooks.document.text import CONTENT_LIMIT, Bullet, normal_text
+from playbooks.document.similarity import content_words
+from playbooks.document.text import CONTENT_LIMIT, Bullet
 
 MAX_TOKENS = 4_000
 
@@ -75,24 +75,17 @@ class Judge(Protocol):
 
 
 class RuleJudge:
-    """The judge without a model: merges when no critical word differs."""
+    """The judge without a model: merges when the content words are equal, and in order."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """Merge texts that have every number, sign and reversing word in common."""
         return [_by_rule(pair) for pair in pairs]
 
 
 def _by_rule(pair: Pair) -> Verdict:
-    texts = normal_text(pair.first.content), normal_text(pair.second.content)
-    if not have_same_critical_words(*texts):
-        return Verdict(
-            same=False, reason="They differ in a number or in a word that reverses advice."
-        )
-    return Verdict(
-        same=True,
-        content=pair.survivor.content,
-        reason=f"The same advice in almost the same words ({pair.score} %).",
-    )
+    if content_words(pair.first.content) != content_words(pair.second.content):
+        return Verdict(same=False, reason="They differ in more than an article or a plural.")
+    reason = "The same words in the same order."
+    return Verdict(same=True, content=pair.survivor.content, reason=reason)
 
 
 def judge_with_model(llm: LLM, model: str, pairs: Sequence[Pair]) -> list[Verdict]:

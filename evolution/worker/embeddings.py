@@ -7,12 +7,7 @@ from typing import Protocol
 
 from django.db import transaction
 
-from evolution.engine.grow_refine import (
-    SPELLING_THRESHOLD,
-    FindPairs,
-    find_by_embedding,
-    find_by_spelling,
-)
+from evolution.engine.grow_refine import FindPairs, find_alike, find_by_embedding
 from evolution.engine.llm import AnswerError, CredentialError
 from evolution.engine.merge_judge import Pair
 from evolution.engine.retry import call_with_retry
@@ -34,7 +29,7 @@ class Embedder(Protocol):
 
 
 def find_by_stored_embeddings(claim: Claim, embedder: Embedder) -> FindPairs:
-    """Finds pairs by embedding; by spelling when the embedding model fails.
+    """Finds pairs by embedding; by letters and words when the embedding model fails.
 
     Raises TransientError, for the job to wait, and FenceLost.
     """
@@ -44,7 +39,7 @@ def find_by_stored_embeddings(claim: Claim, embedder: Embedder) -> FindPairs:
             vectors = embeddings_of(claim, embedder, document)
         except (AnswerError, CredentialError) as error:
             logger.warning("evolution %s: no embeddings: %s", claim.job_id, error.code)
-            return find_by_spelling(SPELLING_THRESHOLD)(document)
+            return find_alike(document)
         return find_by_embedding(vectors)(document)
 
     return find

@@ -12,6 +12,7 @@ from playbooks.document.budget import (
     size_of_headings,
 )
 from playbooks.document.operations import APPLIED, REJECTED, Operation, Policy, Record, Result
+from playbooks.document.similarity import content_words
 from playbooks.document.state import (
     RETIRED,
     BulletState,
@@ -31,11 +32,9 @@ TEXT_LIMIT = 2_000
 class NotApplied(Exception):
     """Raised for an operation that changes nothing: rejected, or a noop; `code` is the reason."""
 
-    def __init__(
-        self, code: str, *, status: str = REJECTED, bullet: str = "", similarity: float = 0
-    ) -> None:
+    def __init__(self, code: str, *, status: str = REJECTED, bullet: str = "") -> None:
         super().__init__(code)
-        self.code, self.status, self.bullet, self.similarity = code, status, bullet, similarity
+        self.code, self.status, self.bullet = code, status, bullet
 
 
 class Draft:
@@ -55,6 +54,7 @@ class Draft:
         self.texts: dict[str, str] = {}  # of the active ones: id -> normalised text
         self.ids: dict[str, str] = {}  # and back
         self.past_ids: dict[str, str] = {}  # of the others: normalised text -> id
+        self._words: dict[tuple[str, ...], str] = {}  # content words -> id, once looked for
         self.sizes = self.bullet_sizes = Sizes()
         for bullet in state.bullets.values():
             self._enter(bullet)
@@ -72,6 +72,8 @@ class Draft:
             self.sizes += size_of(bullet)
         else:
             self.past_ids[text] = bullet.id
+        if self._words:
+            self._words[content_words(bullet.content)] = bullet.id
 
     def change(self, name: str, op: Operation, after: BulletState, *, code: str = "") -> None:
         """Put `after` in the place of what is there, as one applied record."""
@@ -101,7 +103,6 @@ class Draft:
             "tag": clean_line(op.tag, limit=ID_LIMIT),
             "ids": [clean_line(name, limit=ID_LIMIT) for name in op.ids],
             "type": clean_line(op.type, limit=40) if name == "UNSUPPORTED" else "",
-            "similarity": refusal.similarity,
         }
         self._record(
             type=name,
@@ -113,6 +114,15 @@ class Draft:
             reason_code=refusal.code,
             outcome_ids=op.outcome_ids,
         )
+
+    def same_advice(self, content: str) -> str:
+        """The id of a bullet with the same content words, active ones first; empty if none has."""
+        if not self._words:
+            for bullet in sorted(self.bullets.values(), key=lambda bullet: bullet.is_active):
+                self._words[content_words(bullet.content)] = bullet.id
+        words = content_words(content)
+        found = self.bullets.get(self._words.get(words, ""))
+        return found.id if found and content_words(found.content) == words else ""
 
     def _record(self, **values: Any) -> None:
         self.records.append(Record(index=len(self.records), **values))

@@ -8,7 +8,6 @@ from playbooks.document.draft import Draft, NotApplied, retired
 from playbooks.document.operations import HELD, NOOP, Operation
 from playbooks.document.review_rule import APPROVED, DECLINED, PENDING
 from playbooks.document.sections import fallback_section, find_section
-from playbooks.document.similarity import find_similar
 from playbooks.document.state import ACTIVE, MERGED, STRENGTH, BulletState, VoteKey, merge_survivor
 from playbooks.document.text import DocumentError, clean_content, make_id, normal_text
 
@@ -151,7 +150,7 @@ def _restore(draft: Draft, op: Operation) -> None:
 def _add(draft: Draft, op: Operation) -> None:
     """A new bullet with the next number, unless the same advice is there."""
     content = _content(draft, op)
-    _reject_known_advice(draft, normal_text(content), op)
+    _reject_known_advice(draft, content, op)
     if draft.policy.max_adds is not None and draft.adds >= draft.policy.max_adds:
         raise NotApplied("too_many_adds")
     _hold(draft, op, content)
@@ -219,20 +218,20 @@ def _reject_duplicate(draft: Draft, content: str, *, besides: set[str]) -> None:
         raise NotApplied("duplicate_of", bullet=same)
 
 
-def _reject_known_advice(draft: Draft, text: str, op: Operation) -> None:
-    """Reject an ADD of existing advice, whose sources then include the operation's outcomes."""
-    past = draft.past_ids.get(text)
-    survivor = merge_survivor(draft.bullets, past) if past else None
-    same = draft.ids.get(text) or (survivor and survivor.is_active and survivor.id)
-    if same:
-        _link(draft, same, op)
-        raise NotApplied("duplicate_of", status=NOOP, bullet=same)
-    if past is not None:
-        raise NotApplied("retired_duplicate", bullet=past)
-    similar = find_similar(text, draft.texts, threshold=draft.policy.similarity_threshold)
-    if similar is not None:
-        _link(draft, similar.id, op)
-        raise NotApplied("similar_to", status=NOOP, bullet=similar.id, similarity=similar.score)
+def _reject_known_advice(draft: Draft, content: str, op: Operation) -> None:
+    """Reject an ADD of existing advice, whose sources then include the operation's outcomes.
+
+    What merely looks alike is added: a judge that reads both merges them later.
+    """
+    text = normal_text(content)
+    exact = draft.ids.get(text) or draft.past_ids.get(text)
+    found = merge_survivor(draft.bullets, exact or draft.same_advice(content))
+    if found is None:
+        return
+    if not found.is_active:
+        raise NotApplied("retired_duplicate", bullet=found.id)
+    _link(draft, found.id, op)
+    raise NotApplied("duplicate_of" if exact else "similar_to", status=NOOP, bullet=found.id)
 
 
 def _link(draft: Draft, bullet_id: str, op: Operation) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from playbooks.document.review_rule import Review
-from playbooks.document.similarity import DEFAULT_THRESHOLD
 from playbooks.document.state import Snapshot, State
 
 APPLIED, REJECTED, NOOP, HELD = "applied", "rejected", "noop", "held"
@@ -52,7 +51,6 @@ class Policy:
     machine: bool
     changed_since_base: frozenset[str] = frozenset()
     max_adds: int | None = None
-    similarity_threshold: float = DEFAULT_THRESHOLD
     token_budget: int = 16_000
     max_bytes: int = 100 * 1024
     uses: Mapping[str, int] = field(default_factory=dict)

@@ -23,7 +23,7 @@ REASONS = {
     "same_text": "Nothing changed: the text is the same.",
     "same_pin": "Nothing changed: it is already pinned or unpinned.",
     "same_vote": "Nothing changed: this vote already exists.",
-    "similar_to": "Nearly the same advice already exists.",
+    "similar_to": "The same advice already exists in nearly the same words.",
     "too_few": "A merge needs at least two bullets.",
     "too_little_evidence": "Not enough votes against it.",
     "too_many_adds": "Too many new bullets for the number of outcomes.",

@@ -1,34 +1,34 @@
-"""Similarity of bullets by spelling and by shared words: no model, no network."""
+"""What counts as the same advice, and which bullets look alike: no model, no network."""
 
 import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
 
-# Share of equal letters (words sorted), in percent, from which two bullets are duplicates.
-DEFAULT_THRESHOLD = 90.0
-_CANDIDATES = 5
-# Words that turn advice around, numbers and signs: texts that differ in one of them are not
-# similar, however many letters they share.
-_CRITICAL_WORDS = re.compile(
-    r"\d+(?:[.,]\d+)*|[<>=!]+|n't\b|"
-    r"\b(?:no|not|never|cannot|without|avoid|except|unless|before|after|"
-    r"first|last|min|max|minimum|maximum|less|more|fewer|true|false)\b"
-)
-
+SPELLING = 72.0
+"""Percent of equal letters (words sorted) from which two bullets look alike."""
+SHARED_WORDS = 50.0
+"""Percent of equal content words, in any order, from which they do too."""
+_ARTICLES = frozenset({"a", "an", "the"})
+_QUOTES, _ENDS = "\"'`“”‘’«»()[]{}", "\"'`“”‘’«»()[]{}.,;:!?…"
+# Plurals that mean something else than the word without its last letter.
+_NO_PLURAL = re.compile(r".*(?:ss|[aiou]s)|news|means|seconds|series|always")
+# Words that say how, when or whether rather than what: they never make two bullets look alike.
+_FUNCTION = """
+a an the of to in on at for is are was be and or as it its so that this than then with by from you
+your not do don never always must should before after when if every each any all no only without
+who which has have
+"""
+_FUNCTION_WORDS = frozenset(_FUNCTION.split())
 
 # Inflections of a word share its first letters: "percent", "percentage", "percentages".
 _STEM = re.compile(r"[^\W_]{3,6}|\d+")
 _WORD = re.compile(r"[^\W_]{3,}|\d+")
-
-
-class Similar(NamedTuple):
-    id: str
-    score: float  # percent, one decimal
 
 
 class SimilarPair(NamedTuple):
@@ -39,25 +39,76 @@ class SimilarPair(NamedTuple):
     score: float  # percent, one decimal
 
 
-def find_similar(
-    text: str, known: Mapping[str, str], *, threshold: float = DEFAULT_THRESHOLD
-) -> Similar | None:
-    """The most similar of the `known` normalised texts by id, at or above `threshold` percent.
+def content_words(text: str) -> tuple[str, ...]:
+    """What two bullets have in common, in order, when they say the same.
 
-    About 1 ms for 1,000 texts.
+    Articles, case, plurals and punctuation at the edge of a word are folded. Everything else can
+    turn advice around and stays: order, numbers, signs, negations, prepositions, names, and code
+    as it is written. Linear in the text.
     """
-    found = process.extract(
-        text, known, scorer=fuzz.token_sort_ratio, score_cutoff=threshold, limit=_CANDIDATES
+    found: list[str] = []
+    words, in_code, at_start = text.replace("’", "'").split(), False, True
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        quoted = in_code or word[0] in _QUOTES
+        in_code ^= word.count("`") % 2 == 1
+        bare = word.strip(_QUOTES).rstrip(_ENDS) or word
+        is_article = bare in _ARTICLES or (at_start and bare.casefold() in _ARTICLES)
+        if quoted or not is_article or not following[:1].isalpha():
+            found += (
+                [bare] if quoted else _folded(bare, is_name=not at_start and bare != bare.lower())
+            )
+        at_start = word[-1] in ".!?:"
+    return tuple(found)
+
+
+def _folded(word: str, *, is_name: bool) -> list[str]:
+    if word.startswith("-"):
+        return [word]  # an option: `-d` is not `-D`
+    word = word.casefold()
+    if word == "cannot" or word.endswith("n't"):
+        return ["can" if word in {"cannot", "can't"} else word.removesuffix("n't"), "not"]
+    if word == "each":
+        return ["every"]
+    is_plural = len(word) > 3 and word.endswith("s") and word.isalpha() and not is_name
+    return [word if not is_plural or _NO_PLURAL.fullmatch(word) else word[:-1]]
+
+
+def alike_pairs(texts: Mapping[str, str]) -> list[SimilarPair]:
+    """Every pair of the texts by id that may say the same, most alike first: for a judge.
+
+    Spelling finds typing errors and changed order, shared content words find other phrasings.
+    About 0.3 s for 1,000 texts, all pairs of them.
+    """
+    found = {(p.first, p.second): p for p in similar_pairs(texts, threshold=SPELLING)}
+    for pair in _pairs_by_words(texts):
+        spelled = found.get((pair.first, pair.second))
+        if spelled is None or spelled.score < pair.score:
+            found[pair.first, pair.second] = pair
+    places = {key: place for place, key in enumerate(texts)}
+    return sorted(
+        found.values(), key=lambda pair: (-pair.score, places[pair.first], places[pair.second])
     )
-    for other, score, bullet_id in found:
-        if have_same_critical_words(text, other):
-            return Similar(bullet_id, round(score, 1))
-    return None
 
 
-def have_same_critical_words(text: str, other: str) -> bool:
-    """True when both normalised texts have the same numbers, signs and words that turn advice."""
-    return sorted(_CRITICAL_WORDS.findall(text)) == sorted(_CRITICAL_WORDS.findall(other))
+def _pairs_by_words(texts: Mapping[str, str]) -> Iterator[SimilarPair]:
+    """Pairs with at least two content words, and SHARED_WORDS of them, in common."""
+    bits: dict[str, int] = {}
+    words = {key: _word_starts(text) for key, text in texts.items()}
+    masks = [
+        (key, sum(1 << bits.setdefault(word, len(bits)) for word in found), len(found))
+        for key, found in words.items()
+    ]
+    for (first, one, size), (second, other, others) in combinations(masks, 2):
+        shared = (one & other).bit_count()
+        if shared > 1 and 200 * shared >= SHARED_WORDS * (size + others):
+            yield SimilarPair(first, second, round(200 * shared / (size + others), 1))
+
+
+def _word_starts(text: str) -> frozenset[str]:
+    """The first five letters of each content word, plural or not."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    singular = (w[:-1] if len(w) > 3 and w.endswith("s") else w for w in words)
+    return frozenset(word[:5] for word in singular if word not in _FUNCTION_WORDS)
 
 
 def similar_pairs(texts: Mapping[str, str], *, threshold: float) -> list[SimilarPair]:

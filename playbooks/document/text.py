@@ -121,8 +121,12 @@ def clean_title(text: str) -> str:
 
 
 def normal_text(content: str) -> str:
-    """The text with case, spacing and the last full stop folded, to find exact duplicates."""
-    folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split())
+    """The text with case, spacing and the last full stop folded, to find exact duplicates.
+
+    Options keep their case: `git branch -d` and `git branch -D` are two pieces of advice.
+    """
+    words = unicodedata.normalize("NFKC", content).split()
+    folded = " ".join(word if word.startswith("-") else word.casefold() for word in words)
     return folded.rstrip(" .;!") or folded
 
 

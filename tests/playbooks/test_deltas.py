@@ -126,6 +126,10 @@ def test_operations_are_applied_in_the_fixed_order_also_for_people() -> None:
             Operation("ADD", content="Read a failing test before the code."),
             ("noop", "similar_to"),
         ),
+        (
+            Operation("ADD", content="Read the code before the failing test."),
+            ("applied", ""),
+        ),
         (Operation("UPDATE", id="str-00001", content=" "), ("rejected", "bad_content")),
         (Operation("UPDATE", id="str-00001", section="nowhere"), ("rejected", "unknown_section")),
         (

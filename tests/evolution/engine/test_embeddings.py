@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from evolution.engine.grow_refine import (
-    SPELLING_THRESHOLD,
     RefinementInput,
+    find_alike,
     find_by_embedding,
-    find_by_spelling,
     refine,
 )
 from evolution.engine.llm import AnswerError, CredentialError, LLMError, TransientError
@@ -99,7 +98,7 @@ def test_by_meaning_finds_what_spelling_does_not(stage: EngineHarness) -> None:
     found = document(ONE, OTHER)
     (pair,) = find_by_embedding(vectors(found, stage))(found)
     assert (pair.first.content, pair.second.content) == (ONE, OTHER)
-    assert find_by_spelling(SPELLING_THRESHOLD)(found) == []
+    assert find_alike(found) == []
 
 
 def test_pairs_found_by_meaning_are_judged_like_the_others(stage: EngineHarness) -> None:

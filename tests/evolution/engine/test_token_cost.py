@@ -14,10 +14,9 @@ from typing import Any
 
 from evolution.engine.evolve import evolve
 from evolution.engine.grow_refine import (
-    SPELLING_THRESHOLD,
     PairKey,
     RefinementInput,
-    find_by_spelling,
+    find_alike,
     is_due,
     refine,
     touched_bullets,
@@ -120,8 +119,7 @@ class Life:
         grown = RefinementInput(playbook.document, BUDGET, self.refined_to, (), touched, leaving)
         if not is_due(grown):
             return []
-        find = find_by_spelling(SPELLING_THRESHOLD)
-        found = refine(grown, find=find, judge=engine, decided=self.decided, keep=self._keep)
+        found = refine(grown, find=find_alike, judge=engine, decided=self.decided, keep=self._keep)
         self.refined_to = found.refined_to
         return found.operations
 
