@@ -30,7 +30,7 @@ CLAUDE_CODE = Client(
     verify="claude mcp list",
     shows="ace: … (HTTP) - ✔ Connected",
     tested="2.1.197: connects, logs in; a whole session lists, reads and reports",
-    notes=("The plugin in `examples/` reads and reports automatically.",),
+    notes=("The plugin in `client/` reads and reports automatically.",),
 )
 
 CODEX = Client(
@@ -52,7 +52,7 @@ CODEX = Client(
     tested="0.169.0: connects, logs in; a whole session lists, reads and reports",
     notes=(
         "`codex mcp list` only reads the file; it doesn’t connect.",
-        "The plugin in `examples/` reads and reports automatically.",
+        "The plugin in `client/` reads and reports automatically.",
     ),
 )
 

@@ -34,7 +34,9 @@ def every_scenario() -> dict[str, Scenario]:
     found["connects: mcp-remote"] = s.bridge_connects
     for slug in ("claude-code", "codex"):
         found[f"session: {slug}"] = partial(s.session, slug=slug)
-        found[f"plugin: {slug}"] = partial(s.plugin_reads_and_reports, slug=slug)
+        for truth in s.TRUTHS:
+            name = f"plugin, {truth}: {slug}"
+            found[name] = partial(s.plugin_tells_the_truth, slug=slug, truth=truth)
         found[f"plugin, server away: {slug}"] = partial(s.plugin_survives_a_dead_server, slug=slug)
     found["60,000 characters: claude-code"] = s.long_playbook_arrives
     found["connect page: claude-code"] = s.page_flips

@@ -19,7 +19,7 @@ from tests.clients.mock_model import (
 from tests.clients.platform_client import Site
 from tests.clients.programs import Person, Ran
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
 ADVICE = ["Read the failing test before the code.", "Run the linter before the tests."]
 TASK = "Make the build green"
 CONNECTED = {"claude-code": "✔ Connected", "gemini-cli": "Connected", "opencode": "connected"}
@@ -123,36 +123,69 @@ def long_playbook_arrives(site: Site, person: Person) -> str:
 
 
 def install_plugin(person: Person, slug: str) -> None:
-    """As examples/README.md says it."""
+    """As client/README.md says it."""
     program = "claude" if slug == "claude-code" else "codex"
     steps = [
-        ("plugin", "marketplace", "add", str(EXAMPLES)),
-        ("plugin", "install" if program == "claude" else "add", "ace-playbook@ace-examples"),
+        ("plugin", "marketplace", "add", str(ROOT)),
+        ("plugin", "install" if program == "claude" else "add", "ace-playbook@ace-platform"),
     ]
     if program == "claude":
-        steps.insert(0, ("plugin", "validate", "--strict", str(EXAMPLES / "ace-playbook")))
+        steps.insert(0, ("plugin", "validate", "--strict", str(ROOT / "client")))
     for step in steps:
         ran = person.run(program, *step)
         assert ran.code == 0, (step, ran)
 
 
-def plugin_reads_and_reports(site: Site, person: Person, slug: str) -> str:
+TRUTHS = {
+    "tests fail": (["test_bad"], "failure", "test"),
+    "tests pass": (["test_good"], "success", "test"),
+    "tests fail, then pass": (["test_bad", "test_good"], "success", "test"),
+    "no tests": ([], "partial", "self_report"),
+}
+
+
+def plugin_tells_the_truth(site: Site, person: Person, slug: str, truth: str) -> str:
     """The model knows nothing of playbooks: the hooks read before it and report after it."""
-    playbook = site.make_playbook(f"Plugin of {slug}", ADVICE)
-    person.variables |= {"ACE_URL": site.url, "ACE_PLAYBOOK": f"plugin of {slug}"}
+    tests, outcome, signal = TRUTHS[truth]
+    name = f"{slug}, {truth}"
+    playbook = site.make_playbook(name, ADVICE)
+    person.variables |= {"ACE_URL": site.url, "ACE_PLAYBOOK": name.upper()}
     install_plugin(person, slug)
-    shell, name = ("Bash", "command") if slug == "claude-code" else ("exec_command", "cmd")
-    script: list[Step] = [Call(shell, {name: "echo building; false"}), Say("I used [str-00001].")]
-    model, ran = run_agent(person, slug, script)
+    (person.work / "bad.py").write_text(UNITTEST.format("False"))
+    (person.work / "good.py").write_text(UNITTEST.format("True"))
+    shell, argument = ("Bash", "command") if slug == "claude-code" else ("exec_command", "cmd")
+    runs = [f"python3 -m unittest {test.removeprefix('test_')}" for test in tests]
+    commands = [*runs, "git --version", "grep -rn nowhere-to-be-found ."]
+    script: list[Step] = [Call(shell, {argument: command}) for command in commands]
+    model, ran = run_agent(person, slug, [*script, Say("I used [str-00001].")])
     assert ran.code == 0, ran
     assert ADVICE[0] in "\n".join(texts_in(model.seen[0])), model.seen[0]
-    rows = site.outcomes(playbook)
+    rows = wait_for_rows(site, playbook)
     assert len(rows) == 1, (rows, ran)
     row = rows[0]
-    seen = (row["task_description"], row["outcome"], row["bullet_ids"], row["version_assumed"])
-    assert seen == (TASK, "failure", ["str-00001"], False), row
-    assert "echo building; false" in row["reasoning_trace"], row
-    return "advice before the first word of the model; one report, judged by the last command"
+    seen = (row["task_description"], row["bullet_ids"], row["version_assumed"])
+    assert seen == (TASK, ["str-00001"], False), row
+    assert (row["outcome"], row["signal"]) == (outcome, signal), row
+    assert "git --version" in row["reasoning_trace"], row
+    return f"advice before the first word of the model; one report: {outcome}, {signal}"
+
+
+UNITTEST = """\
+import unittest
+
+
+class Test(unittest.TestCase):
+    def test(self):
+        self.assertTrue({})
+"""
+
+
+def wait_for_rows(site: Site, playbook: str) -> list[Json]:
+    """The outcomes, once the hooks' child has sent them: nobody waits for it."""
+    limit = time.monotonic() + 20
+    while not (rows := site.outcomes(playbook)) and time.monotonic() < limit:
+        time.sleep(0.1)
+    return rows
 
 
 def plugin_survives_a_dead_server(site: Site, person: Person, slug: str) -> str:

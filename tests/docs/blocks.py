@@ -39,7 +39,7 @@ class Block:
 
 
 def documents() -> list[Path]:
-    folders = (ROOT / "docs", ROOT / "examples")
+    folders = (ROOT / "docs", ROOT / "examples", ROOT / "client")
     found = (path for folder in folders for path in sorted(folder.rglob("*.md")))
     return [ROOT / "README.md", *found]
 

@@ -1,0 +1,1 @@
+"""Tests of the package ace and of the plugin, which is its hooks."""
