@@ -207,6 +207,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "ApiKeyState": ["active", "revoked", "expired"],
         "ReviewItemState": "playbooks.models.ReviewItem.State",
         "OutcomeStatus": "evolution.models.Outcome.Status",
+        "OutcomeResult": "evolution.models.Outcome.Result",
         "EvolutionStatus": "evolution.models.EvolutionJob.Status",
         "SubscriptionStatus": "billing.models.BillingAccount.Status",
         "SessionStatus": "evolution.models.AgentSession.Status",

@@ -6,6 +6,7 @@ from django.db.models import F, QuerySet
 from rest_framework import serializers
 
 from evolution.models import EvolutionJob, Outcome
+from playbooks.models import Delta
 
 Text = serializers.CharField
 NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
@@ -57,6 +58,30 @@ class OutcomeSerializer(serializers.Serializer[Any]):
         rows: QuerySet[Outcome, dict[str, Any]]
         rows = outcomes.annotate(version_number=F("version__number")).values(*shown)
         return rows
+
+
+class EditSerializer(serializers.Serializer[Any]):
+    """An edit that an evolution proposed, and what came of it."""
+
+    type = serializers.ChoiceField(choices=Delta.Type.choices)
+    bullet_id = Text(help_text="Empty for a new bullet that was not added.")
+    status = serializers.ChoiceField(
+        choices=Delta.Status.choices, help_text="held: it waits in the review queue."
+    )
+    code = Text(help_text="Why it was not applied, as a code; else empty.")
+    text = Text(help_text="The proposed text, or the text of the bullet that it is about.")
+    reason = Text(help_text="`code` as a sentence.")
+
+
+class OutcomeDetailSerializer(OutcomeSerializer):
+    """An outcome, and what became of it."""
+
+    result = serializers.ChoiceField(choices=Outcome.Result.choices)
+    reflection = serializers.DictField(help_text="What the Reflector found; empty before.")
+    edits = EditSerializer(many=True, help_text="Edits and votes based on this outcome.")
+    to_version = serializers.IntegerField(
+        source="job.to_version.number", **NULLABLE, help_text="The version that its evolution made."
+    )
 
 
 class EvolutionRefSerializer(serializers.Serializer[Any]):
@@ -138,6 +163,7 @@ class EvolutionSerializer(serializers.Serializer[Any]):
         help_text="Failed attempts; the fifth one fails the evolution."
     )
     outcomes_processed = serializers.IntegerField()
+    refused_count = serializers.IntegerField(help_text="Edits that were rejected or are held.")
     from_version = serializers.IntegerField(source="from_version.number", **NULLABLE)
     to_version = serializers.IntegerField(
         source="to_version.number", **NULLABLE, help_text="null: none yet."
@@ -152,6 +178,10 @@ class EvolutionSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     completed_at = serializers.DateTimeField(allow_null=True)
+
+
+class EvolutionDetailSerializer(EvolutionSerializer):
+    refused = EditSerializer(many=True, help_text="Edits that were rejected or are held.")
 
 
 class SuccessRateSerializer(serializers.Serializer[Any]):

@@ -7,6 +7,7 @@ from evolution.api import session_views, source_views, views
 PLAYBOOK = "playbooks/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
     path(f"{PLAYBOOK}/outcomes", views.OutcomeListView.as_view(), name="outcomes"),
+    path("outcomes/<uuid:pk>", views.OutcomeDetailView.as_view(), name="outcome"),
     path(f"{PLAYBOOK}/metrics", views.PlaybookMetricsView.as_view(), name="metrics"),
     path(f"{PLAYBOOK}/evidence", views.EvidenceView.as_view(), name="evidence"),
     path(f"{PLAYBOOK}/evolutions", views.EvolutionListView.as_view(), name="evolutions"),

@@ -1,6 +1,6 @@
 """REST views of outcomes, metrics, evidence and evolutions."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -12,6 +12,7 @@ from core.rest.views import BaseAPIView
 from core.security.scopes import Scope
 from evolution.api import serializers as s
 from evolution.evidence.comparison import playbook_evidence
+from evolution.evidence.provenance import edits_from, reflection_of
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import EvolutionJob, JobQuerySet, Outcome
 from evolution.outcomes import reporting
@@ -45,6 +46,22 @@ class OutcomeListView(BaseAPIView):
         report = reporting.report_outcome(playbook=playbook, by=self.principal, **sent)
         headers = {} if report.is_new else {"Idempotency-Replayed": "true"}
         return Response(s.RecordedOutcomeSerializer(report).data, status=201, headers=headers)
+
+
+class OutcomeDetailView(BaseAPIView):
+    """GET /outcomes/{id}."""
+
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @extend_schema(operation_id="get_outcome", responses=s.OutcomeDetailSerializer)
+    def get(self, request: Request, pk: UUID) -> Response:
+        """Get an outcome, its reflection and what became of it."""
+        rows = Outcome.objects.for_user(self.principal).select_related("version", "job__to_version")
+        row: Any = rows.defer("version__text", "job__to_version__text").fetch(pk)
+        edits = edits_from(row)
+        row.result, row.edits = row.result_of(edits), [edit.as_edit() for edit in edits]
+        row.version_number, row.reflection = row.version.number, reflection_of(row)[0]
+        return Response(s.OutcomeDetailSerializer(row).data)
 
 
 class PlaybookMetricsView(BaseAPIView):
@@ -115,10 +132,10 @@ class EvolutionDetailView(BaseAPIView):
 
     scopes: ClassVar = {"GET": Scope.READ}
 
-    @extend_schema(operation_id="get_evolution", responses=s.EvolutionSerializer)
+    @extend_schema(operation_id="get_evolution", responses=s.EvolutionDetailSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """Get the status of an evolution."""
-        return Response(s.EvolutionSerializer(jobs(self).fetch(pk)).data)
+        return evolution_response(self, pk)
 
 
 class CancelEvolutionView(BaseAPIView):
@@ -126,11 +143,13 @@ class CancelEvolutionView(BaseAPIView):
 
     scopes: ClassVar = {"POST": Scope.EVOLVE}
 
-    @extend_schema(operation_id="cancel_evolution", request=None, responses=s.EvolutionSerializer)
+    @extend_schema(
+        operation_id="cancel_evolution", request=None, responses=s.EvolutionDetailSerializer
+    )
     def post(self, request: Request, pk: UUID) -> Response:
         """Cancel an active evolution; its outcomes stay pending for the next one."""
-        job = cancel_evolution(job=jobs(self).fetch(pk), by=self.principal)
-        return Response(s.EvolutionSerializer(job).data)
+        cancel_evolution(job=jobs(self).fetch(pk), by=self.principal)
+        return evolution_response(self, pk)
 
 
 class RetryEvolutionView(BaseAPIView):
@@ -139,15 +158,21 @@ class RetryEvolutionView(BaseAPIView):
     scopes: ClassVar = {"POST": Scope.EVOLVE}
 
     @extend_schema(
-        operation_id="retry_evolution", request=None, responses={202: s.EvolutionSerializer}
+        operation_id="retry_evolution", request=None, responses={202: s.EvolutionDetailSerializer}
     )
     def post(self, request: Request, pk: UUID) -> Response:
         """Queue a failed or cancelled evolution again."""
-        job = retry_evolution(job=jobs(self).fetch(pk), by=self.principal)
-        return Response(s.EvolutionSerializer(job).data, status=202)
+        retry_evolution(job=jobs(self).fetch(pk), by=self.principal)
+        return evolution_response(self, pk, status=202)
 
 
 def jobs(view: BaseAPIView) -> JobQuerySet:
     """The caller's evolutions with the related rows that the serializer reads."""
     rows: JobQuerySet = EvolutionJob.objects.for_user(view.principal)
-    return rows.select_related("from_version", "to_version", "playbook")
+    rows = rows.select_related("from_version", "to_version", "playbook")
+    return rows.with_refused_count()
+
+
+def evolution_response(view: BaseAPIView, pk: UUID, *, status: int = 200) -> Response:
+    """The response with one evolution as it is now."""
+    return Response(s.EvolutionDetailSerializer(jobs(view).fetch(pk)).data, status=status)

@@ -1,12 +1,13 @@
 """Provenance: the edits that followed from a session, and the sessions behind a bullet."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from core.security.scopes import Principal
+from core.sql.querysets import is_uuid
 from evolution.models import AgentSession, EvolutionJob, Outcome, SessionMessage
 from playbooks.models import Delta, Playbook, Version, Vote
 
@@ -87,10 +88,21 @@ def reflection_of(outcome: Outcome) -> tuple[dict[str, Any], bool]:
 
 def edits_from(outcome: Outcome) -> list[Delta]:
     """The operations based on this outcome (among others)."""
-    if outcome.job_id is None:
-        return []
-    deltas = Delta.objects.filter(job_id=outcome.job_id).order_by("index")
-    return [delta for delta in deltas if str(outcome.pk) in delta.outcome_ids]
+    return edits_by_outcome([outcome])[outcome.pk]
+
+
+def edits_by_outcome(outcomes: Sequence[Outcome]) -> dict[UUID, list[Delta]]:
+    """The operations based on each outcome, by its id; one query."""
+    found: dict[UUID, list[Delta]] = {outcome.pk: [] for outcome in outcomes}
+    jobs = {outcome.job_id for outcome in outcomes if outcome.job_id}
+    if not jobs:
+        return found
+    rows = Delta.objects.filter(job_id__in=jobs).select_related("review_item").order_by("index")
+    for delta in rows:
+        for name in delta.outcome_ids:
+            if is_uuid(name) and UUID(name) in found:
+                found[UUID(name)].append(delta)
+    return found
 
 
 def contributing_sessions(

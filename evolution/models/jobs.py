@@ -5,14 +5,15 @@ from decimal import Decimal
 from typing import ClassVar, Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from accounts.models import ApiKey, User
 from core.models import BaseModel
 from core.sql.querysets import search_filter
 from evolution.models.training_runs import TrainingRun
-from playbooks.models import Playbook, PlaybookOwnedQuerySet, Version
+from playbooks.models import Delta, Playbook, PlaybookOwnedQuerySet, Version
 
 STUCK_AFTER = timedelta(minutes=5)
 JOB_STATES = (
@@ -42,6 +43,12 @@ class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
         return self.filter(
             search_filter(query, "status", "trigger", "error_message", "wait_reason")
         )
+
+    def with_refused_count(self) -> Self:
+        """Each row with refused_count: the edits that were rejected or are held for review."""
+        refused = Delta.objects.refused().filter(job_id=OuterRef("pk")).order_by()
+        counted = refused.values("job_id").annotate(number=Count("pk")).values("number")
+        return self.annotate(refused_count=Coalesce(Subquery(counted), 0))
 
     def due(self, now: datetime) -> Self:
         """Queued and not waiting for a later time."""
@@ -284,6 +291,12 @@ class EvolutionJob(BaseModel):
     @property
     def is_active(self) -> bool:
         return self.status in {self.Status.QUEUED, self.Status.RUNNING}
+
+    @property
+    def refused(self) -> list[dict[str, str]]:
+        """The edits that it proposed in vain, or that wait for a person; see Delta.as_edit."""
+        rows = Delta.objects.refused().filter(job_id=self.pk).select_related("review_item")
+        return [delta.as_edit() for delta in rows.order_by("index")]
 
     @property
     def problem(self) -> str | None:

@@ -1,5 +1,6 @@
 """Outcomes: what agents and people report of a task."""
 
+from collections.abc import Iterable
 from typing import ClassVar, Self
 
 from django.db import connection, models
@@ -8,7 +9,7 @@ from django.urls import reverse
 
 from accounts.models import ApiKey, User
 from core.models import BaseModel
-from playbooks.models import Playbook, PlaybookOwnedQuerySet, Version
+from playbooks.models import Delta, Playbook, PlaybookOwnedQuerySet, Version
 
 
 class OutcomeQuerySet(PlaybookOwnedQuerySet["Outcome"]):
@@ -41,6 +42,17 @@ class Outcome(BaseModel):
         SUCCESS = "success"
         FAILURE = "failure"
         PARTIAL = "partial"
+
+    class Result(models.TextChoices):
+        """What became of a report: the most that came of it."""
+
+        PENDING = "pending"
+        EVOLVING = "evolving"
+        SET_ASIDE = "set_aside", "set aside"
+        IN_REVIEW = "in_review", "needs review"
+        LEARNED = "learned", "learned from"
+        REFUSED = "refused"
+        UNCHANGED = "unchanged", "nothing to change"
 
     class Signal(models.TextChoices):
         GROUND_TRUTH = "ground_truth"
@@ -116,6 +128,17 @@ class Outcome(BaseModel):
 
     def get_absolute_url(self) -> str:
         return reverse("evolution:outcome", args=[self.playbook_id, self.pk])
+
+    def result_of(self, edits: Iterable[Delta]) -> Result:
+        """What became of the report; `edits` are the operations based on it."""
+        if self.set_aside_reason:
+            return self.Result.SET_ASIDE
+        if self.processed_at is None:
+            return self.Result.EVOLVING if self.job_id else self.Result.PENDING
+        ends = {edit.end for edit in edits}
+        known = {"held": self.Result.IN_REVIEW, "applied": self.Result.LEARNED}
+        known["rejected"] = self.Result.REFUSED
+        return next((known[end] for end in known if end in ends), self.Result.UNCHANGED)
 
 
 class OutcomeCounts(BaseModel):

@@ -27,7 +27,9 @@ def live_state(job: EvolutionJob) -> dict[str, Any]:
     bound = bound_outcome_count(job)
     reflected = job.reflections.filter(outcome__job=job).count()
     usage = sum_usage(job_id=job.pk)
-    deltas = list(Delta.objects.filter(job_id=job.pk).order_by("index"))
+    rows = Delta.objects.filter(job_id=job.pk).select_related("review_item").order_by("index")
+    deltas = list(rows)
+    waiting = [delta for delta in deltas if delta.end == Delta.Status.HELD]
     applied = [delta for delta in deltas if delta.status == Delta.Status.APPLIED]
     parts = (job.status, job.phase, bound, reflected, job.attempt, job.wait_reason)
     figures = (usage["calls"], usage["tokens"], usage["cost"])
@@ -38,7 +40,8 @@ def live_state(job: EvolutionJob) -> dict[str, Any]:
         "edits": [delta for delta in applied if delta.type != Delta.Type.TAG],
         "votes": [delta for delta in applied if delta.type == Delta.Type.TAG],
         "phases": phases_of(job),
-        "rejected": [delta for delta in deltas if delta.status != Delta.Status.APPLIED],
+        "waiting": waiting,
+        "rejected": [d for d in deltas if d.status != Delta.Status.APPLIED and d not in waiting],
         "skipped": skipped_outcomes(job),
         "state": "-".join(str(part) for part in (*parts, *figures)),
     }

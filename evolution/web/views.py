@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from core.http.pagination import KeysetPage
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
-from evolution.evidence.provenance import edits_from, reflection_of
+from evolution.evidence.provenance import edits_by_outcome, edits_from, reflection_of
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import reporting
@@ -20,7 +20,7 @@ from evolution.outcomes.metrics import pending_count
 from evolution.web.filters import STATES, OutcomeFilter
 from evolution.web.forms import ReportForm
 from evolution.web.job_progress import LONG_FIELDS, MAX_OUTCOMES_SHOWN, live_state
-from playbooks.models import Playbook
+from playbooks.models import Delta, Playbook
 
 PAGE_SIZE = 50
 LIST_FIELDS = (
@@ -44,13 +44,16 @@ def outcomes(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own(request, pk)
     chosen = OutcomeFilter(request.GET, playbook=playbook)
     rows = chosen.rows().select_related("version").only(*LIST_FIELDS)
+    page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
+    edits = edits_by_outcome(page.found)
     context = {
         "playbook": playbook,
         "tab": "outcomes",
         "states": STATES,
         "filter": chosen,
         "state": chosen.chosen("status") or "",
-        "page": KeysetPage(rows, request.GET, size=PAGE_SIZE),
+        "page": page,
+        "rows": [(row, row.result_of(edits[row.pk])) for row in page],
     }
     return render(request, "evolution/outcomes/list.html", context)
 
@@ -76,7 +79,16 @@ def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
     rows = Outcome.objects.for_user(request.user).filter(playbook=playbook)
     related = ("version", "job__to_version", "api_key", "reported_by", "agent_session")
     row = rows.select_related(*related).fetch(outcome)
-    context = {"playbook": playbook, "tab": "outcomes", "outcome": row, "edits": edits_from(row)}
+    edits = edits_from(row)
+    context = {
+        "playbook": playbook,
+        "tab": "outcomes",
+        "outcome": row,
+        "edits": edits,
+        "result": row.result_of(edits),
+        "is_waiting": any(edit.end == Delta.Status.HELD for edit in edits),
+        "voted": {edit.bullet_public_id for edit in edits if edit.type == Delta.Type.TAG},
+    }
     data, is_draft = reflection_of(row)
     reflection = reflection_context(data, is_draft=is_draft)
     return render(request, "evolution/outcomes/detail.html", context | reflection)

@@ -118,7 +118,7 @@ def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTr
 @tool("Follow an evolution", Scope.READ, READ_ONLY)
 def get_evolution_status(by: Principal, job_id: a.JobId) -> r.EvolutionState:
     """Say where one evolution stands. While it is queued or running, ask again after some
-    seconds. Tell your user an `error_message`.
+    seconds. Tell your user an `error_message`, and what was `refused`.
     """
     return r.EvolutionState.of(EvolutionJob.objects.for_user(by).fetch(job_id))
 
@@ -137,7 +137,7 @@ def list_evolutions(
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     jobs = EvolutionJob.objects.for_user(by).filter(playbook=playbook).matching(query)
     page = paginate(
-        jobs.select_related("from_version", "to_version"),
+        jobs.select_related("from_version", "to_version").with_refused_count(),
         by=by, of=f"jobs:{playbook.pk}:{query}", newest="created_at", limit=limit, cursor=cursor,
     )  # fmt: skip
     items = [r.EvolutionItem.of(job) for job in page.rows]

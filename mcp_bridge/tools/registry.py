@@ -56,7 +56,7 @@ class ToolSpec:
         """Its entry in `tools/list`."""
         result: type[ToolResult] = get_type_hints(self.function)["return"]
         inputs = _without_null_types(compact_schema(self.arguments.model_json_schema()))
-        outputs = _without_required(compact_schema(result.model_json_schema(mode="serialization")))
+        outputs = _names_and_types(compact_schema(result.model_json_schema(mode="serialization")))
         return Tool(
             name=self.name,
             title=self.title,
@@ -150,11 +150,14 @@ def _without_null_types(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _without_required(schema: dict[str, Any]) -> dict[str, Any]:
-    """A result always has all its properties; `required` would be a tenth of `tools/list`."""
-    kept = {key: value for key, value in schema.items() if key != "required"}
+def _names_and_types(schema: dict[str, Any]) -> dict[str, Any]:
+    """A result always has all its properties, and their names say what they are.
+
+    `required` and descriptions would be a fifth of `tools/list`.
+    """
+    kept = {key: value for key, value in schema.items() if key not in {"required", "description"}}
     if "properties" in kept:
-        kept["properties"] = {n: _without_required(p) for n, p in kept["properties"].items()}
+        kept["properties"] = {n: _names_and_types(p) for n, p in kept["properties"].items()}
     if "items" in kept:
-        kept["items"] = _without_required(kept["items"])
+        kept["items"] = _names_and_types(kept["items"])
     return kept

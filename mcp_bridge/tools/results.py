@@ -133,6 +133,7 @@ class EvolutionState(ResultItem, ToolResult):
     error_message: str | None = Field(
         description="Why it failed or waits.", validation_alias="problem"
     )
+    refused: list[dict[str, str]] = Field(description="Edits not made.")
 
 
 class EvolutionItem(ResultItem):
@@ -142,6 +143,7 @@ class EvolutionItem(ResultItem):
     status: str = Field(description="Its state.")
     created_at: datetime = Field(description="ISO time.")
     outcomes_processed: int = Field(description="Reports used.")
+    refused_count: int = Field(description="Edits not made.")
     from_version: int | None = Field(
         None, description="Before.", validation_alias=AliasPath("from_version", "number")
     )

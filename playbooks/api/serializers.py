@@ -108,6 +108,10 @@ class PlaybookSerializer(PlaybookSummarySerializer):
 
     outcome_count = serializers.IntegerField()
     pending_outcomes = serializers.IntegerField()
+    pending_reviews = serializers.IntegerField(help_text="Suggestions that need a person.")
+    waiting_for_room = serializers.IntegerField(
+        help_text="Of the reviews: lessons for which the playbook is full."
+    )
 
 
 class OmittedBulletsSerializer(serializers.Serializer[Any]):

@@ -57,15 +57,16 @@ def retirement_order(
 ) -> list[BulletState]:
     """Bullets to retire over budget, first to go first; never pinned, touched or used < 5 times.
 
-    Harmful ones, then the lowest helpful - 2 x harmful. A bullet without any vote was never
-    cited: it counts as 0 there, and only from 20 uses on.
+    Imported counters are uses too. Harmful ones, then the lowest helpful - 2 x harmful. A bullet
+    without any vote was never cited: it counts as 0 there, and only from 20 uses on.
     """
 
     def may_leave(bullet: BulletState) -> bool:
         if not bullet.is_active or bullet.pinned or bullet.id in touched:
             return False
         cited = bullet.helpful + bullet.harmful + bullet.neutral > 0
-        return uses.get(bullet.id, 0) >= (MIN_USES if cited else NEVER_CITED_USES)
+        used = uses.get(bullet.id, 0) + bullet.base_helpful + bullet.base_harmful
+        return used >= (MIN_USES if cited else NEVER_CITED_USES)
 
     def rank(bullet: BulletState) -> tuple[bool, int, str]:
         return (not is_harmful(bullet), bullet.helpful - 2 * bullet.harmful, bullet.id)

@@ -76,7 +76,8 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"\b(?:gh[pousr]|github_pat|glpat|hf|npm|pypi|whsec|shpat|dop_v1)[_-][A-Za-z0-9_-]{10,}",
         r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bAIza[\w-]{20,}|\bxox[abeprs]-[\w-]{8,}",
         r"\bSG\.[\w-]{10,}\.[\w-]{10,}|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?",
-        r"-----BEGIN[^-]*-----",
+        r"-----BEGIN[^-]*-----|\bBEGIN [A-Z ]*PRIVATE KEY\b",
+        r"(?<![\w.])\d{12,19}(?![\w.])",
         r"\bbearer\s+[\w.~+/=-]{12,}|\bbasic\s+[A-Za-z0-9+/=]{12,}",
         rf"\b(?:{_SENSITIVE})s?\s*(?:is|are|=|:|=>)+\s*[\"'`]?(?=\S*[\d!#$%^&*_-])[^\s\"'`]{{6,}}",
         r"\b[0-9a-f]{32,}\b",
@@ -103,7 +104,8 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"|reviewer|maintainer|team)s?\b",
         r"\b(?:hide|conceal|keep)\s+(?:this|that|it|these|your)\b.{0,30}\bfrom\s+(?:the\s+|your\s+)?"
         r"(?:user|operator|human|owner|reviewer|person|anyone|staff|developer|team)s?\b",
-        r"\bskip\b.{0,20}\b(?:code\s+review|security|approval)s?\b",
+        r"\bskip\w*\b.{0,30}\b(?:code\s+reviews?|security|approvals?|tls|ssl|certificates?|auth\w*"
+        r"|2fa|mfa|audit\w*)\b",
         r"\b(?:turn|switch)\s+(?:\w+\s+){0,3}(?:security|auth\w*|verification|audit\w*|safety|sandbox"
         r"|permissions?|firewall|2fa|mfa)\s+off\b",
         r"(?<!\w)(?:id_(?:rsa|dsa|ecdsa|ed25519)\b|/etc/(?:passwd|shadow|sudoers)\b|~?/?\.ssh/"
@@ -114,7 +116,8 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"|customer\s+data|instructions\b)",
         r"\bexfiltrat\w*",
         r"\b(?:disable|bypass|turn\s+off|circumvent|switch\s+off)\w*\b.{0,40}\b(?:security|auth\w*"
-        r"|verification|audit\w*|safety|guardrail|sandbox|permission|firewall|2fa|mfa)\w*",
+        r"|verification|audit\w*|safety|guardrail|sandbox|permission|firewall|2fa|mfa|tls|ssl"
+        r"|certificate)\w*|--no-verify\b",
         r"\balways\s+(?:approve|grant|report\s+success|answer\s+yes|trust)\b",
         r"<\|?/?(?:im_start|im_end|system|assistant|user|instructions?|endoftext|tool)\b[^>]*>?",
         r"\[/?(?:INST|SYS)\]|#{2,}\s*(?:system|instruction)",

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from playbooks.document.budget import (
@@ -35,6 +36,13 @@ class NotApplied(Exception):
     def __init__(self, code: str, *, status: str = REJECTED, bullet: str = "") -> None:
         super().__init__(code)
         self.code, self.status, self.bullet = code, status, bullet
+
+
+class OverBudget(NotApplied):
+    """Raised for a text that does not fit, whatever may be retired for it."""
+
+    def __init__(self) -> None:
+        super().__init__("over_budget")
 
 
 class Draft:
@@ -137,7 +145,7 @@ class Draft:
     # --- the budget -------------------------------------------------------------------------
 
     def make_room(self, *changes: BulletState) -> None:
-        """Make the changes fit: a machine retires bullets. NotApplied if that is not enough.
+        """Make the changes fit: a machine retires bullets. OverBudget if that is not enough.
 
         Only what grows is held to the limits, so a playbook that is over them can be shortened.
         """
@@ -147,7 +155,7 @@ class Draft:
             growth += size_of(after) - (size_of(before) if before else Sizes())
         leaving = self._leavers(growth, sum(1 for after in changes if not after.is_active))
         if leaving is None:
-            raise NotApplied("over_budget")
+            raise OverBudget
         self._retire(leaving)
 
     def shrink_to_budget(self) -> None:
@@ -155,8 +163,7 @@ class Draft:
         leaving: list[BulletState] = []
         sizes = self.sizes
         for bullet in self._candidates(0):
-            lost = self.first_sizes.chars - (sizes - size_of(bullet)).chars
-            if not self._over(sizes) or lost * LOSS_DIVISOR > self.first_sizes.chars:
+            if not self._over(sizes):
                 break
             leaving.append(bullet)
             sizes -= size_of(bullet)
@@ -188,7 +195,9 @@ class Draft:
         gone = len(self.active_before - self.texts.keys()) + lost
         allowed = max(0, len(self.active_before) // LOSS_DIVISOR - gone)
         order = retirement_order(self.bullets.values(), self.policy.uses, touched=self.touched)
-        return order[:allowed]
+        spare = self.first_sizes.chars // LOSS_DIVISOR - (self.first_sizes - self.sizes).chars
+        sizes = accumulate(size_of(bullet).chars for bullet in order[:allowed])
+        return [bullet for bullet, chars in zip(order, sizes, strict=False) if chars <= spare]
 
     def _retire(self, bullets: list[BulletState]) -> None:
         operation = Operation("REMOVE", reason="The playbook is over its budget.")

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from playbooks.document.budget import is_harmful
-from playbooks.document.draft import Draft, NotApplied, retired
+from playbooks.document.draft import Draft, NotApplied, OverBudget, retired
 from playbooks.document.operations import HELD, NOOP, Operation
+from playbooks.document.reason_codes import HELD_FULL
 from playbooks.document.review_rule import APPROVED, DECLINED, PENDING
 from playbooks.document.sections import fallback_section, find_section
 from playbooks.document.state import ACTIVE, MERGED, STRENGTH, BulletState, VoteKey, merge_survivor
@@ -81,9 +83,9 @@ def _update(draft: Draft, op: Operation) -> None:
     if (content, section) == (bullet.content, bullet.section):
         raise NotApplied("same_text", status=NOOP, bullet=bullet.id)
     _reject_duplicate(draft, content, besides={bullet.id})
-    _hold(draft, op, content, known=[bullet])
+    _hold_risky(draft, op, content, known=[bullet])
     after = replace(bullet, content=content, section=section, revision=bullet.revision + 1)
-    draft.make_room(after)
+    _make_room(draft, op, content, after)
     draft.change("UPDATE", op, after)
 
 
@@ -100,7 +102,7 @@ def _merge(draft: Draft, op: Operation) -> None:
         raise NotApplied("pinned", bullet=survivor.id)
     content = _content(draft, op)
     _reject_duplicate(draft, content, besides=set(names))
-    _hold(draft, op, content, known=[survivor, *sources])
+    _hold_risky(draft, op, content, known=[survivor, *sources])
     outcomes = [o for bullet in (survivor, *sources) for o in bullet.sources]
     after = replace(
         survivor,
@@ -111,7 +113,7 @@ def _merge(draft: Draft, op: Operation) -> None:
     merged = [
         replace(s, status=MERGED, merged_into=survivor.id, revision=s.revision + 1) for s in sources
     ]
-    draft.make_room(after, *merged)
+    _make_room(draft, op, content, after, *merged)
     for source in merged:
         draft.change("MERGE", op, source)
     draft.merged.setdefault(survivor.id, []).extend(names[1:])
@@ -153,7 +155,7 @@ def _add(draft: Draft, op: Operation) -> None:
     _reject_known_advice(draft, content, op)
     if draft.policy.max_adds is not None and draft.adds >= draft.policy.max_adds:
         raise NotApplied("too_many_adds")
-    _hold(draft, op, content)
+    _hold_risky(draft, op, content)
     section = find_section(draft.sections, op.section) or fallback_section(draft.sections)
     bullet = BulletState(
         make_id(section, draft.next_number),
@@ -161,7 +163,7 @@ def _add(draft: Draft, op: Operation) -> None:
         content,
         sources=_merge_ids((), op.outcome_ids),
     )
-    draft.make_room(bullet)
+    _make_room(draft, op, content, bullet)
     draft.next_number += 1
     draft.adds += 1
     draft.change("ADD", op, bullet)
@@ -244,21 +246,37 @@ def _merge_ids(*groups: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for group in groups for name in group))
 
 
-def _hold(draft: Draft, op: Operation, content: str, *, known: Sequence[BulletState] = ()) -> None:
-    """Hold a machine's text for review where the review rule asks for it, once per text."""
+def _make_room(draft: Draft, op: Operation, content: str, *changes: BulletState) -> None:
+    """Make the changes fit; a machine's text for which nothing may go waits in the review queue."""
+    try:
+        draft.make_room(*changes)
+    except OverBudget:
+        if not draft.policy.machine:
+            raise
+        _hold(draft, content, why=HELD_FULL, bullet=op.id)
+
+
+def _hold_risky(
+    draft: Draft, op: Operation, content: str, *, known: Sequence[BulletState] = ()
+) -> None:
+    """Hold a machine's text where the review rule asks for it, unless a person approved it."""
     review = draft.policy.review
     if not draft.policy.machine or content in {bullet.content for bullet in known}:
         return
     sources, texts = review.sources_of(op.outcome_ids), [bullet.content for bullet in known]
     why = review.hold_reasons(content, known=texts, sources=sources, now=draft.taught)
-    bullet = known[0].id if known else ""
-    state = review.state_of(content) if why else ""
+    if why and review.state_of(content) != APPROVED:
+        _hold(draft, content, why=why[0], bullet=known[0].id if known else "")
+    draft.taught.update(sources)
+
+
+def _hold(draft: Draft, content: str, *, why: str, bullet: str) -> NoReturn:
+    """Put the text into the review queue, once, and never again after a person declined it."""
+    state = draft.policy.review.state_of(content)
     if state == PENDING or content in draft.held:
         raise NotApplied("awaits_review", status=NOOP, bullet=bullet)
     if state == DECLINED:
         raise NotApplied("declined", bullet=bullet)
-    if why and state != APPROVED:
-        draft.adds += 1  # what is held counts: a flood must not fill the queue either
-        draft.held.add(content)
-        raise NotApplied(why[0], status=HELD, bullet=bullet)
-    draft.taught.update(sources)
+    draft.adds += 1  # what is held counts: a flood must not fill the queue either
+    draft.held.add(content)
+    raise NotApplied(why, status=HELD, bullet=bullet)

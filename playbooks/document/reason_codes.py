@@ -1,5 +1,6 @@
 """Sentences for the reason codes of operations that changed nothing or were held."""
 
+HELD_FULL = "held_full"
 REASONS = {
     "awaits_review": "This text is already waiting for review.",
     "declined": "This text was declined before.",
@@ -7,6 +8,8 @@ REASONS = {
     "held_cap": "Held for review: its source changed this playbook a lot today.",
     "held_command": "Held for review: it contains a shell command.",
     "held_credential": "Held for review: it contains what looks like a password or a key.",
+    HELD_FULL: "Waits for room: the playbook is full. Retire a bullet or raise the token budget, "
+    "then approve it.",
     "held_instruction": "Held for review: it reads like an instruction to agents.",
     "held_url": "Held for review: it contains a link or an address.",
     "bad_content": "The text is empty, or longer than 2,000 characters.",

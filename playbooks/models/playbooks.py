@@ -13,6 +13,7 @@ from accounts.models import User
 from core.models import BaseModel
 from core.security.scopes import Principal
 from core.sql.querysets import M, OwnedQuerySet, search_filter
+from playbooks.document.reason_codes import HELD_FULL
 from playbooks.hooks import hooks
 
 
@@ -40,13 +41,21 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         return self.filter(search_filter(query, "name", "description"))
 
     def with_counts(self) -> Self:
-        """Each row with bullet_count, outcome_count, pending_outcomes and pending_reviews."""
+        """Each row with bullet_count, outcome_count, pending_outcomes and pending_reviews.
+
+        `waiting_for_room` of the reviews are lessons for which the playbook is full.
+        """
         waiting = self._related("review_items").filter(state="pending").order_by()
-        counted = waiting.values("playbook").annotate(number=Count("pk")).values("number")
+        full = waiting.filter(delta__reason_code=HELD_FULL)
+        reviews, lessons = (
+            rows.values("playbook").annotate(number=Count("pk")).values("number")
+            for rows in (waiting, full)
+        )
         return self.annotate(
             bullet_count=Coalesce(F("current_version__bullet_count"), 0),
             **hooks.outcome_counts,
-            pending_reviews=Coalesce(Subquery(counted), 0),
+            pending_reviews=Coalesce(Subquery(reviews), 0),
+            waiting_for_room=Coalesce(Subquery(lessons), 0),
         )
 
     def with_last_evolution(self) -> Self:

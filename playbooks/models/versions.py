@@ -8,6 +8,7 @@ from django.urls import reverse
 from accounts.models import User
 from core.models import BaseModel
 from core.sql.querysets import search_filter
+from playbooks.document.reason_codes import reason_text
 from playbooks.models.playbooks import Playbook, PlaybookOwnedQuerySet
 
 
@@ -20,6 +21,10 @@ class VersionQuerySet(PlaybookOwnedQuerySet["Version"]):
 class DeltaQuerySet(PlaybookOwnedQuerySet["Delta"]):
     def applied(self) -> Self:
         return self.filter(status="applied")
+
+    def refused(self) -> Self:
+        """Rejected, or waiting in the review queue; a noop loses nothing."""
+        return self.filter(status__in=("rejected", "held"))
 
 
 class Version(BaseModel):
@@ -112,3 +117,28 @@ class Delta(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.type} {self.bullet_public_id} {self.status}"
+
+    @property
+    def text(self) -> str:
+        """The proposed text, else the bullet's, else its id."""
+        texts = ((snapshot or {}).get("content") for snapshot in (self.after, self.before))
+        return next(filter(None, texts), self.bullet_public_id)
+
+    @property
+    def end(self) -> str:
+        """Its status; of a held one what a person decided. Reads `review_item`."""
+        if self.status != self.Status.HELD:
+            return self.status
+        decided = {"approved": self.Status.APPLIED, "declined": self.Status.REJECTED}
+        return decided.get(self.review_item.state, self.Status.HELD)
+
+    def as_edit(self) -> dict[str, str]:
+        """What was proposed and what came of it; `code` and `reason` say why it was not applied."""
+        return {
+            "type": self.type,
+            "bullet_id": self.bullet_public_id,
+            "status": self.end,
+            "code": self.reason_code,
+            "text": self.text,
+            "reason": reason_text(self.reason_code),
+        }

@@ -1,7 +1,7 @@
 """The rows behind the review rule, and adding held operations to the queue."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.conf import settings
@@ -43,9 +43,18 @@ def provenance_of(provenance: Provenance, outcome_ids: Iterable[str]) -> dict[st
     return {name: value for name, value in kept.items() if value}
 
 
-def add_to_review_queue(playbook: Playbook, deltas: Iterable[Delta]) -> None:
-    """Add held deltas to the queue; called in the transaction that wrote them."""
+def update_review_queue(playbook: Playbook, deltas: Sequence[Delta]) -> None:
+    """Add held deltas to the queue; called in the transaction that wrote them.
+
+    A lesson that waited for room and that an evolution has now added waits no longer.
+    """
     held = [delta for delta in deltas if delta.status == Delta.Status.HELD]
+    added = [d for d in deltas if d.job_id and (d.type, d.status) == ("ADD", "applied")]
+    if added:
+        texts = [content_hash(delta.text) for delta in added]
+        playbook.review_items.pending().filter(content_hash__in=texts).update(
+            state="approved", version=added[0].version, decided_at=timezone.now()
+        )
     ReviewItem.objects.bulk_create(
         ReviewItem(
             playbook=playbook,

@@ -25,7 +25,7 @@ from playbooks.document.text import (
     text_hash,
 )
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
-from playbooks.review.queue import add_to_review_queue, provenance_of, review_rule_for
+from playbooks.review.queue import provenance_of, review_rule_for, update_review_queue
 from playbooks.services.loading import LoadedPlaybook, load_state, named_bullet_ids
 
 ADDS_PER_OUTCOME = 3
@@ -134,7 +134,7 @@ def publish(
             write_bullets(playbook, loaded, result.state)
             deltas = _deltas(playbook, version, result.records, author, job_id, provenance)
             Delta.objects.bulk_create(deltas)
-            add_to_review_queue(playbook, deltas)
+            update_review_queue(playbook, deltas)
     except IntegrityError:
         raise Conflict("This playbook was changed at the same time. Try again.") from None
     return Publication(version, deltas)

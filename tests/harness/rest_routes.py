@@ -40,7 +40,7 @@ class Route:
 
     @property
     def is_under_playbook(self) -> bool:
-        return any(name in self.path for name in ("{playbook}", "{job}", "{session}"))
+        return any(name in self.path for name in ("{playbook}", "{job}", "{outcome}", "{session}"))
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -96,6 +96,7 @@ ROUTES = [
     Route("POST", f"{PLAYBOOK}/sources/rollback", ACCOUNT, {"source": "user:{owner}"}),
     Route("GET", f"{PLAYBOOK}/outcomes", READ),
     Route("POST", f"{PLAYBOOK}/outcomes", WRITE, {"task_description": "a", "outcome": "success"}),
+    Route("GET", "/outcomes/{outcome}", READ),
     Route("GET", f"{PLAYBOOK}/metrics", READ),
     Route("GET", f"{PLAYBOOK}/evidence", READ),
     Route("GET", f"{PLAYBOOK}/evolutions", READ),
@@ -143,12 +144,13 @@ class World:
 def make_world(owner: User, *, canary: str = CANARY) -> World:
     """A playbook with an outcome and a queued evolution, and an API key; the canary in each."""
     playbook = make_playbook(owner, name=f"Playbook {canary}")
-    make_outcome(playbook, owner, notes=canary, reasoning_trace=canary)
+    outcome = make_outcome(playbook, owner, notes=canary, reasoning_trace=canary)
     who = Principal.of(owner)
     job = trigger_evolution(playbook=playbook, by=who).job
     key, token = make_key(owner, name=f"key {canary}")
     review = make_review_item(playbook, f"Read https://{canary}.example/a first.")
     ids = {"playbook": str(playbook.pk), "job": str(job.pk), "key": str(key.pk)}
+    ids["outcome"] = str(outcome.pk)
     ids["app"] = str(make_app(owner, name=f"app {canary}").pk)
     ids |= {"review": str(review.pk), "owner": str(owner.pk)}
     said = (("user", f"Do it {canary}"), ("assistant", canary))

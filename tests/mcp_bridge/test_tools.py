@@ -136,6 +136,7 @@ def test_an_evolution_can_be_followed(agent: Agent, job: EvolutionJob) -> None:
         "started_at": None,
         "completed_at": None,
         "error_message": None,
+        "refused": [],
     }
     listed = agent.ask("list_evolutions", playbook_id=str(job.playbook_id))
     assert [item["job_id"] for item in listed] == [str(job.pk)]

@@ -90,17 +90,19 @@ def test_a_collapse_is_refused_and_writes_nothing(alice: User) -> None:
 
 
 def test_over_budget_uses_decide_what_is_retired(alice: User) -> None:
-    lines = [f"[misc-{n:05d}] helpful=0 harmful=9 :: {'word ' * 20}{n}." for n in range(1, 11)]
+    lines = [f"[misc-{n:05d}] helpful=0 harmful=4 :: {'word ' * 20}{n}." for n in range(1, 11)]
     playbook = make_playbook(alice, text="\n".join(lines))
     assert playbook.current_version is not None
     playbook.token_budget = playbook.current_version.token_count
     playbook.save()
     add = Operation("ADD", content="Another line that is short.")
-    assert evolve(playbook, add, uses={}).deltas[0].reason_code == "over_budget"
-    deltas = evolve(playbook, add, uses={"misc-00004": 5}).deltas
+    assert evolve(playbook, add, uses={}).deltas[0].reason_code == "held_full"
+    assert playbook.review_items.get().state == "pending"
+    deltas = evolve(playbook, add, uses={"misc-00004": 1}, job_id=uuid4()).deltas
     assert [(d.bullet_public_id, d.reason_code) for d in deltas] == [
         *(("misc-00004", "budget"), ("misc-00011", "")),
     ]
+    assert playbook.review_items.get().state == "approved", "it waits no longer"
 
 
 def test_one_job_makes_one_version(playbook: Playbook) -> None:

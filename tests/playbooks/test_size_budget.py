@@ -56,11 +56,28 @@ def test_a_version_never_exceeds_its_budget_by_what_is_added() -> None:
     assert estimate_tokens(view) <= policy.token_budget
 
 
-def test_what_cannot_fit_is_refused_and_nothing_is_retired_for_it() -> None:
-    state = state_of(FULL)
-    result = apply_operations(state, [ADD], policy_for(state, uses={}))
-    assert verdicts(result) == [("rejected", "ADD", "over_budget")]
+def test_what_cannot_fit_waits_for_review_and_nothing_is_retired_for_it() -> None:
+    counted = {"helpful=50": "helpful=0", "helpful=9": "helpful=0", "harmful=4": "harmful=2"}
+    text = FULL
+    for old, new in counted.items():
+        text = text.replace(old, new)
+    state = state_of(text)
+    result = apply_operations(state, [ADD, ADD], policy_for(state, uses={}))
+    assert verdicts(result) == [("held", "ADD", "held_full"), ("noop", "ADD", "awaits_review")]
     assert result.state.bullets == state.bullets
+
+
+def test_imported_counters_are_uses() -> None:
+    state = state_of(FULL)
+    assert left(apply_operations(state, [ADD], policy_for(state, uses={}))) == ["str-00002"]
+
+
+def test_room_is_made_within_the_collapse_guard() -> None:
+    long = FULL.replace("Leaves first", f"Leaves {'first ' * 100}")
+    state = state_of(long)
+    result = apply_operations(state, [ADD], policy_for(state))
+    assert not collapses(state, result.state)
+    assert verdicts(result) == [("held", "ADD", "held_full")]
 
 
 def test_pinned_touched_and_little_used_bullets_stay() -> None:
@@ -84,7 +101,7 @@ def test_the_text_has_a_limit_in_bytes_too() -> None:
     state = state_of()
     policy = replace(MACHINE, max_bytes=len(render(state.document()).encode()) + 40)
     euros = Operation("ADD", content="€" * 20)
-    assert run(euros, policy=policy).records[0].reason_code == "over_budget"
+    assert run(euros, policy=policy).records[0].reason_code == "held_full"
 
 
 def test_a_lowered_budget_shrinks_a_playbook_by_one_fifth_at_a_time() -> None:

@@ -83,16 +83,6 @@ _MACHINE_LINE = re.compile(
     r"debug|traceback)\b(?!\s*:\s*[a-z])|(?:import|from|def|class|return|select|insert)\s)",
     re.IGNORECASE,
 )
-# Advice that others are to follow: what reads like an attack is not passed on.
-_UNSAFE = re.compile(
-    r"https?://|www\.|\|\s*(?:ba|z)?sh\b|rm\s+-rf|BEGIN [A-Z ]*PRIVATE KEY|"
-    r"\b(?:sk|ghp|xox[bp])[-_]\w|\bsudo\b|--no-verify|chmod 777|\w@\w[\w-]*\.\w|\b\d{12,19}\b|"
-    r"\b(?:password|passwd|secret|token|api[ _-]?key)\s*(?:is|=|:)\s*\S|"
-    r"(?:disable|skip|turn off|bypass)\b.{0,30}"
-    r"\b(?:tls|ssl|certificate|authentication|2fa|review|audit)|"
-    r"(?:ignore|disregard|forget)\b.{0,30}\b(?:instructions?|rules|prompts?)\b|system prompt",
-    re.IGNORECASE,
-)
 _PLEASE = re.compile(r"please,?\s+", re.IGNORECASE)
 _WARNING = re.compile(r"(?:avoid|never|do not|don['’]t)\b", re.IGNORECASE)
 _FORMULA = re.compile(r"\w\)?\s*=\s*\S.*[-/*+×÷^−∑]|\bformula\b", re.IGNORECASE)
@@ -201,7 +191,6 @@ def _is_worth_keeping(text: str) -> bool:
         and len(text) <= LONGEST
         and not text.endswith("?")
         and not _NOISE.match(text)
-        and not _UNSAFE.search(text)
         and not _HEARSAY.search(text)
     )
 

@@ -15,6 +15,7 @@ from rapidfuzz import fuzz
 from evolution.engine.inputs import OutcomeInput
 from evolution.engine.providers.lesson_extraction import lessons
 from evolution.engine.providers.rules_engine import RulesEngine
+from playbooks.document.content_safety import find_hazards
 from tests.evolution.engine.fakes import PLAYBOOK
 
 DATA = Path(__file__).parents[2] / "data"
@@ -72,6 +73,8 @@ def score(rows: list[CorpusRow]) -> Score:
     for row in rows:
         wanted = list(row.lessons)
         for found in lessons(row.notes, row.trace):
+            if find_hazards(found.content):
+                continue  # it waits for a person
             match = next((w for w in wanted if same(found.content, w)), None)
             right, wrong = right + (match is not None), wrong + (match is None)
             if match is not None:
