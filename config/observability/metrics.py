@@ -14,6 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import REGISTRY, Collector
 
 from config.observability.metrics_collectors import collect_metrics
+from config.observability.monotonic_counters import keep_monotonic
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -30,7 +31,7 @@ class DatabaseCollector(Collector):
     """The metrics that are read from the database."""
 
     def collect(self) -> Iterator[Metric]:
-        yield from collect_metrics()
+        yield from keep_monotonic(collect_metrics())
 
 
 def render_metrics(*, rows: bool = True) -> bytes:

@@ -2,11 +2,13 @@
 
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 from django.conf import settings
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.models import User
@@ -35,7 +37,8 @@ def names(staff: User) -> set[str]:
     """Every name of a sample that /metrics knows."""
     HTTP_SECONDS.labels("GET", "pages", "2xx").observe(0)
     MCP_SECONDS.labels("tools/list", "", "ok").observe(0)
-    ProviderCircuit.objects.create(key="x", label="a provider", pause=30, code="provider_down")
+    until = timezone.now() + timedelta(minutes=1)
+    ProviderCircuit.objects.create(key="x", label="a provider", open_until=until)
     text = render_metrics().decode()
     families = list(text_string_to_metric_families(text))
     totals = {f"{family.name}_total" for family in families if family.type == "counter"}

@@ -1,6 +1,7 @@
 """/metrics: protected, and the same figures whoever answers."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounts.models import User
-from evolution.models import EvolutionJob
+from accounts.services.user_administration import delete_user
+from core.security.scopes import Principal
+from evolution.models import EvolutionJob, Outcome
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
-from tests.factories import make_outcome, make_review_item
+from tests.factories import make_outcome, make_playbook, make_review_item
 
 TOKEN = "a-token-for-the-scraper-1"
 
@@ -75,6 +78,25 @@ def test_the_loop_is_counted_from_its_rows(
     assert found["ace_evolution_seconds_bucket['+Inf']"] == 1
     assert found["ace_deltas_total['ADD', 'applied']"] > 0
     assert found["ace_pending_reviews[]"] == 1
+
+
+def test_counters_do_not_fall_when_an_account_is_erased(
+    client: Client, job: EvolutionJob, alice: User, charlie: User
+) -> None:
+    run_evolution(str(job.pk))
+    before = figures(client)
+    delete_user(user=alice, by=Principal.of(charlie))
+    assert Outcome.objects.count() == 0
+    erased, again = figures(client), figures(client)
+    counters = [
+        name for name in before if re.match(r"ace_(?!http).*(_total|_bucket|_count|_sum)\[", name)
+    ]
+    assert len(counters) > 10
+    for found in (erased, again):
+        assert {n: found[n] for n in counters} == {n: before[n] for n in counters}
+    make_outcome(make_playbook(charlie), charlie)
+    name = "ace_outcomes_total['self_report', 'success']"
+    assert figures(client)[name] == before[name] + 1
 
 
 def test_a_failure_is_counted_with_its_reason(client: Client, job: EvolutionJob) -> None:
