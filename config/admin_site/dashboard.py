@@ -120,10 +120,12 @@ def spend_tile(now: datetime) -> Tile:
 
 
 def provider_tile(now: datetime) -> Tile:
-    """Provider circuits that are open: a provider is down, or refuses a key or a model."""
-    count = ProviderCircuit.objects.filter(open_until__gt=now).count()
-    href = changelist_url("evolution_providercircuit", state="closed")
-    note = "jobs are waiting" if count else ""
+    """Open circuits of the operator's keys; a user's wrong key is that user's to mend."""
+    closed = ProviderCircuit.objects.open(now)
+    count, of_users = (closed.filter(is_user_key=own).count() for own in (False, True))
+    href = changelist_url("evolution_providercircuit", state="open")
+    note = f"and {of_users} of users' own keys" if of_users else ""
+    note = "jobs are waiting" if count else note
     return Tile("Providers unavailable", str(count), href, note, ALERT if count else OK)
 
 

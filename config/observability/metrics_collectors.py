@@ -154,9 +154,10 @@ def _workers() -> Iterator[Metric]:
     yield GaugeMetricFamily("ace_worker_heartbeat_age_seconds", "Since the last heartbeat", age)
     circuits = GaugeMetricFamily(
         "ace_provider_circuit_open",
-        "1 while no call is made to the provider",
-        labels=["provider", "code"],
+        "1 while no call is made to the provider, by whose key",
+        labels=["provider", "code", "key"],
     )
-    for circuit in ProviderCircuit.objects.all():
-        circuits.add_metric([circuit.label, circuit.code], float(circuit.pause > 0))
+    for circuit in ProviderCircuit.objects.open(database_now()):
+        whose = "user" if circuit.is_user_key else "operator"
+        circuits.add_metric([circuit.label, circuit.code, whose], 1.0)
     yield circuits

@@ -41,14 +41,15 @@ def keep_monotonic(families: Iterable[Metric]) -> Iterator[Metric]:
 def _add_removed(family: Metric, totals: CounterTotals) -> bool:
     """Add the removed rows to each sample; say whether there is something new to remember."""
     found = {_key(sample): sample.value for sample in family.samples}
-    changed = found != totals.counted
+    changed = bool(found != totals.counted)
     for key, before in totals.counted.items():
         if before > found.get(key, 0):
             totals.removed[key] = totals.removed.get(key, 0) + before - found.get(key, 0)
     totals.counted = found
     family.samples = [
-        Sample(*json.loads(key), found.get(key, 0) + totals.removed.get(key, 0))
+        Sample(name, labels, found.get(key, 0) + totals.removed.get(key, 0))
         for key in found | totals.removed
+        for name, labels in [json.loads(key)]
     ]
     return changed
 

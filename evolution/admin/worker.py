@@ -19,15 +19,24 @@ class CircuitStateFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [("open", "no call passes")]
 
-    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows.filter(open_until__gt=database_now()) if self.value() == "open" else rows
+    def queryset(self, request: HttpRequest, rows: Any) -> QuerySet[Any]:
+        found: QuerySet[Any] = rows.open(database_now()) if self.value() == "open" else rows
+        return found
 
 
 @admin.register(ProviderCircuit)
 class ProviderCircuitAdmin(ReadOnlyAdmin):
-    list_display = ("code", "label", "pause", "open_until", "probe_until", "updated_at")
+    list_display = (
+        "code",
+        "label",
+        "is_user_key",
+        "pause",
+        "open_until",
+        "probe_until",
+        "updated_at",
+    )
     list_display_links = ("label",)
-    list_filter = (CircuitStateFilter,)
+    list_filter = (CircuitStateFilter, "is_user_key")
     ordering = ("-updated_at",)
     exclude = ("key",)
     search_fields = ("label", "code")

@@ -1,8 +1,17 @@
 """The circuit breaker of a provider, shared by all processes."""
 
+from datetime import datetime
+from typing import Self
+
 from django.db import models
 
 from evolution.engine.circuit_breaker import Circuit
+
+
+class ProviderCircuitQuerySet(models.QuerySet["ProviderCircuit"]):
+    def open(self, now: datetime) -> Self:
+        """The circuits through which no call passes now; after that the next call is a probe."""
+        return self.filter(open_until__gt=now)
 
 
 class ProviderCircuit(models.Model):
@@ -18,7 +27,10 @@ class ProviderCircuit(models.Model):
     probe_until = models.DateTimeField(null=True)
     counted_from = models.DateTimeField(null=True)
     code = models.CharField(max_length=40, blank=True, help_text="why no call passes")
+    is_user_key = models.BooleanField(default=False, help_text="not the operator's key")
     updated_at = models.DateTimeField(auto_now=True)
+
+    objects = ProviderCircuitQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.label

@@ -185,7 +185,7 @@ def _lock_circuits(call: LLMCall) -> list[ProviderCircuit]:
     key, of_model = call.credential.circuit_key, call.credential.circuit_key_of_model(call.model)
     found = LOCKED.all(key=key, of_model=of_model)
     if all(row.key != key for row in found):  # the first call of this key
-        ProviderCircuit.objects.get_or_create(key=key, defaults={"label": _circuit_label(call)})
+        _ensure_circuit(key, call)
         found = LOCKED.all(key=key, of_model=of_model)
     return found
 
@@ -219,8 +219,11 @@ def _running() -> QuerySet[ProviderCircuit]:
 RUNNING = CompiledQuery(_running)
 
 
-def _circuit_label(call: LLMCall, model: str = "") -> str:
-    return f"{call.credential.base_url or 'the default address'} {model}".strip()[:200]
+def _ensure_circuit(key: str, call: LLMCall, model: str = "") -> None:
+    label = f"{call.credential.base_url or 'the default address'} {model}".strip()[:200]
+    ProviderCircuit.objects.get_or_create(
+        key=key, defaults={"label": label, "is_user_key": call.credential.own}
+    )
 
 
 def _enter_circuit(row: ProviderCircuit, now: datetime) -> bool:
@@ -235,9 +238,7 @@ def _update_circuits(admitted: AdmittedCall, error: str) -> None:
     call, now = admitted.call, database_now()
     if error in MODEL_CODES:
         key = call.credential.circuit_key_of_model(call.model)
-        ProviderCircuit.objects.get_or_create(
-            key=key, defaults={"label": _circuit_label(call, call.model)}
-        )
+        _ensure_circuit(key, call, call.model)
     for row in _lock_circuits(call):
         is_of_model = row.key != call.credential.circuit_key
         # A refused model says nothing about the key, and the other way round.

@@ -7,6 +7,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
+from config.admin_site.dashboard import ALERT, OK, provider_tile
+from config.observability.metrics_collectors import collect_metrics
 from core.models import AuditEntry
 from evolution.models import EvolutionJob, ProviderCircuit
 from evolution.outcomes.metrics import pending_count
@@ -27,6 +29,20 @@ def test_a_provider_that_was_mended_is_called_at_once(desk: AdminClient, world: 
     assert "1 provider circuit is reset." in desk.act("reset_circuits", line)
     assert refresh(line).open_until is None
     assert refresh(world.queued).next_attempt_at is None
+
+
+def test_a_users_wrong_key_is_no_alarm_for_staff(desk: AdminClient) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    ProviderCircuit.objects.create(key="u", label="u", is_user_key=True, open_until=later)
+    ProviderCircuit.objects.create(key="p", label="past", pause=30, open_until=timezone.now())
+    tile = provider_tile(timezone.now())
+    assert (tile.value, tile.note, tile.tone) == ("0", "and 1 of users' own keys", OK)
+    ProviderCircuit.objects.create(key="o", label="operator's", open_until=later)
+    tile = provider_tile(timezone.now())
+    assert (tile.value, tile.tone) == ("1", ALERT)
+    found = [s for f in collect_metrics() for s in f.samples if "circuit_open" in s.name]
+    assert sorted(s.labels["key"] for s in found) == ["operator", "user"]
+    assert "operator&#x27;s" in desk.rows("evolution_providercircuit", state="open")
 
 
 def test_a_stuck_job_is_found_cancelled_and_tried_again(desk: AdminClient, world: World) -> None:
