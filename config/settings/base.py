@@ -230,6 +230,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "BudgetState": ["ok", "warning", "reached"],
         "ActivityActor": "accounts.activity.api.ACTOR_CHOICES",
         "EvidenceVerdict": ["better", "worse", "unclear"],
+        "TrialKind": "playbooks.models.Trial.Kind",
+        "TrialStatus": "playbooks.models.Trial.Status",
+        "TrialVerdict": "playbooks.models.Trial.Verdict",
+        "TrialPolicy": "playbooks.models.TrialPolicy",
     },
 }
 
@@ -382,6 +386,11 @@ EMAIL_VERIFICATION = env.choice(
 # --- evolution and models ------------------------------------------------------------------------
 EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
 EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", default=24)
+# Trials of new versions: outcomes of one, chance of a verdict without cause, and the outcomes in 30
+# days that a playbook needs to have trials.
+TRIAL_OUTCOMES = env.int("TRIAL_OUTCOMES", default=200)
+TRIAL_ERROR = env.chance("TRIAL_ERROR", default=0.10)
+TRIAL_MIN_TRAFFIC = env.int("TRIAL_MIN_TRAFFIC", default=20)
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 OPENAI_BASE_URL = env.address("OPENAI_BASE_URL")
 ACE_ENGINE = env.choice(

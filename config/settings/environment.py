@@ -60,6 +60,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
         """A whole number that may be 0."""
         return int(self.get_value(var, lambda text: parse_int(text, 0), default))
 
+    def chance(self, var: str, *, default: float) -> float:
+        """A probability of at most a half."""
+
+        def read(text: str) -> float:
+            if not re.fullmatch(r"0\.[0-9]{1,4}", text) or not 0 < float(text) <= 0.5:
+                raise ValueError("a number such as 0.05, above 0 and at most 0.5")
+            return float(text)
+
+        return float(self.get_value(var, read, default))
+
     def dollars(self, var: str) -> Decimal:
         """An amount with at most two decimals, 0 when unset."""
 

@@ -12,7 +12,7 @@ from core.security.scopes import Principal
 from core.sql.compiled_queries import CompiledQuery, uuid_param
 from evolution.jobs.finish import finish_job
 from evolution.jobs.message_queue import notify_worker
-from evolution.jobs.triggers import ensure_job
+from evolution.jobs.triggers import ensure_job, is_held_by_trial
 from evolution.models import EvolutionJob
 from playbooks.models import Playbook, PlaybookQuerySet
 
@@ -30,13 +30,16 @@ def trigger_evolution(
 ) -> TriggeredEvolution:
     """Return the playbook's active job, or start a new one.
 
-    Raises Conflict (`archived`) and RateLimited; returning the active job does not count.
+    Raises Conflict (`archived`, `trial_open`) and RateLimited; returning the active job does not
+    count.
     """
     with transaction.atomic():
         locked = lock_active_playbook(playbook)
         running = EvolutionJob.objects.active().filter(playbook=locked).first()
         if running is not None:
             return TriggeredEvolution(running, is_new=False)
+        if is_held_by_trial(locked):
+            raise Conflict("A trial is open. End it, then evolve.", code="trial_open")
         consume_rate_limit("trigger_evolution", str(locked.pk))
         job, is_new = ensure_job(locked, trigger=trigger, by=by)
         if is_new:

@@ -17,7 +17,7 @@ from core.sql.compiled_queries import CompiledQuery, CompiledUpdate, Param, uuid
 from evolution.jobs.message_queue import notify_worker
 from evolution.jobs.trigger_rules import cool_off_period, is_due, time_is_up
 from evolution.models import EvolutionJob, Outcome, OutcomeCounts
-from playbooks.models import Playbook
+from playbooks.models import Playbook, Trial
 
 LOOK_BACK = 10
 """Ended jobs that are looked at for failures in a row."""
@@ -123,7 +123,7 @@ def trigger_if_due(
         since=state.since,
         now=state.now,
     )
-    if cause is None or is_cooling_off(playbook):
+    if cause is None or is_cooling_off(playbook) or is_held_by_trial(playbook):
         return None
     return ensure_job(playbook, trigger=cause, by=by)[0]
 
@@ -138,7 +138,17 @@ def trigger_if_time_is_up(playbook: Playbook) -> EvolutionJob | None:
     hours, since, now = time_threshold_of(playbook), state.since, state.now
     if not time_is_up(state.pending, hours=hours, since=since, now=now):
         return None
+    if is_held_by_trial(playbook):
+        return None
     return ensure_job(playbook, trigger="time", by=None)[0]
+
+
+def is_held_by_trial(playbook: Playbook) -> bool:
+    """Whether a trial that its owner started is open: what it compares stays the same meanwhile."""
+    return (
+        playbook.open_trial_id is not None
+        and Trial.objects.open().filter(playbook=playbook, started_by__isnull=False).exists()
+    )
 
 
 def is_cooling_off(playbook: Playbook) -> bool:

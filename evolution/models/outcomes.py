@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from accounts.models import ApiKey, User
 from core.models import BaseModel
-from playbooks.models import Delta, Playbook, PlaybookOwnedQuerySet, Version
+from playbooks.models import Arm, Delta, Playbook, PlaybookOwnedQuerySet, Trial, Version
 
 
 class OutcomeQuerySet(PlaybookOwnedQuerySet["Outcome"]):
@@ -80,6 +80,15 @@ class Outcome(BaseModel):
     set_aside_reason = models.CharField(max_length=300, blank=True)
     failures = models.PositiveSmallIntegerField(default=0, help_text="of its own reflection")
     job = models.ForeignKey("EvolutionJob", models.SET_NULL, null=True, related_name="outcomes")
+    # Set if the outcome is evidence of a trial. db_index=False: a constraint begins with it.
+    trial = models.ForeignKey(
+        Trial, models.RESTRICT, null=True, related_name="outcomes", db_index=False
+    )
+    trial_position = models.PositiveIntegerField(null=True, help_text="in the trial, from 1")
+    arm = models.CharField(
+        max_length=6, choices=Arm, blank=True, db_default="", help_text="of the trial, as read"
+    )
+    unit = models.CharField(max_length=24, blank=True, db_default="", help_text="its reading")
 
     objects = OutcomeQuerySet.as_manager()
 
@@ -120,6 +129,9 @@ class Outcome(BaseModel):
                 fields=("playbook", "idempotency_key"),
                 condition=~Q(idempotency_key=""),
                 name="outcome_once_per_idempotency_key",
+            ),
+            models.UniqueConstraint(
+                fields=("trial", "unit"), condition=Q(trial__isnull=False), name="unit_counts_once"
             ),
         )
 

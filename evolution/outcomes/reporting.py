@@ -14,6 +14,7 @@ from evolution.jobs.triggers import count_report, trigger_if_due
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import validation
 from evolution.outcomes.metrics import pending_count
+from evolution.outcomes.trial_evidence import count_in_trial
 from playbooks.models import Playbook
 
 
@@ -77,6 +78,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
         consume_rate_limit("report_outcome", str(by.user.pk))
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id
+        count_in_trial(report, locked)
         report.save(force_insert=True)
         state = count_report(locked, succeeded=report.status == Outcome.Status.SUCCESS)
         job = trigger_if_due(locked, state=state, by=by)

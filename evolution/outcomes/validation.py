@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 
@@ -15,7 +14,7 @@ from core.security.scopes import Principal
 from evolution.models import Outcome
 from playbooks.document.text import find_ids
 from playbooks.models import Bullet, Playbook
-from playbooks.services import serving_tokens
+from playbooks.services.serving_tokens import read_serving_token
 
 MAX_CITED = 100
 MAX_KEY_LENGTH = 200
@@ -46,7 +45,6 @@ def clean_report(
     clean_choice("outcome", outcome, Outcome.Status.values)
     clean_choice("signal", signal, Outcome.Signal.values)
     key = clean_field("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
-    version_id, assumed = _version_id(playbook, by, serving_id)
     return Outcome(
         playbook=playbook,
         reported_by=by.user,
@@ -54,8 +52,6 @@ def clean_report(
         client=by.client,
         status=outcome,
         signal=signal,
-        version_id=version_id,
-        version_assumed=assumed,
         cited_bullets=clean_citations(
             bullet_ids,
             partial(_known_ids, playbook),
@@ -64,6 +60,7 @@ def clean_report(
         idempotency_key=key,
         request_hash=_request_hash([clean, outcome, signal, sorted(bullet_ids), serving_id]),
         **clean,
+        **_reading_fields(playbook, by, serving_id),
     )
 
 
@@ -86,15 +83,15 @@ def clean_choice(name: str, value: str, known: Sequence[str]) -> None:
         raise Invalid.field(name, f"Use one of: {', '.join(known)}.")
 
 
-def _version_id(playbook: Playbook, by: Principal, serving_id: str) -> tuple[UUID, bool]:
-    """The version's id and whether it is assumed; its text of up to 100 KB is not read."""
+def _reading_fields(playbook: Playbook, by: Principal, serving_id: str) -> dict[str, Any]:
+    """What was read, and in which trial; the version's text of up to 100 KB is not loaded."""
     if serving_id:
-        return serving_tokens.read_serving_token(
-            serving_id, playbook=playbook, principal=by
-        ).pk, False
+        read = read_serving_token(serving_id, playbook=playbook, principal=by)
+        served = {"trial_id": read.trial_id, "unit": read.unit, "arm": read.arm}
+        return {"version_id": read.version.pk, "version_assumed": False, **served}
     if playbook.current_version_id is None:
         raise Invalid("This playbook has no version yet.")
-    return playbook.current_version_id, True
+    return {"version_id": playbook.current_version_id, "version_assumed": True}
 
 
 def clean_citations(

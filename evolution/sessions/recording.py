@@ -145,7 +145,7 @@ def _version_for(
         raise Conflict("This playbook is archived. Restore it first.", code="archived")
     if not serving_id:
         return version_of(playbook, number)
-    read = read_serving_token(serving_id, playbook=playbook, principal=by)
+    read = read_serving_token(serving_id, playbook=playbook, principal=by).version
     if number not in {None, read.number}:
         raise Invalid.field("version", "The serving_id is of another version. Send one of both.")
     return read

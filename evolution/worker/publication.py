@@ -10,11 +10,14 @@ from evolution.evidence.sources import provenance_of
 from evolution.jobs.finish import finish_job
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob
+from evolution.outcomes.trial_evidence import has_traffic
 from evolution.worker.claims import Claim
 from evolution.worker.outcome_settlement import settle_outcomes
 from playbooks.document.text import find_ids
 from playbooks.models import Playbook, Version
 from playbooks.services.publishing import publish_deltas
+from playbooks.services.trials import settle_revert
+from playbooks.trials.lifecycle import open_version_trial
 
 NEARLY_FULL = 0.8
 """Share of the token budget from which uses of bullets are counted, for retirement."""
@@ -35,6 +38,8 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
         if playbook.is_archived:
             finish_job(job, as_=EvolutionJob.cancel, now=database_now())
             return
+        settle_revert(playbook)
+        stable = playbook.current_version
         publication = publish_deltas(
             playbook=playbook,
             operations=evolved.operations,
@@ -47,6 +52,7 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
             uses=uses,
             provenance=provenance_of(job.pk, engine=job.engine),
         )
+        _try_version(playbook, stable=stable, candidate=publication.version)
         if evolved.refined_to is not None:
             playbook.refined_to = evolved.refined_to
             playbook.save(update_fields=["refined_to"])
@@ -62,6 +68,13 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
             outcomes=processed,
         )
         trigger_if_due(playbook, state=trigger_state_of(playbook), by=None)
+
+
+def _try_version(playbook: Playbook, *, stable: Version | None, candidate: Version | None) -> None:
+    """Open a trial of what this evolution made, if there are outcomes enough to judge it."""
+    if stable is None or candidate is None or not has_traffic(playbook):
+        return
+    open_version_trial(playbook=playbook, stable=stable, candidate=candidate)
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:

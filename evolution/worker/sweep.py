@@ -23,7 +23,13 @@ from evolution.worker.failures import rescue_job
 from evolution.worker.llm_admission import max_call_duration
 from evolution.worker.resume import BATCH_SIZE, resume_each, resume_waiting_jobs
 from evolution.worker.worker_heartbeat import delete_old_heartbeats
-from playbooks.models import Playbook
+from playbooks.models import Playbook, Trial
+from playbooks.services.trials import (
+    end_old_trial,
+    old_trials,
+    send_trial_notices,
+    settle_revert,
+)
 
 NOTIFICATION_TIMEOUT = timedelta(seconds=30)
 """How long a due job may stay unclaimed before its message counts as lost."""
@@ -47,7 +53,8 @@ def sweep() -> dict[str, int]:
         "resumed": resume_waiting_jobs(now),
         "triggered": _trigger_waiting(now),
         "notified": _notify_again(now),
-        "noticed": send_quota_notices() + send_budget_warnings(),
+        "trials": _settle_trials(now),
+        "noticed": send_quota_notices() + send_budget_warnings() + send_trial_notices(),
     }
 
 
@@ -61,6 +68,12 @@ def _abandon(job: EvolutionJob, now: datetime) -> None:
     """Cancel the job of a dead training, which blocks its playbook; resuming requeues it."""
     reason = "its training stopped answering"
     finish_job(job, as_=EvolutionJob.cancel, now=now, reason=reason)
+
+
+def _settle_trials(now: datetime) -> int:
+    """Take harmful versions back, and end trials that have run for their longest time."""
+    harmful = Playbook.objects.filter(open_trial__status=Trial.Status.REVERTING)
+    return resume_each(harmful, settle_revert) + resume_each(old_trials(now), end_old_trial)
 
 
 def _notify_again(now: datetime) -> int:

@@ -6,12 +6,15 @@ from playbooks.models.playbooks import (
     PlaybookOwnedQuerySet,
     PlaybookQuerySet,
     ReviewPolicy,
+    TrialPolicy,
 )
 from playbooks.models.reviews import ReviewItem
 from playbooks.models.similarity_cache import DuplicateDecision, TextEmbedding
+from playbooks.models.trials import Arm, Trial
 from playbooks.models.versions import Delta, Version
 
 __all__ = [
+    "Arm",
     "Bullet",
     "Delta",
     "DuplicateDecision",
@@ -22,6 +25,8 @@ __all__ = [
     "ReviewPolicy",
     "Section",
     "TextEmbedding",
+    "Trial",
+    "TrialPolicy",
     "Version",
     "Vote",
 ]

@@ -100,6 +100,14 @@ class ReviewPolicy(models.TextChoices):
     NONE = "none"
 
 
+class TrialPolicy(models.TextChoices):
+    """Whether new versions are tried against the one before, and what follows from harm."""
+
+    ACT = "act", "Take back a harmful version"
+    TELL = "tell", "Only tell me"
+    OFF = "off", "No trials"
+
+
 class Playbook(BaseModel):
     """A named set of advice; `current_version` points at what agents read now."""
 
@@ -131,6 +139,11 @@ class Playbook(BaseModel):
         default=ReviewPolicy.RISKY,
         help_text="which machine-made texts need review",
     )
+    trial_policy = models.CharField(
+        max_length=4, choices=TrialPolicy, default=TrialPolicy.ACT, db_default=TrialPolicy.ACT
+    )
+    # Saves the reading of a playbook without a trial a query.
+    open_trial = models.ForeignKey("Trial", models.SET_NULL, null=True, related_name="+")
     # Empty: the operator's setting applies.
     outcome_threshold = models.PositiveIntegerField(null=True, blank=True)
     time_threshold_hours = models.PositiveIntegerField(null=True, blank=True)

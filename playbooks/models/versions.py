@@ -37,6 +37,7 @@ class Version(BaseModel):
         ROLLBACK = "rollback"
         IMPORT = "import"
         CLONE = "clone"
+        REVERTED = "reverted"
 
     playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()

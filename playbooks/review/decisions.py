@@ -13,8 +13,9 @@ from playbooks.document.operations import Operation
 from playbooks.document.reason_codes import reason_text
 from playbooks.document.text import clean_content, content_hash
 from playbooks.models import Delta, ReviewItem, Version
-from playbooks.services.loading import lock_playbook, require_editable
+from playbooks.services.loading import require_editable
 from playbooks.services.publishing import publish_deltas
+from playbooks.services.trials import lock_to_publish
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def decline_review_item(*, item: ReviewItem, by: Principal) -> ReviewItem:
 
 def _lock(item: ReviewItem) -> ReviewItem:
     """Both rows, locked, playbook first. Raises Conflict unless the item is pending."""
-    lock_playbook(item.playbook)
+    lock_to_publish(item.playbook)
     rows = ReviewItem.objects.select_for_update(of=("self",)).select_related("delta", "playbook")
     fresh = rows.get(pk=item.pk)
     if not fresh.is_pending:

@@ -12,8 +12,9 @@ from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.hooks import hooks
 from playbooks.models import Playbook, Version
-from playbooks.services.loading import lock_playbook, require_editable
+from playbooks.services.loading import require_editable
 from playbooks.services.publishing import Publication, publish_deltas
+from playbooks.services.trials import lock_to_publish
 
 MAX_OPERATIONS = 200
 MAX_OUTCOMES = 1_000
@@ -34,7 +35,7 @@ def edit_playbook(
     if not 0 < len(operations) <= MAX_OPERATIONS:
         raise Invalid.field("operations", f"Send 1 to {MAX_OPERATIONS} operations.")
     with transaction.atomic():
-        lock_playbook(playbook)
+        lock_to_publish(playbook)
         require_editable(playbook, by)
         number = playbook.current_version.number if playbook.current_version else 0
         if expected_version not in {None, number}:

@@ -18,8 +18,9 @@ from playbooks.document.state import (
 from playbooks.document.state_diff import change_state
 from playbooks.document.text import normal_text, number_of
 from playbooks.models import Delta, Playbook, Version, Vote
-from playbooks.services.loading import load_state, lock_playbook, require_editable
+from playbooks.services.loading import load_state, require_editable
 from playbooks.services.publishing import publish
+from playbooks.services.trials import lock_to_publish
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def remove_outcomes(
     person wrote or approved always stays. Raises Conflict for an archived playbook and a starter.
     """
     with transaction.atomic():
-        lock_playbook(playbook)
+        lock_to_publish(playbook)
         require_editable(playbook)
         loaded, taken = load_state(playbook), frozenset(outcome_ids)
         # Left out here and not by the database: a preview of 10,000 outcomes would pay for it.

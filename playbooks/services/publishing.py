@@ -27,8 +27,10 @@ from playbooks.document.text import (
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.review.queue import provenance_of, review_rule_for, update_review_queue
 from playbooks.services.loading import LoadedPlaybook, load_state, named_bullet_ids
+from playbooks.trials.lifecycle import end_trial_for_change
 
 ADDS_PER_OUTCOME = 3
+MACHINE_REASONS = (Version.Reason.EVOLUTION, Version.Reason.REVERTED)
 CONFLICT_FIELDS = ("content", "section", "status")
 BULLET_FIELDS = (
     *("section", "content", "content_hash", "revision", "status", "merged_into", "pinned"),
@@ -162,6 +164,8 @@ def _add_version(
     playbook.current_version = version
     playbook.next_bullet_number = result.state.next_number
     playbook.save(update_fields=["current_version", "next_bullet_number", "updated_at"])
+    if playbook.open_trial_id is not None and reason not in MACHINE_REASONS:
+        end_trial_for_change(playbook, version)
     return version
 
 

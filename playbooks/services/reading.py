@@ -1,5 +1,6 @@
 """Reading a playbook: agent view, export, diff. Nothing here writes."""
 
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -11,11 +12,13 @@ from playbooks.document.excerpt import Excerpt, OmittedBullets, take_excerpt
 from playbooks.document.formats import FORMATS, Export, File, write_file
 from playbooks.document.sections import find_section
 from playbooks.document.text import Document, agent_view, estimate_tokens, render_for_agents
-from playbooks.models import Playbook, Version
+from playbooks.models import Playbook, Trial, Version
 from playbooks.services.loading import document_of, sections_of, version_of
 from playbooks.services.serving_tokens import sign_serving_token
+from playbooks.trials.arms import Assignment, assign_arm
 
 MAX_AMBIGUOUS_IDS = 5
+CONTROL_READING = "Control reading: work without the playbook, then report as always.\n"
 
 
 @dataclass(frozen=True)
@@ -45,28 +48,51 @@ def read_playbook(
     section: str = "",
     version: int | None = None,
     max_tokens: int | None = None,
+    task_key: str = "",
 ) -> Reading:
     """The agent view of the current or an old version, or of one of its sections.
 
-    With `max_tokens` (an estimate) the most useful bullets that fit. Raises NotFound for the
-    version, Invalid for the limit and for the section (its text lists the known ones).
+    While a trial is open and no version is asked for, a coin decides what is read: the same for
+    all readings with one `task_key`. With `max_tokens` (an estimate) the most useful bullets that
+    fit. Raises NotFound for the version, Invalid for the limit and for the section (its text lists
+    the known ones).
     """
     if max_tokens is not None and max_tokens < 1:
         raise Invalid.field("max_tokens", "Send a whole number of at least 1, or leave it out.")
+    assignment = assign_arm(playbook, task_key=task_key) if version is None else None
     row = version_of(playbook, version)
+    if assignment is not None and assignment.is_stable:
+        row = _control_version(assignment.trial, row)
     excerpt = _excerpt(playbook, row, section, max_tokens)
+    if assignment is not None and _is_bare(assignment):
+        excerpt = Excerpt(CONTROL_READING, ())
     return Reading(
         id=playbook.pk,
         name=playbook.name,
         description=playbook.description,
         version=row.number,
-        serving_id=sign_serving_token(version=row, principal=by),
+        serving_id=sign_serving_token(version=row, principal=by, assignment=assignment),
         content=excerpt.text,
         bullet_count=row.bullet_count,
         token_count=row.token_count,
         updated_at=row.created_at,
         left_out=excerpt.left_out,
     )
+
+
+def _control_version(trial: Trial, newest: Version) -> Version:
+    """What the stable arm reads; without a bullet it is a copy that is never saved."""
+    if trial.of_version:
+        return trial.stable_version
+    version = copy(newest)
+    if trial.bullet_id:
+        lines = newest.text.split("\n")
+        version.text = "\n".join(x for x in lines if not x.startswith(f"[{trial.bullet_id}] "))
+    return version
+
+
+def _is_bare(assignment: Assignment) -> bool:
+    return assignment.is_stable and assignment.trial.kind == Trial.Kind.BARE
 
 
 def find_playbook(*, by: Principal, name: str) -> Playbook:

@@ -11,13 +11,13 @@ from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.models import Playbook, Version
 from playbooks.services.loading import (
     load_state,
-    lock_playbook,
     require_editable,
     snapshots_at,
     version_of,
 )
 from playbooks.services.publishing import publish
 from playbooks.services.reading import diff_versions
+from playbooks.services.trials import lock_to_publish
 
 
 def preview_rollback(*, playbook: Playbook, number: int) -> Diff:
@@ -33,7 +33,7 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
     own ids. Raises NotFound for the version, Conflict as `edit_playbook` does.
     """
     with transaction.atomic():
-        lock_playbook(playbook)
+        lock_to_publish(playbook)
         require_editable(playbook, by)
         version = version_of(playbook, number)
         loaded = load_state(playbook)

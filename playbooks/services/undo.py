@@ -9,8 +9,9 @@ from playbooks.document.state import BulletState, Snapshot, State, visible_field
 from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.document.text import normal_text
 from playbooks.models import Playbook, Version
-from playbooks.services.loading import load_state, lock_playbook, require_editable, version_of
+from playbooks.services.loading import load_state, require_editable, version_of
 from playbooks.services.publishing import publish
+from playbooks.services.trials import lock_to_publish
 
 BulletStep = tuple[Snapshot | None, Snapshot]
 """A bullet before and after one version."""
@@ -23,7 +24,7 @@ def undo_version(*, playbook: Playbook, by: Principal, number: int) -> Version:
     when one of its bullets was changed again since, and when it changed nothing but votes.
     """
     with transaction.atomic():
-        lock_playbook(playbook)
+        lock_to_publish(playbook)
         require_editable(playbook)
         steps = bullet_steps(version_of(playbook, number))
         loaded = load_state(playbook)

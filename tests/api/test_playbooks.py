@@ -41,8 +41,8 @@ def test_reading_gives_the_agents_view_and_writes_nothing(alice: User, playbook:
 
 def test_a_serving_id_ties_an_outcome_to_its_version(alice: User, playbook: Playbook) -> None:
     token = Rest.of(alice).get(path_of(playbook)).json()["serving_id"]
-    version = read_serving_token(token, playbook=playbook, principal=Principal.of(alice))
-    assert version == playbook.current_version
+    read = read_serving_token(token, playbook=playbook, principal=Principal.of(alice))
+    assert read.version == playbook.current_version
 
 
 def test_one_section_is_read_by_any_of_its_names(alice: User, playbook: Playbook) -> None:

@@ -138,8 +138,8 @@ def test_a_serving_names_the_version_that_was_read(alice: User, playbook: Playbo
     by = Principal(alice, Principal.of(alice).scopes, api_key=key)
     serving = read_playbook(playbook=playbook, by=by).serving_id
     edit(playbook, Operation("PIN", id="str-00001"))
-    version = read_serving_token(serving, playbook=playbook, principal=Principal.of(alice))
-    assert version.number == 1
+    read = read_serving_token(serving, playbook=playbook, principal=Principal.of(alice))
+    assert read.version.number == 1
 
 
 def test_a_serving_is_refused_for_another_playbook_or_user(

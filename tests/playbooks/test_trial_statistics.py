@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from playbooks.trials.statistics import Counts, TrialTally
+from playbooks.trial_statistics import Counts, TrialTally
 
 RUNS, OUTCOMES, ERROR = 60, 200, 0.10
 Ended = tuple[str, int]
