@@ -4,7 +4,10 @@ Each line carries the id of the request, call or job. Over stdio, stdout belongs
 """
 
 import logging
+import os
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +16,7 @@ from structlog.typing import EventDict, WrappedLogger
 
 from core.http.request_id import request_id
 
+ROOT = f"{Path(__file__).parents[2]}{os.sep}"
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 EXTRA_FIELDS = [
@@ -90,11 +94,22 @@ def _redact_exception(logger: WrappedLogger, method: str, event: EventDict) -> E
 def _chain(error: BaseException | None) -> list[str]:
     found: list[str] = []
     while error is not None and len(found) < 5:
-        frames = traceback.extract_tb(error.__traceback__)[-8:]
-        places = ", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames)
+        places = ", ".join(_places(error))
         found.append(f"{type(error).__name__} at {places or 'unknown'}")
         error = error.__cause__ or error.__context__
     return found
+
+
+def _places(error: BaseException) -> Iterator[str]:
+    """Our own last frames, and the one that raised: the rest is how frameworks call each other."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if _is_ours(frame.filename)][-8:]
+    for frame in [*ours, *(frames[-1:] if frames[-1:] != ours[-1:] else [])]:
+        yield f"{frame.filename.removeprefix(ROOT)}:{frame.lineno}"
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(ROOT) and "site-packages" not in filename
 
 
 def _format_line(logger: WrappedLogger, method: str, event: EventDict) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 from django.conf import settings
 
+from core.http.request_id import request_id
+
 SERVICE = "ace-platform"
 KEPT_REQUEST_FIELDS = ("method",)
 
@@ -21,9 +23,13 @@ def start_telemetry() -> None:
 
 def _start_sentry() -> None:
     import sentry_sdk  # noqa: PLC0415 - half a second that only users of Sentry pay
+    from sentry_sdk.integrations.logging import ignore_logger  # noqa: PLC0415 - as above
 
+    # Its message is the Host header of a stranger, who could fill the quota with it.
+    ignore_logger("django.security.DisallowedHost")
     sentry_sdk.init(
         dsn=settings.SENTRY_DSN,
+        release=f"{SERVICE}@{settings.VERSION}",
         send_default_pii=False,
         include_local_variables=False,
         include_source_context=False,
@@ -50,6 +56,7 @@ def scrub_event(event: Any, hint: Any) -> Any:
     event["request"] = {name: request[name] for name in KEPT_REQUEST_FIELDS if name in request}
     for name in ("breadcrumbs", "extra", "user", "modules", "threads"):
         event.pop(name, None)
+    event["tags"] = {"request_id": request_id.get()}
     if "logentry" in event:
         event["logentry"] = {"message": event["logentry"].get("message", "")}
     return event
@@ -65,7 +72,8 @@ def _start_tracing() -> None:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-    provider = TracerProvider(resource=Resource.create({"service.name": SERVICE}))
+    about = {"service.name": SERVICE, "service.version": settings.VERSION}
+    provider = TracerProvider(resource=Resource.create(about))
     # Headers (a token of the collector) and the rest come from OTEL_EXPORTER_OTLP_*.
     base = settings.OTEL_EXPORTER_OTLP_ENDPOINT.rstrip("/")
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{base}/v1/traces")))

@@ -16,6 +16,9 @@ from config.settings.billing import STRIPE_API, billing_settings
 from config.settings.environment import Environment, enable_multiprocess_metrics, sqlite_database
 
 # ===== Constants ==================================================================================
+# The release, in errors and traces; equal to pyproject.toml's.
+VERSION = "0.1.0"
+
 # --- applications ------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "config.admin_site.apps.AdminSiteConfig",

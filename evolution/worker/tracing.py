@@ -43,6 +43,7 @@ def job_context(claim: Claim) -> Iterator[None]:
     try:
         with tracer.start_as_current_span("evolution", record_exception=False) as span:
             span.set_attributes({f"ace.{name}": value for name, value in fields.items()})
+            span.set_attribute("ace.request_id", request_id.get())
             yield
     finally:
         logger.info("evolution left", extra={**fields, "took_ms": _elapsed_ms(begun)})
@@ -91,6 +92,7 @@ class _Traced:
                     "gen_ai.request.model": model,
                     "server.address": self._address,
                     "ace.operation": operation,
+                    "ace.request_id": self._request_id,
                 }
             )
             yield span, fields

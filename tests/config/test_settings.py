@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,8 @@ def test_a_metrics_folder_of_another_user_stops_the_start(
     with pytest.raises(ImproperlyConfigured, match="Set TMPDIR to a directory of yours"):
         enable_multiprocess_metrics(tmp_path)
     assert os.environ.get("PROMETHEUS_MULTIPROC_DIR") != str(tmp_path)
+
+
+def test_the_release_is_that_of_the_project() -> None:
+    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
+    assert project["version"] == settings.VERSION

@@ -80,6 +80,20 @@ def test_an_exception_is_its_type_and_its_places() -> None:
     assert CANARY not in json.dumps(output)
 
 
+def test_our_own_places_are_kept_of_a_long_way_through_a_framework() -> None:
+    def fail() -> None:
+        json.loads("{", object_hook=None)
+
+    try:
+        fail()
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, "f", 1, "it failed", (), None)
+        record.exc_info = sys.exc_info()
+    text = json.loads(json_formatter(texts=False).format(record))["exception"]
+    here = r"tests/config/observability/test_logs\.py:\d+"
+    assert re.fullmatch(rf"JSONDecodeError at {here}, {here}, \S+/json/decoder\.py:\d+", text)
+
+
 def test_plain_lines_say_the_same() -> None:
     text = logged_error(lines_formatter(texts=False))
     assert re.search(r"ERROR x \[\S+\] it failed", text)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 import sentry_sdk
+import sentry_sdk.integrations.logging as logging_integration
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -16,6 +17,7 @@ from sentry_sdk.transport import Transport
 
 from config.observability import telemetry
 from config.observability.telemetry import scrub_event
+from core.http.request_id import request_id
 from evolution.engine.llm import AnswerError
 from evolution.models import EvolutionJob
 from evolution.worker import tracing
@@ -54,6 +56,9 @@ def test_each_call_is_a_span_of_its_job(
     assert {call.parent and call.parent.span_id for call in calls} == {job.context.span_id}
     attributes = dict(calls[0].attributes or {})
     assert attributes["gen_ai.operation.name"] == "chat"
+    assert {s.attributes and s.attributes["ace.request_id"] for s in (job, *calls)} == {
+        asked.correlation_id
+    }
     assert int(str(attributes["gen_ai.usage.input_tokens"])) > 0
 
 
@@ -126,6 +131,7 @@ def test_an_event_for_sentry_keeps_types_places_and_ids_only() -> None:
     assert CANARY not in json.dumps(kept)
     assert kept["exception"]["values"][0]["type"] == "DataError"
     assert kept["request"] == {"method": "POST"}
+    assert kept["tags"] == {"request_id": request_id.get()}
 
 
 class Posted(Transport):
@@ -152,6 +158,8 @@ def test_no_caller_can_ask_for_a_trace_to_sentry(
         with sentry_sdk.start_transaction(sentry_sdk.continue_trace(header, name=CANARY)):
             pass
     assert Posted.items == []
+    assert given["release"] == f"ace-platform@{settings.VERSION}"
+    assert "django.security.DisallowedHost" in logging_integration._IGNORED_LOGGERS
 
 
 def test_nothing_is_sent_where_no_address_is_set() -> None:
