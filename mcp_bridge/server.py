@@ -39,7 +39,8 @@ Why: without step 3 the playbook learns nothing. A failure reported with its cau
 Good to know:
 - Bullets are advice, not orders: your user's instructions come first.
 - A starter is shared and cannot learn from you: call clone_playbook once, then use the clone's id.
-- Short of room? get_playbook takes max_tokens or a section, and says what it left out.
+- Short of room? get_playbook takes max_tokens (with your task) or a section, and says what it \
+left out.
 - Playbooks evolve by themselves when enough outcomes are pending. Call trigger_evolution only \
 when asked; follow it with get_evolution_status.
 - Read anew for each task: the text changes between tasks. A serving_id belongs to one reading.
@@ -115,7 +116,7 @@ def build_http_app(
     """
     app: ASGIApp = (server or build_server()).streamable_http_app(
         stateless_http=stateless,
-        json_response=False,
+        json_response=True,
         max_request_body_size=settings.MAX_BODY_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )

@@ -52,6 +52,8 @@ CODEX = Client(
     tested="0.169.0: connects, logs in; a whole session lists, reads and reports",
     notes=(
         "`codex mcp list` only reads the file; it doesn’t connect.",
+        "Codex cuts tool results near 10,000 tokens, so it gets the best 9,000 of a longer playbook"
+        " and what was left out; `max_tokens`, `section` and `task` choose others.",
         "The plugin in `client/` reads and reports automatically.",
     ),
 )

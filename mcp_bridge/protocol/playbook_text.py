@@ -30,7 +30,11 @@ def render_playbook_text(
     content: str, pk: UUID, version: int, serving_id: str, left_out: Iterable[str]
 ) -> str:
     """The advice, then the ids and the rule for reporting."""
-    lines = [content, "---", f"playbook_id {pk}, version {version}, serving_id {serving_id}"]
+    lines = [
+        content or "(No advice yet.)",
+        "---",
+        f"playbook_id {pk}, version {version}, serving_id {serving_id}",
+    ]
     if missing := ", ".join(left_out):
         lines.append(f"Left out to stay within max_tokens: {missing}.")
     return "\n".join([*lines, REPORTING_RULE])

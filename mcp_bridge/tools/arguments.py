@@ -44,42 +44,137 @@ def _parse_json_list(value: Any) -> Any:
 Text = Annotated[str, AfterValidator(_without_nul)]
 Number = Annotated[int, AfterValidator(_check_positive)]
 
-PlaybookId = Annotated[Text, Field(description="Its `id`.")]
-OptionalPlaybookId = Annotated[Text, Field(description="Its `id`, or use `name`.")]
-PlaybookName = Annotated[Text, Field(description="Its name.")]
-JobId = Annotated[Text, Field(description="Its `job_id`.")]
-Query = Annotated[Text, Field(description="Words to look for.")]
-Limit = Annotated[int, AfterValidator(_check_page_size), Field(description="At most 100.")]
-Cursor = Annotated[Text, Field(description="Last `next_cursor`.")]
-OlderVersion = Annotated[Number, Field(description="To go back to.")]
-IncludeStarters = Annotated[bool, Field(description="Starters too.")]
-SectionName = Annotated[Text, Field(description="Only this section.")]
-AnyVersion = Annotated[Number | None, Field(description="An older version.")]
-MaxTokens = Annotated[Number | None, Field(description="Only the most useful bullets that fit.")]
-TaskDescription = Annotated[Text, Field(description="The task. At most 4 KB.")]
+PlaybookId = Annotated[Text, Field(description="UUID of the playbook: `id` from list_playbooks.")]
+OptionalPlaybookId = Annotated[
+    Text,
+    Field(description="UUID: `id` from list_playbooks. Send this or `name`, not both."),
+]
+PlaybookName = Annotated[
+    Text,
+    Field(description='Exact name in any case, e.g. "Coding agent". Send this or `playbook_id`.'),
+]
+JobId = Annotated[Text, Field(description="`job_id` from trigger_evolution or list_evolutions.")]
+PlaybookQuery = Annotated[
+    Text,
+    Field(
+        description="Every one of these words must occur in name or description, so use one or"
+        " two. Default: all playbooks."
+    ),
+]
+EvolutionQuery = Annotated[
+    Text,
+    Field(description='Words that must all occur in status or error, e.g. "failed".'),
+]
+VersionQuery = Annotated[
+    Text,
+    Field(description='Words that must all occur in the reason, e.g. "evolution".'),
+]
+PlaybookLimit = Annotated[
+    int,
+    AfterValidator(_check_page_size),
+    Field(description="Rows a page, 1 to 100. Default: 50."),
+]
+Limit = Annotated[
+    int,
+    AfterValidator(_check_page_size),
+    Field(description="Rows a page, 1 to 100. Default: 20."),
+]
+Cursor = Annotated[
+    Text,
+    Field(description="`next_cursor` of the previous page. Default: first page."),
+]
+OlderVersion = Annotated[Number, Field(description="Number from list_versions.")]
+IncludeStarters = Annotated[bool, Field(description="Also list shared starters. Default: true.")]
+SectionName = Annotated[
+    Text,
+    Field(
+        description="Only this section; part of its heading is enough, e.g. "
+        '"mistakes". Default: all.'
+    ),
+]
+AnyVersion = Annotated[
+    Number | None,
+    Field(description="Number of an older version. Default: the current one."),
+]
+MaxTokens = Annotated[
+    Number | None,
+    Field(
+        description="Budget for the advice, e.g. 2000: best-voted bullets first; `left_out`"
+        " counts the rest. Default: no limit (Codex: 9000)."
+    ),
+]
+ReadTask = Annotated[
+    Text,
+    Field(description="What you are about to do: with max_tokens, bullets about it come in too."),
+]
+TaskDescription = Annotated[
+    Text,
+    Field(description="What you were asked to do, in one or two sentences. At most 4 KB."),
+]
 OutcomeStatus = Annotated[
     Literal["success", "failure", "partial"],
-    Field(description="Be honest: failures teach most."),
+    Field(
+        description="success: done and checked. partial: part of it is done or unchecked."
+        " failure: not done, or wrong."
+    ),
 ]
 Trace = Annotated[
     Text,
-    Field(description="What you did, the errors, what solved them. At most 10 KB."),
+    Field(
+        description="Key steps, commands, error messages and what solved them; not the whole log."
+        " At most 10 KB."
+    ),
 ]
 Notes = Annotated[
     Text,
-    Field(description="For next time: causes, missing or wrong advice. At most 2 KB."),
+    Field(
+        description="What the next agent should know: root cause, which cited bullet helped, which"
+        " misled, what advice was missing. At most 2 KB."
+    ),
 ]
 CitedBullets = Annotated[
     tuple[Text, ...],
     BeforeValidator(_parse_json_list),
-    Field(description='Bullets that you used or that misled you: ["str-00001"].'),
+    Field(
+        description="Ids of bullets that you used or that misled you, as a list:"
+        ' ["str-00001", "mis-00010"]. Only ids of this playbook.'
+    ),
 ]
-ServingId = Annotated[Text, Field(description="`serving_id` from get_playbook, unchanged.")]
+ServingId = Annotated[
+    Text,
+    Field(
+        description="Copied unchanged from your get_playbook result for this playbook. Leave it"
+        " out if you lost it."
+    ),
+]
 Signal = Annotated[
     Literal["ground_truth", "test", "human", "self_report"],
-    Field(description="How you know it."),
+    Field(
+        description="How you know the outcome. test: tests or a build ran. ground_truth: checked"
+        " against the known answer. human: your user said so. Default self_report: your judgement."
+    ),
 ]
-IdempotencyKey = Annotated[Text, Field(description="Unique: a repeated call is stored once.")]
-NewName = Annotated[Text, Field(description="At most 120 characters.")]
-CloneName = Annotated[Text, Field(description="Of the copy.")]
-Description = Annotated[Text, Field(description="For which tasks.")]
+IdempotencyKey = Annotated[
+    Text,
+    Field(
+        description="Any string unique to this report; send the same one again after a lost answer"
+        " and it is stored once."
+    ),
+]
+NewName = Annotated[
+    Text,
+    Field(
+        description='Short and specific, e.g. "Fixing flaky pytest suites". At most 120 characters.'
+    ),
+]
+CloneName = Annotated[
+    Text,
+    Field(description="Name of the copy. Default: the name of the original."),
+]
+Description = Annotated[
+    Text,
+    Field(
+        description='For which tasks: agents choose by this. E.g. "For fixing CI failures in repo'
+        ' web-app".'
+    ),
+]

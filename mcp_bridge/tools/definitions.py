@@ -21,6 +21,8 @@ __all__ = ["TOOLS"]
 
 # Claude Code writes longer results to a file. A result holds a playbook of 100 KB twice.
 LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
+# Codex cuts the middle out of a result near 10,000 tokens; better to leave out the least useful.
+CODEX_TOKENS = 9_000
 OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
 READABLE_PLAYBOOK = CompiledLookup(
     lambda by: Playbook.objects.for_user(by, include_starters=True).select_related(
@@ -34,14 +36,16 @@ ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
 @tool("List playbooks", Scope.READ, READ_ONLY, ALWAYS_LOADED)
 def list_playbooks(
     by: Principal,
-    query: a.Query = "",
+    query: a.PlaybookQuery = "",
     include_starters: a.IncludeStarters = True,
-    limit: a.Limit = 50,
+    limit: a.PlaybookLimit = 50,
     cursor: a.Cursor = "",
 ) -> r.PlaybookList:
-    """List the playbooks that you can read. Call this at the start of a task, choose one by name
-    and description, then call get_playbook. If only a starter fits, clone it once and use the
-    clone. If none fits, go on without.
+    """List the playbooks you can read: your own first-hand ones and shared starters, newest first.
+    Call this at the start of a task when you do not know which playbook fits, choose by name and
+    description, then call get_playbook. Usually call it without `query`: the list is short. If
+    only a starter fits, call clone_playbook once before you read, and use the clone. If none
+    fits, go on without one.
     """
     rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
     of = f"playbooks:{include_starters}:{query}"
@@ -61,16 +65,20 @@ def get_playbook(
     section: a.SectionName = "",
     version: a.AnyVersion = None,
     max_tokens: a.MaxTokens = None,
+    task: a.ReadTask = "",
 ) -> r.PlaybookText:
-    """Read the advice of a playbook before a task that it is about. Apply the bullets that fit;
-    your user comes first. Keep `serving_id` and the ids of bullets that helped or misled you for
-    report_outcome. Read again for each task.
+    """Read a playbook's advice before a task it covers: bullets such as `[str-00001] …` by section,
+    plus the serving_id to report with. Apply the bullets that fit; your user's instructions come
+    first. Remember which bullet ids helped or misled you. Read again for each new task: the text
+    changes.
     """
     if bool(playbook_id) == bool(name):
         raise Invalid("Send either playbook_id or name; list_playbooks tells both.")
     found = find_playbook(by=by, name=name) if name else _readable_playbook(by, playbook_id)
+    if max_tokens is None and "codex" in by.client.casefold():
+        max_tokens = CODEX_TOKENS
     reading = read_playbook(
-        playbook=found, by=by, section=section, version=version, max_tokens=max_tokens
+        playbook=found, by=by, section=section, version=version, max_tokens=max_tokens, task=task
     )
     return r.PlaybookText.of(reading)
 
@@ -88,8 +96,10 @@ def report_outcome(
     signal: a.Signal = "self_report",
     idempotency_key: a.IdempotencyKey = "",
 ) -> r.OutcomeRecorded:
-    """Report how a task went, once after every task for which you read a playbook, failed ones
-    too: the playbook learns from it. No secrets: other agents may read it.
+    """Report how a task went: once, at the end of every task for which you read a playbook, also
+    when it failed. This is how the playbook learns. Cite in bullet_ids what you used and what
+    misled you, and say in notes which was which. No secrets or personal data: other agents may
+    read it. Starters take no reports: clone first.
     """
     report = reporting.report_outcome(
         playbook=OWN_PLAYBOOK.fetch(by, playbook_id),
@@ -108,8 +118,9 @@ def report_outcome(
 
 @tool("Start an evolution", Scope.EVOLVE, IDEMPOTENT)
 def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTriggered:
-    """Turn pending outcomes into a new version now. Reports start this by themselves: call it
-    only when your user asks, then follow it with get_evolution_status.
+    """Turn the pending reports of a playbook into a new version now. Evolutions start by themselves
+    when enough reports are pending, so call this only when your user asks; then follow job_id
+    with get_evolution_status.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     return r.EvolutionTriggered.of(lifecycle.trigger_evolution(playbook=playbook, by=by))
@@ -117,8 +128,9 @@ def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTr
 
 @tool("Follow an evolution", Scope.READ, READ_ONLY)
 def get_evolution_status(by: Principal, job_id: a.JobId) -> r.EvolutionState:
-    """Say where one evolution stands. While it is queued or running, ask again after some
-    seconds. Tell your user an `error_message`, and what was `refused`.
+    """Where one evolution stands: queued, running, completed, failed or cancelled. While queued or
+    running, ask again after some seconds. Tell your user what error_message says and what was
+    refused.
     """
     return r.EvolutionState.of(EvolutionJob.objects.for_user(by).fetch(job_id))
 
@@ -127,13 +139,11 @@ def get_evolution_status(by: Principal, job_id: a.JobId) -> r.EvolutionState:
 def list_evolutions(
     by: Principal,
     playbook_id: a.PlaybookId,
-    query: a.Query = "",
+    query: a.EvolutionQuery = "",
     limit: a.Limit = 20,
     cursor: a.Cursor = "",
 ) -> r.EvolutionList:
-    """List the evolutions of a playbook, to see what became of reports, newest first; `query`
-    looks at status and errors.
-    """
+    """List the evolutions of a playbook, newest first, to see what became of its reports."""
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     jobs = EvolutionJob.objects.for_user(by).filter(playbook=playbook).matching(query)
     page = paginate(
@@ -148,11 +158,13 @@ def list_evolutions(
 def list_versions(
     by: Principal,
     playbook_id: a.PlaybookId,
-    query: a.Query = "",
+    query: a.VersionQuery = "",
     limit: a.Limit = 20,
     cursor: a.Cursor = "",
 ) -> r.VersionList:
-    """List the versions of a playbook, to read an old one or go back to it, newest first."""
+    """List the versions of a playbook, newest first, to find a number for get_playbook(version) or
+    rollback_playbook(version).
+    """
     playbook = _readable_playbook(by, playbook_id)
     page = paginate(
         Version.objects.filter(playbook=playbook).matching(query).defer("text"),
@@ -166,8 +178,10 @@ def list_versions(
 def create_playbook(
     by: Principal, name: a.NewName, description: a.Description = ""
 ) -> r.PlaybookCreated:
-    """Create an empty playbook for tasks that will come again; reports fill it. Call
-    list_playbooks first: a starter that fits is a better beginning.
+    """Create an empty playbook for a kind of task that will come again; reports fill it. Call
+    list_playbooks first and reuse what fits: names need not be unique, and a second call makes a
+    second playbook. Text that exists already, such as an AGENTS.md, is imported by your user at
+    /playbooks/import.
     """
     playbook = creation.create_playbook(by=by, name=name, description=description)
     return r.PlaybookCreated.of(playbook)
@@ -177,8 +191,9 @@ def create_playbook(
 def clone_playbook(
     by: Principal, playbook_id: a.PlaybookId, name: a.CloneName = ""
 ) -> r.PlaybookCreated:
-    """Copy a starter, or a playbook of yours, into a new one that you own. Do this once, then
-    use the new `id`: every call makes another copy.
+    """Copy a starter, or a playbook of yours, into a new one that you own and may report to. Do
+    this once per project, then use the new id: every call makes another copy. Read the clone
+    before you report: a serving_id of the original is not accepted.
     """
     playbook = _readable_playbook(by, playbook_id)
     return r.PlaybookCreated.of(creation.clone_playbook(playbook=playbook, by=by, name=name))
@@ -188,8 +203,8 @@ def clone_playbook(
 def rollback_playbook(
     by: Principal, playbook_id: a.PlaybookId, version: a.OlderVersion
 ) -> r.PlaybookCreated:
-    """Make an older version current again for every agent, as a new version; nothing is lost.
-    Call this only when your user asks.
+    """Make the text of an older version current again for every agent, as a new version; nothing is
+    lost. Call this only when your user asks for it.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     created = rollback.rollback_playbook(playbook=playbook, by=by, number=version)

@@ -14,7 +14,7 @@ from core.security.scopes import Principal, Scope
 from mcp_bridge.tools.results import ToolResult
 
 F = TypeVar("F", bound=Callable[..., ToolResult])
-DROPPED_SCHEMA_KEYS = frozenset({"title", "default", "$defs", "$ref"})
+DROPPED_SCHEMA_KEYS = frozenset({"title", "default"})
 
 READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -53,16 +53,13 @@ class ToolSpec:
 
     @cached_property
     def tool(self) -> Tool:
-        """Its entry in `tools/list`."""
-        result: type[ToolResult] = get_type_hints(self.function)["return"]
-        inputs = _without_null_types(compact_schema(self.arguments.model_json_schema()))
-        outputs = _names_and_types(compact_schema(result.model_json_schema(mode="serialization")))
+        """Its entry in `tools/list`; no client shows a model the schema of a result."""
+        inputs = compact_schema(self.arguments.model_json_schema())
         return Tool(
             name=self.name,
             title=self.title,
             description=" ".join((inspect.getdoc(self.function) or "").split()),
             input_schema={"properties": {}, **inputs},
-            output_schema=outputs,
             annotations=self.hints,
             _meta=self.meta or None,
         )
@@ -114,50 +111,15 @@ def tool(
     return register
 
 
-def compact_schema(
-    schema: dict[str, Any], definitions: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """The schema in few tokens: without titles, defaults, references and `anyOf`."""
-    definitions = definitions or schema.get("$defs", {})
-    if "$ref" in schema:
-        referenced = definitions[schema["$ref"].rpartition("/")[2]]
-        schema = {**referenced, **schema}
+def compact_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of arguments in few tokens: without titles, defaults and null.
+
+    Null means left out here, and some providers refuse a list of types.
+    """
     kept = {key: value for key, value in schema.items() if key not in DROPPED_SCHEMA_KEYS}
     if "anyOf" in kept:
-        kept = _flatten_nullable(kept)
-    kept.pop("format", None)
-    if isinstance(kept.get("items"), dict):
-        kept["items"] = compact_schema(kept["items"], definitions)
+        (kind,) = (option for option in kept.pop("anyOf") if option != {"type": "null"})
+        kept = {**kind, **kept}
     if "properties" in kept:
-        # The docstring of a class is for readers of the code.
-        kept.pop("description", None)
-        kept["properties"] = {
-            n: compact_schema(p, definitions) for n, p in kept["properties"].items()
-        }
-    return kept
-
-
-def _flatten_nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    (kind,) = (option for option in schema.pop("anyOf") if option != {"type": "null"})
-    return {**kind, "type": [kind["type"], "null"], **schema}
-
-
-def _without_null_types(schema: dict[str, Any]) -> dict[str, Any]:
-    """Null means left out here, and some providers refuse a list of types."""
-    for argument in schema["properties"].values():
-        if isinstance(argument["type"], list):
-            argument["type"] = argument["type"][0]
-    return schema
-
-
-def _names_and_types(schema: dict[str, Any]) -> dict[str, Any]:
-    """A result always has all its properties, and their names say what they are.
-
-    `required` and descriptions would be a fifth of `tools/list`.
-    """
-    kept = {key: value for key, value in schema.items() if key not in {"required", "description"}}
-    if "properties" in kept:
-        kept["properties"] = {n: _names_and_types(p) for n, p in kept["properties"].items()}
-    if "items" in kept:
-        kept["items"] = _names_and_types(kept["items"])
+        kept["properties"] = {n: compact_schema(p) for n, p in kept["properties"].items()}
     return kept

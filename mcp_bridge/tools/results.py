@@ -17,8 +17,6 @@ from mcp_bridge.protocol.playbook_text import (
 from playbooks.models import Playbook, Version
 from playbooks.services.reading import Reading
 
-CURSOR_HINT = "For `cursor`."
-
 
 class ToolResult(BaseModel):
     """The base of every result; clients without structured content show `as_text`."""
@@ -40,30 +38,30 @@ class ResultItem(BaseModel):
 class PlaybookItem(ResultItem):
     """An entry of `list_playbooks`, from a row of `with_counts()`."""
 
-    id: UUID = Field(description="playbook_id.")
-    name: str = Field(description="Its name.")
-    description: str = Field(description="For what.")
-    last_updated: datetime = Field(description="ISO time.", validation_alias="updated_at")
-    bullet_count: int = Field(description="Bullets.")
-    outcome_count: int = Field(description="Reports.")
-    is_starter: bool = Field(description="Clone it to report.")
+    id: UUID
+    name: str
+    description: str
+    last_updated: datetime = Field(validation_alias="updated_at")
+    bullet_count: int
+    outcome_count: int
+    is_starter: bool
 
 
 class PlaybookList(ToolResult):
-    result: list[PlaybookItem] = Field(description="Newest first.")
-    next_cursor: str | None = Field(description=CURSOR_HINT)
+    result: list[PlaybookItem]
+    next_cursor: str | None
 
 
 class PlaybookText(ToolResult):
     """A playbook as agents read it."""
 
-    id: UUID = Field(description="playbook_id.")
-    name: str = Field(description="Its name.")
-    version: int = Field(description="Read version.")
-    serving_id: str = Field(description="For report_outcome.")
-    content: str = Field(description="Bullets with [id].")
-    left_out: list[str] = Field(description="Not shown.")
-    rule: str = Field(description="Do this.")
+    id: UUID
+    name: str
+    version: int
+    serving_id: str
+    content: str
+    left_out: list[str]
+    rule: str
 
     @classmethod
     def of(cls, reading: Reading) -> Self:
@@ -86,9 +84,9 @@ class PlaybookText(ToolResult):
 class PlaybookCreated(ToolResult):
     """A new playbook, or one with a new version."""
 
-    id: UUID = Field(description="Its id.")
-    name: str = Field(description="Its name.")
-    version: int = Field(description="Current.")
+    id: UUID
+    name: str
+    version: int
 
     @classmethod
     def of(cls, playbook: Playbook, version: Version | None = None) -> Self:
@@ -100,9 +98,9 @@ class PlaybookCreated(ToolResult):
 class OutcomeRecorded(ToolResult):
     """The stored outcome."""
 
-    outcome_id: UUID = Field(description="Its id.")
-    status: Literal["recorded"] = Field(default="recorded", description="Stored.")
-    pending_outcomes: int = Field(description="Reports waiting.")
+    outcome_id: UUID
+    status: Literal["recorded"] = "recorded"
+    pending_outcomes: int
 
     @classmethod
     def of(cls, report: RecordedOutcome) -> Self:
@@ -112,9 +110,9 @@ class OutcomeRecorded(ToolResult):
 class EvolutionTriggered(ToolResult):
     """The evolution that runs or will run."""
 
-    job_id: UUID = Field(description="Its id.")
-    status: str = Field(description="queued or running.")
-    is_new: bool = Field(description="Not active before.")
+    job_id: UUID
+    status: str
+    is_new: bool
 
     @classmethod
     def of(cls, triggered: TriggeredEvolution) -> Self:
@@ -125,51 +123,43 @@ class EvolutionTriggered(ToolResult):
 class EvolutionState(ResultItem, ToolResult):
     """The status of an evolution."""
 
-    job_id: UUID = Field(description="Its id.", validation_alias="id")
-    status: str = Field(description="queued, running, completed, failed or cancelled.")
-    outcomes_processed: int = Field(description="Reports used.")
-    started_at: datetime | None = Field(description="Start.")
-    completed_at: datetime | None = Field(description="End.")
-    error_message: str | None = Field(
-        description="Why it failed or waits.", validation_alias="problem"
-    )
-    refused: list[dict[str, str]] = Field(description="Edits not made.")
+    job_id: UUID = Field(validation_alias="id")
+    status: str
+    outcomes_processed: int
+    started_at: datetime | None
+    completed_at: datetime | None
+    error_message: str | None = Field(validation_alias="problem")
+    refused: list[dict[str, str]]
 
 
 class EvolutionItem(ResultItem):
     """An entry of `list_evolutions`."""
 
-    job_id: UUID = Field(description="Its id.", validation_alias="id")
-    status: str = Field(description="Its state.")
-    created_at: datetime = Field(description="ISO time.")
-    outcomes_processed: int = Field(description="Reports used.")
-    refused_count: int = Field(description="Edits not made.")
-    from_version: int | None = Field(
-        None, description="Before.", validation_alias=AliasPath("from_version", "number")
-    )
-    to_version: int | None = Field(
-        None, description="After.", validation_alias=AliasPath("to_version", "number")
-    )
-    error_message: str | None = Field(
-        description="Why it failed or waits.", validation_alias="problem"
-    )
+    job_id: UUID = Field(validation_alias="id")
+    status: str
+    created_at: datetime
+    outcomes_processed: int
+    refused_count: int
+    from_version: int | None = Field(None, validation_alias=AliasPath("from_version", "number"))
+    to_version: int | None = Field(None, validation_alias=AliasPath("to_version", "number"))
+    error_message: str | None = Field(validation_alias="problem")
 
 
 class EvolutionList(ToolResult):
-    result: list[EvolutionItem] = Field(description="One page.")
-    next_cursor: str | None = Field(description=CURSOR_HINT)
+    result: list[EvolutionItem]
+    next_cursor: str | None
 
 
 class VersionItem(ResultItem):
     """An entry of `list_versions`."""
 
-    version: int = Field(description="Its number.", validation_alias="number")
-    reason: str = Field(description="Why.")
-    created_at: datetime = Field(description="ISO time.")
-    bullet_count: int = Field(description="Bullets.")
-    token_count: int = Field(description="Tokens.")
+    version: int = Field(validation_alias="number")
+    reason: str
+    created_at: datetime
+    bullet_count: int
+    token_count: int
 
 
 class VersionList(ToolResult):
-    result: list[VersionItem] = Field(description="One page.")
-    next_cursor: str | None = Field(description=CURSOR_HINT)
+    result: list[VersionItem]
+    next_cursor: str | None

@@ -24,6 +24,7 @@ BULLET_LINE = re.compile(r"\[([^\]]+)\]\s*helpful=(\d+)\s*harmful=(\d+)\s*::\s*(
 _ID = r"[a-z]{2,8}-(?:[0-9]{5}|[1-9][0-9]{5,6})"
 BULLET_ID = re.compile(rf"(?<![\w-]){_ID}(?!\w)")
 _COUNTERS = re.compile(rf"^(\[{_ID}\] )helpful=\d+ harmful=\d+ :: ", re.MULTILINE)
+_EMPTY_SECTION = re.compile(r"^## [^\n]*\n(?:\n|\Z)", re.MULTILINE)
 _FORGED = re.compile(r"\[[^\[\]]*\]\s*helpful=\d+\s*harmful=\d+\s*::", re.IGNORECASE)
 
 
@@ -184,6 +185,12 @@ def agent_view(text: str) -> str:
     """The agent view of an ACE text that we rendered, without parsing it: `parse` costs 10 ms."""
     # split keeps what the group found: one step in C, where `sub` calls Python for every line.
     return "".join(_COUNTERS.split(text))
+
+
+def without_empty_sections(text: str) -> str:
+    """The agent view without the headings that have no bullet."""
+    kept = _EMPTY_SECTION.sub("", text).rstrip("\n")
+    return f"{kept}\n" if kept else ""
 
 
 def parse(text: str, *, sections: Sequence[Section] | None = None) -> Document:

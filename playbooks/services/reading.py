@@ -11,7 +11,13 @@ from playbooks.document.diff import Diff, compare
 from playbooks.document.excerpt import Excerpt, OmittedBullets, take_excerpt
 from playbooks.document.formats import FORMATS, Export, File, write_file
 from playbooks.document.sections import find_section
-from playbooks.document.text import Document, agent_view, estimate_tokens, render_for_agents
+from playbooks.document.text import (
+    Document,
+    agent_view,
+    estimate_tokens,
+    render_for_agents,
+    without_empty_sections,
+)
 from playbooks.models import Playbook, Trial, Version
 from playbooks.services.loading import document_of, sections_of, version_of
 from playbooks.services.serving_tokens import sign_serving_token
@@ -49,13 +55,14 @@ def read_playbook(
     version: int | None = None,
     max_tokens: int | None = None,
     task_key: str = "",
+    task: str = "",
 ) -> Reading:
     """The agent view of the current or an old version, or of one of its sections.
 
     While a trial is open and no version is asked for, a coin decides what is read: the same for
     all readings with one `task_key`. With `max_tokens` (an estimate) the most useful bullets that
-    fit. Raises NotFound for the version, Invalid for the limit and for the section (its text lists
-    the known ones).
+    fit, and those about `task`. Raises NotFound for the version, Invalid for the limit and for the
+    section (its text lists the known ones).
     """
     if max_tokens is not None and max_tokens < 1:
         raise Invalid.field("max_tokens", "Send a whole number of at least 1, or leave it out.")
@@ -63,7 +70,7 @@ def read_playbook(
     row = version_of(playbook, version)
     if assignment is not None and assignment.is_stable:
         row = _control_version(assignment.trial, row)
-    excerpt = _excerpt(playbook, row, section, max_tokens)
+    excerpt = _excerpt(playbook, row, section, max_tokens, task)
     if assignment is not None and _is_bare(assignment):
         excerpt = Excerpt(CONTROL_READING, ())
     return Reading(
@@ -114,13 +121,18 @@ def find_playbook(*, by: Principal, name: str) -> Playbook:
     return (own or found)[0]
 
 
-def _excerpt(playbook: Playbook, version: Version, section: str, max_tokens: int | None) -> Excerpt:
+def _excerpt(
+    playbook: Playbook, version: Version, section: str, max_tokens: int | None, task: str
+) -> Excerpt:
     document = _one_section(playbook, version, section) if section else None
-    text = agent_view(version.text) if document is None else render_for_agents(document)
+    if document is None:
+        text = without_empty_sections(agent_view(version.text))
+    else:
+        text = render_for_agents(document)
     if max_tokens is None or estimate_tokens(text) <= max_tokens:
         return Excerpt(text, ())
     whole = document or document_of(version, sections=sections_of(playbook))
-    return take_excerpt(whole, max_tokens=max_tokens)
+    return take_excerpt(whole, max_tokens=max_tokens, task=task)
 
 
 def _one_section(playbook: Playbook, version: Version, name: str) -> Document:

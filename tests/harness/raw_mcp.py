@@ -26,9 +26,11 @@ def post(url: str, key: str, body: Any = b"{}", **headers: str) -> httpx2.Respon
         return client.post(f"{url}/mcp", content=body, headers=sent)
 
 
-def send_request(url: str, key: str, revision: str, method: str, params: Any) -> httpx2.Response:
+def send_request(
+    url: str, key: str, revision: str, method: str, params: Any, **headers: str
+) -> httpx2.Response:
     """One request in the form of `revision`."""
-    headers = {"MCP_Protocol_Version": revision}
+    headers |= {"MCP_Protocol_Version": revision}
     if revision == LATEST_REVISION:
         params = {**params, "_meta": ENVELOPE}
         named = str(params.get("name") or params.get("uri") or "")
@@ -38,11 +40,8 @@ def send_request(url: str, key: str, revision: str, method: str, params: Any) ->
 
 
 def message_of(response: httpx2.Response) -> dict[str, Any]:
-    """The JSON-RPC message of a JSON or event-stream response."""
-    text = response.text
-    if response.headers["content-type"].startswith("text/event-stream"):
-        text = text.split("data: ", 1)[1].splitlines()[0]
-    message: dict[str, Any] = json.loads(text)
+    """The JSON-RPC message of a response."""
+    message: dict[str, Any] = response.json()
     return message
 
 

@@ -61,7 +61,7 @@ def test_the_tools_and_their_scopes_are_the_contract() -> None:
 @pytest.mark.parametrize("encoding", [openai.o200k_base, openai.cl100k_base])
 def test_the_list_of_tools_fits_its_budget_of_tokens(encoding: Any) -> None:
     sent = json.dumps({"tools": wire(listed())}, separators=(",", ":"), ensure_ascii=False)
-    assert encoding().count(sent) < 2_500
+    assert encoding().count(sent) <= 2_300
 
 
 def test_the_instructions_fit_and_start_with_the_rule() -> None:
@@ -90,19 +90,17 @@ def test_every_parameter_is_described_and_others_are_refused(tool: Tool) -> None
 
 
 @every_tool
-def test_every_tool_says_when_to_call_it_and_what_it_returns(tool: Tool) -> None:
+def test_every_tool_says_when_to_call_it(tool: Tool) -> None:
     assert 80 < len(tool.description or "") < 1000
-    assert tool.output_schema is not None
-    assert tool.output_schema["type"] == "object"
-    assert not any("description" in field for field in properties(tool.output_schema))
+    # No client shows a model the schema of a result.
+    assert tool.output_schema is None
 
 
 @every_tool
-def test_both_schemas_are_valid_and_refer_to_nothing(tool: Tool) -> None:
-    for schema in (tool.input_schema, tool.output_schema):
-        Draft202012Validator.check_schema(schema)
-        assert "$ref" not in json.dumps(schema)
-        assert X_MCP_HEADER_KEY not in json.dumps(schema)
+def test_the_schema_is_valid_and_refers_to_nothing(tool: Tool) -> None:
+    Draft202012Validator.check_schema(tool.input_schema)
+    assert "$ref" not in json.dumps(tool.input_schema)
+    assert X_MCP_HEADER_KEY not in json.dumps(tool.input_schema)
 
 
 @every_tool

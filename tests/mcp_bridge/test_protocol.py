@@ -106,6 +106,17 @@ def test_text_over_its_limit_is_refused_whole(agent: Agent, playbook: Playbook) 
     assert Outcome.objects.count() == 0
 
 
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    "accept", ["application/json", "application/json, text/event-stream", "*/*"]
+)
+def test_every_answer_is_json(live_url: str, token: str, revision: str, accept: str) -> None:
+    """`Accept: application/json` alone was refused with 406."""
+    response = send_request(live_url, token, revision, "tools/list", {}, Accept=accept)
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    assert response.json()["result"]["tools"]
+
+
 @pytest.mark.parametrize("bad", ["a\0b", "\ud800", 5, {}, ["x"], True])
 @every_revision
 def test_a_bad_note_leaves_no_row(

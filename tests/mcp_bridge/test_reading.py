@@ -1,5 +1,7 @@
 """Reading at the MCP endpoint: by name, by section, within tokens, as resource and in a prompt."""
 
+import json
+
 import pytest
 from django.db import connection
 
@@ -12,9 +14,11 @@ from playbooks.starters.loader import load_starters
 from tests.factories import make_key, make_playbook
 from tests.harness.live_server import Agent, text_of
 from tests.harness.mcp_requests import completion, in_prompt, in_template, prompt
-from tests.harness.raw_mcp import REVISIONS, call_rpc
+from tests.harness.raw_mcp import ENVELOPE, LATEST_REVISION, REVISIONS, call_rpc, post
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
+
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 
 
 @pytest.fixture
@@ -67,6 +71,20 @@ def test_max_tokens_keeps_the_most_useful_bullets_and_lists_the_rest(
     ]  # fmt: skip
     assert "Left out to stay within max_tokens: 1 bullet of STRATEGIES" in text_of(answer)
     assert agent.refused("get_playbook", name=playbook.name, max_tokens=0)[0] == "invalid"
+
+
+def test_codex_gets_what_it_does_not_cut(live_url: str, key: str, alice: User) -> None:
+    """It cuts the middle out of results near 10,000 tokens."""
+    lines = [f"[str-{n:05}] helpful=0 harmful=0 :: {'advice ' * 50}{n}" for n in range(1, 171)]
+    long = make_playbook(alice, name="Long", text="\n".join(["## STRATEGIES & INSIGHTS", *lines]))
+    params = {"name": "get_playbook", "arguments": {"playbook_id": str(long.pk)}}
+    sent = {**ENVELOPE, CLIENT_INFO: {"name": "codex-mcp-client", "version": "1"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**params, "_meta": sent}}
+    headers = {"MCP_Protocol_Version": LATEST_REVISION, "Mcp_Method": "tools/call"}
+    answer = post(live_url, key, json.dumps(body).encode(), **headers, Mcp_Name="get_playbook")
+    read = answer.json()["result"]["structuredContent"]
+    assert 30_000 < len(read["content"]) < 36_100
+    assert read["left_out"]
 
 
 def test_a_playbook_of_sixty_thousand_characters_arrives_whole(agent: Agent, alice: User) -> None:

@@ -69,3 +69,23 @@ def test_an_excerpt_fits_and_counts_every_omitted_bullet(
     assert estimate_tokens(excerpt.text) <= max_tokens
     assert shown + sum(part.bullets for part in excerpt.left_out) == len(whole.bullets)
     assert set(excerpt.text.splitlines()) <= {*render_for_agents(whole).splitlines()}
+
+
+def test_bullets_about_the_task_come_in_beside_the_best_voted() -> None:
+    texts = ["Lock rows in one order.", "Pin the docker image.", "Read the failing test first."]
+    votes = [9, 0, 5]
+    bullets = [
+        Bullet(make_id(LAST, n), LAST.key, text, helpful=votes[n - 1])
+        for n, text in enumerate(texts, 1)
+    ]
+    whole = Document.of([LAST], bullets)
+    assert "docker" not in take_excerpt(whole, max_tokens=25).text
+    text = take_excerpt(whole, max_tokens=25, task="Build the Docker images anew").text
+    assert "docker" in text
+    assert "Lock rows" in text
+
+
+def test_a_task_brings_in_no_bullet_that_harmed_more_than_it_helped() -> None:
+    harmful = Bullet(make_id(LAST, 1), LAST.key, "Pin the docker image.", harmful=3)
+    whole = Document.of([LAST], [harmful, Bullet(make_id(LAST, 2), LAST.key, "Read it first.")])
+    assert "docker" not in take_excerpt(whole, max_tokens=12, task="docker image").text

@@ -24,6 +24,15 @@ def test_a_reading_is_the_agent_view_without_counters(alice: User, playbook: Pla
     assert (reading.version, reading.bullet_count, reading.name) == (1, 3, "Fixing tests")
 
 
+def test_a_section_without_bullets_is_not_sent(alice: User, playbook: Playbook) -> None:
+    content = read_playbook(playbook=playbook, by=Principal.of(alice)).content
+    assert content.count("## ") == 2
+    assert content.endswith("\n")
+    assert not content.endswith("\n\n")
+    empty = make_playbook(alice, name="Empty", text="## STRATEGIES & INSIGHTS\n")
+    assert read_playbook(playbook=empty, by=Principal.of(alice)).content == ""
+
+
 def test_reading_writes_nothing_and_takes_one_query(
     alice: User, playbook: Playbook, django_assert_num_queries: Any
 ) -> None:
