@@ -5,7 +5,6 @@
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularAPIView
 
 import accounts.api.urls
 import accounts.oauth.urls
@@ -58,7 +57,7 @@ api: list[URLPattern | URLResolver] = [
 urlpatterns = [
     *pages,
     path("api/v1/", include((api, "api"))),
-    path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema", docs.SchemaView.as_view(), name="schema"),
     path("api/docs", docs.api_docs, name="api_docs"),
     # Before the admin's own login, so that staff log in under the same rate limit as everybody.
     path("admin/login/", views.admin_log_in),

@@ -78,7 +78,9 @@ class ApiKeyWithSecretSerializer(ApiKeySerializer):
 
 class ApiKeyCreateSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100)
-    scopes = serializers.ListField(child=serializers.ChoiceField(choices=SCOPES), allow_empty=False)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=SCOPES), allow_empty=False, max_length=len(SCOPES)
+    )
     playbook_ids = serializers.ListField(
         child=serializers.UUIDField(),
         default=list,
@@ -93,7 +95,10 @@ class ApiKeyCreateSerializer(serializers.Serializer[Any]):
 class ApiKeyUpdateSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100, required=False)
     scopes = serializers.ListField(
-        child=serializers.ChoiceField(choices=SCOPES), allow_empty=False, required=False
+        child=serializers.ChoiceField(choices=SCOPES),
+        allow_empty=False,
+        required=False,
+        max_length=len(SCOPES),
     )
     playbook_ids = serializers.ListField(
         child=serializers.UUIDField(), required=False, max_length=MAX_PLAYBOOKS

@@ -1,14 +1,21 @@
 """The documents as pages, as Markdown and as /llms.txt, and the API reference."""
 
+import hashlib
+from functools import cache
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.cache import get_conditional_response
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
-from drf_spectacular.views import SpectacularSwaggerSplitView
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.request import Request
 
 from config.docs_site.documents import Document, documents_in
 from config.docs_site.markdown import render_document
@@ -87,6 +94,32 @@ def llms_full(request: HttpRequest) -> HttpResponse:
     """All documents in one text."""
     texts = [document.text.strip() for document in documents()]
     return HttpResponse("\n\n---\n\n".join(texts) + "\n", content_type=PLAIN)
+
+
+class SchemaView(SpectacularAPIView):
+    """The OpenAPI document, built once by a process: building it takes 0.3 s of CPU."""
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        renderer = request.accepted_renderer
+        with _building:
+            body, etag = _openapi_document(renderer.media_type)
+        headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept"}
+        response = HttpResponse(body, content_type=renderer.media_type, headers=headers)
+        return get_conditional_response(request, etag, response=response) or response
+
+
+# Or every thread that is asked at the start would build it.
+_building = Lock()
+
+
+@cache
+def _openapi_document(media_type: str) -> tuple[bytes, str]:
+    """The document in the format of a renderer, and its ETag."""
+    renderers: dict[str, Any] = {one.media_type: one for one in SchemaView.renderer_classes}
+    schema = SchemaView.generator_class().get_schema(public=True)  # type: ignore[no-untyped-call]  # theirs
+    body: bytes = renderers[media_type]().render(schema, renderer_context={})
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 @require_safe

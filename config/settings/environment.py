@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -170,10 +171,17 @@ def enable_multiprocess_metrics(folder: Path) -> None:
 
 
 def sqlite_database(data_dir: Path) -> dict[str, Any]:
-    """The DATABASES entry of SQLite: WAL, and transactions that take the write lock at BEGIN."""
+    """The DATABASES entry of SQLite: WAL, and transactions that take the write lock at BEGIN.
+
+    The file is for its owner only, whatever the mode of the folder; SQLite's own files follow it.
+    """
+    file = data_dir / "ace.sqlite3"
+    with suppress(OSError):  # a folder that is only read, or another's: the database says more
+        file.touch(mode=0o600)
+        file.chmod(0o600)
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": str(data_dir / "ace.sqlite3"),
+        "NAME": str(file),
         # Enqueueing is about ten times faster on a persistent connection.
         "CONN_MAX_AGE": 60,
         "OPTIONS": {

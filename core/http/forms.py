@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from django import forms
 
 from core.errors import AceError, Conflict, Invalid, TooLarge
+from core.text import find_fault
 
 T = TypeVar("T")
 
@@ -14,6 +15,11 @@ class ServiceForm(forms.Form):
     """A form whose valid input is passed to one service."""
 
     error_status = 422
+
+    def _post_clean(self) -> None:
+        for name, value in list(self.cleaned_data.items()):
+            if isinstance(value, str) and (fault := find_fault(value)):
+                self.add_error(name, fault)
 
     def submit(self, service: Callable[..., T], **extra: Any) -> T | None:
         """The result of the service for the cleaned input; None with errors on the form.

@@ -24,6 +24,9 @@ for _logger in ("httpx2", "httpcore2"):
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # The assigned part of IPv6, and the prefix in it for documentation (RFC 9637).
 GLOBAL_UNICAST, DOCUMENTATION = ipaddress.ip_network("2000::/3"), ipaddress.ip_network("3fff::/20")
+# Public by their numbers only: Azure's metadata service, and protocol assignments (RFC 6890).
+INTERNAL = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
+PORTS = frozenset({80, 443})
 
 
 class HostUnreachable(Invalid):
@@ -46,25 +49,32 @@ def is_public_address(address: str) -> bool:
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.teredo is not None:
-            return all(part.is_global for part in ip.teredo)
+            return all(map(_is_public_ipv4, ip.teredo))
         inner = ip.ipv4_mapped or ip.sixtofour
         if inner is None and ip in NAT64:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
-            return inner.is_global and not inner.is_multicast
+            return _is_public_ipv4(inner)
         # Python counts deprecated IPv4 embeddings and unassigned blocks as global.
         if ip not in GLOBAL_UNICAST or ip in DOCUMENTATION:
             return False
-    return ip.is_global and not ip.is_multicast
+        return ip.is_global and not ip.is_multicast
+    return _is_public_ipv4(ip)
+
+
+def _is_public_ipv4(ip: ipaddress.IPv4Address) -> bool:
+    return ip.is_global and not ip.is_multicast and not any(ip in network for network in INTERNAL)
 
 
 def resolve_public_addresses(
     host: str, port: int, *, private_hosts: Collection[str] = ()
 ) -> list[str]:
-    """The addresses of the host; all of them public, unless it is one of `private_hosts`.
+    """The addresses of the host: all public, and port 443 or 80, unless in `private_hosts`.
 
     Raises HostUnreachable: one internal address among them refuses the host.
     """
+    if host not in private_hosts and port not in PORTS:
+        raise HostUnreachable("Use port 443: other ports are for hosts in PRIVATE_HOSTS.")
     try:
         found = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)
     except (OSError, UnicodeError):

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer, ListSerializer, Serializer
+from rest_framework.serializers import BaseSerializer, ListField, ListSerializer, Serializer
 
 from core.errors import Invalid, NotAuthenticated
 from core.security.scopes import Principal, Scope
@@ -44,7 +44,8 @@ class BaseAPIView(GenericAPIView[Any]):
         # A misspelt field must not be dropped silently: a citation would be lost.
         unknown = dict(islice(_unknown_fields(serializer, self.request.data), 10))
         if unknown:
-            raise Invalid(f"Unknown field `{next(iter(unknown))}`.", fields=unknown)
+            name, lines = next(iter(unknown.items()))
+            raise Invalid(f"Check `{name}`: {lines[0]}", fields=unknown)
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)
 
@@ -81,12 +82,20 @@ class BaseAPIView(GenericAPIView[Any]):
 
 
 def _unknown_fields(serializer: Any, sent: Any, where: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Each field, at any depth, that the serializer lacks, with a list of those that it has."""
-    if isinstance(serializer, ListSerializer):
-        for index, item in enumerate(sent if isinstance(sent, list) else ()):
-            yield from _unknown_fields(serializer.child, item, f"{where}{index}.")
+    """Each field, at any depth, that the serializer lacks, with a list of those that it has.
+
+    And each list that is too long, whose items are not looked at: DRF would validate them first.
+    """
+    if isinstance(serializer, ListSerializer | ListField):
+        items = sent if isinstance(sent, list) else []
+        most: int | None = getattr(serializer, "max_length", None)
+        if most is not None and len(items) > most:
+            yield where.rstrip("."), [f"Send at most {most}."]
+        elif isinstance(serializer, ListSerializer):
+            for index, item in enumerate(items):
+                yield from _unknown_fields(serializer.child, item, f"{where}{index}.")
     elif isinstance(serializer, Serializer) and isinstance(sent, Mapping):
-        known = f"Send only: {', '.join(serializer.fields)}."
+        known = f"Unknown field; send only: {', '.join(serializer.fields)}."
         for name in sorted(set(sent) - set(serializer.fields)):
             yield f"{where}{name[:100]}", [known]
         for name, field in serializer.fields.items():

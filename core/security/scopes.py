@@ -26,7 +26,7 @@ MAX_CLIENT = 100
 
 def clean_client_name(name: str, *, most: int = MAX_CLIENT) -> str:
     """The name that a client gives itself, without line breaks and invisible characters."""
-    words = "".join(letter if letter.isprintable() else " " for letter in name).split()
+    words = "".join(letter if letter.isprintable() else " " for letter in name[: 4 * most]).split()
     return " ".join(words)[:most].strip()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import _User as User
 
 M = TypeVar("M", bound=models.Model, covariant=True)
-MAX_SEARCH_WORDS = 10
+MAX_SEARCH_WORDS, MAX_SEARCH_CHARS = 10, 1_000
 
 
 def is_uuid(text: str) -> bool:
@@ -31,9 +31,12 @@ def is_uuid(text: str) -> bool:
 
 
 def search_filter(query: str, *fields: str) -> Q:
-    """Matches rows with every word of `query` in one of the fields, ignoring case; ten at most."""
+    """Matches rows with every word of `query` in one of the fields, ignoring case.
+
+    Ten words of the first thousand characters: SQLite refuses longer patterns, and more of them.
+    """
     found = Q()
-    for word in query.replace("\0", "").split()[:MAX_SEARCH_WORDS]:
+    for word in query[:MAX_SEARCH_CHARS].replace("\0", "").split()[:MAX_SEARCH_WORDS]:
         anywhere = (Q(**{f"{field}__icontains": word}) for field in fields)
         found &= reduce(or_, anywhere)
     return found

@@ -6,8 +6,14 @@ from rest_framework import serializers
 
 from evolution.api.serializers import LONG_TEXT, RecordedOutcomeSerializer, Text
 from evolution.models import AgentSession, EvolutionJob, Outcome, SessionMessage
+from evolution.sessions.validation import MAX_MESSAGES_PER_CALL, MAX_TOOL_CALLS
 from playbooks.models import Delta
 
+# Known to DRF with `many`, and not to its types.
+MAX_LENGTHS: Any = {
+    "messages": {"max_length": MAX_MESSAGES_PER_CALL},
+    "tool_calls": {"max_length": MAX_TOOL_CALLS},
+}
 BULLETS: Any = {"max_length": 1000, "required": False, "allow_null": True, "default": None}
 
 
@@ -99,7 +105,9 @@ class ToolCallSerializer(serializers.Serializer[Any]):
 class SessionMessageCreateSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(choices=SessionMessage.Role.choices)
     content = Text(**LONG_TEXT, help_text="At most 32 KB.")
-    tool_calls = ToolCallSerializer(many=True, required=False, default=list)
+    tool_calls = ToolCallSerializer(
+        many=True, required=False, default=list, **MAX_LENGTHS["tool_calls"]
+    )
     tool_name = Text(allow_blank=True, default="", max_length=100)
     tool_call_id = Text(allow_blank=True, default="", max_length=100)
     bullet_ids = serializers.ListField(
@@ -111,7 +119,9 @@ class SessionMessageCreateSerializer(serializers.Serializer[Any]):
 
 
 class SessionMessagesCreateSerializer(serializers.Serializer[Any]):
-    messages = SessionMessageCreateSerializer(many=True, help_text="1 to 100 messages, in order.")
+    messages = SessionMessageCreateSerializer(
+        many=True, **MAX_LENGTHS["messages"], help_text="1 to 100 messages, in order."
+    )
 
 
 class StoredMessageSerializer(serializers.Serializer[Any]):

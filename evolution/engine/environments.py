@@ -10,13 +10,13 @@ No role reads what an environment leaves out of its feedback (`reveal=False`).
 import asyncio
 import importlib
 import inspect
-import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from core.text import normalize
 from evolution.engine.generator import Generation
 from evolution.engine.number_parsing import same_number
 from evolution.engine.prompt_text import clean_text, truncate_middle
@@ -81,7 +81,7 @@ async def _awaited(found: Awaitable[Feedback]) -> Feedback:
 
 def normalize_answer(text: str) -> str:
     """The form in which two answers are compared: NFKC, case, spacing, quotes, last full stop."""
-    folded = unicodedata.normalize("NFKC", clean_text(text)).casefold()
+    folded = normalize("NFKC", clean_text(text)).casefold()
     for odd, even in (("“", '"'), ("”", '"'), ("„", '"'), ("‘", "'"), ("’", "'")):
         folded = folded.replace(odd, even)
     return " ".join(folded.split()).strip(" .\"'")

@@ -1,9 +1,10 @@
 """Parses numbers as people and models write them: `$1,234.50`, `15 %`, `“2.0”`, `−3`, `(120)`."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
+
+from core.text import normalize
 
 _LONGEST = 60
 _SIGNS = "$€£¥₹\"'“”„‘’`*"
@@ -35,7 +36,7 @@ def possible_values(text: str) -> list[Decimal]:
     number = read_number(text)
     if number is None:
         return []
-    return [number, number / 100] if "%" in unicodedata.normalize("NFKC", text) else [number]
+    return [number, number / 100] if "%" in normalize("NFKC", text) else [number]
 
 
 def read_number(text: str) -> Decimal | None:
@@ -43,7 +44,7 @@ def read_number(text: str) -> Decimal | None:
     text = text.strip()
     if len(text) > _LONGEST:
         return None
-    folded = unicodedata.normalize("NFKC", text).replace("−", "-")
+    folded = normalize("NFKC", text).replace("−", "-")
     bare = folded.translate({ord(sign): None for sign in _SIGNS}).strip().rstrip(".")
     if bare.startswith("(") and bare.endswith(")"):
         bare = f"-{bare[1:-1].strip()}"

@@ -4,6 +4,7 @@ import secrets
 import unicodedata
 from dataclasses import dataclass
 
+from core.text import trim_marks
 from playbooks.document.text import Document, estimate_tokens, render_for_agents, text_hash
 
 
@@ -31,7 +32,7 @@ def clean_text(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(kept for char in _plain_breaks(text) if (kept := _visible(char)))
+    return trim_marks("".join(kept for char in _plain_breaks(text) if (kept := _visible(char))))
 
 
 def _plain_breaks(text: str) -> str:

@@ -32,7 +32,7 @@ MAX_QUOTED_REPLY_CHARS = 20_000
 """Characters of an unfit reply that are sent back with what is wrong with it."""
 MAX_STARTS = 200
 """Places in a reply's prose at which a JSON value is looked for."""
-_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*[^\S\n]*\n(.*?)```", re.DOTALL)
 _START = re.compile(r"[{\[]")
 
 

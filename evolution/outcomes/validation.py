@@ -11,6 +11,7 @@ from django.conf import settings
 from core.errors import Invalid, TooLarge
 from core.security.redaction import redact
 from core.security.scopes import Principal
+from core.text import find_fault
 from evolution.models import Outcome
 from playbooks.document.text import find_ids
 from playbooks.models import Bullet, Playbook
@@ -66,12 +67,9 @@ def clean_report(
 
 def clean_field(name: str, text: str, limit: int) -> str:
     """The text with credentials redacted (an agent's trace may contain its environment)."""
-    if "\x00" in text:
-        raise Invalid.field(name, "Remove the NUL characters.")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise Invalid.field(name, "Send valid Unicode: this has a lone surrogate.") from None
+    if fault := find_fault(text):
+        raise Invalid.field(name, fault)
+    size = len(text.encode())
     if size > limit:
         message = f"`{name}` has {size} bytes; at most {limit} are allowed. Shorten it."
         raise TooLarge(message, fields={name: [message]})

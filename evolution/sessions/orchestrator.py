@@ -9,7 +9,6 @@ reported: its requests to the model are the same as without ACE, byte for byte.
 """
 
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -52,7 +51,6 @@ from playbooks.services.reading import Reading, read_playbook
 logger = logging.getLogger(__name__)
 VIEW_TOKENS = 4_000
 ROLES = {"developer": "system", "function": "tool"}
-CITATION_LINE = re.compile(r"\n*[ \t]*Used:[^\n]*\Z")
 INSTRUCTIONS = """\
 You have a playbook: short pieces of advice that earlier work has taught, one a line, each with its
 id in brackets. Follow what fits the task; the task comes first.
@@ -209,7 +207,8 @@ def add_playbook(messages: Sequence[Message], reading: Reading) -> list[Message]
 
 def without_citation(answer: str) -> str:
     """The answer without the line that names the advice used."""
-    return CITATION_LINE.sub("", answer)
+    start = answer.find("Used:", answer.rfind("\n") + 1)
+    return answer if start < 0 else answer[:start].rstrip(" \t").rstrip("\n")
 
 
 def report_of(feedback: Feedback, sample: Sample) -> SessionReport:

@@ -4,17 +4,20 @@ Every word costs tokens in each session of each agent; tests hold the list to a 
 """
 
 import json
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from core.text import find_fault
+
 MAX_NUMBER = 2_147_483_647
-MAX_PAGE_SIZE = 100
+MAX_PAGE_SIZE = MAX_ITEMS = 100
 
 
-def _without_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("contains a NUL character; send the text without it")
+def _without_fault(text: str) -> str:
+    if fault := find_fault(text):
+        raise ValueError(fault)
     return text
 
 
@@ -34,14 +37,15 @@ def _check_page_size(number: int) -> int:
 def _parse_json_list(value: Any) -> Any:
     """A list from a JSON string: some models send one instead of a list."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    if isinstance(value, list) and len(value) > MAX_ITEMS:
+        # Before pydantic, which would describe what is wrong with each.
+        raise ValueError(f"send at most {MAX_ITEMS} of them")
     return value
 
 
-Text = Annotated[str, AfterValidator(_without_nul)]
+Text = Annotated[str, AfterValidator(_without_fault)]
 Number = Annotated[int, AfterValidator(_check_positive)]
 
 PlaybookId = Annotated[Text, Field(description="UUID of the playbook: `id` from list_playbooks.")]

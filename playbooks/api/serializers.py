@@ -11,10 +11,12 @@ from playbooks.services.settings import (
     MAX_TIME_THRESHOLD_HOURS,
     MAX_TOKEN_BUDGET,
 )
-from playbooks.services.validation import DESCRIPTION_LIMIT, NAME_LIMIT
+from playbooks.services.validation import DESCRIPTION_LIMIT, NAME_LIMIT, SECTION_LIMIT
 
 MAX_INTEGER = 2_147_483_647
 CharField = serializers.CharField
+# Known to DRF with `many`, and not to its types.
+MAX_SECTIONS: Any = {"max_length": SECTION_LIMIT}
 NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
 
 
@@ -32,7 +34,7 @@ class SectionCreateSerializer(serializers.Serializer[Any]):
 
 class PlaybookCreateSerializer(BasePlaybookNameSerializer):
     sections = SectionCreateSerializer(
-        many=True, default=list, help_text="Empty: the default ones."
+        many=True, default=list, **MAX_SECTIONS, help_text="Empty: the default ones."
     )
 
 

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from core.text import normalize
+
 URL, COMMAND, CREDENTIAL, INSTRUCTION = "url", "command", "credential", "instruction"
 
 Hazard = tuple[str, str]  # (kind, the matched text)
@@ -120,7 +122,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"|certificate)\w*|--no-verify\b",
         r"\balways\s+(?:approve|grant|report\s+success|answer\s+yes|trust)\b",
         r"<\|?/?(?:im_start|im_end|system|assistant|user|instructions?|endoftext|tool)\b[^>]*>?",
-        r"\[/?(?:INST|SYS)\]|#{2,}\s*(?:system|instruction)",
+        r"\[/?(?:INST|SYS)\]|(?<!#)#{2,}\s*(?:system|instruction)",
         r"\b(?:important|attention|note\s+to)\s+(?:ai|assistant|agent|model|llm|claude|gpt)s?\b",
     ),
 }
@@ -135,7 +137,9 @@ _BASE64 = re.compile(r"(?<![\w+/=])[A-Za-z0-9+/]{16,}={0,2}(?![\w+/=])")
 _SPACED = re.compile(r"(?<!\S)(?:\S ){3,}\S(?!\S)")
 # Letters that look blank, and marks that pass for others in an address.
 _MARKS = str.maketrans("\u115f\u1160\u2800\u3002\u2044\u2215\u2236", "   .//:")
-_MIXED = re.compile(r"\w*[A-Za-z]\w*")
+# Arabic phrases of 18 and 8 letters in one character, which would only make the text long.
+_PHRASES = str.maketrans("\ufdfa\ufdfb", "  ")
+_WORD, _LATIN_LETTER = re.compile(r"\w+"), re.compile("[A-Za-z]")
 # Cyrillic, then Greek letters that pass for Latin ones.
 _LATIN = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u0442\u043a\u043c\u0432\u043d"
@@ -196,10 +200,15 @@ def _close(spaced: re.Match[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    folded = unicodedata.normalize("NFKD", text).translate(_MARKS)
+    folded = normalize("NFKD", text.translate(_PHRASES)).translate(_MARKS)
     seen = (
         " " if c.isspace() else c
         for c in folded
         if c.isspace() or unicodedata.category(c) not in {"Cf", "Cc", "Cs", "Mn"}
     )
-    return _MIXED.sub(lambda word: word.group().translate(_LATIN), "".join(seen))
+    return _WORD.sub(_in_one_alphabet, "".join(seen))
+
+
+def _in_one_alphabet(word: re.Match[str]) -> str:
+    letters = word.group()
+    return letters.translate(_LATIN) if _LATIN_LETTER.search(letters) else letters

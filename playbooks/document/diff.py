@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+
+from rapidfuzz.distance import Indel
 
 from playbooks.document.text import Bullet, Document
 
+WORD_END = re.compile(r"(?<=\S)(?=\s)")
 SAME, REMOVED, ADDED = "same", "removed", "added"
 
 
@@ -67,16 +69,28 @@ def _votes(bullet: Bullet) -> tuple[int, int]:
 
 
 def diff_words(before: str, after: str) -> tuple[DiffSegment, ...]:
-    """Both texts in one: the `same` and `removed` marks joined are `before`, likewise `after`."""
-    old, new = (re.findall(r"\s*\S+", text) for text in (before, after))
+    """Both texts in one: the `same` and `removed` marks joined are `before`, likewise `after`.
+
+    Words x words / 64 steps in C: 1 ms for two texts of a thousand words. `difflib` is cubic on
+    repeated words, 14 s for these.
+    """
+    old, new = (WORD_END.split(text) for text in (before, after))
     marks: list[DiffSegment] = []
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for kind, old_from, old_to, new_from, new_to in matcher.get_opcodes():
-        if kind == "equal":
-            marks.append(DiffSegment(SAME, "".join(old[old_from:old_to])))
-            continue
-        if old_from < old_to:
-            marks.append(DiffSegment(REMOVED, "".join(old[old_from:old_to])))
-        if new_from < new_to:
-            marks.append(DiffSegment(ADDED, "".join(new[new_from:new_to])))
-    return tuple(marks)
+    removed: list[str] = []
+    added: list[str] = []
+    for step in Indel.opcodes(old, new):
+        if step.tag == "delete":
+            removed += old[step.src_start : step.src_end]
+        elif step.tag == "insert":
+            added += new[step.dest_start : step.dest_end]
+        else:
+            marks += _changed(removed, added)
+            marks.append(DiffSegment(SAME, "".join(old[step.src_start : step.src_end])))
+            removed, added = [], []
+    return (*marks, *_changed(removed, added))
+
+
+def _changed(removed: list[str], added: list[str]) -> list[DiffSegment]:
+    """What was removed and added between two words that are the same."""
+    words = ((REMOVED, removed), (ADDED, added))
+    return [DiffSegment(kind, "".join(part)) for kind, part in words if part]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from playbooks.document.sections import SLUG, Section, section_for
+from core.strict_json import JsonFault, load_object
+from playbooks.document.sections import SLUG, TITLE_LIMIT, Section, section_for
 from playbooks.document.text import (
     MAX_COUNTER,
     Bullet,
@@ -16,11 +17,13 @@ from playbooks.document.text import (
     DocumentError,
     ace_line,
     clean_content,
+    clean_line,
     clean_title,
     parse,
     render,
 )
 
+ID_LIMIT = 40
 JSON_FORMAT = "ace-playbook/1"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip knows: the same text gives the same bytes
 
@@ -70,11 +73,9 @@ def read_document(text: str) -> Document:
     if not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return parse(text)
     try:
-        found = json.loads(text.removeprefix("\ufeff"))
-    except json.JSONDecodeError as error:
-        raise DocumentError(f"This is not valid JSON: {error.msg}.", line=error.lineno) from None
-    except RecursionError:
-        raise DocumentError("This JSON is nested too deeply for a playbook.") from None
+        found = load_object(text.removeprefix("\ufeff"))
+    except JsonFault as fault:
+        raise DocumentError(fault.message, line=fault.line) from None
     if isinstance(found.get("text"), str):
         return parse(found["text"])
     return _from_json(found)
@@ -217,7 +218,8 @@ def _section(given: Any, taken: list[Section], place: str) -> Section:
     if isinstance(slug, str) and SLUG.fullmatch(slug) and slug not in {s.slug for s in taken}:
         section = Section(section.key, section.title, slug, section.aliases)
     if isinstance(aliases, list) and all(isinstance(alias, str) for alias in aliases):
-        section = Section(section.key, section.title, section.slug, tuple(aliases[:20]))
+        names = (clean_line(alias, limit=TITLE_LIMIT) for alias in aliases[:20])
+        section = Section(section.key, section.title, section.slug, tuple(filter(None, names)))
     return section
 
 
@@ -234,4 +236,6 @@ def _line(given: Any, section: Section, place: str) -> str:
         text = clean_content(content)
     except DocumentError as error:
         raise DocumentError(f"At {place}: {error.message}") from None
-    return ace_line(Bullet(" ".join(name.split()), section.key, text, counters[0], counters[1]))
+    return ace_line(
+        Bullet(clean_line(name, limit=ID_LIMIT), section.key, text, counters[0], counters[1])
+    )

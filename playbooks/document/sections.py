@@ -2,10 +2,12 @@
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from string import ascii_lowercase
+
+from core.text import normalize
 
 TITLE_LIMIT = 120
 KEY_LIMIT = 60
@@ -65,9 +67,11 @@ OTHERS = DEFAULT_SECTIONS[-1]
 _DEFAULT_BY_KEY = {section.key: section for section in DEFAULT_SECTIONS}
 
 
+# An edit of 200 operations looks through a thousand aliases for each.
+@lru_cache(maxsize=4096)
 def name_key(name: str) -> str:
     """The form in which two names of a section are compared, and a custom section's key."""
-    folded = unicodedata.normalize("NFKC", name).casefold().replace("&", " and ")
+    folded = normalize("NFKC", name).casefold().replace("&", " and ")
     key = re.sub(r"[\W_]+", "_", folded).strip("_") or "section"
     if len(key) <= KEY_LIMIT:
         return key
@@ -78,7 +82,7 @@ def find_section(sections: Iterable[Section], name: str) -> Section | None:
     """The section with this key, title, slug or alias, in this order; None when there is none."""
     if not name.strip():
         return None
-    known, wanted = tuple(sections), name_key(name)
+    known, wanted = tuple(sections), name_key(name[: 4 * TITLE_LIMIT])
     return (
         next((s for s in known if wanted in {s.key, name_key(s.title)}), None)
         or next((s for s in known if wanted == s.slug), None)
@@ -106,7 +110,7 @@ def section_for(title: str, taken: Sequence[Section]) -> Section:
 def _free_slug(title: str, taken: Sequence[Section]) -> str:
     """2-8 letters from the title that no section of the playbook and no default one uses."""
     used = {s.slug for s in (*taken, *DEFAULT_SECTIONS)}
-    plain = unicodedata.normalize("NFKD", title).casefold()
+    plain = normalize("NFKD", title).casefold()
     letters = "".join(char for char in plain if char in ascii_lowercase)[:4]
     stem = letters if len(letters) >= 2 else "sec"
     pairs = [a + b for a in ascii_lowercase for b in ascii_lowercase]

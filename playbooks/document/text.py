@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from core.text import MAX_CHARS, normalize
 from playbooks.document.sections import (
     OTHERS,
     TITLE_LIMIT,
@@ -17,6 +18,8 @@ from playbooks.document.sections import (
 
 CONTENT_LIMIT = 2_000
 HEADING_LIMIT = 60
+MAX_NESTING = 5
+"""Forged lines inside forged lines that are taken out of a bullet."""
 COUNTER_DIGITS = 9
 MAX_COUNTER = 10**COUNTER_DIGITS - 1
 # The pattern of the public implementation: every line that we write has to match it.
@@ -83,17 +86,17 @@ def find_ids(text: str) -> list[str]:
 def clean_line(text: str, *, limit: int | None = None) -> str:
     """One printable line in NFC: whitespace folded, control and zero-width characters gone.
 
-    With a `limit` in characters the rest is cut off; then only ten times as many are looked at.
+    With a `limit` in characters the rest is cut off. At most ten times as many are looked at, and
+    MAX_CHARS.
     """
-    if limit is not None:
-        text = text[: 10 * limit]
+    text = text[: MAX_CHARS if limit is None else min(10 * limit, MAX_CHARS)]
     if not text.isprintable():
         # Cc, Cf (zero-width, bidi), Cs (lone surrogates); whitespace among them becomes a space.
         text = "".join(
             char if char.isspace() or unicodedata.category(char) not in {"Cc", "Cf", "Cs"} else ""
             for char in text
         )
-    text = " ".join(unicodedata.normalize("NFC", text).split())
+    text = " ".join(normalize("NFC", text).split())
     return text if limit is None else text[:limit].rstrip()
 
 
@@ -102,10 +105,13 @@ def clean_content(text: str) -> str:
     if len(text) > 10 * CONTENT_LIMIT:
         raise DocumentError(f"A bullet has at most {CONTENT_LIMIT:,} characters; shorten it.")
     line = clean_line(text)
-    before = None
-    while line != before:  # taking one forgery out can complete the next
+    for _ in range(MAX_NESTING):  # taking one forgery out can complete the next
         before = line
         line = clean_line(_FORGED.sub(" ", line).lstrip("# "))
+        if line == before:
+            break
+    else:
+        raise DocumentError("A bullet cannot contain the lines of other bullets.")
     if not line:
         raise DocumentError("A bullet needs a text; write one sentence of advice.")
     if len(line) > CONTENT_LIMIT:
@@ -126,7 +132,7 @@ def normal_text(content: str) -> str:
 
     Options keep their case: `git branch -d` and `git branch -D` are two pieces of advice.
     """
-    words = unicodedata.normalize("NFKC", content).split()
+    words = normalize("NFKC", content).split()
     folded = " ".join(word if word.startswith("-") else word.casefold() for word in words)
     return folded.rstrip(" .;!") or folded
 

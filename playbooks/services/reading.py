@@ -21,6 +21,7 @@ from playbooks.document.text import (
 from playbooks.models import Playbook, Trial, Version
 from playbooks.services.loading import document_of, sections_of, version_of
 from playbooks.services.serving_tokens import sign_serving_token
+from playbooks.services.validation import NAME_LIMIT
 from playbooks.trials.arms import Assignment, assign_arm
 
 MAX_AMBIGUOUS_IDS = 5
@@ -108,7 +109,7 @@ def find_playbook(*, by: Principal, name: str) -> Playbook:
     Raises NotFound; Invalid (`ambiguous_name`) with their ids when several of one's own have it.
     """
     rows = Playbook.objects.for_user(by, include_starters=True).active()
-    rows = rows.filter(name__iexact=name.strip().replace("\0", ""))
+    rows = rows.filter(name__iexact=name.strip()[: NAME_LIMIT + 1].replace("\0", ""))
     rows = rows.select_related("current_version")
     found = list(rows.order_by("-updated_at")[: MAX_AMBIGUOUS_IDS + 1])
     own = [playbook for playbook in found if not playbook.is_starter]

@@ -6,9 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from django.core.paginator import Page, Paginator
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.http import QueryDict
 
+from core.sql.querysets import search_filter
 from playbooks.document.text import number_of
 from playbooks.models import Bullet, Playbook, Section
 from playbooks.services.undo import can_undo
@@ -96,9 +97,7 @@ def matching_bullets(playbook: Playbook, bullet_query: BulletQuery) -> QuerySet[
     rows = playbook.bullets.filter(status=status).defer("metadata", "content_hash")
     if bullet_query.show == "pinned":
         rows = rows.filter(pinned=True)
-    for word in bullet_query.words.split():
-        rows = rows.filter(Q(content__icontains=word) | Q(public_id__icontains=word))
-    return rows
+    return rows.filter(search_filter(bullet_query.words, "content", "public_id"))
 
 
 def sorted_bullets(rows: QuerySet[Bullet], sort: str) -> Iterable[Bullet]:

@@ -27,6 +27,8 @@ INNER = [
     # Deprecated and local IPv6 embeddings of internal addresses, and unassigned blocks.
     *("::127.0.0.1", "::10.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::7f00:1", "fec0::1"),
     *("3fff::1", "5f00::1", "4000::1"),
+    # Metadata of a cloud, and protocol assignments, which Python counts as global.
+    *("168.63.129.16", "192.0.0.9", "192.0.0.100", "::ffff:168.63.129.16", "64:ff9b::a83f:8110"),
 ]
 # Spellings of an address that evade filters.
 SPELLINGS = [
@@ -190,3 +192,15 @@ def test_one_internal_address_of_several_refuses_the_host(names: dict[str, list[
     names["mixed.example"] = ["1.1.1.1", "127.0.0.1"]
     with pytest.raises(HostUnreachable):
         resolve_public_addresses("mixed.example", 443)
+
+
+@pytest.mark.parametrize("port", [22, 6379, 8443])
+def test_only_web_ports_are_connected_to_unless_the_host_is_allowed(
+    port: int, names: dict[str, list[str]], sent: list[str]
+) -> None:
+    names["public.example"] = ["1.1.1.1"]
+    with pytest.raises(HostUnreachable, match="port 443"):
+        fetch(f"https://public.example:{port}/", max_bytes=10, seconds=1)
+    assert sent == []
+    allowed = resolve_public_addresses("public.example", port, private_hosts=["public.example"])
+    assert allowed == ["1.1.1.1"]

@@ -12,6 +12,7 @@ from django.test import Client
 
 from core.security.scopes import Scope
 from tests.harness.rest_routes import ROUTES
+from tests.harness.slow_requests import Stopwatch
 
 COMPONENTS = Path(__file__).with_name("openapi_components.txt")
 VERBS = {
@@ -92,6 +93,18 @@ def test_a_post_that_creates_takes_an_idempotency_key(document: dict[str, Any]) 
         *("trigger_evolution", "approve_review_item", "rollback_source", "undo_version"),
         *("open_session", "add_messages"),
     }
+
+
+@pytest.mark.parametrize("accept", ["application/json", "*/*"])
+def test_the_document_is_built_once(db: None, accept: str) -> None:
+    client = Client(headers={"Accept": accept})
+    first = client.get("/api/schema")
+    same = client.get("/api/schema", headers={"If-None-Match": first["ETag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    watch = Stopwatch()
+    for _ in range(3):
+        watch.send("/api/schema", lambda: client.get("/api/schema").status_code)
+    assert min(one.seconds for one in watch.requests) < 0.05
 
 
 def test_schema_and_docs_are_public(db: None) -> None:

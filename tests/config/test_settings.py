@@ -10,7 +10,11 @@ import pytest
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import Environment, enable_multiprocess_metrics
+from config.settings.environment import (
+    Environment,
+    enable_multiprocess_metrics,
+    sqlite_database,
+)
 
 NAMES = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
 SECRETS = {name: name[0] * 40 for name in NAMES}
@@ -120,3 +124,13 @@ def test_a_metrics_folder_of_another_user_stops_the_start(
 def test_the_release_is_that_of_the_project() -> None:
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
     assert project["version"] == settings.VERSION
+
+
+def test_the_database_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    old = tmp_path / "ace.sqlite3"
+    old.touch(mode=0o644)
+    for file in (old, tmp_path / "new" / "ace.sqlite3"):
+        file.parent.mkdir(mode=0o755, exist_ok=True)
+        assert sqlite_database(file.parent)["NAME"] == str(file)
+        assert file.stat().st_mode & 0o777 == 0o600

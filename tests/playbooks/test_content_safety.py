@@ -141,3 +141,12 @@ def test_matching_stays_fast_for_any_text(text: str) -> None:
     started = time.process_time()
     find_hazards(text)
     assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize("unit", ["#", "1", "\u0430", "\ufdfa", "a" + "\u0315\u0300" * 50])
+def test_no_text_is_slow_to_check(unit: str) -> None:
+    text = (unit * 2_000)[:2_000]
+    find_hazards(text)
+    start = time.thread_time()
+    find_hazards(text)
+    assert time.thread_time() - start < 0.03

@@ -1,5 +1,7 @@
 """The text of a playbook: both renderings and parsing. No Django, no database."""
 
+import time
+
 import pytest
 from hypothesis import given
 
@@ -198,3 +200,11 @@ def test_case_spacing_and_the_full_stop_do_not_make_texts_different() -> None:
 
 def test_tokens_are_estimated_from_the_length() -> None:
     assert [estimate_tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+
+
+def test_forged_lines_within_forged_lines_are_refused_in_a_moment() -> None:
+    text = "[x " * 60 + "] helpful=0 harmful=0 :: " * 60
+    start = time.thread_time()
+    with pytest.raises(DocumentError, match="lines of other bullets"):
+        clean_content(text)
+    assert time.thread_time() - start < 0.05

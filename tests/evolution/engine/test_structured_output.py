@@ -2,6 +2,7 @@
 
 import ast
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +120,10 @@ def test_the_strict_schema_demands_every_field_and_allows_no_other(model: Any) -
         assert node["additionalProperties"] is False
     assert set(schema["properties"]) == set(model.model_fields)
     assert "default" not in text(schema)
+
+
+@pytest.mark.parametrize("reply", ["```" + "\n" * 100_000, "```\n" * 25_000, "```json " * 12_000])
+def test_a_reply_of_fences_is_refused_in_a_moment(reply: str) -> None:
+    start = time.thread_time()
+    assert isinstance(read_answer(reply, Curation), InvalidReply)
+    assert time.thread_time() - start < 0.5
