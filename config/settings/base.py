@@ -217,6 +217,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "SessionSource": "evolution.models.AgentSession.Source",
         "MessageRole": "evolution.models.SessionMessage.Role",
         "OutcomeSignal": "evolution.models.Outcome.Signal",
+        "TriggeredEvolutionStatus": "evolution.api.serializers.TRIGGERED_STATUSES",
         "EvolutionTrigger": "evolution.models.EvolutionJob.Trigger",
         "EvolutionPhase": "evolution.models.EvolutionJob.Phase",
         "PlaybookSource": "playbooks.models.Playbook.Source",

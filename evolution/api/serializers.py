@@ -5,11 +5,13 @@ from typing import Any
 from django.db.models import F, QuerySet
 from rest_framework import serializers
 
+from evolution.jobs.lifecycle import NOTHING_PENDING
 from evolution.models import EvolutionJob, Outcome
 from playbooks.models import Delta
 
 Text = serializers.CharField
 NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
+TRIGGERED_STATUSES = [*EvolutionJob.Status.values, NOTHING_PENDING]
 LONG_TEXT: Any = {"allow_blank": True, "trim_whitespace": False, "default": ""}
 
 
@@ -99,9 +101,11 @@ class RecordedOutcomeSerializer(serializers.Serializer[Any]):
 
 
 class TriggeredEvolutionSerializer(serializers.Serializer[Any]):
-    job_id = serializers.UUIDField(source="job.pk")
-    status = serializers.ChoiceField(choices=EvolutionJob.Status.choices, source="job.status")
-    is_new = serializers.BooleanField(help_text="false: one was already active.")
+    job_id = serializers.UUIDField(
+        source="active.pk", **NULLABLE, help_text="null: no outcomes are pending."
+    )
+    status = serializers.ChoiceField(choices=TRIGGERED_STATUSES)
+    is_new = serializers.BooleanField(help_text="false: one was already active, or none is needed.")
 
 
 class OutcomeMetricsSerializer(serializers.Serializer[Any]):

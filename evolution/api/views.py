@@ -120,7 +120,7 @@ class EvolutionListView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID) -> Response:
-        """Start an evolution: 202 for a new one, 200 if one is already active."""
+        """Start an evolution: 202 for a new one, 200 if one is active or nothing is pending."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         triggered = trigger_evolution(playbook=playbook, by=self.principal)
         status = 202 if triggered.is_new else 200

@@ -13,25 +13,37 @@ from core.sql.compiled_queries import CompiledQuery, uuid_param
 from evolution.jobs.finish import finish_job
 from evolution.jobs.message_queue import notify_worker
 from evolution.jobs.triggers import ensure_job, is_held_by_trial
-from evolution.models import EvolutionJob
+from evolution.models import EvolutionJob, Outcome
 from playbooks.models import Playbook, PlaybookQuerySet
+
+NOTHING_PENDING = "nothing_pending"
 
 
 @dataclass(frozen=True)
 class TriggeredEvolution:
-    """The one active job of a playbook, and whether this call made it."""
+    """The one active job of a playbook, and whether this call made it; None: nothing is pending."""
 
-    job: EvolutionJob
+    active: EvolutionJob | None
     is_new: bool
+
+    @property
+    def job(self) -> EvolutionJob:
+        """The active job, for who knows that there is one."""
+        assert self.active is not None, "nothing was pending"  # noqa: S101 - programming error
+        return self.active
+
+    @property
+    def status(self) -> str:
+        """The status of the job, or `nothing_pending`."""
+        return self.active.status if self.active is not None else NOTHING_PENDING
 
 
 def trigger_evolution(
     *, playbook: Playbook, by: Principal, trigger: str = EvolutionJob.Trigger.MANUAL
 ) -> TriggeredEvolution:
-    """Return the playbook's active job, or start a new one.
+    """Return the playbook's active job, or start a new one when outcomes are pending.
 
-    Raises Conflict (`archived`, `trial_open`) and RateLimited; returning the active job does not
-    count.
+    Raises Conflict (`archived`, `trial_open`) and RateLimited; only a new job counts.
     """
     with transaction.atomic():
         locked = lock_active_playbook(playbook)
@@ -40,6 +52,8 @@ def trigger_evolution(
             return TriggeredEvolution(running, is_new=False)
         if is_held_by_trial(locked):
             raise Conflict("A trial is open. End it, then evolve.", code="trial_open")
+        if not Outcome.objects.pending().filter(playbook=locked).exists():
+            return TriggeredEvolution(None, is_new=False)
         consume_rate_limit("trigger_evolution", str(locked.pk))
         job, is_new = ensure_job(locked, trigger=trigger, by=by)
         if is_new:

@@ -101,6 +101,9 @@ def evolutions(request: UserRequest, pk: str) -> HttpResponse:
     if request.method == "POST":
         by = Principal.of(request.user)
         triggered = trigger_evolution(playbook=playbook, by=by)
+        if triggered.active is None:
+            messages.info(request, "No outcomes are pending, so there is nothing to learn from.")
+            return redirect("evolution:evolutions", playbook.pk)
         if not triggered.is_new:
             messages.info(request, "An evolution is already in progress.")
         return redirect(triggered.job)

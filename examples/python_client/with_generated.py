@@ -101,8 +101,9 @@ def main() -> None:
             )
             print(f"{recorded.pending_outcomes} waiting")
         started = good(trigger_evolution.sync(mine, client=ace))
-        job = wait_for(good(get_evolution.sync(started.job_id, client=ace)), ace)
-        print(f"evolution {job.status}: version {job.from_version} to {job.to_version}")
+        if started.job_id is not None:  # else nothing was pending
+            job = wait_for(good(get_evolution.sync(started.job_id, client=ace)), ace)
+            print(f"evolution {job.status}: version {job.from_version} to {job.to_version}")
         versions = list(all_versions(ace, mine))
         print(*(f"version {row.version}: {row.reason}" for row in versions), sep="\n")
         diff = good(diff_versions.sync(mine, versions[0].version, client=ace))

@@ -59,9 +59,9 @@ class Evolution:
 
 @dataclass(frozen=True)
 class Triggered:
-    """`is_new`: it was started now, so it takes every pending report."""
+    """`is_new`: it was started now, so it takes every pending report; no id: none is pending."""
 
-    job_id: str
+    job_id: str | None
     is_new: bool
 
 
@@ -98,6 +98,8 @@ class Playbook:
         """Evolve until no report is pending; raises AceError when an evolution fails."""
         while True:
             triggered = self.platform.trigger_evolution(self.id)
+            if triggered.job_id is None:
+                return
             taken = self._ended(triggered.job_id).outcomes_processed
             if triggered.is_new and taken < MOST_AT_ONCE:
                 return

@@ -120,7 +120,7 @@ def report_outcome(
 def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTriggered:
     """Turn the pending reports of a playbook into a new version now. Evolutions start by themselves
     when enough reports are pending, so call this only when your user asks; then follow job_id
-    with get_evolution_status.
+    with get_evolution_status. `nothing_pending`: there is nothing to learn from yet.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     return r.EvolutionTriggered.of(lifecycle.trigger_evolution(playbook=playbook, by=by))

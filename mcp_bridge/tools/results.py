@@ -110,14 +110,14 @@ class OutcomeRecorded(ToolResult):
 class EvolutionTriggered(ToolResult):
     """The evolution that runs or will run."""
 
-    job_id: UUID
+    job_id: UUID | None
     status: str
     is_new: bool
 
     @classmethod
     def of(cls, triggered: TriggeredEvolution) -> Self:
-        job = triggered.job
-        return cls(job_id=job.pk, status=job.status, is_new=triggered.is_new)
+        job_id = triggered.active.pk if triggered.active is not None else None
+        return cls(job_id=job_id, status=triggered.status, is_new=triggered.is_new)
 
 
 class EvolutionState(ResultItem, ToolResult):

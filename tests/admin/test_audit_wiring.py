@@ -51,8 +51,13 @@ def edit(playbook: Playbook, by: Principal) -> Any:
     return edit_playbook(playbook=playbook, by=by, operations=[add])
 
 
+def triggered(playbook: Playbook, by: Principal) -> Any:
+    make_outcome(playbook, by.user, task_description=CANARY, notes=CANARY)
+    return trigger_evolution(playbook=playbook, by=by)
+
+
 def cancelled(playbook: Playbook, by: Principal) -> Any:
-    job = trigger_evolution(playbook=playbook, by=by).job
+    job = triggered(playbook, by).job
     return cancel_evolution(job=job, by=by)
 
 
@@ -75,7 +80,7 @@ VERBS: dict[str, Callable[[Playbook, Principal], Any]] = {
     "restore_playbook": lambda p, by: restore_playbook(playbook=p, by=by),
     "edit_playbook": edit,
     "rollback_playbook": lambda p, by: rollback_playbook(playbook=p, by=by, number=1),
-    "trigger_evolution": lambda p, by: trigger_evolution(playbook=p, by=by),
+    "trigger_evolution": triggered,
     "cancel_evolution": cancelled,
     "retry_evolution": lambda p, by: retry_evolution(job=cancelled(p, by), by=by),
     "set_aside_outcome": set_aside,

@@ -16,6 +16,7 @@ from core.clock import database_now
 from core.security.scopes import Principal
 from evolution.engine.llm import CallHeldBack, TransientError, Usage
 from evolution.jobs.lifecycle import cancel_evolution, trigger_evolution
+from evolution.jobs.triggers import ensure_job
 from evolution.jobs.verification import Problem, verify_database
 from evolution.models import EvolutionJob
 from evolution.worker import tasks
@@ -84,7 +85,7 @@ def test_the_cost_of_an_evolution_is_unknown_while_a_price_is(
 def test_an_evolution_with_nothing_to_do_does_not_count(
     billing: Plan, playbook: Playbook, alice: User
 ) -> None:
-    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    job, _ = ensure_job(playbook, trigger="manual", by=Principal.of(alice))
     assert run_evolution(str(job.pk)) == "completed"
     assert used_and_held(alice) == (0, 0)
 

@@ -39,6 +39,10 @@ def test_only_new_jobs_count_against_the_limit(
 ) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"trigger_evolution": "1/h"}
     for _ in range(3):
+        nothing = trigger_evolution(playbook=playbook, by=Principal.of(alice))
+        assert (nothing.active, nothing.status) == (None, "nothing_pending")
+    make_outcome(playbook, alice)
+    for _ in range(3):
         job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
     cancel_evolution(job=job, by=Principal.of(alice))
     with pytest.raises(RateLimited):
@@ -92,7 +96,7 @@ def test_the_figures_of_a_playbook_add_up(job: EvolutionJob, alice: User) -> Non
 def test_who_loses_the_race_to_insert_gets_the_winners_job(
     job: EvolutionJob, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trigger_evolution(playbook=make_playbook(alice, name="Another"), by=Principal.of(alice))
+    ensure_job(make_playbook(alice, name="Another"), trigger="manual", by=None)
     # Looked before the winner's insert.
     monkeypatch.setattr(type(EvolutionJob.objects.all()), "first", lambda rows: None)
     assert ensure_job(job.playbook, trigger="manual", by=None) == (job, False)

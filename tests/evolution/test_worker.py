@@ -11,6 +11,7 @@ from core.errors import Conflict
 from core.security.scopes import Principal
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.jobs.lifecycle import cancel_evolution, trigger_evolution
+from evolution.jobs.triggers import ensure_job
 from evolution.models import EvolutionJob, Outcome
 from evolution.worker import tasks
 from evolution.worker.claims import FenceLost, claim_job
@@ -252,7 +253,7 @@ def test_a_write_to_one_of_two_running_jobs_is_not_the_others(
     job: EvolutionJob, alice: User
 ) -> None:
     other = make_playbook(alice, name="Another")
-    second = trigger_evolution(playbook=other, by=Principal.of(alice)).job
+    second, _ = ensure_job(other, trigger="manual", by=None)
     claim = claim_job(str(job.pk))
     assert claim is not None and claim_job(str(second.pk)) is not None
     claim.touch(phase="curate")

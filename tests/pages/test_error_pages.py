@@ -7,9 +7,11 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, override_settings
 from django.urls import path
 
+from accounts.models import User
 from config import urls as real
 from core.errors import Conflict, Forbidden, Invalid, RateLimited
 from playbooks.models import Playbook
+from tests.factories import make_outcome
 
 ID = "abcdefgh-7"
 ERRORS = {
@@ -71,7 +73,10 @@ def test_nothing_there_is_a_page_with_the_request_id(owner: Client, address: str
     assert ID in response.content.decode()
 
 
-def test_evolving_too_often_is_a_page_that_says_when(owner: Client, playbook: Playbook) -> None:
+def test_evolving_too_often_is_a_page_that_says_when(
+    owner: Client, playbook: Playbook, alice: User
+) -> None:
+    make_outcome(playbook, alice)
     one = f"{playbook.get_absolute_url()}/evolutions"
     with override_settings(RATE_LIMITS=settings.RATE_LIMITS | {"trigger_evolution": "1/h"}):
         job = owner.post(one)["Location"]

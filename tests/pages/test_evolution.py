@@ -46,7 +46,16 @@ def test_outcomes_are_filtered(owner: Client, alice: User, playbook: Playbook) -
     assert list(counts.values()) == [2, 1, 0, 2, 0, 2]
 
 
-def test_asking_twice_leads_to_the_same_evolution(owner: Client, playbook: Playbook) -> None:
+def test_asking_with_nothing_pending_starts_nothing(owner: Client, playbook: Playbook) -> None:
+    page = owner.post(f"{playbook.get_absolute_url()}/evolutions", follow=True)
+    assert "No outcomes are pending" in page.content.decode()
+    assert not EvolutionJob.objects.exists()
+
+
+def test_asking_twice_leads_to_the_same_evolution(
+    owner: Client, playbook: Playbook, alice: User
+) -> None:
+    make_outcome(playbook, alice)
     address = f"{playbook.get_absolute_url()}/evolutions"
     first, second = (owner.post(address)["Location"] for _ in range(2))
     assert first == second == EvolutionJob.objects.get().get_absolute_url()

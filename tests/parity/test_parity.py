@@ -137,10 +137,20 @@ def test_over_the_limit_of_reports_each_interface_refuses_and_stores_nothing(
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
+def test_with_nothing_pending_each_interface_starts_nothing(
+    live_url: str, playbook: Playbook, alice: User, interface: str
+) -> None:
+    answer = open_interfaces(live_url, alice)[interface].trigger_evolution(playbook)
+    assert (answer.kind, EvolutionJob.objects.count()) == ("ok", 0)
+    assert interface == "page" or "nothing_pending" in answer.text
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
 def test_over_the_limit_of_triggers_each_interface_refuses(
     live_url: str, playbook: Playbook, alice: User, settings: LazySettings, interface: str
 ) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"trigger_evolution": "1/h"}
+    make_outcome(playbook, alice)
     one = open_interfaces(live_url, alice)[interface]
     first = one.trigger_evolution(playbook)
     EvolutionJob.objects.update(status="completed")

@@ -10,7 +10,7 @@ from accounts.models import User
 from core.security.scopes import Principal
 from evolution.engine.adaptation.protocols import PlaybookSnapshot
 from evolution.engine.inputs import OutcomeInput
-from evolution.jobs.lifecycle import trigger_evolution
+from evolution.jobs.triggers import ensure_job
 from evolution.models import TrainingRun
 from evolution.training import runs
 from evolution.training.learner import StoredPlaybook, TrainingStopped, snapshot_of
@@ -101,7 +101,7 @@ def test_a_playbook_that_reads_as_wanted_is_left_as_it_is(
 def test_another_evolution_that_does_not_end_stops_the_training_with_a_sentence(
     learner: StoredPlaybook, playbook: Playbook, alice: User
 ) -> None:
-    trigger_evolution(playbook=playbook, by=Principal.of(alice))
+    ensure_job(playbook, trigger="manual", by=Principal.of(alice))
     with pytest.raises(TrainingStopped, match="Another evolution"):
         learner.learn("e1b1", [OutcomeInput(id="e1b1:s1", task="A task.", status="failure")])
 
