@@ -75,13 +75,13 @@ def make_playbook(user: User) -> Playbook:
         for n in range(1, BULLETS + 1)
     ]
     text = "\n".join(["## STRATEGIES & INSIGHTS", *lines])
-    return import_playbook(by=Principal.of(user), name="Load", text=text)
+    return import_playbook(by=Principal.of(user), name="Load", content=text)
 
 
 def make_list(user: User, count: int) -> Playbook:
     """A playbook with so many outcomes; rows in bulk, past the services."""
     text = "## STRATEGIES & INSIGHTS\n[str-00001] helpful=0 harmful=0 :: Read the whole message."
-    playbook = import_playbook(by=Principal.of(user), name=f"With {count} outcomes", text=text)
+    playbook = import_playbook(by=Principal.of(user), name=f"With {count} outcomes", content=text)
     now, version = timezone.now(), playbook.current_version
     for start in range(0, count, 5_000):
         Outcome.objects.bulk_create(

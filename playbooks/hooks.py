@@ -17,7 +17,8 @@ class Hooks:
     """The mappings hold expressions on a row of Playbook."""
 
     outcome_counts: Mapping[str, Any]  # outcome_count, pending_outcomes
-    evolution_state: Mapping[str, Any]  # success_rate (0-1 or NULL); the newest job_status, job_id
+    evolution_state: Mapping[str, Any]
+    """success_rate (0-1 or NULL); job_status, job_id, job_at, job_version of the newest job."""
     outcome_values: OutcomeValues
 
 

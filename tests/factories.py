@@ -50,7 +50,7 @@ def make_app(user: User, *, name: str = "Test agent") -> ConnectedApp:
 
 
 def make_playbook(owner: User, *, name: str = "Fixing tests", text: str = ACE_TEXT) -> Playbook:
-    return playbooks.import_playbook(by=Principal.of(owner), name=name, text=text)
+    return playbooks.import_playbook(by=Principal.of(owner), name=name, content=text)
 
 
 def make_outcome(playbook: Playbook, by: User, **fields: Any) -> Outcome:

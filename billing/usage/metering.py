@@ -126,7 +126,7 @@ def _correct_estimate(record: UsageRecord) -> None:
             correct_quota_use(UUID(period), resource=QuotaResource.TOKENS, more=more)
 
 
-def sum_usage(**filters: UUID) -> dict[str, Any]:
+def sum_usage(**filters: Any) -> dict[str, Any]:
     """Totals of calls; `cost` of those with a known price, `unpriced` counts the others."""
     ended = ~Q(status=UsageRecord.Status.STARTED)
     return UsageRecord.objects.filter(**filters).aggregate(

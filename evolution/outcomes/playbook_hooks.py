@@ -29,5 +29,7 @@ def set_hooks() -> None:
         "success_rate": succeeded / NullIf(F("outcome_counts__reported"), 0),
         "job_status": Subquery(newest_job.values("status")[:1]),
         "job_id": Subquery(newest_job.values("pk")[:1]),
+        "job_at": Subquery(newest_job.values(at=Coalesce("completed_at", "created_at"))[:1]),
+        "job_version": Subquery(newest_job.values("to_version__number")[:1]),
     }
     hooks.outcome_values = outcome_values

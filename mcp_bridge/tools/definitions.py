@@ -50,7 +50,7 @@ def list_playbooks(
     rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
     of = f"playbooks:{include_starters}:{query}"
     page = paginate(
-        rows.matching(query).with_counts(),
+        rows.matching(query).for_list(),
         by=by, of=of, newest="updated_at", limit=limit, cursor=cursor,
     )  # fmt: skip
     items = [r.PlaybookItem.of(row) for row in page.rows]

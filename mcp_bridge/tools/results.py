@@ -44,6 +44,9 @@ class PlaybookItem(ResultItem):
     last_updated: datetime = Field(validation_alias="updated_at")
     bullet_count: int
     outcome_count: int
+    pending_outcomes: int
+    budget_used: float
+    last_evolution: str | None = Field(validation_alias="job_status")
     is_starter: bool
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from playbooks.models import Bullet, Delta, Playbook, ReviewItem, ReviewPolicy, Version, Vote
@@ -78,7 +79,7 @@ class PlaybookCloneSerializer(serializers.Serializer[Any]):
 
 
 class PlaybookImportSerializer(BasePlaybookNameSerializer):
-    text = CharField(
+    content = CharField(
         trim_whitespace=False, help_text="ACE text or JSON, as /export gives it; 100 KB."
     )
     version = serializers.IntegerField(
@@ -86,8 +87,17 @@ class PlaybookImportSerializer(BasePlaybookNameSerializer):
     )
 
 
-class PlaybookSummarySerializer(serializers.Serializer[Any]):
-    """A playbook without counts, so that agents' reads stay cheap."""
+class LastEvolutionSerializer(serializers.Serializer[Any]):
+    """The newest evolution. `to_version` is null if it changed nothing or has not ended."""
+
+    job_id = serializers.UUIDField()
+    status = CharField(source="job_status")
+    at = serializers.DateTimeField(source="job_at", help_text="When it ended, else when it began.")
+    to_version = serializers.IntegerField(source="job_version", allow_null=True)
+
+
+class PlaybookSerializer(serializers.Serializer[Any]):
+    """A playbook, what waits in it, and its newest evolution."""
 
     id = serializers.UUIDField()
     name = CharField()
@@ -96,7 +106,9 @@ class PlaybookSummarySerializer(serializers.Serializer[Any]):
     source = serializers.ChoiceField(choices=Playbook.Source.choices)  # type: ignore[assignment]  # DRF takes it out of the class
     version = serializers.IntegerField(source="current_version.number")
     bullet_count = serializers.IntegerField(source="current_version.bullet_count")
+    token_count = serializers.IntegerField(source="current_version.token_count")
     token_budget = serializers.IntegerField()
+    budget_used = serializers.FloatField(help_text="token_count / token_budget.")
     outcome_threshold = serializers.IntegerField(allow_null=True)
     time_threshold_hours = serializers.IntegerField(allow_null=True)
     review_policy = serializers.ChoiceField(choices=ReviewPolicy.choices)
@@ -104,16 +116,17 @@ class PlaybookSummarySerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
-
-class PlaybookSerializer(PlaybookSummarySerializer):
-    """A playbook with the number of its outcomes, and of those pending."""
-
     outcome_count = serializers.IntegerField()
     pending_outcomes = serializers.IntegerField()
     pending_reviews = serializers.IntegerField(help_text="Suggestions that need a person.")
     waiting_for_room = serializers.IntegerField(
         help_text="Of the reviews: lessons for which the playbook is full."
     )
+    last_evolution = serializers.SerializerMethodField()
+
+    @extend_schema_field(LastEvolutionSerializer(allow_null=True))
+    def get_last_evolution(self, playbook: Any) -> dict[str, Any] | None:
+        return LastEvolutionSerializer(playbook).data if playbook.job_id else None
 
 
 class OmittedBulletsSerializer(serializers.Serializer[Any]):
@@ -123,7 +136,7 @@ class OmittedBulletsSerializer(serializers.Serializer[Any]):
     bullets = serializers.IntegerField()
 
 
-class PlaybookDetailSerializer(PlaybookSummarySerializer):
+class PlaybookDetailSerializer(PlaybookSerializer):
     """A playbook with its advice, as agents read it."""
 
     current_version = serializers.IntegerField(source="current_version.number")
@@ -139,7 +152,7 @@ class PlaybookExportSerializer(serializers.Serializer[Any]):
     name = CharField()
     description = CharField()
     version = serializers.IntegerField()
-    text = CharField(help_text="ACE text, counters included.")
+    content = CharField(help_text="ACE text, counters included.")
 
 
 class VersionSerializer(serializers.Serializer[Any]):
@@ -170,7 +183,7 @@ class DeltaSerializer(serializers.Serializer[Any]):
 
 
 class VersionDetailSerializer(VersionSerializer):
-    text = CharField(help_text="ACE text, counters included.")
+    content = CharField(source="text", help_text="ACE text, counters included.")
     deltas = DeltaSerializer(many=True)
 
 

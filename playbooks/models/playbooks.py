@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, F, OuterRef, Q, Subquery
+from django.db.models import Count, F, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
@@ -64,8 +64,25 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         return self.annotate(last_evolution=Subquery(made.values("created_at")[:1]))
 
     def with_activity(self) -> Self:
-        """Each row with last_evolution, success_rate, job_status and job_id, or None."""
+        """Each row with last_evolution, success_rate and what the newest job is, or None."""
         return self.with_last_evolution().annotate(**hooks.evolution_state)
+
+    def for_list(self) -> Self:
+        """Each row with all of these and its current version, whose text no list shows."""
+        rows = self.select_related("current_version").defer("current_version__text")
+        return rows.with_counts().with_activity()
+
+    def totals(self) -> dict[str, Any]:
+        """Sums over these rows: outcomes, reviews, and playbooks that are full or failing."""
+        rows = self.with_counts().with_activity().order_by()
+        return rows.aggregate(
+            playbooks=Count("pk"),
+            outcomes=Sum("outcome_count", default=0),
+            pending=Sum("pending_outcomes", default=0),
+            reviews=Sum("pending_reviews", default=0),
+            full=Count("pk", filter=Q(waiting_for_room__gt=0)),
+            failing=Count("pk", filter=Q(job_status="failed")),
+        )
 
     def names_for(
         self,
@@ -183,6 +200,12 @@ class Playbook(BaseModel):
 
     def restore(self) -> None:
         self.status = self.Status.ACTIVE
+
+    @property
+    def budget_used(self) -> float:
+        """The share of the token budget that agents read now; more than 1 is over it."""
+        tokens = self.current_version.token_count if self.current_version is not None else 0
+        return round(tokens / self.token_budget, 3)
 
     @property
     def is_starter(self) -> bool:

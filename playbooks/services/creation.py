@@ -41,20 +41,20 @@ def create_playbook(
     )
 
 
-def import_playbook(*, by: Principal, name: str, text: str, description: str = "") -> Playbook:
+def import_playbook(*, by: Principal, name: str, content: str, description: str = "") -> Playbook:
     """A playbook of `by` with the bullets, ids and counters of ACE text or JSON, at version 1.
 
     Numbers go on after the highest imported one. Raises TooLarge, and Invalid with the line.
     """
     _refuse_limited_key(by)
-    size = len(text.encode(errors="replace"))
+    size = len(content.encode(errors="replace"))
     if size > settings.MAX_PLAYBOOK_BYTES:
         message = f"The text has {size:,} bytes; the limit is {settings.MAX_PLAYBOOK_BYTES:,}."
-        raise TooLarge(message, fields={"text": [message]})
+        raise TooLarge(message, fields={"content": [message]})
     try:
-        document = read_document(text)
+        document = read_document(content)
     except DocumentError as error:
-        raise Invalid.field("text", str(error)) from None
+        raise Invalid.field("content", str(error)) from None
     return _start(
         "import_playbook",
         by,

@@ -39,7 +39,7 @@ class ImportForm(PlaybookForm):
         help_text="ACE text or JSON, as exported. UTF-8, up to "
         f"{settings.MAX_PLAYBOOK_BYTES // 1024} KB.",
     )
-    text = forms.CharField(
+    content = forms.CharField(
         label="Or paste the text",
         required=False,
         widget=forms.Textarea(attrs={"rows": 12, "class": "mono", "spellcheck": "false"}),
@@ -51,22 +51,22 @@ class ImportForm(PlaybookForm):
         super().__init__(*args, **kwargs)
         self.file_text = ""
         # One of the two is required, so neither is marked optional.
-        for name in ("file", "text"):
+        for name in ("file", "content"):
             self.fields[name].one_of = True  # type: ignore[attr-defined]  # for field.html
 
     def with_text_of_file(self) -> "ImportForm":
         """The form to show again: the text of a rejected file is in the field, to be corrected."""
         if self.file_text:
-            self.data = {**self.data.dict(), "text": self.file_text}  # type: ignore[attr-defined]  # a QueryDict when bound
+            self.data = {**self.data.dict(), "content": self.file_text}  # type: ignore[attr-defined]  # a QueryDict when bound
         return self
 
     def clean(self) -> dict[str, Any]:
         data = dict(super().clean() or {})
         upload = data.pop("file", None)
         if upload is not None:
-            data["text"] = self.file_text = self._read(upload.read())
-        if "file" not in self.errors and not data.get("text", "").strip():
-            self.add_error("text", "Choose a file, or paste the text.")
+            data["content"] = self.file_text = self._read(upload.read())
+        if "file" not in self.errors and not data.get("content", "").strip():
+            self.add_error("content", "Choose a file, or paste the text.")
         return data
 
     def _read(self, body: bytes) -> str:

@@ -73,7 +73,7 @@ def test_versions_are_listed_newest_first_and_read_with_their_deltas(rest: Rest,
         (1, None, "import"),
     ]
     version = rest.get(f"{path}/versions/2").json()
-    assert ADD["content"] in version["text"]
+    assert ADD["content"] in version["content"]
     assert [delta["bullet_id"] for delta in version["deltas"]] == ["str-00004"]
 
 

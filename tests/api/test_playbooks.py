@@ -116,13 +116,13 @@ def test_an_export_imports_as_it_is(alice: User, playbook: Playbook) -> None:
 
 
 def test_an_import_names_the_wrong_line(alice: User) -> None:
-    answer = Rest.of(alice).post("/playbooks/import", {"name": "a", "text": "## A\nno bullet\n"})
+    answer = Rest.of(alice).post("/playbooks/import", {"name": "a", "content": "## A\nno bullet\n"})
     assert answer.status_code == 400
-    assert "2" in answer.json()["error"]["fields"]["text"][0]
+    assert "2" in answer.json()["error"]["fields"]["content"][0]
 
 
 def test_an_import_over_the_limit_is_too_large(alice: User) -> None:
-    answer = Rest.of(alice).post("/playbooks/import", {"name": "a", "text": "## A\n" * 30_000})
+    answer = Rest.of(alice).post("/playbooks/import", {"name": "a", "content": "## A\n" * 30_000})
     assert (answer.status_code, Playbook.objects.count()) == (413, 0)
 
 
@@ -153,6 +153,6 @@ def test_an_unknown_format_is_refused_with_the_known_ones(playbook: Playbook, al
 def test_a_json_export_is_imported(playbook: Playbook, alice: User) -> None:
     rest = Rest.of(alice)
     text = rest.get(f"/playbooks/{playbook.pk}/export?format=json").content.decode()
-    made = rest.post("/playbooks/import", {"name": "Copy", "text": text})
+    made = rest.post("/playbooks/import", {"name": "Copy", "content": text})
     assert made.status_code == 201
     assert made.json()["bullet_count"] == 3

@@ -42,7 +42,7 @@ def test_every_way_to_create_a_playbook_checks_the_limit(
     old = Playbook.objects.create(owner=alice, name="Old", status="archived")
     ways = {
         "create": lambda: creation.create_playbook(by=by, name="Another"),
-        "import": lambda: creation.import_playbook(by=by, name="Another", text=ACE_TEXT),
+        "import": lambda: creation.import_playbook(by=by, name="Another", content=ACE_TEXT),
         "clone": lambda: creation.clone_playbook(playbook=playbook, by=by),
         "restore": lambda: restore_playbook(playbook=old, by=by),
     }

@@ -43,7 +43,7 @@ class Site:
             f"[str-{number:05d}] helpful=0 harmful=0 :: {line}\n"
             for number, line in enumerate(advice, 1)
         )
-        made = self.ask("POST", "/playbooks/import", {"name": name, "text": text})
+        made = self.ask("POST", "/playbooks/import", {"name": name, "content": text})
         return str(made["id"])
 
     def outcomes(self, playbook: str) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def prepare() -> str:
     """Create tables and a user with a playbook; returns the token of their key."""
     call_command("migrate", verbosity=0)
     user = User.objects.create_user("conformance@example.org", "a long enough password")
-    import_playbook(by=Principal.of(user), name="Fixing tests", text=ACE_TEXT)
+    import_playbook(by=Principal.of(user), name="Fixing tests", content=ACE_TEXT)
     return create_api_key(user=user, name="suite", scopes=KEY_SCOPES)[1]
 
 

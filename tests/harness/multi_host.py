@@ -173,7 +173,7 @@ class Rest:
 def show(rest: Rest, hosts: list[Host], seen: list[int], key: str) -> dict[str, Any]:
     """What was seen; an AssertionError names what did not hold."""
     books = [
-        rest.ask("POST", "/playbooks/import", {"name": f"Book {n}", "text": TEXT})["id"]
+        rest.ask("POST", "/playbooks/import", {"name": f"Book {n}", "content": TEXT})["id"]
         for n in range(PLAYBOOKS)
     ]
     with ThreadPoolExecutor(8) as pool:
@@ -234,7 +234,7 @@ def speak_mcp(rest: Rest, key: str, book: str) -> int:
 def lose_one(rest: Rest, hosts: list[Host]) -> str:
     """The last host is killed; a new evolution is run by the others."""
     hosts[-1].stop(signal.SIGKILL)
-    book = rest.ask("POST", "/playbooks/import", {"name": "After", "text": TEXT})["id"]
+    book = rest.ask("POST", "/playbooks/import", {"name": "After", "content": TEXT})["id"]
     rest.ask("POST", f"/playbooks/{book}/outcomes", {"task_description": "a", "outcome": "success"})
     rest.ask("POST", f"/playbooks/{book}/evolutions")
     learned(rest, [book])

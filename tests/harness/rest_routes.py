@@ -73,7 +73,7 @@ ROUTES = [
     Route("GET", "/activity", ACCOUNT),
     Route("GET", "/playbooks", READ),
     Route("POST", "/playbooks", WRITE, {"name": "New", "sections": [{"title": "FIRST"}]}),
-    Route("POST", "/playbooks/import", WRITE, {"name": "New", "text": "## OTHERS\n"}),
+    Route("POST", "/playbooks/import", WRITE, {"name": "New", "content": "## OTHERS\n"}),
     Route("GET", PLAYBOOK, READ),
     Route("PUT", PLAYBOOK, WRITE, {"name": "Renamed"}),
     Route("PATCH", PLAYBOOK, WRITE, {"token_budget": 9000}),

@@ -189,3 +189,32 @@ def test_ratings_that_were_not_counted_are_no_votes(
     outcome.reflection_data["bullet_tags"].append({"id": "str-00002", "tag": "helpful"})
     outcome.save()
     assert page(alice, outcome.get_absolute_url()).count("(not counted)") == 1
+
+
+def test_a_playbook_says_what_waits_how_full_it_is_and_its_last_evolution(
+    full: tuple[Playbook, EvolutionJob], live_url: str, alice: User
+) -> None:
+    playbook, job = full
+    rest = Rest(make_key(alice)[1])
+    (listed,) = rest.get("/playbooks").json()["results"]
+    detail = rest.get(f"/playbooks/{playbook.pk}").json()
+    for shown in (listed, detail):
+        assert (shown["pending_outcomes"], shown["token_budget"]) == (0, 1_000)
+        assert shown["budget_used"] == shown["token_count"] / 1_000 > 1
+        last = shown["last_evolution"]
+        assert (last["job_id"], last["status"]) == (str(job.pk), "completed")
+        assert last["to_version"] is None
+    agent = live_mcp(live_url, make_key(alice)[1])
+    (item,) = agent.ask("list_playbooks", include_starters=False)
+    assert (item["pending_outcomes"], item["last_evolution"]) == (0, "completed")
+    assert item["budget_used"] == listed["budget_used"]
+
+
+def test_the_first_page_shows_health_and_spending_at_a_glance(
+    full: tuple[Playbook, EvolutionJob], alice: User, charlie: User
+) -> None:
+    shown = page(alice, "/playbooks")
+    figures = shown.split('aria-label="All active playbooks"')[1].split("</dl>")[0]
+    assert "1 full" in figures
+    assert "Cost, 30 days" in figures
+    assert "All active playbooks" not in page(charlie, "/playbooks")

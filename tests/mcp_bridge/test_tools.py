@@ -42,7 +42,8 @@ def test_the_owner_sees_only_their_own_and_the_starters(
     listed = agent.ask("list_playbooks")
     own = next(item for item in listed if item["id"] == str(playbook.pk))
     assert set(own) == {
-        "id", "name", "description", "last_updated", "bullet_count", "outcome_count", "is_starter"
+        "id", "name", "description", "last_updated", "bullet_count", "outcome_count", "is_starter",
+        "pending_outcomes", "budget_used", "last_evolution",
     }  # fmt: skip
     assert [item["is_starter"] for item in listed].count(False) == 1
     assert (own["name"], own["bullet_count"], own["outcome_count"]) == ("Fixing tests", 3, 0)

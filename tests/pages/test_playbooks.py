@@ -24,7 +24,7 @@ def test_a_playbook_is_created(owner: Client) -> None:
 
 
 def test_a_text_is_imported(owner: Client) -> None:
-    owner.post("/playbooks/import", {"name": "Fixing tests", "text": ACE_TEXT})
+    owner.post("/playbooks/import", {"name": "Fixing tests", "content": ACE_TEXT})
     assert Playbook.objects.get().bullets.count() == 3
 
 
@@ -42,7 +42,7 @@ def test_a_file_that_is_not_text_is_an_error_on_its_field(owner: Client) -> None
 
 
 def test_a_bad_line_is_named_and_the_text_is_kept(owner: Client) -> None:
-    sent = {"name": "Fixing tests", "text": f"{ACE_TEXT}\nnonsense"}
+    sent = {"name": "Fixing tests", "content": f"{ACE_TEXT}\nnonsense"}
     response = owner.post("/playbooks/import", sent)
     assert response.status_code == 422
     assert "Line 8" in response.content.decode()
@@ -143,5 +143,5 @@ def test_the_list_makes_as_many_queries_for_many_as_for_one(
 ) -> None:
     for number in range(12):
         make_playbook(alice, name=f"{number} {LONG}"[:120])
-    with django_assert_num_queries(5):  # session, user, archived, count, rows
+    with django_assert_num_queries(7):  # session, user, archived, totals, usage, count, rows
         owner.get("/playbooks")

@@ -106,7 +106,7 @@ def test_repeated_texts_of_an_import_are_one_bullet_with_all_votes(alice: User) 
 def test_an_invalid_text_is_refused_with_the_line(alice: User) -> None:
     with pytest.raises(Invalid, match="Line 2: ") as caught:
         make_playbook(alice, text="## OTHERS\nhello")
-    assert list(caught.value.fields) == ["text"]
+    assert list(caught.value.fields) == ["content"]
     assert not Playbook.objects.exists()
 
 
@@ -156,7 +156,7 @@ def test_a_key_limited_to_some_playbooks_cannot_create_others(
     with pytest.raises(Forbidden):
         creation.create_playbook(by=limited, name="x")
     with pytest.raises(Forbidden):
-        creation.import_playbook(by=limited, name="x", text=ACE_TEXT)
+        creation.import_playbook(by=limited, name="x", content=ACE_TEXT)
     with pytest.raises(Forbidden):
         creation.clone_playbook(playbook=playbook, by=limited)
 

@@ -109,7 +109,7 @@ class RowsWalk(RuleBasedStateMachine):
         RowsWalk.steps += 1
         text = export_playbook(playbook=self.playbook)
         if way == "import":
-            copy = creation.import_playbook(by=self.by, name="Copy", text=text)
+            copy = creation.import_playbook(by=self.by, name="Copy", content=text)
         else:
             copy = creation.clone_playbook(playbook=self.playbook, by=self.by)
         assert export_playbook(playbook=copy) == text

@@ -57,7 +57,7 @@ def platform(llm: FakeLLM) -> Iterator[Platform]:
 
 
 def start_evolution(rest: Rest) -> str:
-    made = rest("POST", "/playbooks/import", {"name": "Fixing tests", "text": ACE_TEXT})
+    made = rest("POST", "/playbooks/import", {"name": "Fixing tests", "content": ACE_TEXT})
     for number in range(OUTCOMES):
         notes = f"lesson: Check assumption number {number} before the change."
         report = {"task_description": "Fix it", "outcome": "success", "notes": notes}

@@ -12,15 +12,25 @@ from rest_framework.response import Response
 from core.rest.idempotency import idempotent
 from core.rest.views import BaseAPIView
 from core.security.scopes import Scope
+from core.sql.querysets import CompiledLookup
 from playbooks.api import serializers as s
 from playbooks.api.views.base import BasePlaybookView, choice_param
 from playbooks.document.formats import FORMATS
 from playbooks.document.sections import Section
 from playbooks.models import Playbook
 from playbooks.services import creation
-from playbooks.services.reading import export_file, export_playbook, read_playbook
+from playbooks.services.loading import version_of
+from playbooks.services.reading import export_file, read_playbook
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
 
+READABLE_PLAYBOOK = CompiledLookup(
+    lambda by: (
+        Playbook.objects.for_user(by, include_starters=True)
+        .select_related("current_version")
+        .with_counts()
+        .with_activity()
+    )
+)
 STATUSES = (*Playbook.Status.values, "all")
 
 
@@ -43,7 +53,7 @@ class PlaybookListView(BaseAPIView):
         starters = choice_param(request, "include_starters", ("false", "true")) == "true"
         status = choice_param(request, "status", STATUSES)
         rows = Playbook.objects.for_user(self.principal, include_starters=starters)
-        rows = rows.select_related("current_version").with_counts()
+        rows = rows.for_list()
         if status != "all":
             rows = rows.filter(status=status)
         rows = rows.matching(request.query_params.get("query", ""))
@@ -88,7 +98,7 @@ class PlaybookDetailView(BasePlaybookView):
     )
     def get(self, request: Request, pk: UUID) -> Response:
         """Get a playbook with its advice, as agents read it. Reading changes nothing."""
-        playbook = self.playbook(pk)
+        playbook = READABLE_PLAYBOOK.fetch(self.principal, pk)
         reading = read_playbook(
             playbook=playbook,
             by=self.principal,
@@ -96,7 +106,7 @@ class PlaybookDetailView(BasePlaybookView):
             version=self.query_integer("version"),
             max_tokens=self.query_integer("max_tokens"),
         )
-        body = s.PlaybookSummarySerializer(playbook).data
+        body = s.PlaybookSerializer(playbook).data
         read = {
             "current_version": body["version"],
             "version": reading.version,
@@ -193,8 +203,8 @@ class PlaybookExportView(BasePlaybookView):
                 str,
                 enum=list(FORMATS),
                 default="ace",
-                description="Other than `ace`: the file itself. /playbooks/import takes `json`"
-                " as its `text`.",
+                description="Other than `ace`: the file itself, which /playbooks/import takes as"
+                " its `content`.",
             ),
         ],
         responses=s.PlaybookExportSerializer,
@@ -207,13 +217,12 @@ class PlaybookExportView(BasePlaybookView):
         if wanted != "ace":
             file = export_file(playbook=playbook, format_name=wanted, version=number)
             return HttpResponse(file.body, content_type=file.content_type)
-        text = export_playbook(playbook=playbook, version=number)
-        current = s.PlaybookSummarySerializer(playbook).data
-        body = {name: current[name] for name in ("name", "description", "version")}
-        return Response({**body, "version": number or body["version"], "text": text})
+        row = version_of(playbook, number)
+        body = {"name": playbook.name, "description": playbook.description}
+        return Response({**body, "version": row.number, "content": row.text})
 
 
 def playbook_response(playbook: Playbook, *, status: int = 201) -> Response:
     """The response with a new or changed playbook."""
-    row = Playbook.objects.select_related("current_version").with_counts().get(pk=playbook.pk)
+    row = Playbook.objects.for_list().get(pk=playbook.pk)
     return Response(s.PlaybookSerializer(row).data, status=status)

@@ -1,5 +1,6 @@
 """Pages of playbooks as a whole: list, starters, create, settings, clone, archive."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -9,8 +10,10 @@ from django.db.models import F, OrderBy
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from billing.usage.metering import sum_usage
 from core.http.messages import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
@@ -21,6 +24,7 @@ from playbooks.web.forms import PlaybookForm, SettingsForm
 from playbooks.web.lookups import fetch_own_playbook, search_text
 
 PAGE = 25
+GLANCE = timedelta(days=30)
 STATUS_FILTERS = {
     "active": "Active",
     "pending": "Outcomes pending",
@@ -43,7 +47,7 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
     status = choice_param(request, "status", STATUS_FILTERS)
     sort = choice_param(request, "sort", SORTS)
     words = search_text(request.GET)
-    own = Playbook.objects.for_user(request.user)
+    own, since = Playbook.objects.for_user(request.user), timezone.now() - GLANCE
     rows = (
         filter_playbooks(own, status).matching(words).order_by(SORTS[sort][1], "-updated_at", "pk")
     )
@@ -55,6 +59,7 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
         "filters": STATUS_FILTERS.items(),
         "sorts": [(name, label) for name, (label, _) in SORTS.items()],
         "counts": own.counts_by_state(),
+        "totals": own.active().totals() | sum_usage(user=request.user.pk, created_at__gt=since),
         "is_filtered": bool(words) or status in {"pending", "evolving"},
     }
     return render(request, "playbooks/list.html", context)

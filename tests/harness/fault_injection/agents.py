@@ -66,7 +66,7 @@ class Rest:
         return found[0]
 
     def make_playbook(self, name: str) -> str:
-        made = self.ask("POST", "/playbooks/import", {"name": name, "text": ACE_TEXT})
+        made = self.ask("POST", "/playbooks/import", {"name": name, "content": ACE_TEXT})
         return str(made["id"])
 
     def report(self, playbook_id: str, number: int) -> Any:
