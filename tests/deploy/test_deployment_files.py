@@ -101,7 +101,7 @@ def test_no_manifest_takes_back_the_number_of_pods_that_scaling_chose() -> None:
 
 def test_a_release_that_fails_or_runs_again_takes_neither_web_nor_worker_down() -> None:
     """`Requires=` would stop both when it runs again, and never start them when it failed."""
-    for part in ("web", "worker"):
+    for part in ("web@", "worker"):
         text = (ROOT / f"deploy/systemd/ace-{part}.service").read_text()
         assert "After=ace-release.service\nWants=ace-release.service\n" in text
         assert "Requires=" not in text
