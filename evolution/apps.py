@@ -1,10 +1,6 @@
-"""The evolution app; prepares a worker group before it forks."""
-
-import os
+"""The evolution app."""
 
 from django.apps import AppConfig
-
-from evolution.worker.prefork import WORKER_ID_VARIABLE, prepare_worker
 
 
 class EvolutionConfig(AppConfig):
@@ -15,5 +11,3 @@ class EvolutionConfig(AppConfig):
         from evolution.outcomes.playbook_hooks import set_hooks  # noqa: PLC0415 - needs the models
 
         set_hooks()
-        if WORKER_ID_VARIABLE in os.environ:
-            prepare_worker()

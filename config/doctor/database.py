@@ -1,7 +1,7 @@
 """Checks of the database, encryption keys, cache, workers and queue."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -19,12 +19,10 @@ from config.observability.readiness import check_migrations as migrations
 from config.observability.readiness import check_worker as worker
 from core.clock import database_now
 from core.security.encryption import DecryptionError, decrypt
-from evolution.jobs.message_queue import oldest_message_age
 from evolution.models import EvolutionJob
 
 OLDEST_POSTGRES, OLDEST_SQLITE = 140_000, (3, 35)
 OUR_APPS = {"core", "accounts", "billing", "playbooks", "evolution", "mcp_bridge"}
-LATE_MESSAGE = timedelta(minutes=5)
 TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
 
 
@@ -174,7 +172,4 @@ def check_queue(options: Options) -> Finding:
     shown = f"{due} due, {stuck} stuck"
     if stuck:
         return failed(shown, "See admin → Evolutions → stuck; retry or cancel them there.")
-    if oldest_message_age(now) > LATE_MESSAGE:
-        advice = "Add workers or raise WORKER_PROCESSES. Is the worker running?"
-        return warning(f"{shown}; a message has waited for over five minutes", advice)
     return ok(shown)

@@ -334,7 +334,7 @@ else:
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "options": "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
         " -c statement_timeout=15000",
-        # Forked queue workers cannot share a pool's threads: run_worker disables it.
+        # Workers have none: their connections are few, and a pool is slow to notice a restart.
         **({"pool": {"min_size": 1, "max_size": 12, "timeout": 10}} if DATABASE_POOL else {}),
     }
 
@@ -422,22 +422,20 @@ COST_CAP_USER_MONTH_USD = env.dollars("COST_CAP_USER_MONTH_USD")
 COST_CAP_PLAYBOOK_MONTH_USD = env.dollars("COST_CAP_PLAYBOOK_MONTH_USD")
 # The longest run of a job: 15 minutes, or seven sequential calls of a slow model.
 JOB_DEADLINE_SECONDS = max(15 * 60, 7 * LLM_DEADLINE_SECONDS + 60)
-# No prefetching: the lease of a prefetched task would start before its work.
+# Processes of a worker, each with so many evolutions at a time, and as many again of accounts with
+# an LLM endpoint of their own: one that hangs takes no slot from the others.
+WORKER_PROCESSES = env.int("WORKER_PROCESSES", default=1)
+WORKER_SLOTS = env.int("WORKER_SLOTS", default=8)
+# Evolutions of one account at a time, over all workers.
+EVOLUTIONS_PER_OWNER = env.int("EVOLUTIONS_PER_OWNER", default=2)
+# django-q2 stores the messages; workers read them (evolution/jobs/message_queue.py).
 Q_CLUSTER = {
     "name": "ace",
     "orm": "default",
     "cache": "queue",
-    "workers": env.int("WORKER_PROCESSES", default=2),
-    "queue_limit": 1,
-    "bulk": 1,
-    "max_attempts": 1,
-    "ack_failures": True,
-    "timeout": JOB_DEADLINE_SECONDS + 60,
-    "retry": JOB_DEADLINE_SECONDS + 120,
+    "timeout": 60,
+    "retry": 120,
     "broker_class": "evolution.jobs.message_queue.NotifyingBroker",
-    "poll": 0,  # the broker itself waits between polls
-    "save_limit": -1,
-    "catch_up": False,
     "label": "Queue",
 }
 

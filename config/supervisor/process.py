@@ -1,4 +1,4 @@
-"""The supervisor process that `manage.py run` becomes once the database is prepared.
+"""The supervisor process that `manage.py run` and `manage.py run_worker` become.
 
 Nothing here imports Django, which would keep 90 MB in a process that only waits for signals.
 """
@@ -16,11 +16,11 @@ from config.supervisor.supervisor import Child, Supervisor
 
 @dataclass(frozen=True)
 class SupervisorConfig:
-    """The commands to run, and the address of the health check."""
+    """The commands to run, and the address of the health check; without one it is ready at once."""
 
     commands: dict[str, list[str]]
-    host: str
-    port: int
+    host: str = ""
+    port: int = 0
 
     @property
     def address(self) -> str:
@@ -39,11 +39,18 @@ def exec_supervisor(config: SupervisorConfig) -> NoReturn:
 
 def build_supervisor(config: SupervisorConfig) -> Supervisor:
     """A supervisor that prints `ready` and the address once the platform is healthy."""
-    return Supervisor(
-        [Child(name, command) for name, command in config.commands.items()],
-        is_ready=lambda: is_serving(config.host, config.port),
-        on_ready=lambda: print(f"ready {config.address}", flush=True),
-    )
+
+    def is_ready() -> bool:
+        return not config.port or is_serving(config.host, config.port)
+
+    def on_ready() -> None:
+        if config.port:
+            print(f"ready {config.address}", flush=True)
+
+    children = [
+        Child(name, command, has_pulse=name != "web") for name, command in config.commands.items()
+    ]
+    return Supervisor(children, is_ready=is_ready, on_ready=on_ready)
 
 
 if __name__ == "__main__":

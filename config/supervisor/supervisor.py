@@ -3,6 +3,9 @@
 A child that dies is restarted, later each time. One that keeps dying before all were ready ends
 everything: a person is watching, and its output names the reason. Once ready, restarts never stop.
 If the supervisor itself is killed, orphan_reaper.py ends the children. No Django here.
+
+A child that `has_pulse` writes to a pipe while it is well, and is killed when it falls silent: a
+frozen process does not die by itself. The broken pipe tells the child that its supervisor is gone.
 """
 
 import os
@@ -22,22 +25,55 @@ from config.supervisor import orphan_reaper
 MAX_DEATHS = 5  # of one child within DEATH_WINDOW seconds end a start
 DEATH_WINDOW = 60.0
 MAX_RESTART_DELAY = 10.0
+SILENT_AFTER = 45.0  # seconds; a start takes up to 20 of them on a busy machine
+PULSE_VARIABLE = "ACE_PULSE_PIPE"  # the file descriptor to write to
 
 
 @dataclass
 class Child:
-    """One command to keep running; `due` is when it may start next (monotonic seconds)."""
+    """One command to keep running; `due` is when it may start next (monotonic seconds).
+
+    `heard`: when its pulse was last felt, at first when it started.
+    """
 
     name: str
     command: Sequence[str]
+    has_pulse: bool = False
     restart_delay: float = 0.5  # seconds, doubled with each death
     process: subprocess.Popen[bytes] | None = None
     deaths: list[float] = field(default_factory=list)
     due: float = 0.0
+    heard: float = 0.0
+    pipe: int = -1
+
+    def start(self) -> int:
+        """Start the command in a session of its own; returns its pid."""
+        self.heard = time.monotonic()
+        self.pipe, written = os.pipe()
+        os.set_blocking(self.pipe, False)
+        self.process = subprocess.Popen(  # noqa: S603 - our own command lines
+            self.command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env=os.environ | {PULSE_VARIABLE: str(written)},
+            pass_fds=[written],
+        )
+        os.close(written)
+        return self.process.pid
+
+    def is_silent(self, seconds: float) -> bool:
+        """Feel its pulse; whether there was none for so long."""
+        if not self.has_pulse or self.process is None:
+            return False
+        with suppress(BlockingIOError):
+            if os.read(self.pipe, 65536):
+                self.heard = time.monotonic()
+        return time.monotonic() - self.heard > seconds
 
     def record_death(self, now: float) -> float:
         """Remember a death and return the seconds to wait before the next start."""
         self.process = None
+        os.close(self.pipe)
         self.deaths = [at for at in self.deaths if now - at < DEATH_WINDOW] + [now]
         pause: float = min(MAX_RESTART_DELAY, self.restart_delay * 2 ** (len(self.deaths) - 1))
         self.due = now + pause
@@ -58,9 +94,10 @@ class Supervisor:
         is_ready: Callable[[], bool],
         on_ready: Callable[[], None],
         grace: float = orphan_reaper.GRACE_SECONDS,
+        silent_after: float = SILENT_AFTER,
     ) -> None:
         self.children, self.is_ready, self.on_ready = children, is_ready, on_ready
-        self.grace = grace
+        self.grace, self.silent_after = grace, silent_after
         self.announced = False
         self.signals = 0  # 1: end in order; 2: end now
         self.exit_code = 0
@@ -72,7 +109,8 @@ class Supervisor:
                 while self._reap_children():
                     self._start()
                     self._announce_ready()
-                    self._sleep(wake, min(5.0 if self.announced else 0.2, self._next_start()))
+                    pause = min(5.0, self.silent_after) if self.announced else 0.2
+                    self._sleep(wake, min(pause, self._next_start()))
             finally:
                 self._end(wake)
         return self.exit_code
@@ -80,14 +118,15 @@ class Supervisor:
     def _start(self) -> None:
         for child in self.children:
             if child.process is None and child.due <= time.monotonic():
-                child.process = subprocess.Popen(  # noqa: S603 - our own command lines
-                    child.command, stdin=subprocess.DEVNULL, start_new_session=True
-                )
-                self.report(f"+{child.process.pid}")
+                self.report(f"+{child.start()}")
 
     def _reap_children(self) -> bool:
         """Record dead children and kill the rest of their groups; return whether to go on."""
         for child in self.children:
+            if child.is_silent(self.silent_after) and child.process:
+                log(f"{child.name} has been silent for {self.silent_after:g} s: killing it.")
+                orphan_reaper.send(child.process.pid, signal.SIGKILL)
+                child.process.wait()
             if child.process is None or child.process.poll() is None:
                 continue
             pid, code = child.process.pid, child.process.returncode

@@ -1,15 +1,13 @@
 """The message queue: the only module that imports django-q2. Messages only wake workers."""
 
-import logging
-import threading
-from datetime import datetime, timedelta
+import time
+from datetime import datetime
+from threading import Event
 from typing import Any
 from uuid import UUID
 
-from django.db import Error as DatabaseFault
-from django.db import connections
-from django.db.models import Min
-from django_q.brokers import get_broker
+from django.db import connections, transaction
+from django.utils import timezone
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.models import OrmQ
@@ -19,17 +17,13 @@ from evolution.models import EvolutionJob
 
 # By path: jobs may not import the worker.
 RUN_EVOLUTION = "evolution.worker.tasks.run_evolution"
-RECORD_HEARTBEAT = "evolution.worker.worker_heartbeat.record_heartbeat"
 SYNC_BILLING = "billing.stripe.sync.resync_stale_account"
-BACKLOG_LIMIT = 50
 CHANNEL = "ace_queue"
 POLL_SECONDS = 0.05
-"""Seconds between polls; without NOTIFY (SQLite) the delay of a message. Shorter would cost an idle
-server more than a twentieth of a core."""
+"""Seconds between looks at SQLite's change counter: the delay of a message there."""
 RECONNECT_SECONDS = 1.0
-"""The same while the database is away."""
-
-logger = logging.getLogger(__name__)
+"""Seconds between attempts while the database is away."""
+BATCH_SIZE = 100
 
 
 def notify_worker(job_id: UUID, *, now: datetime) -> None:
@@ -43,41 +37,8 @@ def notify_billing_sync() -> None:
     async_task(SYNC_BILLING, group="billing")
 
 
-def is_backlogged() -> bool:
-    """Whether so many messages wait that all workers are awake."""
-    return get_broker().queue_size() >= BACKLOG_LIMIT  # type: ignore[no-any-return]  # untyped
-
-
-def oldest_message_age(now: datetime) -> timedelta:
-    """How long the oldest untaken message has waited; zero without one."""
-    # The ORM broker's `lock` is the time from which a message may be taken.
-    oldest = OrmQ.objects.filter(lock__lte=now).aggregate(oldest=Min("lock"))["oldest"]
-    return now - oldest if oldest else timedelta(0)
-
-
-def send_canary() -> None:
-    """Queue a heartbeat task, unless the queue is backlogged."""
-    if not is_backlogged():
-        async_task(RECORD_HEARTBEAT, group="canary")
-
-
 class NotifyingBroker(ORM):  # type: ignore[misc]  # untyped
-    """django-q's broker, with NOTIFY in the transaction of the message and LISTEN between polls.
-
-    A lost notification (pooler, new connection) costs one POLL_SECONDS. The queue's setting `poll`
-    must be 0, as this class waits.
-    """
-
-    _listening: Any = None
-    _is_away = False
-
-    @staticmethod
-    def get_connection(list_key: str | None = None) -> Any:
-        """The queue; a group that starts while the database is down waits instead of ending."""
-        try:
-            return ORM.get_connection(list_key)
-        except DatabaseFault:
-            return OrmQ.objects.using(Conf.ORM)
+    """django-q's broker, with NOTIFY in the transaction of the message."""
 
     def enqueue(self, task: Any) -> Any:
         """Queue the message and notify listeners when the caller's transaction commits."""
@@ -87,32 +48,61 @@ class NotifyingBroker(ORM):  # type: ignore[misc]  # untyped
                 cursor.execute(f"NOTIFY {CHANNEL}")
         return pk
 
-    def dequeue(self) -> Any:
-        """The next due message, or None after a poll; also while the database is down.
 
-        django-q itself would end the process ten seconds after an error.
+class Inbox:
+    """The queue as one thread of a worker reads it, on a connection that lives with the thread.
+
+    It stands for django-q's cluster, which is five processes and runs one task in each.
+    """
+
+    def __init__(self, stopping: Event) -> None:
+        self._stopping = stopping
+        self._listening: Any = None
+        self._version = -1
+
+    def receive(self, seconds: float) -> list[str]:
+        """Take the messages, waiting for one for at most `seconds`: the functions they name.
+
+        Taken messages are gone. A worker that dies with them loses nothing: due jobs are looked
+        for every second, and the sweep asks for billing again.
         """
-        try:
-            found = super().dequeue()
-            if not found:
-                self._wait()
-        except DatabaseFault as error:
-            if not self._is_away:
-                logger.warning("the queue cannot be read (%s)", type(error).__name__)
-            self._is_away = True
-            connections[Conf.ORM].close()
-            threading.Event().wait(RECONNECT_SECONDS)
-            return None
-        self._is_away = False
-        return found
-
-    def _wait(self) -> None:
         connection = connections[Conf.ORM]
-        if connection.vendor != "postgresql":
-            threading.Event().wait(POLL_SECONDS)
-            return
+        wait = self._wait_for_notify if connection.vendor == "postgresql" else self._wait_for_change
+        wait(connection, 0)  # what comes after this look ends the next wait
+        return self._take() or (self._take() if wait(connection, seconds) else [])
+
+    @staticmethod
+    def _take() -> list[str]:
+        due = OrmQ.objects.using(Conf.ORM).filter(lock__lte=timezone.now())
+        if not due.exists():  # on SQLite a transaction would take the write lock
+            return []
+        with transaction.atomic(using=Conf.ORM):
+            rows = list(due.select_for_update(skip_locked=True)[:BATCH_SIZE])
+            due.filter(pk__in=[row.pk for row in rows]).delete()
+        return [str(row.task.get("func")) for row in rows]
+
+    def _wait_for_notify(self, connection: Any, seconds: float) -> bool:
+        """Whether a notification came. A lost one (a pooler, a new connection) costs `seconds`."""
+        connection.ensure_connection()
         with connection.wrap_database_errors:
             if connection.connection is not self._listening:
                 connection.connection.execute(f"LISTEN {CHANNEL}")
                 self._listening = connection.connection
-            list(connection.connection.notifies(timeout=POLL_SECONDS, stop_after=1))
+            found = connection.connection.notifies(
+                timeout=seconds, stop_after=1 if seconds else None
+            )
+            return bool(list(found))
+
+    def _wait_for_change(self, connection: Any, seconds: float) -> bool:
+        """Whether another connection wrote to the SQLite file, by a counter that costs 10 µs."""
+        until = time.monotonic() + seconds
+        while True:
+            with connection.cursor() as cursor:
+                before, self._version = (
+                    self._version,
+                    cursor.execute("PRAGMA data_version").fetchone()[0],
+                )
+            if before != self._version:
+                return True
+            if time.monotonic() >= until or self._stopping.wait(POLL_SECONDS):
+                return False

@@ -56,14 +56,13 @@ class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
             Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
         )
 
-    def without_notification(self, now: datetime, silence: timedelta) -> Self:
-        """Due, and notified so long ago that the queue's message must be lost."""
-        silent = self.due(now).filter(Q(notified_at=None) | Q(notified_at__lt=now - silence))
-        return silent.filter(training=None)
+    def running(self) -> Self:
+        """Claimed by a worker. A training's jobs belong to its own process."""
+        return self.filter(status="running", training=None)
 
     def lease_expired(self, now: datetime) -> Self:
-        """Jobs whose worker is dead. A training's jobs belong to its own process."""
-        return self.filter(status="running", lease_expires_at__lt=now, training=None)
+        """Jobs whose worker is dead."""
+        return self.running().filter(lease_expires_at__lt=now)
 
     def abandoned_trainings(self, now: datetime, silence: timedelta) -> Self:
         """Jobs of trainings whose process is gone: neither renewed nor claimed when due."""
@@ -143,6 +142,7 @@ class EvolutionJob(BaseModel):
     rescues = models.PositiveIntegerField(default=0, help_text="worker deaths, at most 3")
     fence = models.PositiveIntegerField(default=0)
     lease_expires_at = models.DateTimeField(null=True)
+    worker = models.CharField(max_length=64, blank=True, help_text="the process that claimed it")
     heartbeat_at = models.DateTimeField(null=True)
     next_attempt_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)
@@ -208,9 +208,11 @@ class EvolutionJob(BaseModel):
     def get_absolute_url(self) -> str:
         return reverse("evolution:evolution", args=[self.pk])
 
-    def start(self, *, now: datetime, lease: timedelta, deadline: timedelta) -> None:
+    def start(
+        self, *, now: datetime, lease: timedelta, deadline: timedelta, worker: str = ""
+    ) -> None:
         """queued → running, under a new fence; each start gets the whole deadline."""
-        self.status, self.fence = self.Status.RUNNING, self.fence + 1
+        self.status, self.fence, self.worker = self.Status.RUNNING, self.fence + 1, worker
         self.started_at = self.started_at or now
         self.deadline_at = now + deadline
         self.heartbeat_at, self.lease_expires_at = now, now + lease

@@ -1,7 +1,8 @@
 """Limits on concurrent playground answers: per person, and per process.
 
 A person's slots are rows, so that the limit holds over all processes that serve the pages. The
-limit of a process is in memory: it keeps the process from running out of threads.
+limit of a process is in memory: it keeps the process from running out of threads. Accounts with an
+LLM endpoint of their own may take half of it: where their endpoints hang, the others still chat.
 """
 
 import threading
@@ -13,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from accounts.models import User
+from accounts.models import LlmKey, User
 from core.clock import database_now
 from core.errors import RateLimited
 from evolution.engine.llm import CallHeldBack
@@ -35,22 +36,32 @@ def max_slot_duration() -> timedelta:
 
 @dataclass
 class ProcessSlots:
-    """The slots of this process, each with the second at which it expires."""
+    """The slots of this process, each with the second at which it expires.
 
+    `own_endpoint`: those of them that wait for an account's own endpoint.
+    """
+
+    own_endpoint: set[UUID] = field(default_factory=set)
     taken: dict[UUID, float] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def acquire(self, slots: list["Slot"]) -> None:
+    def acquire(self, slots: list["Slot"], *, own_endpoint: bool = False) -> None:
         """Take these slots; RateLimited when there is no room for all of them."""
         with self.lock:
             now = time.monotonic()
             self.taken = {pk: until for pk, until in self.taken.items() if until > now}
-            if len(self.taken) + len(slots) > settings.PLAYGROUND_STREAMS:
+            self.own_endpoint &= self.taken.keys()
+            room = settings.PLAYGROUND_STREAMS - len(self.taken)
+            if own_endpoint:
+                room = min(room, settings.PLAYGROUND_STREAMS // 2 - len(self.own_endpoint))
+            if len(slots) > room:
                 raise RateLimited(
                     "As many chats as this server holds are under way. Try again in a moment.",
                     retry_after=RETRY_AFTER_SECONDS,
                 )
             self.taken |= {slot.pk: now + UNUSED_TIMEOUT.total_seconds() for slot in slots}
+            if own_endpoint:
+                self.own_endpoint |= {slot.pk for slot in slots}
 
     def renew(self, slot: "Slot") -> None:
         with self.lock:
@@ -93,7 +104,8 @@ def acquire_slots(user: User, count: int) -> list[Slot]:
     now = database_now()
     rows = [ChatSlot(user=user, expires_at=now + UNUSED_TIMEOUT) for _ in range(count)]
     slots = [Slot(row.pk) for row in rows]
-    PROCESS_SLOTS.acquire(slots)
+    keys = LlmKey.objects.filter(user=user).exclude(base_url="")
+    PROCESS_SLOTS.acquire(slots, own_endpoint=keys.exists())
     try:
         with transaction.atomic():
             # Two at once would both count before either is there: the user's row makes them queue.

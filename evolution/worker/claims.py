@@ -1,16 +1,17 @@
 """Claims: queued → running under a new fence, with the outcomes and the base version frozen."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Count, Min
 
-from accounts.models import User
+from accounts.models import LlmKey, User
 from billing.limits.quota import QuotaExceeded, record_quota_exceeded, release_quota, reserve_quota
 from billing.models import QuotaResource
 from core.clock import database_now
@@ -26,7 +27,11 @@ class FenceLost(Exception):
 
 @dataclass(frozen=True)
 class Claim:
-    """A worker's right to write to one job, for as long as the row still carries `fence`."""
+    """A worker's right to write to one job, for as long as the row still carries `fence`.
+
+    `own_endpoint`: the owner's account has an LLM endpoint of its own. `is_rescued`: a worker died
+    with the job since it last got on.
+    """
 
     job_id: UUID
     playbook_id: UUID
@@ -35,6 +40,8 @@ class Claim:
     base_version_id: UUID
     outcome_set_hash: str
     is_training: bool = False
+    own_endpoint: bool = False
+    is_rescued: bool = False
 
     def lock(self) -> EvolutionJob:
         """The job's row inside the caller's transaction; FenceLost unless the claim still holds."""
@@ -51,16 +58,49 @@ class Claim:
             raise FenceLost
 
 
-def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
+def claim_next(
+    *, worker: str, has_room: Callable[[bool, bool], bool], served: Mapping[UUID, int]
+) -> Claim | None:
+    """The claim on the job whose turn it is, or None without one.
+
+    Owners take turns: the one that `served` names longest ago, or not at all, comes first, however
+    many jobs the others have queued. `has_room(own_endpoint, is_rescued)` says which jobs the
+    worker has room for.
+    """
+    due = EvolutionJob.objects.due(database_now()).filter(training=None)
+    owners = due.exclude(playbook__owner=None).order_by().values_list("playbook__owner")
+    waiting = dict(owners.annotate(oldest=Min("created_at")))
+    if not waiting:
+        return None
+    running = EvolutionJob.objects.running().order_by().values_list("playbook__owner")
+    busy = dict(running.annotate(jobs=Count("pk")))
+    apart = set(
+        LlmKey.objects.exclude(base_url="").filter(user__in=owners).values_list("user", flat=True)
+    )
+    for owner in sorted(waiting, key=lambda one: (served.get(one, 0), waiting[one])):
+        own = owner in apart
+        if busy.get(owner, 0) >= settings.EVOLUTIONS_PER_OWNER or not has_room(own, False):
+            continue
+        jobs = due.filter(playbook__owner=owner).order_by("created_at")
+        if not has_room(own, True):
+            jobs = jobs.filter(rescues=0)
+        for pk in jobs.values_list("pk", flat=True)[:1]:
+            claim = claim_job(str(pk), worker=worker)
+            if claim is not None:
+                return replace(claim, own_endpoint=own)
+    return None
+
+
+def claim_job(job_id: str, *, worker: str = "", training: UUID | None = None) -> Claim | None:
     """The claim on a queued job that is due, or None for anything else.
 
-    None also for a job that waits for its owner's plan, and for a training's job unless its run's
-    id is given: only the training's own process knows its cost limit.
+    None also while EVOLUTIONS_PER_OWNER of its owner's run, for a job that waits for its owner's
+    plan, and for a training's job unless its run's id is given: only the training's own process
+    knows its cost limit.
     """
     now = database_now()
     with transaction.atomic():
-        job = _due(job_id, now, training) if _lock_owner(job_id) else None
-        if job is None:
+        if not _lock_owner(job_id, training) or (job := _due(job_id, now, training)) is None:
             return None
         fence = job.fence
         # A training is the operator's command with a cost limit of its own: no plan counts it.
@@ -73,32 +113,32 @@ def claim_job(job_id: str, *, training: UUID | None = None) -> Claim | None:
             now=now,
             lease=timedelta(seconds=settings.JOB_LEASE_SECONDS),
             deadline=timedelta(seconds=settings.JOB_DEADLINE_SECONDS),
+            worker=worker,
         )
         return _take(job, fence)
 
 
-def _lock_owner(job_id: str) -> bool:
-    """Lock the owner's row before the job's if a quota hold follows; False for an invalid id.
+def _lock_owner(job_id: str, training: UUID | None) -> bool:
+    """Lock the owner's row before the job's; False without room for one more of the owner's jobs.
 
-    Deleting an account locks the rows in this order. In the other order both could deadlock, or
-    the account's period could go while a hold on it is written.
+    Of two claims that count at the same time both would find room. Deleting an account locks the
+    rows in this order too: in the other one both could deadlock. A row that is locked is left for
+    the next look, so that one account does not hold up the others' jobs.
     """
-    if not settings.BILLING_ENABLED:
-        return True
     try:
         owners = EvolutionJob.objects.filter(pk=job_id).values("playbook__owner")
     except ValidationError:
         return False
-    rows = User.objects.select_for_update(of=("self",), no_key=True)
-    list(rows.filter(pk__in=owners).values_list("pk", flat=True))
-    return True
+    rows = User.objects.select_for_update(of=("self",), no_key=True, skip_locked=True)
+    owner = rows.filter(pk__in=owners).values_list("pk", flat=True).first()
+    if owner is None:
+        return False
+    running = EvolutionJob.objects.running().filter(playbook__owner=owner)
+    return training is not None or running.count() < settings.EVOLUTIONS_PER_OWNER
 
 
 def _due(job_id: str, now: datetime, training: UUID | None) -> EvolutionJob | None:
-    try:
-        jobs = EvolutionJob.objects.due(now).filter(pk=job_id, training=training)
-    except ValidationError:
-        return None
+    jobs = EvolutionJob.objects.due(now).filter(pk=job_id, training=training)
     # skip_locked: another worker that holds the row is claiming it now.
     rows = jobs.select_related("playbook").select_for_update(
         of=("self",), no_key=True, skip_locked=True
@@ -159,6 +199,7 @@ def _take(job: EvolutionJob, old_fence: int) -> Claim | None:
         base_version_id=base_id,
         outcome_set_hash=job.outcome_set_hash,
         is_training=job.training_id is not None,
+        is_rescued=job.rescues > 0,
     )
 
 
@@ -171,6 +212,7 @@ WAITING = ("next_attempt_at", "wait_reason", "wait_code", "wait_key")
 CLAIMED = (
     "status",
     "fence",
+    "worker",
     "phase",
     "started_at",
     "deadline_at",

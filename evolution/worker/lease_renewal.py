@@ -10,7 +10,6 @@ from django.db import DatabaseError, connections
 
 from core.clock import database_now
 from evolution.worker.claims import Claim, FenceLost
-from evolution.worker.worker_heartbeat import record_heartbeat
 
 logger = logging.getLogger(__name__)
 
@@ -41,24 +40,22 @@ class LeaseRenewal:
         self._thread.join()
 
     def _run(self) -> None:
-        try:
-            for _ in range(self._renewals):
-                if self._stop.wait(settings.JOB_HEARTBEAT_SECONDS) or not self._renew():
-                    return
-        finally:
-            connections.close_all()
+        for _ in range(self._renewals):
+            if self._stop.wait(settings.JOB_HEARTBEAT_SECONDS) or not self._renew():
+                return
 
     def _renew(self) -> bool:
         """False when the claim no longer holds."""
         try:
             renew_lease(self.claim)
-            record_heartbeat()
         except FenceLost:
             return False
         except DatabaseError:
             # The database may be restarting: the lease outlives three missed renewals.
-            connections.close_all()
             logger.warning("evolution %s: lease renewal missed", self.claim.job_id)
+        finally:
+            # Jobs that wait for a model are many, and connections few.
+            connections.close_all()
         return True
 
 

@@ -112,7 +112,7 @@ def _admit(call: LLMCall) -> AdmittedCall:
         circuits = _lock_circuits(call)
         now = database_now()
         probes = frozenset(row.key for row in circuits if _enter_circuit(row, now))
-        if _under_way(call.credential.circuit_key, now) >= settings.LLM_CALLS_PER_KEY:
+        if _under_way(call.credential.circuit_key, now) >= max_calls(call):
             # Rolls back the probe too.
             raise ProviderBusy
         record, holds = begin_call(
@@ -133,6 +133,15 @@ def _admit(call: LLMCall) -> AdmittedCall:
             expected_tokens=call.most.prompt_tokens,
         )
     return AdmittedCall(call, record, probes, holds)
+
+
+def max_calls(call: LLMCall) -> int:
+    """Concurrent calls with its key up to which the call is made.
+
+    The last quarter is for sessions and chats: evolutions can wait, a person at a chat does not.
+    """
+    most: int = settings.LLM_CALLS_PER_KEY
+    return most if call.session_id else max(1, most - max(1, most // 4))
 
 
 def finish_call(

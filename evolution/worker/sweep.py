@@ -1,4 +1,4 @@
-"""The periodic sweep: rescues jobs of dead workers, resends lost messages, triggers by time."""
+"""The periodic sweep: rescues jobs of dead workers, resumes waiting ones, triggers by time."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from billing.stripe.sync import is_resync_due
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
 from evolution.jobs.finish import finish_job
-from evolution.jobs.message_queue import is_backlogged, notify_billing_sync, notify_worker
+from evolution.jobs.message_queue import notify_billing_sync, notify_worker
 from evolution.jobs.triggers import trigger_if_time_is_up
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.retention import purge_if_due
@@ -31,8 +31,6 @@ from playbooks.services.trials import (
     settle_revert,
 )
 
-NOTIFICATION_TIMEOUT = timedelta(seconds=30)
-"""How long a due job may stay unclaimed before its message counts as lost."""
 ABANDONED_AFTER = timedelta(minutes=5)
 """How long a training may leave its due job unclaimed before its process counts as gone."""
 
@@ -52,7 +50,6 @@ def sweep() -> dict[str, int]:
         "released": release_stale_holds(now),
         "resumed": resume_waiting_jobs(now),
         "triggered": _trigger_waiting(now),
-        "notified": _notify_again(now),
         "trials": _settle_trials(now),
         "noticed": send_quota_notices() + send_budget_warnings() + send_trial_notices(),
     }
@@ -74,16 +71,6 @@ def _settle_trials(now: datetime) -> int:
     """Take harmful versions back, and end trials that have run for their longest time."""
     harmful = Playbook.objects.filter(open_trial__status=Trial.Status.REVERTING)
     return resume_each(harmful, settle_revert) + resume_each(old_trials(now), end_old_trial)
-
-
-def _notify_again(now: datetime) -> int:
-    """Resend lost messages; none while the queue is backlogged, where they would pile up."""
-    if is_backlogged():
-        return 0
-    without_notification = EvolutionJob.objects.without_notification(
-        now, NOTIFICATION_TIMEOUT
-    ).order_by("created_at")
-    return resume_each(without_notification, lambda job: notify_worker(job.pk, now=now))
 
 
 def _trigger_waiting(now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""The queue's task: run one evolution and turn every error into a state of its job."""
+"""Runs one evolution and turns every error into a state of its job."""
 
 import logging
 import threading
@@ -20,7 +20,6 @@ from evolution.worker.failures import fail_job, requeue_after_error, requeue_cla
 from evolution.worker.lease_renewal import LeaseRenewal
 from evolution.worker.publication import publish
 from evolution.worker.tracing import job_context
-from evolution.worker.worker_heartbeat import record_heartbeat
 from playbooks.services.publishing import CollapseGuard
 
 logger = logging.getLogger(__name__)
@@ -30,21 +29,32 @@ DATABASE_UNAVAILABLE = (OperationalError, InterfaceError, InternalError)
 
 
 def run_evolution(job_id: str) -> str:
-    """Run one job to its end or requeue it; never raises, and is safe to repeat.
+    """Claim one job and run it; never raises, and is safe to repeat.
 
-    Returns the result in a word, for the queue's log.
+    Returns the result in a word. Workers claim by turn instead (claims.claim_next): for them this
+    function's path in a message means that some job is due.
     """
     try:
-        # Before the claim: a group that takes messages is alive, whatever they are about.
-        record_heartbeat()
         claim = claim_job(job_id)
-        return "nothing to claim" if claim is None else _run(claim)
+    except DatabaseFault as error:
+        return _without_database(job_id, error)
+    return "nothing to claim" if claim is None else run_claim(claim)
+
+
+def run_claim(claim: Claim) -> str:
+    """Run a claimed job to its end or requeue it; never raises. Returns the result in a word."""
+    try:
+        return _run(claim)
     except FenceLost:
         return "overtaken"
     except DatabaseFault as error:
-        # Nothing can be written now: the lease expires and the sweep requeues the job.
-        logger.warning("evolution %s: no database (%s)", job_id, type(error).__name__)
-        return "no database"
+        return _without_database(str(claim.job_id), error)
+
+
+def _without_database(job_id: str, error: DatabaseFault) -> str:
+    """Nothing can be written now: the lease expires and the sweep requeues the job."""
+    logger.warning("evolution %s: no database (%s)", job_id, type(error).__name__)
+    return "no database"
 
 
 def _run(claim: Claim) -> str:

@@ -43,6 +43,7 @@ def test_web_and_worker_are_what_runs() -> None:
     assert "--no-access-log" in web.command
     assert Path(worker.command[1]).name == "manage.py"
     assert worker.command[2] == "run_worker"
+    assert (web.has_pulse, worker.has_pulse) == (False, True)
 
 
 def test_the_supervisor_needs_no_django() -> None:

@@ -15,7 +15,7 @@ from tests.harness.waiting import numbers_in, wait_until
 STAY = "echo $$ >> pids; touch up; exec sleep 600"
 DEAF = "trap '' TERM; echo $$ >> pids; touch up; while :; do sleep 0.1; done"
 WITH_GRANDCHILD = "echo $$ >> pids; sleep 600 & echo $! >> pids; touch up; wait"
-# As run_worker starts its cluster: in a session of its own, out of reach of the child's group.
+# In a session of its own, out of reach of the child's group.
 DISTANT = f"""{sys.executable} -c 'import os; os.setsid(); os.execvp("sleep", ["sleep", "600"])'"""
 WITH_DISTANT_GRANDCHILD = (
     f"trap '' TERM; echo $$ >> pids; {DISTANT} & echo $! >> pids; touch up; wait; wait"
@@ -28,13 +28,14 @@ Start = Callable[..., "subprocess.Popen[str]"]
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
-    def run(*commands: str, grace: float = 1) -> "subprocess.Popen[str]":
+    def run(*commands: str, grace: float = 1, silent_after: float = 45) -> "subprocess.Popen[str]":
         program = [
             sys.executable,
             "-m",
             "tests.harness.supervised_commands",
             str(tmp_path),
             str(grace),
+            str(silent_after),
         ]
         pipe = subprocess.PIPE
         command = [*program, *commands]
@@ -150,3 +151,38 @@ def test_killing_the_supervisor_leaves_no_child(start: Start, tmp_path: Path) ->
 
 def test_the_orphan_reaper_forgets_groups_that_ended_in_order() -> None:
     assert orphan_reaper.read_groups(["+10\n", "+11\n", "-10\n"]) == {11}
+
+
+def test_a_child_that_falls_silent_is_killed_and_started_again(
+    start: Start, tmp_path: Path
+) -> None:
+    """A frozen process does not die by itself; this one calls once."""
+    process = start("pulse: echo . >&$ACE_PULSE_PIPE; " + STAY, silent_after=0.3)
+    wait_for_ready(process)
+    wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 2)
+    process.terminate()
+    assert "child0 has been silent for 0.3 s: killing it." in process.communicate()[1]
+    assert is_gone(numbers_in(tmp_path / "pids")[0])
+
+
+def test_a_child_that_calls_is_left_alone(start: Start, tmp_path: Path) -> None:
+    calling = (
+        "pulse: echo $$ >> pids; touch up; while echo .; do sleep 0.05; done >&$ACE_PULSE_PIPE"
+    )
+    silent = "pulse: echo $$ >> silent; exec sleep 600"
+    process = start(calling, silent, silent_after=0.5)
+    wait_for_ready(process)
+    wait_until(lambda: len(numbers_in(tmp_path / "silent")) == 3)
+    assert len(numbers_in(tmp_path / "pids")) == 1
+
+
+@pytest.mark.faults
+def test_nothing_is_left_when_a_child_and_then_the_supervisor_is_killed(
+    start: Start, tmp_path: Path
+) -> None:
+    process = start(WITH_GRANDCHILD, STAY)
+    wait_for_ready(process)
+    wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 3)
+    os.kill(numbers_in(tmp_path / "pids")[0], signal.SIGKILL)
+    process.kill()
+    wait_until(lambda: all(is_gone(pid) for pid in numbers_in(tmp_path / "pids")), seconds=40)

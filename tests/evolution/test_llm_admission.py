@@ -10,6 +10,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection, transaction
 
+from accounts.models import User
 from billing.models import UsageRecord
 from core.clock import database_now
 from evolution.engine.llm import CallHeldBack, CredentialError, TransientError
@@ -20,7 +21,9 @@ from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, reset_c
 from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
 from evolution.worker.usage_ledger import UsageLedger
+from playbooks.models import Playbook
 from tests.evolution.llm_calls import USED, finish_call, raising
+from tests.factories import make_session
 from tests.harness.concurrency import is_waiting_for_lock, run_concurrently, with_closed_connections
 from tests.harness.waiting import wait_until
 
@@ -135,7 +138,7 @@ def test_a_manual_reset_locks_circuits_in_the_order_of_calls(call: LLMCall) -> N
 
 
 def test_no_more_calls_run_than_a_key_has_slots(call: LLMCall, settings: LazySettings) -> None:
-    settings.LLM_CALLS_PER_KEY = 2
+    settings.LLM_CALLS_PER_KEY = 3
     first, _ = admit(call), admit(call)
     with pytest.raises(ProviderBusy):
         admit(call)
@@ -143,11 +146,25 @@ def test_no_more_calls_run_than_a_key_has_slots(call: LLMCall, settings: LazySet
     assert admit(call)
 
 
+def test_evolutions_leave_a_quarter_of_a_keys_calls_to_chats(
+    call: LLMCall, settings: LazySettings, playbook: Playbook, alice: User
+) -> None:
+    settings.LLM_CALLS_PER_KEY = 4
+    for _ in range(3):
+        admit(call)
+    with pytest.raises(ProviderBusy):
+        admit(call)
+    chat = replace(call, session_id=make_session(alice, playbook).pk)
+    assert admit(chat)
+    with pytest.raises(ProviderBusy):
+        admit(chat)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_twelve_parallel_calls_as_many_run_as_there_are_slots(
     call: LLMCall, settings: LazySettings
 ) -> None:
-    settings.LLM_CALLS_PER_KEY = 5
+    settings.LLM_CALLS_PER_KEY = 6
 
     def try_it(number: int) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""What the sweep brings back, rings again and starts."""
+"""What the sweep brings back and starts."""
 
 from datetime import timedelta
 from typing import Any
@@ -10,7 +10,6 @@ from pytest_django import Settings
 from accounts.models import User
 from core.clock import database_now
 from evolution.engine.llm import AnswerError
-from evolution.jobs import message_queue
 from evolution.models import EvolutionJob, Outcome
 from evolution.worker import tasks
 from evolution.worker.claims import claim_job
@@ -87,20 +86,6 @@ def test_the_fourth_dead_worker_fails_the_job_as_poison(job: EvolutionJob) -> No
 def test_a_live_lease_is_left_alone(job: EvolutionJob) -> None:
     assert claim_job(str(job.pk)) is not None
     assert sweep()["rescued"] == 0
-
-
-def test_a_job_whose_message_was_lost_is_notified_again(job: EvolutionJob) -> None:
-    EvolutionJob.objects.update(notified_at=database_now() - timedelta(minutes=1))
-    assert sweep()["notified"] == 1
-    assert sweep()["notified"] == 0
-
-
-def test_a_crowded_queue_gets_no_further_messages(
-    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(message_queue, "BACKLOG_LIMIT", 1)
-    EvolutionJob.objects.update(notified_at=database_now() - timedelta(minutes=1))
-    assert sweep()["notified"] == 0
 
 
 def test_after_the_hours_one_pending_outcome_is_enough(playbook: Playbook, alice: User) -> None:

@@ -35,7 +35,7 @@ class Platform:
     """A started platform: `url`, the first login's `key`, and everything it printed so far."""
 
     def __init__(self, env: dict[str, str], key: str) -> None:
-        self.key = key
+        self.env, self.key = env, key
         self.url = ""
         self.lines: list[str] = []
         self._ready = threading.Event()

@@ -1,4 +1,4 @@
-"""kill -9 of the real queue processes under `manage.py run`: the work goes on unaided."""
+"""kill -9 of the real worker under `manage.py run`: the work goes on unaided, and at once."""
 
 import os
 import signal
@@ -22,9 +22,9 @@ pytestmark = [
     pytest.mark.timeout(180),
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc"),
 ]
-QUICK = live_settings(
-    JOB_LEASE_SECONDS=6, JOB_HEARTBEAT_SECONDS=2, JOB_SWEEP_SECONDS=1, LLM_CONCURRENCY=2
-)
+# A lease and a heartbeat that would let the test wait in vain: the worker's next process knows at
+# once which jobs its last one held.
+QUICK = live_settings(JOB_LEASE_SECONDS=600, JOB_SWEEP_SECONDS=1, LLM_CONCURRENCY=2)
 OUTCOMES = 5
 
 
@@ -66,7 +66,7 @@ def start_evolution(rest: Rest) -> str:
     return job_id
 
 
-def test_with_every_queue_process_killed_the_evolution_completes_unaided(
+def test_with_its_worker_killed_the_evolution_completes_unaided(
     platform: Platform, llm: FakeLLM
 ) -> None:
     gate, rest = llm.hold("reflector", after=2), Rest(platform)
@@ -75,12 +75,10 @@ def test_with_every_queue_process_killed_the_evolution_completes_unaided(
     # The long form kills these two: not the supervisor above them, whose command line names both.
     for word in ("uvicorn", "run_worker"):
         assert set(processes_of(platform, word).values()) == {platform.process.pid}
-    victims = processes_of(platform, "qcluster")
-    assert len(victims) >= 2
-    for pid in victims:
-        os.kill(pid, signal.SIGKILL)
+    (victim,) = processes_of(platform, "run_worker")
+    os.kill(victim, signal.SIGKILL)
     gate.open()
-    wait_until(lambda: rest("GET", f"/evolutions/{job_id}")["status"] == "completed", seconds=90)
+    wait_until(lambda: rest("GET", f"/evolutions/{job_id}")["status"] == "completed", seconds=60)
     assert rest("GET", f"/evolutions/{job_id}")["outcomes_processed"] == OUTCOMES
     # Two calls were under way, two answers were stored or just about to be.
     assert OUTCOMES + 2 <= llm.count("reflector") <= OUTCOMES + 4

@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from config.management.commands.run_worker import worker_commands
 from config.supervisor.process import SupervisorConfig, exec_supervisor
 
 
@@ -41,8 +42,7 @@ def commands() -> dict[str, list[str]]:
     # No access log: query strings may be private. Without the timeout an open event stream would
     # block the shutdown forever.
     web += ["--no-access-log", "--no-server-header", "--timeout-graceful-shutdown", "5"]
-    manage = str(settings.BASE_DIR / "manage.py")
-    return {"web": [sys.executable, *web], "worker": [sys.executable, manage, "run_worker"]}
+    return {"web": [sys.executable, *web], **worker_commands()}
 
 
 def require_free_port(host: str, port: int) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from django.conf import LazySettings
 
-from accounts.models import User
+from accounts.models import LlmKey, User
 from core.clock import database_now
 from core.errors import RateLimited
 from core.security.scopes import Principal
@@ -12,6 +12,7 @@ from evolution.playground import chat_concurrency, chat_lifecycle
 from evolution.playground.chat_concurrency import PROCESS_SLOTS, SLOTS_PER_USER, ProcessSlots
 from playbooks.models import Playbook
 from tests.evolution.playground.test_chat_turn import begin, open_chat
+from tests.factories import make_user
 from tests.harness.concurrency import run_concurrently
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.waiting import wait_until
@@ -54,6 +55,21 @@ def test_one_process_hears_so_many_answers_at_a_time(
     settings.PLAYGROUND_STREAMS = 0
     with pytest.raises(RateLimited, match="As many chats as this server holds"):
         begin(chat)
+
+
+def test_chats_over_endpoints_of_their_own_leave_half_of_a_process_to_the_others(
+    alice: User, settings: LazySettings
+) -> None:
+    settings.PLAYGROUND_STREAMS = 4
+    hostile = make_user("hostile@example.org")
+    LlmKey.objects.create(user=hostile, encrypted_key="x", base_url="https://llm.example.org/v1")
+    chat_concurrency.acquire_slots(hostile, 2)
+    with pytest.raises(RateLimited, match="this server holds"):
+        chat_concurrency.acquire_slots(hostile, 1)
+    assert len(chat_concurrency.acquire_slots(alice, 2)) == 2
+    PROCESS_SLOTS.taken.clear()
+    ChatSlot.objects.all().delete()
+    assert chat_concurrency.acquire_slots(hostile, 2)
 
 
 def test_a_question_without_a_slot_does_not_count_against_the_rate(

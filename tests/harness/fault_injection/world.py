@@ -47,6 +47,7 @@ def set_up(base_url: str) -> None:
         "OPENAI_BASE_URL": base_url,
         "LLM_CONCURRENCY": 1,
         "LLM_CALLS_PER_KEY": 1000,
+        "EVOLUTIONS_PER_OWNER": 1000,
         "JOB_LEASE_SECONDS": LEASE,
         "JOB_HEARTBEAT_SECONDS": HEARTBEAT,
         "JOB_DEADLINE_SECONDS": 60,
@@ -139,7 +140,7 @@ def keep_reporting(lanes: list[UUID], pause: float) -> None:
 
 
 def keep_sweeping(pause: float) -> None:
-    """The body of the process that stands for the watchdog."""
+    """The body of the process that stands for the sweep."""
     ending = ended_by_signal()
     while not ending.wait(pause):
         note_takeovers()

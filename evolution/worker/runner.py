@@ -1,0 +1,201 @@
+"""The worker process: claims due jobs fairly, runs each on a thread, and sweeps.
+
+A job waits for a model most of the time, so a thread is its slot: an endpoint that hangs costs a
+sleeping thread, not a process. Accounts with an endpoint of their own have slots of their own, and
+the others' jobs cannot run out of slots because of them. What kills a process kills its other jobs
+too; so in each lane at most one rescued job runs at a time, and a job that kills its worker again
+and again fails as poison without taking the same neighbours along.
+
+The supervisor restarts the process when it dies, and when it stops calling `pulse`.
+"""
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import Error as DatabaseFault
+from django.db import connections
+from django.utils.module_loading import import_string
+
+from evolution.jobs.message_queue import RECONNECT_SECONDS, RUN_EVOLUTION, Inbox
+from evolution.models import EvolutionJob
+from evolution.worker.claims import Claim, FenceLost, claim_next
+from evolution.worker.failures import requeue_claimed, rescue_job
+from evolution.worker.resume import resume_each
+from evolution.worker.sweep import sweep
+from evolution.worker.tasks import run_claim
+from evolution.worker.worker_heartbeat import record_heartbeat
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""Between looks for due jobs that no message announced: a wait that ends, a lost message."""
+HEARTBEAT_SECONDS = 10.0
+CONNECTION_MAX_AGE = 60
+MAX_REMEMBERED = 10_000
+GRACE_SECONDS = 20.0
+"""For running jobs to end after SIGTERM; then they are requeued."""
+HUNG_AFTER_SECONDS = 60.0
+"""After its deadline: then the thread of a job will not end by itself."""
+
+
+class Worker:
+    """Runs evolutions until `stopping` is set; `name` is the same in its next process.
+
+    `pulse` tells the supervisor that the process is well.
+    """
+
+    def __init__(
+        self, name: str, *, stopping: threading.Event, pulse: Callable[[], None] = lambda: None
+    ) -> None:
+        self.name, self.stopping, self.pulse = name, stopping, pulse
+        self.running: dict[Claim, float] = {}
+        """Claims under way, each with its start (monotonic seconds)."""
+        self.served: dict[UUID, int] = {}
+        """The turn in which each owner last got a slot, oldest first."""
+        self._turns = itertools.count(1)
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._beat_due = self._look_due = 0.0
+
+    def run(self) -> None:
+        """Claim and run until told to stop, or until a thread hangs; then requeue what is left."""
+        prepare_process()
+        inbox = Inbox(self.stopping)
+        threading.Thread(target=self._keep_sweeping, name="sweep", daemon=True).start()
+        is_away = False
+        while not self.stopping.is_set() and not self._hangs():
+            self.pulse()
+            try:
+                self._step(inbox)
+                is_away = False
+            except DatabaseFault as error:
+                if not is_away:
+                    logger.warning("the queue cannot be read (%s)", type(error).__name__)
+                is_away = True
+                connections.close_all()
+                self.stopping.wait(RECONNECT_SECONDS)
+        self.stopping.set()
+        self.finish()
+
+    def _step(self, inbox: Inbox) -> None:
+        if time.monotonic() >= self._beat_due:
+            record_heartbeat(self.name)
+            if not self._beat_due:
+                self._rescue_own()
+            self._beat_due = time.monotonic() + HEARTBEAT_SECONDS
+        messages = inbox.receive(LOOK_SECONDS)
+        for path in set(messages) - {RUN_EVOLUTION}:
+            threading.Thread(target=_run_task, args=(path,), name=path, daemon=True).start()
+        if messages or time.monotonic() >= self._look_due:
+            self.fill()
+            self._look_due = time.monotonic() + LOOK_SECONDS
+
+    def _rescue_own(self) -> None:
+        """Requeue what this worker's last process left, which is dead: no need to await leases."""
+        resume_each(EvolutionJob.objects.running().filter(worker=self.name), rescue_job)
+
+    def fill(self) -> None:
+        """Start a thread for each job that can run now."""
+        while (claim := self._next()) is not None:
+            threading.Thread(target=self._work, args=(claim,), name="job", daemon=True).start()
+
+    def _work(self, claim: Claim | None) -> None:
+        """Run the job, and then the next ones: a freed slot waits for nobody."""
+        try:
+            while claim is not None:
+                try:
+                    run_claim(claim)
+                finally:
+                    with self._changed:
+                        self.running.pop(claim, None)
+                        self._changed.notify_all()
+                claim = self._next()
+        except DatabaseFault as error:  # the main thread looks again
+            logger.warning("no next evolution (%s)", type(error).__name__)
+        finally:
+            connections.close_all()
+
+    def _next(self) -> Claim | None:
+        with self._lock:
+            if self.stopping.is_set():
+                return None
+            claim = claim_next(worker=self.name, has_room=self._has_room, served=self.served)
+            if claim is not None:
+                self.running[claim] = time.monotonic()
+                self.served.pop(claim.owner_id, None)
+                self.served[claim.owner_id] = next(self._turns)
+                if len(self.served) > MAX_REMEMBERED:
+                    del self.served[next(iter(self.served))]
+            return claim
+
+    def _has_room(self, own_endpoint: bool, is_rescued: bool) -> bool:
+        lane = [claim for claim in self.running if claim.own_endpoint == own_endpoint]
+        if is_rescued and any(claim.is_rescued for claim in lane):
+            return False
+        return len(lane) < int(settings.WORKER_SLOTS)
+
+    def _hangs(self) -> bool:
+        """Whether a job's thread has outlived its deadline: only the process's end ends it."""
+        limit = settings.JOB_DEADLINE_SECONDS + HUNG_AFTER_SECONDS
+        with self._lock:
+            hung = [one for one, at in self.running.items() if time.monotonic() - at > limit]
+        for claim in hung:
+            logger.error("evolution %s does not end: restarting the worker", claim.job_id)
+        return bool(hung)
+
+    def _keep_sweeping(self) -> None:
+        while not self.stopping.wait(settings.JOB_SWEEP_SECONDS):
+            try:
+                done = sweep()
+            except DatabaseFault as error:
+                logger.warning("sweep: no database (%s)", type(error).__name__)
+                connections.close_all()
+                continue
+            if any(done.values()):
+                logger.info("sweep: %s", done)
+
+    def finish(self, grace: float = GRACE_SECONDS) -> None:
+        """Let running jobs end for `grace` seconds, then requeue those that have not."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.running, grace)
+            left = list(self.running)
+        for claim in left:
+            try:
+                requeue_claimed(
+                    claim,
+                    reason="its worker was stopped",
+                    wait=lambda _: timedelta(0),
+                    costs_attempt=False,
+                    code="worker_stopped",
+                )
+            except (FenceLost, DatabaseFault):
+                continue  # it has ended, or its lease will
+        connections.close_all()
+
+
+def _run_task(path: str) -> None:
+    """Run the function that a message names. What it could not do, the sweep asks for again."""
+    try:
+        import_string(path)()
+    except Exception as error:  # noqa: BLE001 - a thread's edge
+        logger.error("%s failed: %s", path, type(error).__name__)
+    finally:
+        connections.close_all()
+
+
+def prepare_process() -> None:
+    """Keep connections over tasks, and import the LLM SDK where a model is configured.
+
+    Without the first, each LLM call would open two connections; the import takes seconds.
+    """
+    for alias in connections:
+        connections[alias].settings_dict["CONN_MAX_AGE"] = CONNECTION_MAX_AGE
+    if settings.ACE_ENGINE != "rules":
+        import evolution.engine.providers.llm_engine  # noqa: PLC0415 - see above
+        import evolution.engine.providers.openai  # noqa: F401, PLC0415 - see above
