@@ -53,7 +53,7 @@ def test_a_signal_ends_a_worker_in_order(
         assert worker.stopping.wait(5)
         ended.append(worker.name)
 
-    monkeypatch.setattr(run_worker.Worker, "run", run)
+    monkeypatch.setattr("evolution.worker.runner.Worker.run", run)
     call_command("run_worker", "--name", "one")
     assert ended == ["one"]
 
