@@ -11,6 +11,8 @@ from typing import Any
 from django.db import DatabaseError, connection
 from psycopg.conninfo import make_conninfo
 
+from core.sql.sqlite.base import accept_new_file
+
 SQLITE, POSTGRES = b"SQLite format 3\x00", b"PGDMP"
 SUFFIXES = {"sqlite": "sqlite3", "postgresql": "dump"}
 
@@ -107,6 +109,7 @@ def _load_sqlite(source: Path) -> None:
             backup.backup(copy)
             _check_integrity(copy, "integrity_check")
         part.replace(target)
+        accept_new_file(str(target))
     except (sqlite3.Error, OSError) as error:
         raise BackupError(f"Nothing was restored: {error}.") from None
     finally:

@@ -10,10 +10,11 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Max
 
 from core.clock import database_now
+from core.sql.storage_errors import fault_name, is_disk_full
 from evolution.models import WorkerHeartbeat
 
 WORKER_SILENT_AFTER = timedelta(seconds=60)
-"""The watchdog sends a canary every 5 s and restarts a group that is silent for 45 s."""
+"""A worker records one every 10 s, and is restarted when it is silent for 45 s."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def run_checks() -> Iterator[Check]:
         try:
             status, detail = check()
         except DatabaseError as error:
-            status, detail = "failed", type(error).__name__
+            status, detail = "failed", fault_name(error)
         yield Check(name, status, round((time.perf_counter() - started) * 1000, 1), detail)
 
 
@@ -44,7 +45,7 @@ def check_database() -> tuple[str, str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         cursor.fetchone()
-    return "ok", connection.vendor
+    return ("failed", "disk_full") if is_disk_full() else ("ok", connection.vendor)
 
 
 def check_migrations() -> tuple[str, str]:

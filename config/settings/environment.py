@@ -180,7 +180,7 @@ def sqlite_database(data_dir: Path) -> dict[str, Any]:
         file.touch(mode=0o600)
         file.chmod(0o600)
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "core.sql.sqlite",
         "NAME": str(file),
         # Enqueueing is about ten times faster on a persistent connection.
         "CONN_MAX_AGE": 60,

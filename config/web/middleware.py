@@ -14,6 +14,7 @@ from django.utils.deprecation import MiddlewareMixin
 from config.observability.metrics import observe_request
 from core.errors import AceError, RateLimited, TooLarge
 from core.http.request_id import request_id
+from core.sql.storage_errors import log_storage_error, storage_error
 
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
 PROBE_PATHS = {"/healthz", "/readyz", "/metrics"}
@@ -72,9 +73,15 @@ class ProbeMiddleware(MiddlewareMixin):
 
 
 class ErrorPageMiddleware(MiddlewareMixin):
-    """Renders an AceError raised behind a page as an error page."""
+    """Renders an AceError raised behind a page, or a failed storage, as an error page."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        failed = storage_error(exception)
+        if failed is not None:
+            log_storage_error(failed, exception)
+            # Without session and user, which may be in the storage that failed.
+            context = {"request_id": request_id.get(), "error": failed}
+            return render(None, "500.html", context, status=failed.status)
         if not isinstance(exception, AceError):
             return None
         response = render(request, "error.html", {"error": exception}, status=exception.status)

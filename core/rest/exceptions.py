@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from core.errors import AceError, Invalid, RateLimited
 from core.http.request_id import request_id
+from core.sql.storage_errors import StorageError, log_storage_error, storage_error
 
 logger = logging.getLogger(__name__)
 # PostgreSQL ends an idle transaction with an InternalError.
@@ -28,7 +29,9 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         response["WWW-Authenticate"] = "Bearer"
     if isinstance(known, RateLimited):
         response["Retry-After"] = str(known.retry_after)
-    if isinstance(error, DATABASE_UNAVAILABLE_ERRORS):
+    if isinstance(known, StorageError):
+        response["Retry-After"] = "60"
+    elif isinstance(error, DATABASE_UNAVAILABLE_ERRORS):
         response["Retry-After"] = "1"
     return response
 
@@ -59,6 +62,10 @@ def to_ace_error(error: Exception) -> AceError | None:
 
 
 def _from_database_error(error: Exception) -> AceError | None:
+    failed = storage_error(error)
+    if failed is not None:
+        log_storage_error(failed, error)
+        return failed
     if isinstance(error, DataError):
         logger.warning("The database rejected a value: %s", type(error.__cause__).__name__)
         return Invalid("A value is out of range or malformed. Check numbers and texts.")

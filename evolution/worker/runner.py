@@ -22,6 +22,7 @@ from django.db import Error as DatabaseFault
 from django.db import connections
 from django.utils.module_loading import import_string
 
+from core.sql.storage_errors import fault_name
 from evolution.jobs.message_queue import RECONNECT_SECONDS, RUN_EVOLUTION, Inbox
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim, FenceLost, claim_next
@@ -76,7 +77,7 @@ class Worker:
                 is_away = False
             except DatabaseFault as error:
                 if not is_away:
-                    logger.warning("the queue cannot be read (%s)", type(error).__name__)
+                    logger.warning("the queue cannot be read (%s)", fault_name(error))
                 is_away = True
                 connections.close_all()
                 self.stopping.wait(RECONNECT_SECONDS)
@@ -154,7 +155,7 @@ class Worker:
             try:
                 done = sweep()
             except DatabaseFault as error:
-                logger.warning("sweep: no database (%s)", type(error).__name__)
+                logger.warning("sweep: no database (%s)", fault_name(error))
                 connections.close_all()
                 continue
             if any(done.values()):

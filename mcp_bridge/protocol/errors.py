@@ -10,6 +10,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextConten
 from pydantic import ValidationError
 
 from core.errors import AceError
+from core.sql.storage_errors import log_storage_error, storage_error
 from mcp_bridge.protocol.auth import RequestContext
 from mcp_bridge.protocol.client_activity import activity_of
 
@@ -49,7 +50,11 @@ class ToolFailure:
 def describe_error(what: str, error: Exception, context: RequestContext) -> ToolFailure:
     """The failure of `what` (a tool name or a method) for its caller; it is also logged."""
     request_id = request_id_of(context)
-    if isinstance(error, AceError):
+    failed = storage_error(error)
+    if failed is not None:
+        log_storage_error(failed, error)
+        code, text = failed.code, failed.message
+    elif isinstance(error, AceError):
         code, text = error.code, _known_error_text(error)
     elif isinstance(error, ValidationError):
         code, text = "invalid", _argument_error_text(error)
