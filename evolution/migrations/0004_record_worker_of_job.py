@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('evolution', '0002_circuit_of_user_key'),
+        ('evolution', '0003_add_trial_evidence'),
     ]
 
     operations = [
