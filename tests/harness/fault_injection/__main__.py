@@ -12,7 +12,8 @@ from contextlib import ExitStack
 
 from tests.harness.postgres import temporary_cluster
 
-PARTS = ["kills", "pauses", "mutants", "stops", "idle", "cluster", "outage", "starvation", "sqlite_load"]
+PARTS = ["kills", "pauses", "mutants", "stops", "idle", "cluster", "outage"]
+PARTS += ["starvation", "sqlite_load"]
 
 
 def main() -> int:
