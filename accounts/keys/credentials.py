@@ -13,7 +13,7 @@ from accounts.keys import key_format
 from accounts.keys.jwt_tokens import user_for_access_token
 from accounts.models import ApiKey
 from core.errors import NotAuthenticated
-from core.security.scopes import KEY_SCOPES, Principal
+from core.security.scopes import Principal, granted_scopes
 from core.sql.compiled_queries import CompiledQuery, Param
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def principal_for_key(token: str) -> Principal:
     record_last_used(key)
     return Principal(
         user=key.user,
-        scopes=frozenset(scope for scope in KEY_SCOPES if scope in key.scopes),
+        scopes=granted_scopes(key.scopes),
         api_key=key,
         playbook_ids=frozenset(map(UUID, key.playbook_ids)) if key.playbook_ids else None,
     )

@@ -18,6 +18,7 @@ from oauthlib.oauth2.rfc6749.errors import (
 from accounts.oauth.metadata import mcp_resource, request_origin, same_resource
 from accounts.oauth.validators import OAuthBackend
 from core.errors import Invalid
+from core.security.scopes import KEY_SCOPES, Scope, granted_scopes
 
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 MAX_STATE = 2000
@@ -31,6 +32,11 @@ class AuthorizationRequest:
     redirect_uri: str
     scopes: list[str]
     credentials: dict[str, Any]
+
+    @property
+    def offered(self) -> list[Scope]:
+        """The requested scopes and those that they include, which a user may grant instead."""
+        return [scope for scope in KEY_SCOPES if scope in granted_scopes(self.scopes)]
 
 
 class AuthorizationError(Exception):
@@ -79,7 +85,7 @@ def parse_authorization_request(request: HttpRequest) -> AuthorizationRequest:
 
 def issue_code(request: HttpRequest, wanted: AuthorizationRequest, scopes: Collection[str]) -> str:
     """Create a code for these scopes; returns the redirect to the client."""
-    agreed = [scope for scope in wanted.scopes if scope in scopes]
+    agreed = [scope for scope in wanted.offered if scope in scopes]
     backend = oauth_backend()
     uri, _, _, headers = backend._extract_params(request)
     headers, _, _ = backend.server.create_authorization_response(

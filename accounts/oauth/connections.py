@@ -14,7 +14,7 @@ from accounts.models import ConnectedApp, User
 from accounts.oauth.token_formats import ACCESS
 from core import audit
 from core.errors import NotAuthenticated
-from core.security.scopes import KEY_SCOPES, Principal
+from core.security.scopes import KEY_SCOPES, Principal, granted_scopes
 
 
 def connect_app(
@@ -81,8 +81,7 @@ def principal_for_app(*, token: str, resource: str) -> Principal:
     if app is None or resource not in app.resources:
         raise NotAuthenticated
     record_last_used(app)
-    allowed = set(app.granted.split()) & set(app.scopes)
-    scopes = frozenset(scope for scope in KEY_SCOPES if scope in allowed)
+    scopes = granted_scopes(app.granted.split()) & granted_scopes(app.scopes)
     return Principal(user=app.user, scopes=scopes, app=app)
 
 

@@ -23,6 +23,7 @@ from accounts.models import ConnectedApp
 from accounts.oauth.connections import end_idle_connections
 from accounts.oauth.metadata import same_resource
 from core import audit
+from core.security.scopes import granted_scopes
 
 logger = logging.getLogger(__name__)
 # At DEBUG they log codes and tokens.
@@ -77,7 +78,8 @@ class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no ty
     def get_original_scopes(self, refresh_token: str, request: Request, *a: Any, **kw: Any) -> str:
         """The scopes of the used token that the user still consents to."""
         scopes = super().get_original_scopes(refresh_token, request, *a, **kw).split()
-        return " ".join(scope for scope in scopes if scope in request.connected.scopes)
+        agreed = granted_scopes(request.connected.scopes)
+        return " ".join(scope for scope in scopes if scope in agreed)
 
     def revoke_token(
         self, token: str, token_type_hint: str, request: Request, *args: Any, **kw: Any

@@ -25,13 +25,7 @@ from accounts.oauth.redirect_uris import display_host, form_action, is_loopback
 from core.errors import Invalid
 from core.http.forms import ConfirmForm, ServiceForm
 from core.http.requests import UserRequest
-from core.security.scopes import Scope
-
-CONSENT_LABELS = {
-    Scope.READ: "Read your playbooks: list them, read their advice, follow their evolutions",
-    Scope.WRITE: "Write for you: report outcomes; create, change and roll back playbooks",
-    Scope.EVOLVE: "Start evolutions, which may cost money",
-}
+from core.security.scopes import SCOPE_TEXTS
 
 
 class ConsentForm(ServiceForm):
@@ -44,10 +38,10 @@ class ConsentForm(ServiceForm):
     )
 
     def __init__(self, wanted: AuthorizationRequest, data: QueryDict | None) -> None:
-        super().__init__(data, initial={"scopes": wanted.scopes})
+        super().__init__(data, initial={"scopes": wanted.offered})
         field = self.fields["scopes"]
         assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101 - narrows the type
-        field.choices = [(scope, CONSENT_LABELS[Scope(scope)]) for scope in wanted.scopes]
+        field.choices = [(scope.value, SCOPE_TEXTS[scope]) for scope in wanted.offered]
 
 
 @never_cache

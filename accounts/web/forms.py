@@ -10,14 +10,7 @@ from django.utils import timezone
 from accounts.hooks import hooks
 from accounts.models import User
 from core.http.forms import ServiceForm
-from core.security.scopes import Scope
-
-SCOPE_LABELS = (
-    (Scope.READ.value, "Read: list and read playbooks, follow evolutions"),
-    (Scope.WRITE.value, "Write: report outcomes, create and change playbooks"),
-    (Scope.EVOLVE.value, "Evolve: start evolutions, which may cost money"),
-)
-
+from core.security.scopes import AGENT_SCOPES, SCOPE_TEXTS
 
 CURRENT_PASSWORD = {"autocomplete": "current-password"}
 NEW_PASSWORD = {"autocomplete": "new-password"}
@@ -60,8 +53,8 @@ class ApiKeyForm(ServiceForm):
     name = forms.CharField(max_length=100, help_text="Where you use it, such as “laptop”.")
     scopes = forms.MultipleChoiceField(
         label="Scopes",
-        choices=SCOPE_LABELS,
-        initial=[Scope.READ.value, Scope.WRITE.value],
+        choices=[(scope.value, text) for scope, text in SCOPE_TEXTS.items()],
+        initial=[scope.value for scope in AGENT_SCOPES],
         widget=forms.CheckboxSelectMultiple,
     )
     playbook_ids = forms.MultipleChoiceField(

@@ -13,7 +13,7 @@ from accounts.keys import key_format
 from accounts.keys.api_keys import create_api_key
 from accounts.models import ApiKey, User
 from core.errors import Invalid
-from core.security.scopes import KEY_SCOPES
+from core.security.scopes import KEY_SCOPES, Scope
 
 DEFAULT_EMAIL = "admin@localhost"
 
@@ -98,7 +98,9 @@ def _sync_key(user: User) -> str:
 
 def _create_key(user: User, token: str | None) -> str:
     try:
-        return create_api_key(user=user, name="first key", scopes=KEY_SCOPES, token=token)[1]
+        # A generated key is printed for an agent; one that the operator chose is for programs too.
+        scopes = [Scope.REPORT] if token is None else KEY_SCOPES
+        return create_api_key(user=user, name="first key", scopes=scopes, token=token)[1]
     except Invalid as error:
         why = error.fields["token"][0]
         raise Invalid(f"ACE_BOOTSTRAP_API_KEY does not fit. {why}") from None

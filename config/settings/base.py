@@ -154,9 +154,9 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "OAUTH2_VALIDATOR_CLASS": "accounts.oauth.validators.OAuthValidator",
     "ACCESS_TOKEN_GENERATOR": "accounts.oauth.token_formats.make_access_token",
     "REFRESH_TOKEN_GENERATOR": "accounts.oauth.token_formats.make_refresh_token",
-    "SCOPES": {name: name for name in ("read", "write", "evolve")},
-    # For clients that request no scope: nothing that costs money.
-    "DEFAULT_SCOPES": ["read", "write"],
+    "SCOPES": {name: name for name in ("read", "report", "write", "evolve")},
+    # For clients that request no scope: nothing that edits or costs money.
+    "DEFAULT_SCOPES": ["read", "report"],
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
     # A stolen access token works for 15 minutes; an app unused for 30 days needs a new login.
     "ACCESS_TOKEN_EXPIRE_SECONDS": 15 * 60,

@@ -233,8 +233,9 @@ class SourceSerializer(serializers.Serializer[Any]):
     """`name` is what /sources/rollback takes."""
 
     name = serializers.CharField()
-    label = serializers.CharField(help_text="Name of the key, or email of the person.")  # type: ignore[assignment]  # DRF takes it out of the class
+    label = serializers.CharField(help_text="Name of the key or app, your email, or staff.")  # type: ignore[assignment]  # DRF takes it out of the class
     outcome_count = serializers.IntegerField()
+    edit_count = serializers.IntegerField(help_text="Operations of the key or app itself.")
     last_at = serializers.DateTimeField()
 
 
@@ -243,7 +244,9 @@ class SourceListSerializer(serializers.Serializer[Any]):
 
 
 class SourceRollbackSerializer(serializers.Serializer[Any]):
-    source = serializers.CharField(max_length=60, help_text="key:<id>, user:<id>, outcome:<id>.")  # type: ignore[assignment]  # DRF takes it out of the class
+    source = serializers.CharField(
+        max_length=60, help_text="A `name` of /sources, or outcome:<id>."
+    )  # type: ignore[assignment]  # DRF takes it out of the class
     include_mixed = serializers.BooleanField(
         default=False, help_text="Also bullets that other sources contributed to."
     )

@@ -24,7 +24,7 @@ PLAYBOOK_ID = OpenApiParameter("playbook_id", UUID, description="Only sessions o
 class SessionListView(BaseAPIView):
     """GET, POST /sessions."""
 
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.WRITE}
+    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.REPORT}
 
     @extend_schema(
         operation_id="list_sessions",
@@ -75,7 +75,7 @@ class SessionDetailView(BaseAPIView):
 class SessionMessageListView(BaseAPIView):
     """GET, POST /sessions/{id}/messages."""
 
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.WRITE}
+    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.REPORT}
     ordering: ClassVar = ("position",)
 
     @extend_schema(operation_id="list_messages", responses=s.SessionMessageSerializer(many=True))
@@ -106,7 +106,7 @@ class SessionMessageListView(BaseAPIView):
 class CloseSessionView(BaseAPIView):
     """POST /sessions/{id}/close."""
 
-    scopes: ClassVar = {"POST": Scope.WRITE}
+    scopes: ClassVar = {"POST": Scope.REPORT}
 
     @extend_schema(
         operation_id="close_session",

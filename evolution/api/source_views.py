@@ -26,7 +26,7 @@ class SourceListView(BaseAPIView):
 
     @extend_schema(operation_id="list_sources", responses=SourceListSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """List the keys and people whose outcomes this playbook learned from, latest first."""
+        """List the keys, apps and people that this playbook learned from, latest first."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         return Response(SourceListSerializer({"results": list_sources(playbook=playbook)}).data)
 
@@ -43,7 +43,7 @@ class RollbackSourceView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request, pk: UUID) -> Response:
-        """Revert what was learned from one source, in a new version; manual edits stay."""
+        """Revert what one source taught or edited, in a new version; your own edits stay."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         sent = self.validated_body(SourceRollbackSerializer)
         made = rollback_source(playbook=playbook, by=self.principal, **sent)

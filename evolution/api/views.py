@@ -23,7 +23,7 @@ from playbooks.models import Playbook
 class OutcomeListView(BaseAPIView):
     """GET, POST /playbooks/{id}/outcomes."""
 
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.WRITE}
+    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.REPORT}
 
     @extend_schema(operation_id="list_outcomes", responses=s.OutcomeSerializer(many=True))
     def get(self, request: Request, pk: UUID) -> Response:

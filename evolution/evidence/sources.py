@@ -12,6 +12,7 @@ from accounts.models import ApiKey, User
 from billing.models import UsageRecord
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
+from core.sql.querysets import is_uuid
 from evolution.models import EvolutionJob, Outcome
 from playbooks.document.operations import Provenance
 from playbooks.models import Playbook, ReviewItem
@@ -20,17 +21,21 @@ from playbooks.services.loading import lock_playbook
 from playbooks.services.outcome_removal import OutcomeRemoval, remove_outcomes
 
 FIELDS = {"key": "api_key_id", "user": "reported_by_id", "outcome": "pk"}
+NO_SOURCE = "Send key:<id>, app:<id>, user:<id> or outcome:<id>; GET …/sources lists them."
 SET_ASIDE = "Its source was reverted."
 
 
 @dataclass(frozen=True)
 class Source:
-    """An API key or user that reports outcomes: `name` is `key:<id>` or `user:<id>`."""
+    """An API key, app or user that reports outcomes or edits: `name` is `key:<id>`, `app:<id>`
+    or `user:<id>`.
+    """
 
     name: str
     label: str
     outcome_count: int
     last_at: Any
+    edit_count: int = 0
 
 
 def source_name(api_key_id: UUID | None, user_id: UUID | None) -> str:
@@ -55,7 +60,10 @@ def provenance_of(job_id: UUID, *, engine: str) -> Provenance:
 
 
 def list_sources(*, playbook: Playbook) -> list[Source]:
-    """Each key or user that reported outcomes, latest first."""
+    """Each key, app or user that reported outcomes or edited, latest first.
+
+    A person's own edits are no source: they are not reverted.
+    """
     # From an index alone, labels apart: with joins the sum would read each of 100,000 rows.
     rows: Any = (
         Outcome.objects.filter(playbook=playbook)
@@ -64,25 +72,43 @@ def list_sources(*, playbook: Playbook) -> list[Source]:
         .order_by("-last_at")
     )
     found: dict[str, Source] = {}
-    for row in _named(list(rows)):
+    for row in _named(list(rows), playbook.owner_id):
         earlier = found.get(row.name)
         if earlier is None:
             found[row.name] = row
         else:
             count = earlier.outcome_count + row.outcome_count
             found[row.name] = replace(earlier, outcome_count=count)
-    return list(found.values())
+    for edits in _edits_by_credential(playbook):
+        row = found.get(edits.name, replace(edits, edit_count=0))
+        last = max(row.last_at, edits.last_at)
+        found[edits.name] = replace(row, edit_count=edits.edit_count, last_at=last)
+    return sorted(found.values(), key=lambda source: source.last_at, reverse=True)
 
 
-def _named(rows: list[dict[str, Any]]) -> Iterator[Source]:
-    """The groups as sources, without those whose key and user are deleted."""
+def _edits_by_credential(playbook: Playbook) -> list[Source]:
+    """The keys and apps that proposed or made edits; from an index of few rows."""
+    rows: Any = playbook.deltas.exclude(source="").order_by().values("source")
+    return [
+        Source(row["source"], row["label"], 0, row["last_at"], row["edit_count"])
+        for row in rows.annotate(
+            label=Max("source_name"), edit_count=Count("*"), last_at=Max("created_at")
+        )
+    ]
+
+
+def _named(rows: list[dict[str, Any]], owner_id: UUID | None) -> Iterator[Source]:
+    """The groups as sources, without those whose key and user are deleted.
+
+    The owner does not learn which member of staff reported.
+    """
     keys = ApiKey.objects.filter(pk__in={row["api_key_id"] for row in rows})
     users = User.objects.filter(pk__in={row["reported_by_id"] for row in rows})
     labels = dict(keys.values_list("pk", "name")) | dict(users.values_list("pk", "email"))
     for row in rows:
         key, user = row["api_key_id"], row["reported_by_id"]
         if key or user:
-            label = labels.get(key or user, "")
+            label = labels.get(key or user, "") if key or user == owner_id else "staff"
             yield Source(source_name(key, user), label, row["outcome_count"], row["last_at"])
 
 
@@ -94,11 +120,11 @@ def rollback_source(
     include_mixed: bool = False,
     dry_run: bool = False,
 ) -> OutcomeRemoval:
-    """Revert what was learned from `source` (`key:`, `user:` or `outcome:` and an id).
+    """Revert what was learned from `source` (`key:`, `app:`, `user:` or `outcome:` and an id).
 
-    Its pending outcomes are set aside and its review items declined, so that nothing is learned
-    from them again. Raises Invalid for a source without outcomes here, and Conflict while an
-    evolution processes its outcomes.
+    Also what the key or app itself edited. Its pending outcomes are set aside and its review items
+    declined, so that nothing is learned from them again. Raises Invalid for a source without
+    outcomes and edits here, and Conflict while an evolution processes its outcomes.
     """
     with transaction.atomic():
         lock_playbook(playbook)
@@ -108,29 +134,29 @@ def rollback_source(
             playbook=playbook,
             by=by,
             outcome_ids=ids,
+            source=source if source.startswith(("key:", "app:")) else "",
             include_mixed=include_mixed,
             dry_run=dry_run,
         )
         if not dry_run:
             waiting = Outcome.objects.pending().filter(playbook=playbook, pk__in=ids)
             waiting.update(set_aside_reason=SET_ASIDE)
-            _decline(playbook, by, ids)
+            _decline(playbook, by, ids, source)
     return made
 
 
 def _outcomes_of(playbook: Playbook, source: str) -> set[str]:
-    """The ids of all outcomes of this source."""
+    """The ids of all outcomes of this source; those of an app are its user's."""
     kind, _, text = source.partition(":")
-    try:
-        wanted = Q(**{FIELDS[kind]: UUID(text)})
-    except (KeyError, ValueError):
-        message = "Send key:<id>, user:<id> or outcome:<id>; GET …/sources lists them."
-        raise Invalid.field("source", message) from None
-    if kind == "user":
-        wanted &= Q(api_key=None)
-    found = Outcome.objects.filter(wanted, playbook=playbook).values_list("pk", flat=True)
-    if not found:
-        raise Invalid.field("source", "This source has no outcomes in this playbook.")
+    if kind not in {*FIELDS, "app"} or not is_uuid(text):
+        raise Invalid.field("source", NO_SOURCE)
+    found: set[UUID] = set()
+    if kind != "app":
+        wanted = Q(**{FIELDS[kind]: text}) & (Q(api_key=None) if kind == "user" else Q())
+        rows = Outcome.objects.filter(wanted, playbook=playbook)
+        found = set(rows.values_list("pk", flat=True))
+    if not found and not playbook.deltas.filter(source=source).exists():
+        raise Invalid.field("source", "This source has no outcomes or edits in this playbook.")
     return set(map(str, found))
 
 
@@ -145,8 +171,9 @@ def _refuse_while_running(playbook: Playbook, ids: set[str]) -> None:
         )
 
 
-def _decline(playbook: Playbook, by: Principal, ids: set[str]) -> None:
-    """Decline review items that are based only on these outcomes."""
+def _decline(playbook: Playbook, by: Principal, ids: set[str], source: str) -> None:
+    """Decline review items that this source proposed, or that only these outcomes led to."""
     for item in ReviewItem.objects.pending().filter(playbook=playbook).select_related("delta"):
-        if item.delta.outcome_ids and set(item.delta.outcome_ids) <= ids:
+        learned = item.delta.outcome_ids and set(item.delta.outcome_ids) <= ids
+        if learned or item.delta.source == source:
             decline_review_item(item=item, by=by)

@@ -44,7 +44,6 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
             playbook=playbook,
             operations=evolved.operations,
             reason=Version.Reason.EVOLUTION,
-            author=None,
             job_id=job.pk,
             base=job.from_version,
             machine=True,

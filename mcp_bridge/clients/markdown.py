@@ -12,7 +12,7 @@ HEAD = f"""\
 The page *Connect* shows these snippets for your server and confirms the connection within seconds.
 Here the URL is `{EXAMPLE}`; `make run` serves `http://127.0.0.1:8000/mcp`.
 
-A snippet never contains a key. Create one on the page *API keys* (`read` and `write`) and export
+A snippet never contains a key. Create one on the page *API keys* (scope `report`) and export
 it:
 
 ```sh

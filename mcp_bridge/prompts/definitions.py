@@ -104,7 +104,7 @@ def start_task(by: Principal, playbook: str, task: str = "") -> str:
     )
 
 
-@prompt("Report how a task went", Scope.WRITE)
+@prompt("Report how a task went", Scope.REPORT)
 def finish_task(by: Principal, playbook: str, outcome: str = "", notes: str = "") -> str:
     """Report the outcome of the task that just ended, so that the playbook learns from it."""
     found = _own_playbook(by, playbook)

@@ -19,7 +19,7 @@ from accounts.oauth.metadata import (
 )
 from core.errors import NotAuthenticated
 from core.http.requests import user_agent_product
-from core.security.scopes import KEY_SCOPES, Principal
+from core.security.scopes import AGENT_SCOPES, KEY_SCOPES, Principal
 
 PRINCIPAL_KEY = "ace.principal"
 # True where /mcp is served without the pages: OAuth's metadata is at PUBLIC_URL then.
@@ -63,7 +63,7 @@ def authenticate_token(token: str, connection: Connection) -> Principal:
 
 
 def www_authenticate(
-    connection: Connection, *, error: str = "", scopes: Collection[str] = KEY_SCOPES
+    connection: Connection, *, error: str = "", scopes: Collection[str] = AGENT_SCOPES
 ) -> str:
     """The `WWW-Authenticate` of RFC 6750, with RFC 9728 metadata where OAuth is available.
 

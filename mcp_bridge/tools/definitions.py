@@ -83,7 +83,7 @@ def get_playbook(
     return r.PlaybookText.of(reading)
 
 
-@tool("Report an outcome", Scope.WRITE, ADDITIVE, ALWAYS_LOADED)
+@tool("Report an outcome", Scope.REPORT, ADDITIVE, ALWAYS_LOADED)
 def report_outcome(
     by: Principal,
     playbook_id: a.PlaybookId,

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import ApiKey
 from accounts.oauth.metadata import is_oauth_available, mcp_resource, request_origin
 from core.http.requests import UserRequest
+from core.security.scopes import Scope, granted_scopes
 from mcp_bridge.clients import BY_SLUG, CLIENTS
 from mcp_bridge.clients.definitions import METHOD_TITLES, Client
 from mcp_bridge.protocol import client_activity
@@ -43,8 +44,8 @@ def connect(request: UserRequest) -> HttpResponse:
         "methods": _connection_methods(client, address, login=login),
         "login_missing": not login,
         "unreachable": client.needs_public_url and not address.startswith("https://"),
-        "keys": [key for key in keys if {"read", "write"} <= set(key.scopes)],
-        "weak_keys": [key for key in keys if not {"read", "write"} <= set(key.scopes)],
+        "keys": [key for key in keys if Scope.REPORT in granted_scopes(key.scopes)],
+        "weak_keys": [key for key in keys if Scope.REPORT not in granted_scopes(key.scopes)],
     }
     return render(request, "mcp_bridge/connect.html", context | _connection_status(request))
 

@@ -163,6 +163,8 @@ class VersionSerializer(serializers.Serializer[Any]):
     token_count = serializers.IntegerField(help_text="Estimate, for the agent view.")
     text_hash = CharField(help_text="SHA-256 of the agent view.")
     job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that made it.")
+    source = CharField(help_text="key:<id> or app:<id> of the key or app that made it, if any.")  # type: ignore[assignment]  # DRF takes it out of the class
+    source_name = CharField(help_text="The name of that key or app then.")
     diff_summary = serializers.DictField(child=serializers.IntegerField(), help_text="Counts.")
     created_at = serializers.DateTimeField()
 
@@ -180,6 +182,8 @@ class DeltaSerializer(serializers.Serializer[Any]):
     after = serializers.DictField(allow_null=True)
     outcome_ids = serializers.ListField(child=CharField())
     provenance = serializers.DictField(help_text="Of a machine: `model`; `sources`: who reported.")
+    source = CharField(help_text="key:<id> or app:<id> of the key or app that made it, if any.")  # type: ignore[assignment]  # DRF takes it out of the class
+    source_name = CharField(help_text="The name of that key or app then.")
 
 
 class VersionDetailSerializer(VersionSerializer):
@@ -259,6 +263,8 @@ class BulletChangeSerializer(serializers.Serializer[Any]):
     after = serializers.DictField(allow_null=True)
     reason = CharField()
     author_id = serializers.UUIDField(allow_null=True)
+    source = CharField(help_text="key:<id> or app:<id> of the key or app that made it, if any.")  # type: ignore[assignment]  # DRF takes it out of the class
+    source_name = CharField(help_text="The name of that key or app then.")
     job_id = serializers.UUIDField(allow_null=True)
     outcome_ids = serializers.ListField(child=CharField())
 
@@ -268,7 +274,7 @@ class VoteSerializer(serializers.Serializer[Any]):
 
     bullet_id = CharField(help_text="The bullet it was cast on: this one, or one merged into it.")
     tag = serializers.ChoiceField(choices=Vote.Tag.choices)
-    source = CharField(help_text="reflector, rules, or user:<id>")  # type: ignore[assignment]  # DRF takes it out of the class
+    source = CharField(help_text="reflector, rules, user:<id>, or key:<id>")  # type: ignore[assignment]  # DRF takes it out of the class
     outcome_id = serializers.UUIDField(allow_null=True)
     outcome_status = CharField(allow_null=True, help_text="null: no outcome, or it was deleted.")
     at = serializers.DateTimeField()

@@ -143,6 +143,8 @@ def _restore(draft: Draft, op: Operation) -> None:
     if bullet.status == MERGED:
         raise NotApplied(MERGED, bullet=bullet.id)
     _reject_duplicate(draft, bullet.content, besides=set())
+    if draft.policy.by_credential and draft.policy.review.needs_person(bullet.content):
+        raise NotApplied("needs_person", bullet=bullet.id)
     after = replace(bullet, status=ACTIVE, revision=bullet.revision + 1)
     draft.make_room(after)
     # Counted again: a rollback may have undone a merge while it was retired.
@@ -259,9 +261,10 @@ def _make_room(draft: Draft, op: Operation, content: str, *changes: BulletState)
 def _hold_risky(
     draft: Draft, op: Operation, content: str, *, known: Sequence[BulletState] = ()
 ) -> None:
-    """Hold a machine's text where the review rule asks for it, unless a person approved it."""
-    review = draft.policy.review
-    if not draft.policy.machine or content in {bullet.content for bullet in known}:
+    """Hold a new text where the review rule asks for it, unless a person approved it."""
+    policy, review = draft.policy, draft.policy.review
+    unreviewed = not (policy.machine or policy.by_credential)
+    if unreviewed or content in {bullet.content for bullet in known}:
         return
     sources, texts = review.sources_of(op.outcome_ids), [bullet.content for bullet in known]
     why = review.hold_reasons(content, known=texts, sources=sources, now=draft.taught)

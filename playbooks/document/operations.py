@@ -45,10 +45,12 @@ class Policy:
 
     `changed_since_base`: ids whose content, status or section changed after the version that the
     operations were made for. `uses`: outcomes reported for versions that held the bullet.
-    `review`: what of a machine's texts waits for a person.
+    `review`: what waits for a person of the texts of a machine, and of a key or app
+    (`by_credential`).
     """
 
     machine: bool
+    by_credential: bool = False
     changed_since_base: frozenset[str] = frozenset()
     max_adds: int | None = None
     token_budget: int = 16_000

@@ -18,6 +18,7 @@ REASONS = {
     "conflict": "This bullet was changed in the meantime. Check its current text, then try again.",
     "duplicate_of": "This advice already exists.",
     "merged": "This bullet was merged into another one.",
+    "needs_person": "Its text needs review. A person can bring it back on the page.",
     "missing_reason": "No reason was given.",
     "over_budget": "The playbook is full. Retire a bullet or raise the token budget.",
     "pinned": "The bullet is pinned.",

@@ -1,4 +1,4 @@
-"""Which machine-made texts are held for review before agents read them. Pure."""
+"""Which texts of machines, keys and apps are held for review before agents read them. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +16,14 @@ class Review:
     """`policy`: risky (what find_hazards names), all, or none, which still holds credentials.
 
     `decided`: the state of each text that was held before, by content hash. `sources`: for each
-    outcome id who reported it; `taught`: how many texts each of them changed in the last day,
-    `cap`: how many one may.
+    outcome id who reported it; `author`: the key or app that edits; `taught`: how many texts each
+    of them changed in the last day, `cap`: how many one may.
     """
 
     policy: str = NONE
     decided: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    author: str = ""
     taught: Mapping[str, int] = field(default_factory=dict)
     cap: int = 0
 
@@ -44,8 +45,15 @@ class Review:
         return tuple(sorted(found, key=_weight))
 
     def sources_of(self, outcome_ids: Iterable[str]) -> set[str]:
-        """The known reporters of these outcomes."""
+        """The key or app that edits, else the known reporters of these outcomes."""
+        if self.author:
+            return {self.author}
         return {self.sources[outcome] for outcome in outcome_ids if outcome in self.sources}
+
+    def needs_person(self, text: str) -> bool:
+        """True for a text that only a person may bring back: held here, and never approved."""
+        why = self.hold_reasons(text, known=(), sources=(), now={})
+        return bool(why) and self.state_of(text) != APPROVED
 
     def state_of(self, text: str) -> str:
         """The state of the review item with this text; empty when there is none."""

@@ -3,10 +3,11 @@
 The records explain the whole difference, so that these versions are replayed like any other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from playbooks.document.operations import APPLIED, NOOP, Record, Result
+from playbooks.document.operations import APPLIED, HELD, NOOP, Record, Result
+from playbooks.document.review_rule import Review
 from playbooks.document.sections import complete_sections
 from playbooks.document.state import (
     ACTIVE,
@@ -18,34 +19,46 @@ from playbooks.document.state import (
     closure,
     merged_ids,
     recounted,
+    to_document_bullet,
 )
 from playbooks.document.text import MAX_COUNTER, Bullet, Document, normal_text, number_of
 
 
-def build_initial_state(document: Document, *, reason: str) -> Result:
+def build_initial_state(document: Document, *, reason: str, review: Review | None = None) -> Result:
     """The first state with the bullets of a document, explained by one ADD for each.
 
     Numbers go on after the highest. Of bullets with the same text the first stays and gets the
-    counters of all; the others are noops.
+    counters of all; the others are noops. With a review rule (a key or app imports), the texts
+    that it names are held.
     """
     highest = max((number_of(bullet.id) for bullet in document.bullets), default=0)
     empty = State(complete_sections(document.sections), next_number=highest + 1)
     bullets, repeated = bullets_of_document(document)
-    result = change_state(empty, bullets, reason=reason)
-    noops = [
+    held = _held(bullets.values(), review) if review else []
+    kept = {name: bullets[name] for name in bullets.keys() - {bullet.id for _, bullet in held}}
+    result = change_state(empty, kept, reason=reason)
+    others = [(NOOP, "duplicate_of", first, bullet) for first, bullet in repeated]
+    others += [(HELD, code, "", bullet) for code, bullet in held]
+    records = [
         Record(
             index=len(result.records) + place,
             type="ADD",
-            bullet_id=first,
+            bullet_id=bullet_id,
             before=None,
             after={"section": bullet.section, "content": bullet.content, "id": bullet.id},
             reason=reason,
-            status=NOOP,
-            reason_code="duplicate_of",
+            status=status,
+            reason_code=code,
         )
-        for place, (first, bullet) in enumerate(repeated)
+        for place, (status, code, bullet_id, bullet) in enumerate(others)
     ]
-    return Result(result.state, (*result.records, *noops))
+    return Result(result.state, (*result.records, *records))
+
+
+def _held(bullets: Iterable[BulletState], review: Review) -> list[tuple[str, Bullet]]:
+    """The bullets that wait for review, each with the first reason."""
+    found = [(review.hold_reasons(b.content, known=(), sources=(), now={}), b) for b in bullets]
+    return [(why[0], to_document_bullet(bullet)) for why, bullet in found if why]
 
 
 def bullets_of_document(

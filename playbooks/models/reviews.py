@@ -1,4 +1,4 @@
-"""The review queue: texts that a machine proposed and that wait for a person."""
+"""The review queue: texts of machines, keys and apps that wait for a person."""
 
 from datetime import datetime
 from typing import ClassVar, Self

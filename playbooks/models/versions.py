@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from accounts.models import User
 from core.models import BaseModel
+from core.security.scopes import Principal
 from core.sql.querysets import search_filter
 from playbooks.document.reason_codes import reason_text
 from playbooks.models.playbooks import Playbook, PlaybookOwnedQuerySet
@@ -27,7 +28,39 @@ class DeltaQuerySet(PlaybookOwnedQuerySet["Delta"]):
         return self.filter(status__in=("rejected", "held"))
 
 
-class Version(BaseModel):
+class AuthoredModel(BaseModel):
+    """A row that a person, or a key or app of theirs, an evolution or the platform made."""
+
+    author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    source = models.CharField(
+        max_length=45, blank=True, help_text="key:<id> or app:<id> that the author used, if any"
+    )
+    source_name = models.CharField(max_length=100, blank=True, help_text="of that key or app, then")
+
+    class Meta:
+        abstract = True
+
+    @property
+    def author_text(self) -> str:
+        """The key or app, else the person's e-mail; empty for an evolution and the platform."""
+        return credential_text(self.source, self.source_name) or str(self.author or "")
+
+    def set_author(self, by: Principal | None) -> Self:
+        """Record who made this row, before it is saved."""
+        if by is not None:
+            self.author = by.user
+        if by is not None and not by.is_person:
+            self.source, self.source_name = by.source, by.source_name[:100]
+        return self
+
+
+def credential_text(source: str, name: str) -> str:
+    """`key:<id>` as “API key CI”; empty for a person."""
+    kind = {"key": "API key", "app": "app"}.get(source.partition(":")[0])
+    return f"{kind} “{name}”" if kind else ""
+
+
+class Version(AuthoredModel):
     """An immutable text of a playbook, and the reason it was made."""
 
     class Reason(models.TextChoices):
@@ -47,7 +80,6 @@ class Version(BaseModel):
     token_count = models.PositiveIntegerField(help_text="estimate for the agent view")
     parent = models.ForeignKey("self", models.RESTRICT, null=True, related_name="children")
     reason = models.CharField(max_length=10, choices=Reason)
-    author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     # A plain id: jobs belong to the app above.
     job_id = models.UUIDField(null=True, unique=True)
     diff_summary = models.JSONField(default=dict)
@@ -72,7 +104,7 @@ class Version(BaseModel):
         super().save(*args, **kwargs)
 
 
-class Delta(BaseModel):
+class Delta(AuthoredModel):
     """One judged operation: what it did to one bullet, or why it did nothing."""
 
     class Type(models.TextChoices):
@@ -105,13 +137,20 @@ class Delta(BaseModel):
     reason_code = models.CharField(max_length=40, blank=True)
     outcome_ids = models.JSONField(default=list)
     provenance = models.JSONField(default=dict, help_text="model; sources: who reported")
-    author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
 
     objects = DeltaQuerySet.as_manager()
 
     class Meta:
         ordering = ("created_at", "index")
-        indexes: ClassVar = [models.Index(fields=("playbook", "bullet_public_id"))]
+        indexes: ClassVar = [
+            models.Index(fields=("playbook", "bullet_public_id")),
+            # Few rows: edits by keys and apps, for the list of sources.
+            models.Index(
+                fields=("playbook", "source"),
+                condition=~models.Q(source=""),
+                name="delta_by_credential",
+            ),
+        ]
         constraints = (
             models.UniqueConstraint(fields=("version", "index"), name="delta_index_once"),
         )

@@ -40,7 +40,7 @@ def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -
             playbook=playbook,
             operations=[_operation(delta, by, content)],
             reason=Version.Reason.EDIT,
-            author=by.user,
+            author=by,
             machine=False,
         )
         if publication.version is None:
@@ -91,7 +91,7 @@ def _operation(delta: Delta, by: Principal, content: str) -> Operation:
         reason=delta.reason,
         outcome_ids=tuple(delta.outcome_ids),
         revision=before.get("revision"),
-        source=f"user:{by.user.pk}",
+        source=by.source,
     )
 
 

@@ -7,23 +7,31 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from playbooks.document.operations import Provenance
+from core.errors import Conflict
+from core.security.scopes import Principal
+from playbooks.document.operations import Provenance, Result
 from playbooks.document.review_rule import Review
+from playbooks.document.state import ACTIVE
 from playbooks.document.text import content_hash
-from playbooks.models import Delta, Playbook, ReviewItem
+from playbooks.models import Delta, Playbook, ReviewItem, Version
 
 DAY = timedelta(days=1)
+NOBODY = Provenance()
+SERVED = ("content", "status")
 TEXT_CHANGES = (Delta.Type.ADD, Delta.Type.UPDATE, Delta.Type.MERGE)
 
 
-def review_rule_for(playbook: Playbook, provenance: Provenance) -> Review:
-    """The rule for what a machine proposes to this playbook now."""
+def review_rule_for(
+    playbook: Playbook, provenance: Provenance = NOBODY, by: Principal | None = None
+) -> Review:
+    """The rule for what a machine proposes to this playbook now; `by`: whose key or app edits."""
     return Review(
         policy=playbook.review_policy,
         decided=dict(
             playbook.review_items.order_by("created_at").values_list("content_hash", "state")
         ),
         sources=provenance.sources,
+        author=by.source if by else "",
         taught=_recent_changes_by_source(playbook),
         cap=settings.SOURCE_CHANGES_PER_DAY,
     )
@@ -31,9 +39,29 @@ def review_rule_for(playbook: Playbook, provenance: Provenance) -> Review:
 
 def _recent_changes_by_source(playbook: Playbook) -> Counter[str]:
     """How many texts each source changed in the last day."""
-    rows = playbook.deltas.applied().filter(type__in=TEXT_CHANGES, job_id__isnull=False)
-    recent = rows.filter(created_at__gt=timezone.now() - DAY).values_list("provenance", flat=True)
-    return Counter(source for kept in recent for source in kept.get("sources", ()))
+    rows = playbook.deltas.applied().filter(type__in=TEXT_CHANGES)
+    rows = rows.filter(created_at__gt=timezone.now() - DAY)
+    learned = rows.filter(job_id__isnull=False).values_list("provenance", flat=True)
+    edits = rows.filter(version__reason=Version.Reason.EDIT).exclude(source="")
+    return Counter(source for kept in learned for source in kept.get("sources", ())) + Counter(
+        edits.values_list("source", flat=True)
+    )
+
+
+def refuse_unreviewed_texts(playbook: Playbook, result: Result, by: Principal) -> None:
+    """Raise Conflict when a key or app would bring back a text that needs a person's review."""
+    if by.is_person:
+        return
+    rule = review_rule_for(playbook, by=by)
+    for change in result.applied:
+        before, after = change.before or {}, change.after or {}
+        is_new = [before.get(name) for name in SERVED] != [after.get(name) for name in SERVED]
+        if is_new and after.get("status") == ACTIVE and rule.needs_person(after["content"]):
+            raise Conflict(
+                f"This would bring back {change.bullet_id}, whose text needs review. "
+                "Ask a person to do it on the page.",
+                code="needs_person",
+            )
 
 
 def provenance_of(provenance: Provenance, outcome_ids: Iterable[str]) -> dict[str, object]:

@@ -12,14 +12,21 @@ from core.errors import Forbidden, Invalid, TooLarge
 from core.security.scopes import Principal
 from playbooks.document.formats import read_document
 from playbooks.document.operations import Result
+from playbooks.document.review_rule import Review
 from playbooks.document.sections import DEFAULT_SECTIONS, Section
 from playbooks.document.state import State
 from playbooks.document.state_diff import build_initial_state, bullets_for_clone, change_state
 from playbooks.document.text import DocumentError
-from playbooks.models import Playbook, Version
+from playbooks.models import Playbook, ReviewPolicy, Version
 from playbooks.services.initial_version import create_with_initial_version
 from playbooks.services.loading import load_state
-from playbooks.services.validation import NAME_LIMIT, clean_description, clean_name, clean_sections
+from playbooks.services.validation import (
+    NAME_LIMIT,
+    clean_description,
+    clean_name,
+    clean_sections,
+    refuse_risky_texts,
+)
 
 
 def create_playbook(
@@ -30,13 +37,15 @@ def create_playbook(
     Raises PlanLimitReached, as everything does here that makes a playbook.
     """
     _refuse_limited_key(by)
+    headings = DEFAULT_SECTIONS if not sections else clean_sections(sections)
+    refuse_risky_texts(by, description=[description], sections=[s.title for s in headings])
     return _start(
         "create_playbook",
         by,
         name=clean_name(name),
         description=clean_description(description),
         source=Playbook.Source.USER_CREATED,
-        result=Result(State(DEFAULT_SECTIONS if not sections else clean_sections(sections)), ()),
+        result=Result(State(headings), ()),
         reason=Version.Reason.CREATE,
     )
 
@@ -44,7 +53,8 @@ def create_playbook(
 def import_playbook(*, by: Principal, name: str, content: str, description: str = "") -> Playbook:
     """A playbook of `by` with the bullets, ids and counters of ACE text or JSON, at version 1.
 
-    Numbers go on after the highest imported one. Raises TooLarge, and Invalid with the line.
+    Risky texts that a key or app imports wait in the review queue. Numbers go on after the highest
+    imported one. Raises TooLarge, and Invalid with the line.
     """
     _refuse_limited_key(by)
     size = len(content.encode(errors="replace"))
@@ -55,13 +65,19 @@ def import_playbook(*, by: Principal, name: str, content: str, description: str 
         document = read_document(content)
     except DocumentError as error:
         raise Invalid.field("content", str(error)) from None
+    headings = [section.title for section in document.sections]
+    refuse_risky_texts(by, description=[description], content=headings)
     return _start(
         "import_playbook",
         by,
         name=clean_name(name),
         description=clean_description(description),
         source=Playbook.Source.IMPORTED,
-        result=build_initial_state(document, reason="Imported."),
+        result=build_initial_state(
+            document,
+            reason="Imported.",
+            review=None if by.is_person else Review(ReviewPolicy.RISKY),
+        ),
         reason=Version.Reason.IMPORT,
     )
 
@@ -91,10 +107,11 @@ def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Play
 
 
 def _start(action: str, by: Principal, **fields: Any) -> Playbook:
+    refuse_risky_texts(by, name=[fields["name"]])
     with transaction.atomic():
         active = Playbook.objects.active().filter(owner=by.user)
         check_playbook_limit(user=by.user, active=active)
-        playbook = create_with_initial_version(owner=by.user, **fields)
+        playbook = create_with_initial_version(owner=by.user, author=by, **fields)
         record(action=action, by=by, subject=playbook, owner=playbook.owner_id)
     return playbook
 

@@ -1,4 +1,4 @@
-"""A person's edits of bullets: a list of operations that becomes one version."""
+"""Edits of bullets: a list of operations that becomes one version."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +29,7 @@ def edit_playbook(
 ) -> Publication:
     """The valid operations become a new version; the deltas record the result of each.
 
+    A person's edit is applied as it is; the texts of a key or app follow the review rule.
     Raises Conflict for an archived playbook, a starter, and one that is no longer at
     `expected_version`; Invalid for no or too many operations and for foreign outcome ids.
     """
@@ -41,12 +42,11 @@ def edit_playbook(
         if expected_version not in {None, number}:
             raise Conflict(f"The playbook is at version {number} now. Read it again.")
         _refuse_foreign_outcomes(playbook, operations)
-        source = f"user:{by.user.pk}"
         made = publish_deltas(
             playbook=playbook,
-            operations=[replace(op, source=source) for op in operations],
+            operations=[replace(op, source=by.source) for op in operations],
             reason=Version.Reason.EDIT,
-            author=by.user,
+            author=by,
             machine=False,
         )
         if made.version is not None:

@@ -31,8 +31,9 @@ VERBS = {
 class BulletChange:
     """One applied operation on one bullet.
 
-    `author` and `author_id` are a person's, `job_id` an evolution's; both are empty for a starter's
-    file and a repair. `before` is None for the operation that introduced the bullet.
+    `author` names a key or app, else a person by e-mail (`author_id`); `job_id` is an evolution's.
+    All are empty for a starter's file and a repair. `before` is None for the operation that
+    introduced the bullet.
     """
 
     version: int
@@ -45,6 +46,8 @@ class BulletChange:
     reason: str
     author_id: UUID | None
     author: str
+    source: str
+    source_name: str
     job_id: UUID | None
     outcome_ids: tuple[str, ...]
 
@@ -163,7 +166,9 @@ def _change(delta: Delta, version: Version) -> BulletChange:
         after=delta.after,
         reason=delta.reason,
         author_id=delta.author_id,
-        author=delta.author.email if delta.author else "",
+        author=delta.author_text,
+        source=delta.source,
+        source_name=delta.source_name,
         job_id=delta.job_id,
         outcome_ids=tuple(delta.outcome_ids),
     )

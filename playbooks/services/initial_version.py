@@ -5,6 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from accounts.models import User
+from core.security.scopes import Principal
 from playbooks.document.operations import Result
 from playbooks.document.state import State
 from playbooks.models import Playbook
@@ -16,6 +17,7 @@ from playbooks.services.publishing import publish
 def create_with_initial_version(
     *,
     owner: User | None,
+    author: Principal | None = None,
     name: str,
     description: str,
     source: str,
@@ -41,5 +43,5 @@ def create_with_initial_version(
         ]
         SectionRow.objects.bulk_create(rows)
         empty = LoadedPlaybook(State(result.state.sections), {row.key: row for row in rows}, {})
-        publish(playbook, empty, result, reason=reason, author=owner, always=True)
+        publish(playbook, empty, result, reason=reason, author=author, always=True)
     return playbook

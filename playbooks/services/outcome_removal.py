@@ -42,10 +42,13 @@ def remove_outcomes(
     playbook: Playbook,
     by: Principal,
     outcome_ids: Collection[str],
+    source: str = "",
     include_mixed: bool = False,
     dry_run: bool = False,
 ) -> OutcomeRemoval:
     """The playbook reads as if machines had never learned from these outcomes; a new version.
+
+    With `source`, as if that key or app had never edited it either.
 
     Bullets that only they taught are retired, texts that only they changed read as before, their
     votes are deleted. What other outcomes taught as well stays unless `include_mixed`; what a
@@ -56,8 +59,8 @@ def remove_outcomes(
         require_editable(playbook)
         loaded, taken = load_state(playbook), frozenset(outcome_ids)
         # Left out here and not by the database: a preview of 10,000 outcomes would pay for it.
-        state, dropped = _without_votes(loaded.state, taken)
-        past = HistoryWithoutOutcomes(state, taken, include_mixed)
+        state, dropped = _without_votes(loaded.state, taken, source)
+        past = HistoryWithoutOutcomes(state, taken, source, include_mixed)
         past.read(_steps(playbook))
         result = change_state(state, past.wanted(), reason="Its source was removed.")
         version = None
@@ -67,12 +70,14 @@ def remove_outcomes(
         else:
             votes = Vote.objects.filter(bullet__playbook=playbook)
             votes.filter(outcome_id__in=outcome_ids).delete()
+            if source:
+                votes.filter(source=source).delete()
             made = publish(
                 playbook,
                 replace(loaded, state=state),
                 result,
                 reason=Version.Reason.ROLLBACK,
-                author=by.user,
+                author=by,
             )
             version = made.version
             record(action="remove_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
@@ -86,11 +91,15 @@ def remove_outcomes(
     )
 
 
-def _without_votes(state: State, outcomes: frozenset[str]) -> tuple[State, int]:
-    """The state without the votes of these outcomes, and how many those were."""
+def _without_votes(state: State, outcomes: frozenset[str], source: str) -> tuple[State, int]:
+    """The state without the votes of these outcomes and this source, and how many those were."""
     found, dropped = dict(state.bullets), 0
     for name, bullet in state.bullets.items():
-        votes = {key: tag for key, tag in bullet.votes.items() if key[0] not in outcomes}
+        votes = {
+            (outcome, voter): tag
+            for (outcome, voter), tag in bullet.votes.items()
+            if outcome not in outcomes and voter != (source or None)
+        }
         dropped += len(bullet.votes) - len(votes)
         found[name] = replace(bullet, votes=votes)
     return replace(state, bullets=found), dropped
@@ -98,13 +107,14 @@ def _without_votes(state: State, outcomes: frozenset[str]) -> tuple[State, int]:
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """One applied operation of the past; `by_machine`: an evolution made it."""
+    """One applied operation of the past; `by_machine`: an evolution made it, or the `source`."""
 
     bullet_id: str
     before: Snapshot | None
     after: Snapshot | None
     outcome_ids: frozenset[str]
     by_machine: bool
+    source: str
 
 
 def _steps(playbook: Playbook) -> Iterator[HistoryStep]:
@@ -114,17 +124,24 @@ def _steps(playbook: Playbook) -> Iterator[HistoryStep]:
     thousands of rows as objects would take a second.
     """
     rows = playbook.deltas.applied().exclude(version=None).exclude(type=Delta.Type.TAG)
-    columns = ("bullet_public_id", "before", "after", "outcome_ids", "job_id")
+    columns = ("bullet_public_id", "before", "after", "outcome_ids", "job_id", "source")
     ordered = rows.order_by("version__number", "index").values_list(*columns)
-    for name, before, after, outcomes, job in ordered.iterator():
-        yield HistoryStep(name, before, after, frozenset(outcomes), job is not None)
+    for name, before, after, outcomes, job, source in ordered.iterator():
+        by_machine = job is not None or bool(source)
+        yield HistoryStep(name, before, after, frozenset(outcomes), by_machine, source)
 
 
 class HistoryWithoutOutcomes:
-    """Replays the deltas without those of some outcomes: each bullet as it would be now."""
+    """Replays the deltas without those of some outcomes and of one key or app, if given.
 
-    def __init__(self, state: State, outcomes: frozenset[str], include_mixed: bool) -> None:
-        self.state, self.outcomes, self.include_mixed = state, outcomes, include_mixed
+    The result is each bullet as it would be now.
+    """
+
+    def __init__(
+        self, state: State, outcomes: frozenset[str], source: str, include_mixed: bool
+    ) -> None:
+        self.state, self.outcomes, self.source = state, outcomes, source
+        self.include_mixed = include_mixed
         self.fields: dict[str, Snapshot] = {}
         self.kept: set[str] = set()
         self.added_by_them: set[str] = set()  # bullets that only these outcomes brought in
@@ -155,7 +172,12 @@ class HistoryWithoutOutcomes:
             self.fields[name] |= changed
 
     def _is_tainted(self, step: HistoryStep) -> bool:
-        """True when a machine did it because of these outcomes, and no others unless mixed."""
+        """True when the source did it, or a machine because of these outcomes.
+
+        And of no others, unless mixed ones count.
+        """
+        if step.source and step.source == self.source:
+            return True
         taught = step.outcome_ids
         if step.before is None:
             bullet = self.state.bullets.get(step.bullet_id)

@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from accounts.models import User
 from core.errors import AceError, Conflict
+from core.security.scopes import Principal
 from core.sql.querysets import is_uuid
 from playbooks.document.budget import collapses
 from playbooks.document.deltas import apply_operations
@@ -64,7 +64,7 @@ def publish_deltas(
     playbook: Playbook,
     operations: Sequence[Operation],
     reason: str,
-    author: User | None = None,
+    author: Principal | None = None,
     job_id: UUID | None = None,
     base: Version | None = None,
     machine: bool,
@@ -79,14 +79,18 @@ def publish_deltas(
     written, and Conflict, with nothing written, when another version was published meanwhile.
     """
     operations = [_canonical(op) for op in operations]
+    by_credential = author is not None and not author.is_person
     policy = Policy(
         machine=machine,
+        by_credential=by_credential,
         changed_since_base=_changed_since(playbook, base),
         max_adds=ADDS_PER_OUTCOME * outcome_count if machine else None,
         token_budget=playbook.token_budget,
         max_bytes=settings.MAX_PLAYBOOK_BYTES,
         uses=uses or {},
-        review=review_rule_for(playbook, provenance) if machine else Review(),
+        review=review_rule_for(playbook, provenance, author if by_credential else None)
+        if machine or by_credential
+        else Review(),
     )
     loaded = load_state(playbook, touching=named_bullet_ids(operations))
     result = apply_operations(loaded.state, operations, policy)
@@ -121,7 +125,7 @@ def publish(
     result: Result,
     *,
     reason: str,
-    author: User | None = None,
+    author: Principal | None = None,
     job_id: UUID | None = None,
     always: bool = False,
     provenance: Provenance = Provenance(),  # noqa: B008 - frozen
@@ -143,12 +147,12 @@ def publish(
 
 
 def _add_version(
-    playbook: Playbook, result: Result, reason: str, author: User | None, job_id: UUID | None
+    playbook: Playbook, result: Result, reason: str, author: Principal | None, job_id: UUID | None
 ) -> Version:
     """The next number, and the playbook pointing at it."""
     document, parent = result.state.document(), playbook.current_version
     view = render_for_agents(document)
-    version = Version.objects.create(
+    version = Version(
         playbook=playbook,
         number=parent.number + 1 if parent else 1,
         text=render(document),
@@ -157,10 +161,10 @@ def _add_version(
         token_count=estimate_tokens(view),
         parent=parent,
         reason=reason,
-        author=author,
         job_id=job_id,
         diff_summary=summary_of(result.applied),
     )
+    version.set_author(author).save()
     playbook.current_version = version
     playbook.next_bullet_number = result.state.next_number
     playbook.save(update_fields=["current_version", "next_bullet_number", "updated_at"])
@@ -190,7 +194,7 @@ def _deltas(
     playbook: Playbook,
     version: Version | None,
     records: Iterable[Record],
-    author: User | None,
+    author: Principal | None,
     job_id: UUID | None,
     provenance: Provenance,
 ) -> list[Delta]:
@@ -209,8 +213,7 @@ def _deltas(
             reason_code=record.reason_code,
             outcome_ids=list(record.outcome_ids),
             provenance=provenance_of(provenance, record.outcome_ids),
-            author=author,
-        )
+        ).set_author(author)
         for record in records
     ]
 

@@ -9,6 +9,7 @@ from core.security.scopes import Principal
 from playbooks.document.diff import Diff
 from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.models import Playbook, Version
+from playbooks.review.queue import refuse_unreviewed_texts
 from playbooks.services.loading import (
     load_state,
     require_editable,
@@ -39,8 +40,9 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
         loaded = load_state(playbook)
         then = bullets_from_snapshots(loaded.state, snapshots_at(playbook, version.number))
         result = change_state(loaded.state, then, reason=f"Rolled back to version {number}.")
+        refuse_unreviewed_texts(playbook, result, by)
         made = publish(
-            playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by.user, always=True
+            playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by, always=True
         ).version
         assert made is not None  # noqa: S101 - always=True
         record(

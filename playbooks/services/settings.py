@@ -11,11 +11,18 @@ from core.errors import Invalid
 from core.security.scopes import Principal, Scope
 from playbooks.models import Playbook, ReviewPolicy
 from playbooks.services.loading import lock_playbook
-from playbooks.services.validation import clean_description, clean_name, clean_number
+from playbooks.services.validation import (
+    clean_description,
+    clean_name,
+    clean_number,
+    refuse_risky_texts,
+)
 
 MAX_TOKEN_BUDGET = 1_000_000
 MAX_OUTCOME_THRESHOLD = 1_000
 MAX_TIME_THRESHOLD_HOURS = 24 * 365
+# How often evolutions start, and how much they read.
+COSTLY = ("outcome_threshold", "time_threshold_hours", "token_budget")
 
 
 class Unset(Enum):
@@ -40,8 +47,10 @@ def update_playbook(
 ) -> Playbook:
     """The given settings apply from now on; a threshold of None means the operator's default.
 
-    Raises Invalid, and Forbidden when an API key changes the review policy.
+    Raises Invalid, and Forbidden when an API key changes the review policy, or without the scope
+    `evolve` what evolutions cost.
     """
+    refuse_risky_texts(by, name=[name or ""], description=[description or ""])
     given: dict[str, Any] = {}
     if name is not None:
         given["name"] = clean_name(name)
@@ -60,6 +69,7 @@ def update_playbook(
         )
     if review_policy is not None:
         given["review_policy"] = _clean_policy(review_policy, playbook, by)
+    _check_costs(given, playbook, by)
     for field, value in given.items():
         setattr(playbook, field, value)
     with transaction.atomic():
@@ -91,6 +101,13 @@ def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
         playbook.save(update_fields=["status", "updated_at"])
         record(action="restore_playbook", by=by, subject=playbook, owner=playbook.owner_id)
     return playbook
+
+
+def _check_costs(given: dict[str, Any], playbook: Playbook, by: Principal) -> None:
+    """Changing when evolutions start, or how much they read, spends money as starting one does."""
+    current = {name: getattr(playbook, name) for name in COSTLY}
+    if any(given[name] != current[name] for name in current.keys() & given.keys()):
+        by.require(Scope.EVOLVE)
 
 
 def _clean_policy(policy: str, playbook: Playbook, by: Principal) -> str:

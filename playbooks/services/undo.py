@@ -9,6 +9,7 @@ from playbooks.document.state import BulletState, Snapshot, State, visible_field
 from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.document.text import normal_text
 from playbooks.models import Playbook, Version
+from playbooks.review.queue import refuse_unreviewed_texts
 from playbooks.services.loading import load_state, require_editable, version_of
 from playbooks.services.publishing import publish
 from playbooks.services.trials import lock_to_publish
@@ -32,8 +33,9 @@ def undo_version(*, playbook: Playbook, by: Principal, number: int) -> Version:
         wanted = _as_before(loaded.state, steps)
         _refuse_same_texts(wanted)
         result = change_state(loaded.state, wanted, reason=f"Undid version {number}.")
+        refuse_unreviewed_texts(playbook, result, by)
         publication = publish(
-            playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by.user, always=True
+            playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by, always=True
         )
         record(action="undo_version", by=by, subject=playbook, owner=playbook.owner, version=number)
     assert publication.version is not None  # noqa: S101 - always=True

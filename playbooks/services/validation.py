@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from core.errors import Invalid
+from core.security.scopes import Principal
+from playbooks.document.content_safety import find_hazards
 from playbooks.document.sections import SLUG, Section, complete_sections, name_key, section_for
 from playbooks.document.text import DocumentError, clean_line, clean_title
 
@@ -26,6 +28,20 @@ def clean_description(description: str) -> str:
     if len(description) > DESCRIPTION_LIMIT:
         raise Invalid.field("description", f"Use at most {DESCRIPTION_LIMIT:,} characters.")
     return description
+
+
+def refuse_risky_texts(by: Principal, **texts: Iterable[str]) -> None:
+    """Raise Invalid when a key or app sets a name or heading that a bullet would wait with.
+
+    Agents read these too, and the review queue holds bullets only.
+    """
+    for field, values in texts.items():
+        if not by.is_person and any(map(find_hazards, values)):
+            raise Invalid.field(
+                field,
+                "An API key or app cannot set a name, description or heading with a link, command,"
+                " secret or instruction. A person can, on the page.",
+            )
 
 
 def clean_number(name: str, value: int | None, *, least: int, most: int) -> int | None:

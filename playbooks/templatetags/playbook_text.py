@@ -8,7 +8,8 @@ from accounts.models import User
 from playbooks.document.diff import Diff, DiffSegment, diff_words
 from playbooks.document.reason_codes import reason_text
 from playbooks.models import Delta
-from playbooks.services.history import VERBS, change_text
+from playbooks.models.versions import AuthoredModel, credential_text
+from playbooks.services.history import VERBS, BulletChange, change_text
 
 register = template.Library()
 register.filter("reason_text", reason_text)
@@ -72,10 +73,22 @@ VOTERS = {"rules": "fixed rules", "reflector": "the model"}
 
 @register.filter
 def source_text(source: str, user: User) -> str:
-    """The source of a vote: `user:<id>` is a person, the rest are parts of the engine."""
+    """The source of a vote: a person, a key or app, or a part of the engine."""
     if source == f"user:{user.pk}":
         return "you"
+    if source.startswith(("key:", "app:")):
+        return "an API key" if source.startswith("key:") else "an app"
     return "a person" if source.startswith("user:") else VOTERS.get(source, source)
+
+
+@register.filter
+def author_name(row: AuthoredModel | BulletChange, user: User) -> str:
+    """Who made a version or change: a key or app, "you", or staff, whose names stay hidden."""
+    if row.source:
+        return credential_text(row.source, row.source_name)
+    if row.author_id is None:
+        return ""
+    return "you" if row.author_id == user.pk else "staff"
 
 
 @register.filter

@@ -137,4 +137,4 @@ def last_change(playbook: Playbook) -> Any:
     """The current version when it can be undone, with its author."""
     if playbook.is_starter or playbook.is_archived or not can_undo(playbook.current_version):
         return None
-    return playbook.versions.select_related("author").defer("text").first()
+    return playbook.versions.defer("text").first()

@@ -24,7 +24,7 @@ def test_registering_and_logging_in_gives_a_working_token(db: None) -> None:
     assert set(tokens) == {"access", "refresh", "expires_in", "token_type"}
     me = Rest(tokens["access"]).get("/auth/me").json()
     assert me["email"] == "dora@example.org"
-    assert me["scopes"] == ["account", "evolve", "read", "write"]
+    assert me["scopes"] == ["account", "evolve", "read", "report", "write"]
 
 
 def test_registering_answers_the_same_for_a_known_address(db: None) -> None:

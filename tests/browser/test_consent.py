@@ -96,5 +96,5 @@ def test_it_can_be_read_by_everybody(
     watch.go(app.address())
     watch.look_each("consent")
     expect(watch.page.get_by_role("heading", level=1)).to_have_text("Connect “Test agent”?")
-    expect(watch.page.get_by_label("Read your playbooks")).to_be_checked()
-    watch.page.get_by_label("Start evolutions").uncheck()
+    expect(watch.page.get_by_label("Read:")).to_be_checked()
+    watch.page.get_by_label("Evolve:").uncheck()

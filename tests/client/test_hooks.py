@@ -68,7 +68,7 @@ class Hooks:
 
 @pytest.fixture
 def hooks(live_url: str, alice: User, playbook: Playbook, tmp_path: Path) -> Hooks:
-    token = make_key(alice, scopes=["read", "write"])[1]
+    token = make_key(alice, scopes=["report"])[1]
     return Hooks(tmp_path, ACE_URL=live_url, ACE_API_KEY=token, ACE_PLAYBOOK=playbook.name)
 
 

@@ -69,7 +69,7 @@ class Site:
         login = {"email": EMAIL, "password": PASSWORD}
         access = self.ask("POST", "/auth/login", login)["access"]
         self.person = {"Authorization": f"Bearer {access}"}
-        sent = {"name": name, "scopes": ["read", "write"]}
+        sent = {"name": name, "scopes": ["report"]}
         answer = self.rest.post("/auth/api-keys", json=sent, headers=self.person)
         assert answer.is_success, answer.text
         made = answer.json()

@@ -13,6 +13,7 @@ import pytest
 from django.core.management import call_command, get_commands
 from django.db import connection
 
+from accounts.keys.jwt_tokens import issue_tokens
 from accounts.models import User
 from evolution.models import EvolutionJob
 from evolution.worker.tasks import run_evolution
@@ -127,6 +128,7 @@ def test_the_commands_of_a_document_work_one_after_the_other(
         env={
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "ACE_API_KEY": make_key(alice)[1],
+            "ACE_TOKEN": issue_tokens(user=alice).access,
             "ACE_DATA_DIR": str(tmp_path),
             "ACE_LOCAL": "true",
         },

@@ -21,7 +21,8 @@ from tests.factories import (
     make_session,
 )
 
-READ, WRITE, EVOLVE, ACCOUNT = Scope.READ, Scope.WRITE, Scope.EVOLVE, Scope.ACCOUNT
+READ, REPORT, WRITE = Scope.READ, Scope.REPORT, Scope.WRITE
+EVOLVE, ACCOUNT = Scope.EVOLVE, Scope.ACCOUNT
 CANARY = "canary-7f3a"
 
 
@@ -76,7 +77,7 @@ ROUTES = [
     Route("POST", "/playbooks/import", WRITE, {"name": "New", "content": "## OTHERS\n"}),
     Route("GET", PLAYBOOK, READ),
     Route("PUT", PLAYBOOK, WRITE, {"name": "Renamed"}),
-    Route("PATCH", PLAYBOOK, WRITE, {"token_budget": 9000}),
+    Route("PATCH", PLAYBOOK, WRITE, {"description": "New"}),
     Route("DELETE", PLAYBOOK, WRITE),
     Route("POST", f"{PLAYBOOK}/clone", WRITE, {"name": "Copy"}),
     Route("GET", f"{PLAYBOOK}/export", READ),
@@ -95,7 +96,7 @@ ROUTES = [
     Route("GET", f"{PLAYBOOK}/sources", READ),
     Route("POST", f"{PLAYBOOK}/sources/rollback", ACCOUNT, {"source": "user:{owner}"}),
     Route("GET", f"{PLAYBOOK}/outcomes", READ),
-    Route("POST", f"{PLAYBOOK}/outcomes", WRITE, {"task_description": "a", "outcome": "success"}),
+    Route("POST", f"{PLAYBOOK}/outcomes", REPORT, {"task_description": "a", "outcome": "success"}),
     Route("GET", "/outcomes/{outcome}", READ),
     Route("GET", f"{PLAYBOOK}/metrics", READ),
     Route("GET", f"{PLAYBOOK}/evidence", READ),
@@ -105,12 +106,12 @@ ROUTES = [
     Route("POST", f"{JOB}/cancel", EVOLVE),
     Route("POST", f"{JOB}/retry", EVOLVE),
     Route("GET", "/sessions", READ),
-    Route("POST", "/sessions", WRITE, {"title": "Without a playbook"}),
+    Route("POST", "/sessions", REPORT, {"title": "Without a playbook"}),
     Route("GET", SESSION, READ),
     Route("DELETE", SESSION, WRITE),
     Route("GET", f"{SESSION}/messages", READ),
-    Route("POST", f"{SESSION}/messages", WRITE, {"messages": [{"role": "user", "content": "a"}]}),
-    Route("POST", f"{SESSION}/close", WRITE, {"outcome": "success"}),
+    Route("POST", f"{SESSION}/messages", REPORT, {"messages": [{"role": "user", "content": "a"}]}),
+    Route("POST", f"{SESSION}/close", REPORT, {"outcome": "success"}),
     Route("GET", "/billing/usage", READ),
     Route("GET", "/billing/budgets", READ),
     Route("PUT", "/billing/budgets", ACCOUNT, {"usd_per_day": "2.50"}),

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no databa
 SCOPES = {
     "list_playbooks": Scope.READ,
     "get_playbook": Scope.READ,
-    "report_outcome": Scope.WRITE,
+    "report_outcome": Scope.REPORT,
     "trigger_evolution": Scope.EVOLVE,
     "get_evolution_status": Scope.READ,
     "list_evolutions": Scope.READ,
@@ -126,6 +126,6 @@ def test_every_prompt_has_a_title_and_describes_its_arguments() -> None:
         assert all(argument.description for argument in prompt.arguments or [])
     assert {name: offered.scope for name, offered in PROMPTS.items()} == {
         "start_task": Scope.READ,
-        "finish_task": Scope.WRITE,
+        "finish_task": Scope.REPORT,
         "review_playbook": Scope.READ,
     }

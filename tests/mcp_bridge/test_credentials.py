@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.keys.api_keys import revoke_api_key
 from accounts.keys.jwt_tokens import issue_tokens
 from accounts.models import ApiKey, User
+from core.security.scopes import KEY_SCOPES, granted_scopes
 from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
@@ -31,7 +32,7 @@ def test_no_valid_credential_is_challenged(live_url: str, authorization: str) ->
     assert response.status_code == 401
     assert response.json()["error"]["code"] == "not_authenticated"
     challenge = response.headers["www-authenticate"]
-    assert challenge.startswith('Bearer realm="ACE Platform", scope="read write evolve"')
+    assert challenge.startswith('Bearer realm="ACE Platform", scope="read report"')
     assert ('error="invalid_token"' in challenge) is bool(authorization)
     documents = f"{live_url}/.well-known/oauth-protected-resource/mcp"
     assert challenge.endswith(f'resource_metadata="{documents}"')
@@ -89,7 +90,7 @@ def test_a_missing_scope_is_named_in_the_error(
     tool: str, live_url: str, alice: User, playbook: Playbook
 ) -> None:
     needed = TOOLS[tool].scope
-    others = [scope for scope in ("read", "write", "evolve") if scope != needed]
+    others = [scope for scope in KEY_SCOPES if needed not in granted_scopes([scope])]
     agent = live_mcp(live_url, make_key(alice, scopes=others)[1])
     arguments = dict(ARGUMENTS.get(tool, {}))
     if tool not in {"list_playbooks", "create_playbook"}:

@@ -44,9 +44,9 @@ def post_as(user: User, scopes: set[Scope], message: Message, *, by_app: bool = 
 @pytest.mark.parametrize(
     ("message", "needed"),
     [
-        (tool("report_outcome"), "write"),
+        (tool("report_outcome"), "report"),
         (tool("trigger_evolution"), "evolve"),
-        (prompt("finish_task"), "write"),
+        (prompt("finish_task"), "report"),
     ],
 )
 def test_an_app_is_challenged_with_every_scope_it_needs(
@@ -67,7 +67,7 @@ def test_an_app_is_challenged_with_every_scope_it_needs(
     ],
 )  # fmt: skip
 def test_permitted_and_unknown_requests_pass_with_their_body(alice: User, message: Message) -> None:
-    response = post_as(alice, {Scope.WRITE}, message)
+    response = post_as(alice, {Scope.REPORT}, message)
     assert (response.status_code, response.json()["method"]) == (200, message[0])
 
 

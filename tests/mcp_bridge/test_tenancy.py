@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.keys.api_keys import revoke_api_key
 from accounts.models import ApiKey, User
-from core.security.scopes import Principal
+from core.security.scopes import KEY_SCOPES, Principal, Scope, granted_scopes
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from mcp_bridge.prompts.definitions import PROMPTS
@@ -105,11 +105,11 @@ def test_the_owner_gets_a_result_everywhere(live_url: str, target: Target, alice
         assert '"values": []' not in answer
 
 
-@pytest.mark.parametrize("scope", ["read", "write", "evolve"])
+@pytest.mark.parametrize("scope", KEY_SCOPES)
 def test_lists_contain_only_what_the_scopes_allow(
-    live_url: str, target: Target, alice: User, scope: str
+    live_url: str, target: Target, alice: User, scope: Scope
 ) -> None:
-    key = make_key(alice, scopes=[scope])[1]
+    key, granted = make_key(alice, scopes=[scope])[1], granted_scopes([scope])
     tools, prompts, templates, resources = (
         call_rpc(live_url, key, f"{kind}/list", {})["result"][field]
         for kind, field in (
@@ -117,9 +117,9 @@ def test_lists_contain_only_what_the_scopes_allow(
             ("resources/templates", "resourceTemplates"), ("resources", "resources"),
         )
     )  # fmt: skip
-    assert [one["name"] for one in tools] == [n for n in TOOLS if TOOLS[n].scope == scope]
-    assert [one["name"] for one in prompts] == [n for n in PROMPTS if PROMPTS[n].scope == scope]
-    assert (len(templates), len(resources)) == ((2, 1) if scope == "read" else (0, 0))
+    assert [one["name"] for one in tools] == [n for n in TOOLS if TOOLS[n].scope in granted]
+    assert [one["name"] for one in prompts] == [n for n in PROMPTS if PROMPTS[n].scope in granted]
+    assert (len(templates), len(resources)) == ((2, 1) if Scope.READ in granted else (0, 0))
 
 
 def test_calls_without_the_scope_are_refused(live_url: str, target: Target, alice: User) -> None:

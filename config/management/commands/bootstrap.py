@@ -23,4 +23,4 @@ class Command(BaseCommand):
         if made.password:
             self.stdout.write(f"  password  {made.password}")
         if made.api_key:
-            self.stdout.write(f"  API key   {made.api_key}")
+            self.stdout.write(f"  API key   {made.api_key}  (for an agent: scope report)")

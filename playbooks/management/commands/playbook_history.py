@@ -80,7 +80,7 @@ def _version_data(event: VersionChanges) -> dict[str, Any]:
         "version": version.number,
         "at": version.created_at,
         "reason": version.reason,
-        "author": version.author.email if version.author else "",
+        "author": version.author_text,
         "job_id": version.job_id,
         "summary": version.diff_summary,
         "refused": event.refused,
@@ -90,7 +90,7 @@ def _version_data(event: VersionChanges) -> dict[str, Any]:
 
 def _version_lines(event: VersionChanges) -> list[str]:
     version = event.version
-    by = _who(version.author.email if version.author else "", version.job_id)
+    by = _who(version.author_text, version.job_id)
     refused = f", {event.refused} refused or without effect" if event.refused else ""
     head = f"version {version.number}  {version.created_at:{TIME}}  {version.reason}"
     changed = f"{len(event.changes)} changes{refused}"

@@ -1,4 +1,4 @@
-"""The page of the review queue: approve or decline machine-made texts."""
+"""The page of the review queue: approve or decline held texts."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -12,6 +12,7 @@ from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from playbooks.document.reason_codes import reason_text
 from playbooks.models import Playbook, ReviewItem
+from playbooks.models.versions import credential_text
 from playbooks.review.decisions import approve_review_item, decline_review_item
 from playbooks.web.lookups import fetch_own_playbook
 
@@ -58,7 +59,7 @@ def render_queue(
     wanted = request.GET.get("state", "")
     state = wanted if wanted in STATES else ReviewItem.State.PENDING
     rows = ReviewItem.objects.for_user(request.user).filter(playbook=playbook, state=state)
-    rows = rows.select_related("delta", "decided_by", "version")
+    rows = rows.select_related("delta", "version")
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
     context = {
         "playbook": playbook,
@@ -81,6 +82,6 @@ def _item_context(item: ReviewItem, typed: dict[object, str]) -> dict[str, objec
         "proposed": proposed.get("content", ""),
         "now": before.get("content", ""),
         "outcomes": item.delta.outcome_ids[:5],
-        "sources": item.delta.provenance.get("sources", []),
         "model": item.delta.provenance.get("model", ""),
+        "by": credential_text(item.delta.source, item.delta.source_name),
     }

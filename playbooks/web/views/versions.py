@@ -34,7 +34,7 @@ def versions(request: UserRequest, pk: str) -> HttpResponse:
 def timeline(playbook: Playbook) -> QuerySet[Version]:
     """Newest first, each with the `note` of its first delta, such as the version rolled back to."""
     first = Delta.objects.filter(version=OuterRef("pk")).order_by("index")
-    rows = playbook.versions.select_related("author").defer("text")
+    rows = playbook.versions.defer("text")
     return rows.annotate(note=Subquery(first.values("reason")[:1]))
 
 

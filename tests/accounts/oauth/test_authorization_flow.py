@@ -8,7 +8,7 @@ from accounts.keys.key_format import digest
 from accounts.models import ConnectedApp, User
 from core.errors import NotAuthenticated
 from core.models import AuditEntry
-from core.security.scopes import Scope
+from core.security.scopes import KEY_SCOPES, Scope
 from tests.harness.oauth_client import (
     CALLBACK,
     ORIGIN,
@@ -26,7 +26,7 @@ def test_a_connected_app_acts_as_its_user_without_the_account_scope(
     pair = app.tokens()
     principal = who(pair["access_token"])
     assert principal.user == app.user
-    assert principal.scopes == {Scope.READ, Scope.WRITE, Scope.EVOLVE}
+    assert principal.scopes == set(KEY_SCOPES)
     assert principal.app == ConnectedApp.objects.get()
     assert (pair["token_type"], pair["scope"], pair["expires_in"]) == (
         "Bearer",
@@ -65,10 +65,16 @@ def test_consenting_to_no_scope_shows_the_form_again(app: OAuthClient) -> None:
     assert "Select at least one" in response.content.decode()
 
 
-def test_the_default_scopes_cannot_spend_money(app: OAuthClient) -> None:
+def test_the_default_scopes_cannot_edit_or_spend_money(app: OAuthClient) -> None:
     page = app.browser.get(app.address(scope=None)).content.decode()
-    assert 'value="write"' in page
+    assert 'value="report"' in page
+    assert 'value="write"' not in page
     assert 'value="evolve"' not in page
+
+
+def test_an_app_that_asks_to_write_can_be_let_report_only(app: OAuthClient) -> None:
+    pair = app.tokens(scopes="report")
+    assert who(pair["access_token"]).scopes == {Scope.READ, Scope.REPORT}
 
 
 def test_an_omitted_redirect_uri_is_the_only_registered_one(app: OAuthClient) -> None:

@@ -29,7 +29,7 @@ def test_the_server_metadata_lists_its_capabilities(db: None, address: str) -> N
     assert told["authorization_endpoint"] == f"{ORIGIN}/oauth/authorize"
     assert told["code_challenge_methods_supported"] == ["S256"]
     assert told["grant_types_supported"] == ["authorization_code", "refresh_token"]
-    assert told["scopes_supported"] == ["read", "write", "evolve"]
+    assert told["scopes_supported"] == ["read", "report", "write", "evolve"]
     assert told["authorization_response_iss_parameter_supported"] is True
     assert answer["Access-Control-Allow-Origin"] == "*"
 
