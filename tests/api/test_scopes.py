@@ -12,7 +12,7 @@ from tests.harness.rest_client import Rest
 from tests.harness.rest_routes import PROTECTED, ROUTES, Route, World, served
 
 METHODS = ("get", "post", "put", "patch", "delete")
-NAMES = dict.fromkeys(("playbook", "key", "job", "app", "session"), "<uuid:pk>") | {
+NAMES = dict.fromkeys(("playbook", "key", "job", "app", "session", "outcome"), "<uuid:pk>") | {
     "review": "<uuid:review>"
 }
 
