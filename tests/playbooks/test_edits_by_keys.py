@@ -1,5 +1,6 @@
 """Edits and imports by a key or app are reviewed like machine-made texts, and can be reverted."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -189,13 +190,14 @@ def test_a_key_brings_back_no_text_that_a_person_removed(
 def test_a_key_sets_no_risky_name_description_or_heading(
     playbook: Playbook, agent: Principal, alice: User
 ) -> None:
-    for act in (
+    acts: list[Callable[[Principal], Any]] = [
         lambda by: create_playbook(by=by, name=POISON),
         lambda by: create_playbook(by=by, name="A", description=POISON),
         lambda by: import_playbook(by=by, name="A", text=f"## {POISON}\n"),
         lambda by: clone_playbook(playbook=playbook, by=by, name=POISON),
         lambda by: update_playbook(playbook=playbook, by=by, description=POISON),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(Invalid, match="A person can"):
             act(agent)
         act(Principal.of(alice))
@@ -222,8 +224,10 @@ def test_scopes_include_what_they_need() -> None:
 def test_a_setting_that_spends_money_needs_the_scope_evolve(
     setting: str, playbook: Playbook, agent: Principal, alice: User
 ) -> None:
+    unchanged: Any = {setting: getattr(playbook, setting)}
+    changed: Any = {setting: 1}
     with pytest.raises(Forbidden, match="`evolve`"):
-        update_playbook(playbook=playbook, by=agent, **{setting: 1})
-    update_playbook(playbook=playbook, by=agent, **{setting: getattr(playbook, setting)})
+        update_playbook(playbook=playbook, by=agent, **changed)
+    update_playbook(playbook=playbook, by=agent, **unchanged)
     spender = Principal(alice, granted_scopes(["write", "evolve"]), api_key=agent.api_key)
-    assert getattr(update_playbook(playbook=playbook, by=spender, **{setting: 1}), setting) == 1
+    assert getattr(update_playbook(playbook=playbook, by=spender, **changed), setting) == 1
