@@ -138,7 +138,7 @@ def _restore(
         loaded,
         change_state(loaded.state, then, reason=reason),
         reason=Version.Reason.REVERTED,
-        author=by.user if by else None,
+        author=by,
         always=True,
     ).version
     assert made is not None  # noqa: S101 - always=True

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('playbooks', '0001_initial'),
+        ('playbooks', '0002_add_trials'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
