@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from django.db import transaction
+from django.db.models import Q
 
 from core.audit import record
 from core.security.scopes import Principal
@@ -69,9 +70,7 @@ def remove_outcomes(
             transaction.set_rollback(True)
         else:
             votes = Vote.objects.filter(bullet__playbook=playbook)
-            votes.filter(outcome_id__in=outcome_ids).delete()
-            if source:
-                votes.filter(source=source).delete()
+            votes.filter(Q(outcome_id__in=outcome_ids) | Q(source=source or None)).delete()
             made = publish(
                 playbook,
                 replace(loaded, state=state),
