@@ -27,7 +27,7 @@ def test_a_report_key_reads_and_reports(playbook: Playbook, alice: User) -> None
     ("verb", "path", "body"),
     [
         ("POST", "/playbooks/{pk}/deltas", {"operations": [ADD]}),
-        ("POST", "/playbooks/import", {"name": "New", "text": "## OTHERS\n"}),
+        ("POST", "/playbooks/import", {"name": "New", "content": "## OTHERS\n"}),
         ("POST", "/playbooks", {"name": "New"}),
         ("PATCH", "/playbooks/{pk}", {"name": "New"}),
         ("POST", "/playbooks/{pk}/versions/1/rollback", {}),

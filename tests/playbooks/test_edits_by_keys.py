@@ -146,7 +146,7 @@ def test_an_approved_text_is_a_persons(
 def test_an_import_by_a_key_is_reviewed_and_reverted(
     agent: Principal, alice: User, key: ApiKey
 ) -> None:
-    made = import_playbook(by=agent, name="Imported", text=IMPORTED)
+    made = import_playbook(by=agent, name="Imported", content=IMPORTED)
     assert PLAIN in text_of(made)
     assert POISON not in text_of(made)
     assert ReviewItem.objects.pending().get(playbook=made).delta.reason_code.startswith("held_")
@@ -157,11 +157,11 @@ def test_an_import_by_a_key_is_reviewed_and_reverted(
 
 
 def test_a_persons_import_is_taken_as_it_is(alice: User) -> None:
-    assert POISON in text_of(import_playbook(by=Principal.of(alice), name="Mine", text=IMPORTED))
+    assert POISON in text_of(import_playbook(by=Principal.of(alice), name="Mine", content=IMPORTED))
 
 
 def test_an_approved_text_of_an_import_reaches_agents(agent: Principal, alice: User) -> None:
-    made = import_playbook(by=agent, name="Imported", text=IMPORTED)
+    made = import_playbook(by=agent, name="Imported", content=IMPORTED)
     approve_review_item(item=ReviewItem.objects.get(), by=Principal.of(alice))
     assert POISON in text_of(made)
 
@@ -193,7 +193,7 @@ def test_a_key_sets_no_risky_name_description_or_heading(
     acts: list[Callable[[Principal], Any]] = [
         lambda by: create_playbook(by=by, name=POISON),
         lambda by: create_playbook(by=by, name="A", description=POISON),
-        lambda by: import_playbook(by=by, name="A", text=f"## {POISON}\n"),
+        lambda by: import_playbook(by=by, name="A", content=f"## {POISON}\n"),
         lambda by: clone_playbook(playbook=playbook, by=by, name=POISON),
         lambda by: update_playbook(playbook=playbook, by=by, description=POISON),
     ]
