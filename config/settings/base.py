@@ -234,6 +234,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "BudgetState": ["ok", "warning", "reached"],
         "ActivityActor": "accounts.activity.api.ACTOR_CHOICES",
         "EvidenceVerdict": ["better", "worse", "unclear"],
+        "TrialKeep": ["newest", "stable"],
+        "TrialStartKind": ["bullet", "bare"],
         "TrialKind": "playbooks.models.Trial.Kind",
         "TrialStatus": "playbooks.models.Trial.Status",
         "TrialVerdict": "playbooks.models.Trial.Verdict",

@@ -177,8 +177,17 @@ def statistics(
             f"ADD operations in this batch: at most {MAX_ADDS_PER_OUTCOME * outcomes}.",
             "Votes:",
             *(votes or ["none yet"]),
+            *tried_and_failed(playbook),
         ]
     )
+
+
+def tried_and_failed(playbook: PlaybookInput) -> list[str]:
+    """The texts that a trial has taken back, as data; nothing if there are none."""
+    if not playbook.taken_back:
+        return []
+    texts = "\n".join(f"- {text}" for text in playbook.taken_back)
+    return ["", "Tried and failed:", data_block(texts)]
 
 
 def _with_known_bullets(llm: LLM, answered: ParsedAnswer[Curation], document: Document) -> Curation:

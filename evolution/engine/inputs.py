@@ -20,7 +20,11 @@ class OutcomeInput:
 
 @dataclass(frozen=True)
 class PlaybookInput:
-    """The base version of a job. `token_budget` is what the playbook may grow to."""
+    """The base version of a job. `token_budget` is what the playbook may grow to.
+
+    `taken_back` are texts that were tried and made tasks fail, the latest first.
+    """
 
     document: Document
     token_budget: int
+    taken_back: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from evolution.worker.tracing import TracedEmbedder, TracedLLM
 from evolution.worker.usage_ledger import UsageLedger
 from playbooks.models import Version
 from playbooks.services.loading import document_of
+from playbooks.services.trials import taken_back_texts
 
 CORE_VERSION = "1"
 """Of the method in evolution/engine; stored with each job."""
@@ -115,7 +116,13 @@ def choose_pair_finder(claim: Claim, ledger: UsageLedger) -> FindPairs | None:
 def playbook_input(claim: Claim) -> PlaybookInput:
     """The base version: every attempt of this job reads it, whatever is edited meanwhile."""
     base = Version.objects.select_related("playbook").get(pk=claim.base_version_id)
-    return PlaybookInput(document=document_of(base), token_budget=base.playbook.token_budget)
+    document, playbook = document_of(base), base.playbook
+    said = {bullet.content for bullet in document.bullets}
+    return PlaybookInput(
+        document=document,
+        token_budget=playbook.token_budget,
+        taken_back=tuple(text for text in taken_back_texts(playbook) if text not in said),
+    )
 
 
 def outcome_inputs(claim: Claim) -> list[OutcomeInput]:

@@ -111,6 +111,10 @@ ReadTask = Annotated[
     Text,
     Field(description="What you are about to do: with max_tokens, bullets about it come in too."),
 ]
+TaskKey = Annotated[
+    Text,
+    Field(description="Your own name of the task, if you read it again: you get the same advice."),
+]
 TaskDescription = Annotated[
     Text,
     Field(description="What you were asked to do, in one or two sentences. At most 4 KB."),

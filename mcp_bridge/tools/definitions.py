@@ -66,6 +66,7 @@ def get_playbook(
     version: a.AnyVersion = None,
     max_tokens: a.MaxTokens = None,
     task: a.ReadTask = "",
+    task_key: a.TaskKey = "",
 ) -> r.PlaybookText:
     """Read a playbook's advice before a task it covers: bullets such as `[str-00001] …` by section,
     plus the serving_id to report with. Apply the bullets that fit; your user's instructions come
@@ -78,8 +79,9 @@ def get_playbook(
     if max_tokens is None and "codex" in by.client.casefold():
         max_tokens = CODEX_TOKENS
     reading = read_playbook(
-        playbook=found, by=by, section=section, version=version, max_tokens=max_tokens, task=task
-    )
+        playbook=found, by=by, section=section, version=version,
+        max_tokens=max_tokens, task=task, task_key=task_key,
+    )  # fmt: skip
     return r.PlaybookText.of(reading)
 
 

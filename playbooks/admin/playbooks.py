@@ -67,6 +67,7 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
             ("deltas", "playbooks_delta"),
             ("bullets", "playbooks_bullet"),
             ("review queue", "playbooks_reviewitem"),
+            ("trials", "playbooks_trial"),
             ("outcomes", "evolution_outcome"),
             ("evolutions", "evolution_evolutionjob"),
             ("model calls", "billing_usagerecord"),

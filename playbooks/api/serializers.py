@@ -5,7 +5,17 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from playbooks.models import Bullet, Delta, Playbook, ReviewItem, ReviewPolicy, Version, Vote
+from playbooks.models import (
+    Bullet,
+    Delta,
+    Playbook,
+    ReviewItem,
+    ReviewPolicy,
+    Trial,
+    TrialPolicy,
+    Version,
+    Vote,
+)
 from playbooks.services.editing import MAX_OPERATIONS
 from playbooks.services.settings import (
     MAX_OUTCOME_THRESHOLD,
@@ -67,6 +77,11 @@ class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
         required=False,
         help_text="Which machine-made texts need review. API keys cannot change it.",
     )
+    trial_policy = serializers.ChoiceField(
+        choices=TrialPolicy.choices,
+        required=False,
+        help_text="A worse new version is taken back, only told to you, or not looked for.",
+    )
     status = serializers.ChoiceField(
         choices=Playbook.Status.choices, required=False, help_text="`active` restores."
     )
@@ -112,6 +127,7 @@ class PlaybookSerializer(serializers.Serializer[Any]):
     outcome_threshold = serializers.IntegerField(allow_null=True)
     time_threshold_hours = serializers.IntegerField(allow_null=True)
     review_policy = serializers.ChoiceField(choices=ReviewPolicy.choices)
+    trial_policy = serializers.ChoiceField(choices=TrialPolicy.choices)
     cloned_from = serializers.UUIDField(source="cloned_from_id", allow_null=True)
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -356,3 +372,66 @@ class ReviewItemApproveSerializer(serializers.Serializer[Any]):
     content = serializers.CharField(
         max_length=20_000, allow_blank=True, default="", help_text="Your wording instead."
     )
+
+
+class TrialStartSerializer(serializers.Serializer[Any]):
+    """`bullet` needs `bullet_id`; `bare` may have a share."""
+
+    kind = serializers.ChoiceField(choices=("bullet", "bare"))
+    bullet_id = CharField(max_length=16, allow_blank=True, default="")
+    share = serializers.FloatField(
+        allow_null=True,
+        default=None,
+        help_text="Of readings without the playbook: above 0, up to 0.5; 0.1 if left out.",
+    )
+
+
+class TrialEndSerializer(serializers.Serializer[Any]):
+    keep = serializers.ChoiceField(
+        choices=("newest", "stable"),
+        default="newest",
+        help_text="What everybody reads; `stable` takes the version on trial back.",
+    )
+
+
+class ArmCountsSerializer(serializers.Serializer[Any]):
+    tasks = serializers.IntegerField()
+    successes = serializers.IntegerField()
+
+
+class TrialArmsSerializer(serializers.Serializer[Any]):
+    """`stable`: the older version, or without the bullet, or without the playbook."""
+
+    stable = ArmCountsSerializer()
+    newest = ArmCountsSerializer()
+
+
+class TrialEvidenceSerializer(serializers.Serializer[Any]):
+    """How many times its stake a bet on it is worth; without a difference it stays about 1."""
+
+    worse = serializers.FloatField(source="tally.worse_by")
+    better = serializers.FloatField(source="tally.better_by")
+    threshold = serializers.IntegerField(help_text="From here on it decides.")
+
+
+class TrialSerializer(serializers.Serializer[Any]):
+    """A comparison of two arms, which a coin gives to readings."""
+
+    id = serializers.UUIDField()
+    playbook_id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=Trial.Kind.choices)
+    bullet_id = CharField(help_text="Of kind `bullet`; else empty.")
+    share = serializers.FloatField(source="control_share", help_text="Readings of `stable`.")
+    status = serializers.ChoiceField(choices=Trial.Status.choices)
+    verdict = serializers.SerializerMethodField(help_text="null: none yet.")
+    reason = CharField(help_text="Of the verdict, with figures.")
+    stable_version = serializers.IntegerField(source="stable_version.number")
+    newest_version = serializers.IntegerField(source="newest.number")
+    arms = TrialArmsSerializer(source="tally")
+    evidence = TrialEvidenceSerializer(source="*")
+    started_at = serializers.DateTimeField(source="created_at")
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+    @extend_schema_field(serializers.ChoiceField(choices=Trial.Verdict.choices, allow_null=True))
+    def get_verdict(self, trial: Trial) -> str | None:
+        return trial.verdict or None

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from playbooks.api.views import bullets, playbooks, reviews, versions
+from playbooks.api.views import bullets, playbooks, reviews, trials, versions
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 VERSION = f"{PLAYBOOK}/versions/<int:number>"
@@ -28,5 +28,8 @@ urlpatterns: list[URLPattern] = [
     path(f"{PLAYBOOK}/reviews", reviews.ReviewItemListView.as_view(), name="reviews"),
     path(f"{REVIEW}/approve", reviews.ReviewItemApproveView.as_view(), name="approve_review_item"),
     path(f"{REVIEW}/decline", reviews.ReviewItemDeclineView.as_view(), name="decline_review_item"),
+    path(f"{PLAYBOOK}/trials", trials.TrialListView.as_view(), name="trials"),
+    path("trials/<uuid:pk>", trials.TrialDetailView.as_view(), name="trial"),
+    path("trials/<uuid:pk>/end", trials.TrialEndView.as_view(), name="end_trial"),
     path(f"{PLAYBOOK}/deltas", bullets.PlaybookEditView.as_view(), name="deltas"),
 ]

@@ -32,6 +32,11 @@ class TrialQuerySet(PlaybookOwnedQuerySet["Trial"]):
     def open(self) -> Self:
         return self.filter(status__in=OPEN)
 
+    def with_versions(self) -> Self:
+        """Each row with its playbook and the versions that it names, without their texts."""
+        paths = ("stable_version", "newest_version", "candidate", "playbook__current_version")
+        return self.select_related(*paths).defer(*(f"{path}__text" for path in paths))
+
 
 class Trial(BaseModel):
     """One comparison of two arms: `stable`, the control, and `newest`, what is being tried.
@@ -149,6 +154,11 @@ class Trial(BaseModel):
     @property
     def of_version(self) -> bool:
         return self.kind == self.Kind.VERSION
+
+    @property
+    def newest(self) -> Version | None:
+        """The last version that was tried, or is being tried now."""
+        return self.newest_version or self.playbook.current_version
 
     @property
     def accepted_version(self) -> Version:

@@ -1,5 +1,6 @@
 """Settings of a playbook: name, limits, review policy, and whether it is archived."""
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from billing.limits.plan_limits import check_playbook_limit
 from core.audit import record
 from core.errors import Invalid
 from core.security.scopes import Principal, Scope
-from playbooks.models import Playbook, ReviewPolicy
+from playbooks.models import Playbook, ReviewPolicy, TrialPolicy
 from playbooks.services.loading import lock_playbook
 from playbooks.services.validation import (
     clean_description,
@@ -17,6 +18,7 @@ from playbooks.services.validation import (
     clean_number,
     refuse_risky_texts,
 )
+from playbooks.trials.lifecycle import end_version_trial
 
 MAX_TOKEN_BUDGET = 1_000_000
 MAX_OUTCOME_THRESHOLD = 1_000
@@ -44,40 +46,57 @@ def update_playbook(
     outcome_threshold: int | Unset | None = UNSET,
     time_threshold_hours: int | Unset | None = UNSET,
     review_policy: str | None = None,
+    trial_policy: str | None = None,
 ) -> Playbook:
     """The given settings apply from now on; a threshold of None means the operator's default.
 
-    Raises Invalid, and Forbidden when an API key changes the review policy, or without the scope
-    `evolve` what evolutions cost.
+    Turning trials off ends that of a version: everybody reads the newest. Raises Invalid, and
+    Forbidden when an API key changes the review policy, or without the scope `evolve` what
+    evolutions cost.
     """
     refuse_risky_texts(by, name=[name or ""], description=[description or ""])
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = _clean_numbers(token_budget, outcome_threshold, time_threshold_hours)
     if name is not None:
         given["name"] = clean_name(name)
     if description is not None:
         given["description"] = clean_description(description)
-    if token_budget is not None:
-        clean_number("token_budget", token_budget, least=1, most=MAX_TOKEN_BUDGET)
-        given["token_budget"] = token_budget
-    if outcome_threshold is not UNSET:
-        given["outcome_threshold"] = clean_number(
-            "outcome_threshold", outcome_threshold, least=1, most=MAX_OUTCOME_THRESHOLD
-        )
-    if time_threshold_hours is not UNSET:
-        given["time_threshold_hours"] = clean_number(
-            "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
-        )
     if review_policy is not None:
         given["review_policy"] = _clean_policy(review_policy, playbook, by)
+    if trial_policy is not None:
+        given["trial_policy"] = _clean_choice("trial_policy", trial_policy, TrialPolicy.values)
     _check_costs(given, playbook, by)
-    for field, value in given.items():
-        setattr(playbook, field, value)
     with transaction.atomic():
+        if trial_policy == TrialPolicy.OFF:
+            lock_playbook(playbook)
+            end_version_trial(playbook, reason="Ended by the setting: no trials.")
+        for field, value in given.items():
+            setattr(playbook, field, value)
         # Only the given fields: the instance may be older than a concurrent change of the rest.
         playbook.save(update_fields=[*given, "updated_at"])
         owner, fields = playbook.owner_id, ", ".join(given)
         record(action="update_playbook", by=by, subject=playbook, owner=owner, fields=fields)
     return playbook
+
+
+def _clean_numbers(
+    token_budget: int | None,
+    outcome_threshold: int | Unset | None,
+    time_threshold_hours: int | Unset | None,
+) -> dict[str, Any]:
+    """The numbers among the settings that were given."""
+    found: dict[str, Any] = {}
+    if token_budget is not None:
+        clean_number("token_budget", token_budget, least=1, most=MAX_TOKEN_BUDGET)
+        found["token_budget"] = token_budget
+    if outcome_threshold is not UNSET:
+        found["outcome_threshold"] = clean_number(
+            "outcome_threshold", outcome_threshold, least=1, most=MAX_OUTCOME_THRESHOLD
+        )
+    if time_threshold_hours is not UNSET:
+        found["time_threshold_hours"] = clean_number(
+            "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
+        )
+    return found
 
 
 def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
@@ -111,9 +130,13 @@ def _check_costs(given: dict[str, Any], playbook: Playbook, by: Principal) -> No
 
 
 def _clean_policy(policy: str, playbook: Playbook, by: Principal) -> str:
-    if policy not in ReviewPolicy.values:
-        known = ", ".join(ReviewPolicy.values)
-        raise Invalid.field("review_policy", f"Choose one of: {known}.")
+    _clean_choice("review_policy", policy, ReviewPolicy.values)
     if policy != playbook.review_policy:
         by.require(Scope.ACCOUNT)
     return policy
+
+
+def _clean_choice(name: str, word: str, known: Sequence[str]) -> str:
+    if word not in known:
+        raise Invalid.field(name, f"Choose one of: {', '.join(known)}.")
+    return word

@@ -116,3 +116,9 @@ def leading_space(text: str) -> str:
 @register.filter
 def strip_leading_space(text: str) -> str:
     return text.lstrip()
+
+
+@register.filter
+def of(values: Mapping[int, str], key: int) -> str:
+    """The value of a key that is a variable; empty for an unknown one."""
+    return values.get(key, "")

@@ -108,6 +108,14 @@ def end_trial_for_change(playbook: Playbook, version: Version) -> None:
         end_trial(trial, playbook=playbook, verdict=Trial.Verdict.STOPPED, reason=reason)
 
 
+def end_version_trial(playbook: Playbook, *, reason: str) -> None:
+    """The running trial of a version, if any, has ended without a verdict."""
+    running = Trial.objects.filter(playbook=playbook, status=Trial.Status.RUNNING)
+    trial = running.filter(kind=Trial.Kind.VERSION).first()
+    if trial is not None:
+        end_trial(trial, playbook=playbook, verdict=Trial.Verdict.STOPPED, reason=reason)
+
+
 def reason_for(trial: Trial, verdict: str) -> str:
     """The verdict's figures and what they mean, in words."""
     newest, stable = (name.format(_subject(trial)) for name in ARM_NAMES[Trial.Kind(trial.kind)])

@@ -108,6 +108,15 @@ class SettingsForm(PlaybookForm):
             ("none", "Only those containing secrets"),
         ],
     )
+    trial_policy = forms.ChoiceField(
+        label="When a new version makes tasks fail more often",
+        choices=[
+            ("act", "Take it back and email me"),
+            ("tell", "Only email me"),
+            ("off", "Don't look: every reading gets the newest version"),
+        ],
+        help_text="A new version is tried on half of the readings.",
+    )
 
     @classmethod
     def of(cls, playbook: Playbook, data: Any = None) -> "SettingsForm":

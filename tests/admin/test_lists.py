@@ -27,6 +27,7 @@ PINNED = {
     "playbooks_delta": 6,
     "playbooks_bullet": 6,
     "playbooks_reviewitem": 8,
+    "playbooks_trial": 8,
     "evolution_evolutionjob": 9,
     "evolution_outcome": 8,
     "evolution_reflection": 8,

@@ -19,7 +19,7 @@ VERBS = {
     *("add", "approve", "archive", "cancel", "clone", "close", "create", "decline", "delete"),
     *("diff", "disconnect", "edit", "export", "get", "import", "list", "log", "open", "receive"),
     *("refresh", "register", "replace", "report", "retry", "revoke", "rollback", "rotate", "set"),
-    *("subscribe", "trigger", "undo", "update"),
+    *("end", "start", "subscribe", "trigger", "undo", "update"),
 }
 DIALECT = {
     *("beat", "belonging", "chain", "doing", "door", "ending", "figure", "hall", "held", "letter"),
@@ -91,7 +91,7 @@ def test_a_post_that_creates_takes_an_idempotency_key(document: dict[str, Any]) 
         *("create_api_key", "rotate_api_key", "create_playbook", "clone_playbook"),
         *("import_playbook", "rollback_playbook", "edit_playbook", "report_outcome"),
         *("trigger_evolution", "approve_review_item", "rollback_source", "undo_version"),
-        *("open_session", "add_messages"),
+        *("open_session", "add_messages", "start_trial"),
     }
 
 

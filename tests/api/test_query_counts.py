@@ -23,6 +23,8 @@ PINNED = {
     "/playbooks/{playbook}/sections": 3,
     "/playbooks/{playbook}/bullets": 3,
     "/playbooks/{playbook}/bullets/str-00001/history": 8,
+    "/playbooks/{playbook}/trials": 3,
+    "/trials/{trial}": 2,
     "/playbooks/{playbook}/outcomes": 3,
     "/playbooks/{playbook}/evolutions": 3,
     "/playbooks/{playbook}/metrics": 8,

@@ -12,9 +12,9 @@ from tests.harness.rest_client import Rest
 from tests.harness.rest_routes import PROTECTED, ROUTES, Route, World, served
 
 METHODS = ("get", "post", "put", "patch", "delete")
-NAMES = dict.fromkeys(("playbook", "key", "job", "app", "session", "outcome"), "<uuid:pk>") | {
-    "review": "<uuid:review>"
-}
+NAMES = dict.fromkeys(
+    ("playbook", "key", "job", "app", "session", "trial", "outcome"), "<uuid:pk>"
+) | {"review": "<uuid:review>"}
 
 
 def declared() -> dict[tuple[str, str], Scope | None]:

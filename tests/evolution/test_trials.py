@@ -19,7 +19,9 @@ from playbooks.document.operations import Operation
 from playbooks.models import Playbook, Trial
 from playbooks.services.editing import edit_playbook
 from playbooks.services.rollback import rollback_playbook
+from playbooks.services.settings import update_playbook
 from playbooks.services.trials import taken_back_texts
+from playbooks.trials.badges import version_badges
 from tests.factories import make_outcome, make_playbook
 from tests.harness.trials import LESSON, evolve, give_traffic, on_trial, rates, read, work
 
@@ -285,3 +287,32 @@ def test_a_better_version_is_proven(tried: Playbook, alice: User) -> None:
     trial = trial_of(tried)
     assert (trial.status, trial.verdict) == ("ended", "better")
     assert {read(tried, alice).version for _ in range(5)} == {2}
+
+
+def test_what_was_taken_back_is_not_learned_again(tried: Playbook, alice: User) -> None:
+    harm(tried, alice)
+    sweep()
+    playbook = evolve(tried, alice)
+    assert playbook.current_version is not None
+    assert LESSON not in playbook.current_version.text
+
+
+def test_versions_wear_what_their_trials_found(tried: Playbook, alice: User) -> None:
+    def badges() -> dict[int, str]:
+        return dict(version_badges(tried, tried.versions.all()))
+
+    assert badges() == {2: "on trial"}
+    harm(tried, alice)
+    sweep()
+    assert badges() == {2: "taken back"}
+    evolve(tried, alice, lesson="Write down what you assumed.")
+    Trial.objects.filter(status="running").update(bets={"worse": [0.1] * 3, "better": [99.0] * 3})
+    Trial.objects.filter(status="running").update(stable_tasks=10, newest_tasks=10)
+    work(tried, alice, rates(0.9, 0.9), 1, Random(5))
+    assert badges() == {2: "taken back", 4: "proven better"}
+
+
+def test_turning_trials_off_ends_that_of_a_version(tried: Playbook, alice: User) -> None:
+    update_playbook(playbook=tried, by=Principal.of(alice), trial_policy="off")
+    assert trial_of(tried).reason == "Ended by the setting: no trials."
+    assert {read(tried, alice).version for _ in range(10)} == {2}

@@ -11,6 +11,7 @@ from accounts.models import User
 from core.security.scopes import Principal, Scope
 from evolution.jobs.lifecycle import trigger_evolution
 from playbooks.services.reading import read_playbook
+from playbooks.services.trials import start_trial, stop_trial
 from tests.factories import (
     PASSWORD,
     make_app,
@@ -41,7 +42,8 @@ class Route:
 
     @property
     def is_under_playbook(self) -> bool:
-        return any(name in self.path for name in ("{playbook}", "{job}", "{outcome}", "{session}"))
+        names = ("{playbook}", "{job}", "{outcome}", "{session}", "{trial}")
+        return any(name in self.path for name in names)
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -93,6 +95,10 @@ ROUTES = [
     Route("GET", f"{PLAYBOOK}/reviews", READ),
     Route("POST", f"{REVIEW}/approve", ACCOUNT, {"content": "Read the notes first."}),
     Route("POST", f"{REVIEW}/decline", ACCOUNT),
+    Route("GET", f"{PLAYBOOK}/trials", READ),
+    Route("POST", f"{PLAYBOOK}/trials", WRITE, {"kind": "bullet", "bullet_id": "str-00001"}),
+    Route("GET", "/trials/{trial}", READ),
+    Route("POST", "/trials/{trial}/end", WRITE, {"keep": "newest"}),
     Route("GET", f"{PLAYBOOK}/sources", READ),
     Route("POST", f"{PLAYBOOK}/sources/rollback", ACCOUNT, {"source": "user:{owner}"}),
     Route("GET", f"{PLAYBOOK}/outcomes", READ),
@@ -154,6 +160,8 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     ids["outcome"] = str(outcome.pk)
     ids["app"] = str(make_app(owner, name=f"app {canary}").pk)
     ids |= {"review": str(review.pk), "owner": str(owner.pk)}
+    trial = start_trial(playbook=playbook, by=who, kind="bare")
+    ids["trial"] = str(stop_trial(trial=trial, by=who).pk)
     said = (("user", f"Do it {canary}"), ("assistant", canary))
     ids["session"] = str(make_session(owner, playbook, *said, title=canary).pk)
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)

@@ -87,11 +87,11 @@ def test_a_duplicate_is_refused_with_the_reason(owner: Client, playbook: Playboo
 
 def test_settings_are_saved(owner: Client, playbook: Playbook) -> None:
     sent = {"name": "Better", "token_budget": "900", "outcome_threshold": "3"}
-    sent |= {"review_policy": "risky"}
+    sent |= {"review_policy": "risky", "trial_policy": "tell"}
     owner.post(f"{playbook.get_absolute_url()}/settings", sent)
     playbook.refresh_from_db()
     assert (playbook.name, playbook.token_budget, playbook.outcome_threshold) == ("Better", 900, 3)
-    assert playbook.time_threshold_hours is None
+    assert (playbook.time_threshold_hours, playbook.trial_policy) == (None, "tell")
 
 
 def test_archiving_hides_and_restoring_shows(owner: Client, playbook: Playbook) -> None:

@@ -8,9 +8,9 @@ from evolution.engine.curator import Curation, CurationOperation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.providers.lesson_extraction import lessons
 from evolution.engine.reflector import BulletTag, Reflection, ReflectionResult, Tag
-from playbooks.document.text import BULLET_ID, find_ids
+from playbooks.document.text import BULLET_ID, find_ids, normal_text
 
-VERSION = "2"
+VERSION = "3"
 _ID = rf"[\[('\"`]{{0,3}}{BULLET_ID.pattern}[\])'\"`]{{0,3}}"
 # Each repetition has an end: agents write these texts, and `re` holds the interpreter's lock.
 _GAP, _SPACE = r"\s{0,3}", r"\s{1,3}"
@@ -62,7 +62,11 @@ class RulesEngine:
         outcomes: Sequence[OutcomeInput],
         playbook: PlaybookInput,
     ) -> Curation:
-        """One ADD for each lesson; the delta rules sort out what the playbook says already."""
+        """One ADD for each lesson; the delta rules sort out what the playbook says already.
+
+        What a trial has taken back is not proposed again.
+        """
+        refused = {normal_text(text) for text in playbook.taken_back}
         operations = [
             CurationOperation(
                 type="ADD",
@@ -74,6 +78,7 @@ class RulesEngine:
             for outcome in outcomes
             if outcome.id in reflections
             for lesson in lessons(outcome.notes, outcome.trace)
+            if normal_text(lesson.content) not in refused
         ]
         return Curation(
             reasoning=f"Fixed rules (version {VERSION}); no model was asked.",

@@ -93,6 +93,9 @@ class PlaybookDetailView(BasePlaybookView):
             OpenApiParameter(
                 "max_tokens", int, description="Only the most useful bullets that fit (estimate)."
             ),
+            OpenApiParameter(
+                "task_key", str, description="Readings with the same key get one arm of a trial."
+            ),
         ],
         responses=s.PlaybookDetailSerializer,
     )
@@ -105,6 +108,7 @@ class PlaybookDetailView(BasePlaybookView):
             section=request.query_params.get("section", ""),
             version=self.query_integer("version"),
             max_tokens=self.query_integer("max_tokens"),
+            task_key=request.query_params.get("task_key", ""),
         )
         body = s.PlaybookSerializer(playbook).data
         read = {

@@ -16,6 +16,7 @@ from playbooks.services.loading import version_of
 from playbooks.services.reading import diff_versions
 from playbooks.services.rollback import preview_rollback, rollback_playbook
 from playbooks.services.undo import undo_version
+from playbooks.trials.badges import version_badges
 from playbooks.web.lookups import fetch_own_playbook, undo_url
 
 PAGE = 50
@@ -27,7 +28,12 @@ VIEWS = ("inline", "side")
 def versions(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     page = Paginator(timeline(playbook), PAGE).get_page(request.GET.get("page"))
-    context = {"playbook": playbook, "tab": "versions", "page": page}
+    context = {
+        "playbook": playbook,
+        "tab": "versions",
+        "page": page,
+        "badges": version_badges(playbook, page.object_list),
+    }
     return render(request, "playbooks/versions.html", context)
 
 

@@ -1,6 +1,7 @@
 """Prompts: who speaks, in which order, and where other people's text may stand."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +72,13 @@ def test_a_reflections_text_stands_only_inside_a_data_block() -> None:
     prompt = curator_messages("canary-insight")[1]["content"]
     assert "canary-insight" in prompt
     assert "canary-insight" not in BLOCK.sub("", prompt)
+
+
+def test_what_was_tried_and_failed_stands_in_a_data_block() -> None:
+    tried = replace(PLAYBOOK, taken_back=("Skip the tests.",))
+    assert "Tried and failed" not in statistics(PLAYBOOK, outcomes=1)
+    block = statistics(tried, outcomes=1).partition("Tried and failed:\nBEGIN DATA ")[2]
+    assert "\n- Skip the tests.\nEND DATA " in block
 
 
 def test_a_forged_end_does_not_end_the_data() -> None:

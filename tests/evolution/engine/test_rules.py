@@ -184,7 +184,7 @@ def test_the_same_outcome_always_gives_the_same_answer() -> None:
 def test_it_says_that_no_model_was_asked() -> None:
     engine = RulesEngine()
     reflection = engine.reflect(outcome(), PLAYBOOK).reflection
-    assert (engine.name, engine.prompt_versions) == ("rules", {"rules": "2"})
+    assert (engine.name, engine.prompt_versions) == ("rules", {"rules": "3"})
     assert "no model" in reflection.reasoning
 
 
