@@ -31,6 +31,7 @@ from evolution.training.display import ProgressDisplay
 from evolution.training.environments import HELP, environment_for
 from evolution.training.runs import Training, run_usage
 from evolution.training.setup import AdapterSetup
+from playbooks.management.lookups import playbook_named
 from playbooks.models import Playbook, Version
 
 STOPPED, COST_STOPPED = 1, 3
@@ -76,7 +77,8 @@ class TrainingCommand(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            self.playbook = setup.find_playbook(options["playbook"])
+            own = Playbook.objects.exclude(owner=None)
+            self.playbook = playbook_named(options["playbook"], own)
             runs.refuse_untrainable(self.playbook)
             refuse_unwritable(options["plot"])
             self.prepare(options)

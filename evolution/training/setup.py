@@ -5,13 +5,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 
 from billing.pricing.usage_pricing import estimate_cost
 from core.errors import Invalid
-from core.sql.querysets import is_uuid
 from evolution.engine.adaptation.standalone import LLMSolver
 from evolution.engine.cost_budget import Budget
 from evolution.engine.prompts import load_prompt
@@ -22,7 +20,6 @@ from evolution.worker.credentials import credential_for
 from evolution.worker.engine_run import choose_engine, connect_llm
 from evolution.worker.llm_admission import reset_circuits
 from evolution.worker.usage_ledger import UsageLedger
-from playbooks.models import Playbook
 
 PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
 
@@ -95,14 +92,3 @@ def adapter_setup(
             StoredPlaybook(training, steps, budget=budget, wait=wait),
             steps,
         )
-
-
-def find_playbook(name: str) -> Playbook:
-    """The playbook with this id, or the only one of this name; Invalid when there is none."""
-    rows = Playbook.objects.select_related("owner", "current_version").exclude(owner=None)
-    found = list(rows.filter(pk=UUID(name)) if is_uuid(name) else rows.filter(name=name))
-    if not found:
-        raise Invalid(f"There is no playbook {name!r} that can be trained (a starter: clone it).")
-    if len(found) > 1:
-        raise Invalid(f"Several playbooks are called {name!r}. Give the id of one.")
-    return found[0]

@@ -179,6 +179,9 @@ CloneName = Annotated[
     Text,
     Field(description="Name of the copy. Default: the name of the original."),
 ]
+NewContent = Annotated[
+    Text, Field(description="First advice: a Markdown list, an AGENTS.md or ACE text.")
+]
 Description = Annotated[
     Text,
     Field(

@@ -178,14 +178,13 @@ def list_versions(
 
 @tool("Create a playbook", Scope.WRITE, ADDITIVE)
 def create_playbook(
-    by: Principal, name: a.NewName, description: a.Description = ""
+    by: Principal, name: a.NewName, description: a.Description = "", content: a.NewContent = ""
 ) -> r.PlaybookCreated:
-    """Create an empty playbook for a kind of task that will come again; reports fill it. Call
+    """Create a playbook for a kind of task that will come again; reports fill it. Call
     list_playbooks first and reuse what fits: names need not be unique, and a second call makes a
-    second playbook. Text that exists already, such as an AGENTS.md, is imported by your user at
-    /playbooks/import.
+    second playbook.
     """
-    playbook = creation.create_playbook(by=by, name=name, description=description)
+    playbook = creation.create_playbook(by=by, name=name, description=description, content=content)
     return r.PlaybookCreated.of(playbook)
 
 

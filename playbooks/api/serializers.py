@@ -44,6 +44,12 @@ class SectionCreateSerializer(serializers.Serializer[Any]):
 
 
 class PlaybookCreateSerializer(BasePlaybookNameSerializer):
+    content = CharField(
+        trim_whitespace=False,
+        allow_blank=True,
+        default="",
+        help_text="First advice, in any of the import formats; empty: none.",
+    )
     sections = SectionCreateSerializer(
         many=True, default=list, **MAX_SECTIONS, help_text="Empty: the default ones."
     )
@@ -87,16 +93,43 @@ class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
     )
 
 
+class ImportPreviewEntrySerializer(serializers.Serializer[Any]):
+    """One piece of the text: a bullet, or why it is none."""
+
+    line = serializers.IntegerField(help_text="From 1; 0: the format has no lines.")
+    section = CharField(help_text="Title of its section.")
+    id = CharField(help_text="Empty: skipped.")
+    content = CharField()
+    helpful = serializers.IntegerField()
+    harmful = serializers.IntegerField()
+    skipped = CharField(help_text="Why it does not become a bullet; else empty.")
+
+
+class ImportPreviewSerializer(serializers.Serializer[Any]):
+    """What an import would create."""
+
+    format = CharField()
+    name = CharField(help_text="Found in the text; or empty.")
+    description = CharField()
+    bullet_count = serializers.IntegerField()
+    lines = ImportPreviewEntrySerializer(source="entries", many=True)
+
+
 class PlaybookCloneSerializer(serializers.Serializer[Any]):
     name = CharField(
         max_length=120, allow_blank=True, default="", help_text="Empty: the original's name."
     )
 
 
-class PlaybookImportSerializer(BasePlaybookNameSerializer):
+class PlaybookImportSerializer(serializers.Serializer[Any]):
     content = CharField(
-        trim_whitespace=False, help_text="ACE text or JSON, as /export gives it; 100 KB."
+        trim_whitespace=False, help_text="A text in any of the import formats; 100 KB."
     )
+    name = CharField(
+        max_length=NAME_LIMIT, allow_blank=True, default="", help_text="Empty: that in the text."
+    )
+    description = CharField(max_length=DESCRIPTION_LIMIT, allow_blank=True, default="")
+    dry_run = serializers.BooleanField(default=False, help_text="Only return the preview.")
     version = serializers.IntegerField(
         required=False, help_text="As /export gives it; the import begins at version 1."
     )

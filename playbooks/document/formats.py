@@ -1,29 +1,16 @@
-"""Export formats of a playbook, and import from two of them. Pure."""
+"""Export formats of a playbook; imports.py reads each of them back. Pure."""
 
 import io
 import json
 import re
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.strict_json import JsonFault, load_object
-from playbooks.document.sections import SLUG, TITLE_LIMIT, Section, section_for
-from playbooks.document.text import (
-    MAX_COUNTER,
-    Bullet,
-    Document,
-    DocumentError,
-    ace_line,
-    clean_content,
-    clean_line,
-    clean_title,
-    parse,
-    render,
-)
+from playbooks.document.sections import Section
+from playbooks.document.text import Document, number_of, render
 
-ID_LIMIT = 40
 JSON_FORMAT = "ace-playbook/1"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip knows: the same text gives the same bytes
 
@@ -68,19 +55,6 @@ def slugify(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:64].strip("-")
 
 
-def read_document(text: str) -> Document:
-    """The document of an ACE text or our JSON export. Raises DocumentError with the place."""
-    if not text.lstrip("\ufeff \t\r\n").startswith("{"):
-        return parse(text)
-    try:
-        found = load_object(text.removeprefix("\ufeff"))
-    except JsonFault as fault:
-        raise DocumentError(fault.message, line=fault.line) from None
-    if isinstance(found.get("text"), str):
-        return parse(found["text"])
-    return _from_json(found)
-
-
 # --- writing -----------------------------------------------------------------------------------
 
 
@@ -104,6 +78,38 @@ def _section_json(document: Document, section: Section) -> dict[str, Any]:
         "aliases": list(section.aliases),
         "bullets": [{name: getattr(bullet, name) for name in fields} for bullet in bullets],
     }
+
+
+def _ace_json(export: Export) -> bytes:
+    """As the public ACE code bases save a playbook: bullets by id, ids by section."""
+    titles = {section.key: section.title for section in export.document.sections}
+    bullets = export.document.bullets
+    found = {
+        "name": export.name,
+        "description": export.description,
+        "bullets": {
+            b.id: {**asdict(b), "section": titles[b.section], "neutral": 0} for b in bullets
+        },
+        "sections": {
+            title: [b.id for b in bullets if b.section == key] for key, title in titles.items()
+        },
+        "next_id": max((number_of(b.id) for b in bullets), default=0) + 1,
+    }
+    return (json.dumps(found, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _cheatsheet(export: Export) -> bytes:
+    """As Dynamic Cheatsheet keeps its memory; `Count` is how often an item helped."""
+    lines = []
+    for section in export.document.sections:
+        bullets = [b for b in export.document.bullets if b.section == section.key]
+        lines += [f"## {section.title}\n"] if bullets else []
+        for bullet in bullets:
+            lines += ["<memory_item>", f"<description>\n{bullet.content}\n</description>"]
+            lines += ["</memory_item>", f"** Count: {bullet.helpful}\n"]
+    found = {"name": export.name, "description": export.description}
+    sheet = found | {"final_cheatsheet": "\n".join(lines)}
+    return (json.dumps(sheet, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def _markdown(export: Export) -> str:
@@ -144,21 +150,21 @@ MARKDOWN = "text/markdown; charset=utf-8"
 FORMATS: Mapping[str, Format] = {
     "ace": Format(
         "ACE text",
-        "Everything, counters included; can be imported again.",
+        "Everything, counters included.",
         ".ace.md",
         "text/plain; charset=utf-8",
         lambda export: render(export.document).encode(),
     ),
     "json": Format(
         "JSON",
-        "The same for programs; can be imported again.",
+        "The same for programs.",
         ".json",
         "application/json",
         _json,
     ),
     "agents": Format(
         "AGENTS.md",
-        "Headings and lists for agents that read a file.",
+        "Headings and lists, also for CLAUDE.md and .cursorrules; without counters.",
         "AGENTS.md",
         MARKDOWN,
         lambda export: _markdown(export).encode(),
@@ -170,72 +176,18 @@ FORMATS: Mapping[str, Format] = {
         "application/zip",
         _skill_folder,
     ),
+    "ace_json": Format(
+        "ACE JSON",
+        "For the public ACE code bases, counters included.",
+        ".ace.json",
+        "application/json",
+        _ace_json,
+    ),
+    "cheatsheet": Format(
+        "Dynamic Cheatsheet",
+        "JSON with memory items; helpful votes become their counts.",
+        ".cheatsheet.json",
+        "application/json",
+        _cheatsheet,
+    ),
 }
-
-
-# --- reading JSON ------------------------------------------------------------------------------
-
-
-def _from_json(found: Mapping[str, Any]) -> Document:
-    """Parsed by way of ACE text, so that both formats obey the same rules."""
-    sections: list[Section] = []
-    lines: list[str] = []
-    places: list[str] = []
-    for number, given in enumerate(_list(found, "sections", "the top")):
-        place = f"sections[{number}]"
-        section = _section(given, sections, place)
-        sections.append(section)
-        lines.append(f"## {section.title}")
-        places.append(place)
-        for index, bullet in enumerate(_list(given, "bullets", place)):
-            places.append(f"{place}.bullets[{index}]")
-            lines.append(_line(bullet, section, places[-1]))
-    try:
-        return parse("\n".join(lines), sections=sections)
-    except DocumentError as error:
-        where = places[error.line - 1] if error.line else "sections"
-        raise DocumentError(f"At {where}: {error.message}") from None
-
-
-def _list(found: Any, name: str, place: str) -> list[Any]:
-    value = found.get(name) if isinstance(found, dict) else None
-    if not isinstance(value, list):
-        raise DocumentError(f"At {place}: `{name}` must be a list, as in the JSON export.")
-    return value
-
-
-def _section(given: Any, taken: list[Section], place: str) -> Section:
-    title = given.get("title") if isinstance(given, dict) else None
-    if not isinstance(title, str):
-        raise DocumentError(f"At {place}: a section needs a `title`.")
-    try:
-        section = section_for(clean_title(title), taken)
-    except DocumentError as error:
-        raise DocumentError(f"At {place}: {error.message}") from None
-    if section.key in {one.key for one in taken}:
-        raise DocumentError(f"At {place}: the section “{section.title}” already exists.")
-    slug, aliases = given.get("slug"), given.get("aliases")
-    if isinstance(slug, str) and SLUG.fullmatch(slug) and slug not in {s.slug for s in taken}:
-        section = Section(section.key, section.title, slug, section.aliases)
-    if isinstance(aliases, list) and all(isinstance(alias, str) for alias in aliases):
-        names = (clean_line(alias, limit=TITLE_LIMIT) for alias in aliases[:20])
-        section = Section(section.key, section.title, section.slug, tuple(filter(None, names)))
-    return section
-
-
-def _line(given: Any, section: Section, place: str) -> str:
-    """The bullet as a line of ACE text."""
-    values = given if isinstance(given, dict) else {}
-    name, content = values.get("id"), values.get("content")
-    if not isinstance(name, str) or not isinstance(content, str):
-        raise DocumentError(f"At {place}: a bullet needs an `id` and a `content`.")
-    counters = [values.get(field, 0) for field in ("helpful", "harmful")]
-    if not all(type(count) is int and 0 <= count <= MAX_COUNTER for count in counters):
-        raise DocumentError(f"At {place}: a counter is a whole number of at least 0.")
-    try:
-        text = clean_content(content)
-    except DocumentError as error:
-        raise DocumentError(f"At {place}: {error.message}") from None
-    return ace_line(
-        Bullet(clean_line(name, limit=ID_LIMIT), section.key, text, counters[0], counters[1])
-    )

@@ -74,6 +74,10 @@ def number_of(bullet_id: str) -> int:
     return int(bullet_id.rpartition("-")[2])
 
 
+def is_bullet_id(text: str) -> bool:
+    return re.fullmatch(_ID, text) is not None
+
+
 def make_id(section: Section, number: int) -> str:
     return f"{section.slug}-{number:05d}"
 

@@ -10,7 +10,7 @@ from billing.limits.plan_limits import check_playbook_limit
 from core.audit import record
 from core.errors import Forbidden, Invalid, TooLarge
 from core.security.scopes import Principal
-from playbooks.document.formats import read_document
+from playbooks.document.imports import Import, read_import
 from playbooks.document.operations import Result
 from playbooks.document.review_rule import Review
 from playbooks.document.sections import DEFAULT_SECTIONS, Section
@@ -30,12 +30,22 @@ from playbooks.services.validation import (
 
 
 def create_playbook(
-    *, by: Principal, name: str, description: str = "", sections: Sequence[Section] | None = None
+    *,
+    by: Principal,
+    name: str,
+    description: str = "",
+    sections: Sequence[Section] | None = None,
+    content: str = "",
 ) -> Playbook:
-    """An empty playbook of `by` exists, at version 1; default sections unless others are given.
+    """A playbook of `by` exists, at version 1, with the advice of `content` in any import format.
 
-    Raises PlanLimitReached, as everything does here that makes a playbook.
+    Without it an empty one, with the default sections unless others are given. Raises
+    PlanLimitReached, as everything does here that makes a playbook, and Invalid.
     """
+    if content.strip():
+        if sections:
+            raise Invalid.field("sections", "The sections come from `content`: leave one out.")
+        return import_playbook(by=by, content=content, name=name, description=description)
     _refuse_limited_key(by)
     headings = DEFAULT_SECTIONS if not sections else clean_sections(sections)
     refuse_risky_texts(by, description=[description], sections=[s.title for s in headings])
@@ -50,36 +60,45 @@ def create_playbook(
     )
 
 
-def import_playbook(*, by: Principal, name: str, content: str, description: str = "") -> Playbook:
-    """A playbook of `by` with the bullets, ids and counters of ACE text or JSON, at version 1.
+def import_playbook(
+    *, by: Principal, content: str, name: str = "", description: str = ""
+) -> Playbook:
+    """A playbook of `by` with the bullets of a text in any import format, at version 1.
 
-    Risky texts that a key or app imports wait in the review queue. Numbers go on after the highest
-    imported one. Raises TooLarge, and Invalid with the line.
+    Ids and counters are kept where the format has them. Name and description default to those
+    inside the text. Risky texts that a key or app imports wait in the review queue. Raises
+    TooLarge, and Invalid with the line.
     """
     _refuse_limited_key(by)
-    size = len(content.encode(errors="replace"))
-    if size > settings.MAX_PLAYBOOK_BYTES:
-        message = f"The text has {size:,} bytes; the limit is {settings.MAX_PLAYBOOK_BYTES:,}."
-        raise TooLarge(message, fields={"content": [message]})
-    try:
-        document = read_document(content)
-    except DocumentError as error:
-        raise Invalid.field("content", str(error)) from None
-    headings = [section.title for section in document.sections]
+    found = preview_import(content=content)
+    description = description.strip() or found.description
+    headings = [section.title for section in found.document.sections]
     refuse_risky_texts(by, description=[description], content=headings)
     return _start(
         "import_playbook",
         by,
-        name=clean_name(name),
+        name=clean_name(name.strip() or found.name),
         description=clean_description(description),
         source=Playbook.Source.IMPORTED,
         result=build_initial_state(
-            document,
+            found.document,
             reason="Imported.",
             review=None if by.is_person else Review(ReviewPolicy.RISKY),
         ),
         reason=Version.Reason.IMPORT,
     )
+
+
+def preview_import(*, content: str) -> Import:
+    """What import_playbook would make of the text, line by line. Raises as it does."""
+    size = len(content.encode(errors="replace"))
+    if size > settings.MAX_PLAYBOOK_BYTES:
+        message = f"The text has {size:,} bytes; the limit is {settings.MAX_PLAYBOOK_BYTES:,}."
+        raise TooLarge(message, fields={"content": [message]})
+    try:
+        return read_import(content)
+    except DocumentError as error:
+        raise Invalid.field("content", str(error)) from None
 
 
 def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Playbook:

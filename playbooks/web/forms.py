@@ -8,9 +8,12 @@ from django.conf import settings
 from core.errors import Conflict, Invalid, TooLarge
 from core.http.forms import ServiceForm
 from core.security.scopes import Principal
+from playbooks.document.imports import Import, read_file
 from playbooks.document.operations import Operation
 from playbooks.document.reason_codes import reason_text
+from playbooks.document.text import DocumentError
 from playbooks.models import Delta, Playbook
+from playbooks.services.creation import preview_import
 from playbooks.services.editing import edit_playbook
 from playbooks.services.publishing import Publication
 from playbooks.services.settings import (
@@ -33,18 +36,22 @@ class PlaybookForm(ServiceForm):
 
 
 class ImportForm(PlaybookForm):
+    name = forms.CharField(
+        max_length=120, required=False, help_text="Empty: the name inside the text."
+    )
     file = forms.FileField(
         label="File",
         required=False,
-        help_text="ACE text or JSON, as exported. UTF-8, up to "
+        help_text="Any export, AGENTS.md, CLAUDE.md, .cursorrules, SKILL.md (or its zip), other "
+        "Markdown, the JSON of an ACE code base or a Dynamic Cheatsheet. Up to "
         f"{settings.MAX_PLAYBOOK_BYTES // 1024} KB.",
     )
     content = forms.CharField(
         label="Or paste the text",
         required=False,
         widget=forms.Textarea(attrs={"rows": 12, "class": "mono", "spellcheck": "false"}),
-        help_text="Headings as “## TITLE”, bullets as “[str-00001] helpful=0 harmful=0 :: advice”; "
-        "or the JSON of an export.",
+        help_text="Headings become sections, list items and paragraphs become bullets. Preview "
+        "shows each line first.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -53,6 +60,10 @@ class ImportForm(PlaybookForm):
         # One of the two is required, so neither is marked optional.
         for name in ("file", "content"):
             self.fields[name].one_of = True  # type: ignore[attr-defined]  # for field.html
+
+    def preview(self) -> Import | None:
+        """What the import would make; None with errors on the form."""
+        return self.submit(lambda content, **_: preview_import(content=content))
 
     def with_text_of_file(self) -> "ImportForm":
         """The form to show again: the text of a rejected file is in the field, to be corrected."""
@@ -71,9 +82,9 @@ class ImportForm(PlaybookForm):
 
     def _read(self, body: bytes) -> str:
         try:
-            return body.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            self.add_error("file", "This file is not UTF-8 text.")
+            return read_file(body)
+        except DocumentError as error:
+            self.add_error("file", str(error))
             return ""
 
 

@@ -4,10 +4,12 @@ import pytest
 
 from accounts.models import User
 from core.security.scopes import Principal
+from playbooks.document.formats import FORMATS
+from playbooks.document.imports import read_file
 from playbooks.models import Playbook, Version
 from playbooks.services.serving_tokens import read_serving_token
 from playbooks.starters.loader import load_starters
-from tests.factories import make_outcome, make_playbook
+from tests.factories import ACE_TEXT, make_key, make_outcome, make_playbook
 from tests.harness.rest_client import Rest
 
 
@@ -116,9 +118,9 @@ def test_an_export_imports_as_it_is(alice: User, playbook: Playbook) -> None:
 
 
 def test_an_import_names_the_wrong_line(alice: User) -> None:
-    answer = Rest.of(alice).post("/playbooks/import", {"name": "a", "content": "## A\nno bullet\n"})
+    answer = Rest.of(alice).post("/playbooks/import", {"content": f"{ACE_TEXT}\nno bullet\n"})
     assert answer.status_code == 400
-    assert "2" in answer.json()["error"]["fields"]["content"][0]
+    assert answer.json()["error"]["fields"]["content"][0].startswith("Line 8")
 
 
 def test_an_import_over_the_limit_is_too_large(alice: User) -> None:
@@ -156,3 +158,35 @@ def test_a_json_export_is_imported(playbook: Playbook, alice: User) -> None:
     made = rest.post("/playbooks/import", {"name": "Copy", "content": text})
     assert made.status_code == 201
     assert made.json()["bullet_count"] == 3
+
+
+RULES = "# House rules\n\n- Tag each release.\n| a |\n"
+
+
+def test_an_import_can_be_previewed_and_takes_its_name_from_inside(alice: User) -> None:
+    rest = Rest(make_key(alice)[1])
+    shown = rest.post("/playbooks/import", {"content": RULES, "dry_run": True})
+    assert (shown.status_code, Playbook.objects.count()) == (200, 0)
+    preview = shown.json()
+    assert (preview["format"], preview["name"]) == ("Markdown", "House rules")
+    rows = [(one["line"], one["id"], one["skipped"]) for one in preview["lines"]]
+    assert rows == [(3, "misc-00001", ""), (4, "", "Tables are not imported.")]
+    made = rest.post("/playbooks/import", {"content": RULES}).json()
+    assert (made["name"], made["bullet_count"]) == ("House rules", 1)
+
+
+def test_a_playbook_is_created_with_first_advice(alice: User) -> None:
+    rest = Rest(make_key(alice)[1])
+    made = rest.post("/playbooks", {"name": "Deploys", "content": RULES}).json()
+    assert (made["name"], made["bullet_count"]) == ("Deploys", 1)
+    both = {"name": "Deploys", "content": RULES, "sections": [{"title": "A"}]}
+    assert rest.post("/playbooks", both).status_code == 400
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_export_can_be_imported_over_rest(alice: User, playbook: Playbook, name: str) -> None:
+    rest = Rest(make_key(alice)[1])
+    answer = rest.get(f"/playbooks/{playbook.pk}/export?format={name}")
+    content = answer.json()["content"] if name == "ace" else read_file(answer.content)
+    made = rest.post("/playbooks/import", {"content": content, "name": "Back"})
+    assert (made.status_code, made.json()["bullet_count"]) == (201, 3)

@@ -151,6 +151,13 @@ def test_a_playbook_can_be_created_and_cloned(agent: Agent, alice: User) -> None
     assert set(Playbook.objects.values_list("owner", flat=True)) == {alice.pk}
 
 
+def test_a_playbook_is_created_with_first_advice(agent: Agent) -> None:
+    made = agent.ask("create_playbook", name="Deploys", content="## Rules\n- Tag each release.\n")
+    assert "Tag each release." in agent.ask("get_playbook", playbook_id=made["id"])["content"]
+    code, text = agent.refused("create_playbook", name="Deploys 2", content="## Rules\n| a |\n")
+    assert "No advice found" in f"{code} {text}"
+
+
 def test_a_starter_can_be_read_and_cloned_but_not_reported_on(agent: Agent) -> None:
     load_starters()
     starter = str(Playbook.objects.starters()[0].pk)

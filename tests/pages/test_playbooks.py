@@ -38,7 +38,7 @@ def test_a_file_that_is_not_text_is_an_error_on_its_field(owner: Client) -> None
     file = SimpleUploadedFile("playbook.md", b"\xff\xfe\x00")
     response = owner.post("/playbooks/import", {"name": "Fixing tests", "file": file})
     assert response.status_code == 422
-    assert "not UTF-8" in response.content.decode()
+    assert "neither UTF-8 text" in response.content.decode()
 
 
 def test_a_bad_line_is_named_and_the_text_is_kept(owner: Client) -> None:
@@ -136,6 +136,21 @@ def test_markup_in_a_bullet_stays_text(owner: Client, playbook: Playbook) -> Non
     edit(owner, playbook, change="ADD", section="others", content="<b onclick=x>bold</b>")
     page = owner.get(playbook.get_absolute_url()).content.decode()
     assert "&lt;b onclick=x&gt;bold&lt;/b&gt;" in page
+
+
+def test_an_import_is_previewed_line_by_line(owner: Client) -> None:
+    text = "# House <b>rules</b>\n\n- Tag each release.\n| a |\n"
+    shown = owner.post("/playbooks/import", {"content": text, "preview": ""})
+    html = shown.content.decode()
+    assert (shown.status_code, Playbook.objects.count()) == (200, 0)
+    assert "Preview: 1 bullet from Markdown, “House &lt;b&gt;rules&lt;/b&gt;”" in html
+    assert "Tables are not imported." in html
+    file = SimpleUploadedFile("AGENTS.md", text.encode())
+    shown = owner.post("/playbooks/import", {"file": file, "preview": ""})
+    assert "- Tag each release." in shown.content.decode(), "the text is in the field"
+    owner.post("/playbooks/import", {"content": text})
+    assert Playbook.objects.get().bullets.get().content == "Tag each release."
+    assert owner.post("/playbooks/import", {"content": "", "preview": ""}).status_code == 422
 
 
 def test_the_list_makes_as_many_queries_for_many_as_for_one(

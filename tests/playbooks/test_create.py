@@ -104,8 +104,8 @@ def test_repeated_texts_of_an_import_are_one_bullet_with_all_votes(alice: User) 
 
 
 def test_an_invalid_text_is_refused_with_the_line(alice: User) -> None:
-    with pytest.raises(Invalid, match="Line 2: ") as caught:
-        make_playbook(alice, text="## OTHERS\nhello")
+    with pytest.raises(Invalid, match="Line 8: ") as caught:
+        make_playbook(alice, text=f"{ACE_TEXT}\nhello")
     assert list(caught.value.fields) == ["content"]
     assert not Playbook.objects.exists()
 

@@ -90,5 +90,5 @@ def test_verify_playbook_command_ends_with_1_and_names_the_playbook(
 
 @pytest.mark.django_db
 def test_verify_playbook_command_reports_an_unknown_id() -> None:
-    with pytest.raises(CommandError, match="1 problems"):
+    with pytest.raises(CommandError, match="with this id"):
         call_command("verify_playbook", str(uuid4()))

@@ -3,13 +3,12 @@
 import json
 from argparse import ArgumentParser
 from typing import Any
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
 from core.sql.database_address import database_address
 from evolution.jobs.verification import Problem, verify_database
-from playbooks.models import Playbook
+from playbooks.management.lookups import playbook_named
 
 
 class Command(BaseCommand):
@@ -21,18 +20,15 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("playbooks", nargs="*", type=UUID, help="ids; none means all")
+        parser.add_argument("playbooks", nargs="*", help="ids or names; none: all")
         parser.add_argument(
             "--json", action="store_true", help="one JSON object a line, the last one sums up"
         )
 
-    def handle(self, *args: Any, playbooks: list[UUID], **options: Any) -> None:
+    def handle(self, *args: Any, playbooks: list[str], **options: Any) -> None:
         self.stderr.write(f"Verifying {database_address()}.")
-        missing = [pk for pk in playbooks if not Playbook.objects.filter(pk=pk).exists()]
-        if missing:
-            raise CommandError(f"There is no playbook {', '.join(map(str, missing))}.")
         checked = problems = 0
-        for found in verify_database(playbooks):
+        for found in verify_database([playbook_named(name).pk for name in playbooks]):
             if isinstance(found, Problem):
                 problems += 1
                 self._say(found, as_json=options["json"])

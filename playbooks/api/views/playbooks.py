@@ -66,7 +66,7 @@ class PlaybookListView(BaseAPIView):
     )
     @idempotent()
     def post(self, request: Request) -> Response:
-        """Create an empty playbook with the default sections or your own."""
+        """Create a playbook, empty or with first advice in any of the import formats."""
         sent = self.validated_body(s.PlaybookCreateSerializer)
         sent["sections"] = [
             Section(**{**section, "aliases": tuple(section["aliases"])})
@@ -185,13 +185,16 @@ class PlaybookImportView(BaseAPIView):
     @extend_schema(
         operation_id="import_playbook",
         request=s.PlaybookImportSerializer,
-        responses={201: s.PlaybookSerializer},
+        responses={200: s.ImportPreviewSerializer, 201: s.PlaybookSerializer},
     )
     @idempotent()
     def post(self, request: Request) -> Response:
-        """Create a playbook from ACE text or JSON."""
+        """Create a playbook from ACE text, JSON, Markdown, a rules file or a cheatsheet."""
         sent = self.validated_body(s.PlaybookImportSerializer)
         sent.pop("version", None)
+        if sent.pop("dry_run"):
+            found = creation.preview_import(content=sent["content"])
+            return Response(s.ImportPreviewSerializer(found).data)
         return playbook_response(creation.import_playbook(by=self.principal, **sent))
 
 

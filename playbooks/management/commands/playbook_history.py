@@ -10,7 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
 from core.errors import AceError
-from playbooks.models import Bullet, Playbook
+from playbooks.management.lookups import playbook_named
+from playbooks.models import Bullet
 from playbooks.services.history import (
     BulletChange,
     BulletHistory,
@@ -32,14 +33,14 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("playbook", type=UUID)
+        parser.add_argument("playbook", help="its id or name")
         parser.add_argument("--bullet", default="", help="an id such as str-00001")
         parser.add_argument("--json", action="store_true", help="one JSON document")
 
     def handle(self, *args: Any, bullet: str, **options: Any) -> None:
         body: Any
         try:
-            playbook = Playbook.objects.all().fetch(options["playbook"])
+            playbook = playbook_named(options["playbook"])
             if bullet:
                 life = bullet_history(playbook=playbook, bullet_id=bullet)
                 body, lines = _bullet_data(life), _bullet_lines(life)

@@ -2,12 +2,11 @@
 
 from argparse import ArgumentParser
 from typing import Any
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
 from core.errors import AceError
-from playbooks.models import Playbook
+from playbooks.management.lookups import playbook_named
 from playbooks.services.repair import rebuild_playbook
 
 
@@ -19,14 +18,14 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("playbook", type=UUID)
+        parser.add_argument("playbook", help="its id or name")
         parser.add_argument(
             "--dry-run", action="store_true", help="list corrections, write nothing"
         )
 
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
         try:
-            playbook = Playbook.objects.all().fetch(options["playbook"])
+            playbook = playbook_named(options["playbook"])
             result = rebuild_playbook(playbook=playbook, dry_run=dry_run)
         except AceError as error:
             raise CommandError(error.message) from None

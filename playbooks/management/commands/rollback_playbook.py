@@ -2,13 +2,12 @@
 
 from argparse import ArgumentParser
 from typing import Any
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.models import User
 from core.errors import AceError
 from core.security.scopes import Principal
+from playbooks.management.lookups import playbook_named, user_with_email
 from playbooks.models import Playbook
 from playbooks.services.rollback import rollback_playbook
 
@@ -20,18 +19,18 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("playbook", type=UUID)
+        parser.add_argument("playbook", help="its id or name")
         parser.add_argument("number", type=int)
         parser.add_argument("--as", dest="email", required=True, help="e-mail of its author")
 
     def handle(self, *args: Any, number: int, email: str, **options: Any) -> None:
-        user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
-        if user is None:
-            raise CommandError("No active account has this e-mail.")
+        user = user_with_email(email)
         rows = Playbook.objects.all() if user.is_staff else Playbook.objects.for_user(user)
         try:
             version = rollback_playbook(
-                playbook=rows.fetch(options["playbook"]), by=Principal.of(user), number=number
+                playbook=playbook_named(options["playbook"], rows),
+                by=Principal.of(user),
+                number=number,
             )
         except AceError as error:
             raise CommandError(error.message) from None

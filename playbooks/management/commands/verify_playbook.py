@@ -2,10 +2,10 @@
 
 from argparse import ArgumentParser
 from typing import Any
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
+from playbooks.management.lookups import playbook_named
 from playbooks.models import Playbook
 from playbooks.services.verification import verify_playbook
 
@@ -17,14 +17,13 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("playbooks", nargs="*", type=UUID, help="ids; none means all")
+        parser.add_argument("playbooks", nargs="*", help="ids or names; none: all")
 
-    def handle(self, *args: Any, playbooks: list[UUID], **options: Any) -> None:
+    def handle(self, *args: Any, playbooks: list[str], **options: Any) -> None:
         rows = Playbook.objects.order_by("created_at")
         if playbooks:
-            rows = rows.filter(pk__in=playbooks)
-        missing = set(playbooks) - set(rows.values_list("pk", flat=True)) if playbooks else ()
-        problems = [f"{pk}: no such playbook" for pk in missing]
+            rows = rows.filter(pk__in=[playbook_named(name).pk for name in playbooks])
+        problems: list[str] = []
         count = 0
         for playbook in rows.iterator():
             count += 1

@@ -19,11 +19,13 @@ from playbooks.web.lookups import fetch_readable_playbook
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_text(request: UserRequest) -> HttpResponse:
     form = ImportForm(request.POST or None, request.FILES or None)
-    playbook = form.submit(creation.import_playbook, by=Principal.of(request.user))
-    if playbook is not None:
-        messages.success(request, "Playbook imported.")
-        return redirect(playbook)
-    context = {"form": form.with_text_of_file()}
+    preview = form.preview() if "preview" in request.POST else None
+    if preview is None:
+        playbook = form.submit(creation.import_playbook, by=Principal.of(request.user))
+        if playbook is not None:
+            messages.success(request, "Playbook imported.")
+            return redirect(playbook)
+    context = {"form": form.with_text_of_file(), "preview": preview}
     return render(request, "playbooks/import.html", context, status=form.status)
 
 

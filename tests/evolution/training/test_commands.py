@@ -145,7 +145,7 @@ def test_a_batch_without_a_usable_curation_is_left_out_and_the_run_goes_on(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"playbook": "Nowhere"}, "There is no playbook 'Nowhere'"),
+        ({"playbook": "Nowhere"}, "No playbook with this id or name: 'Nowhere'"),
         ({"environment": "oracle"}, "There is no environment 'oracle'"),
         ({"resume": True}, "no unfinished training"),
         ({"dataset": Path("/no/such.jsonl")}, "cannot be read"),

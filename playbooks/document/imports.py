@@ -1,0 +1,402 @@
+"""Reading advice that people already have: ACE text, JSON, Markdown, rule files, cheatsheets. Pure.
+
+Each format is read into entries; `_build` makes sections, ids and bullets of them, the same for
+all. Only ACE text and our own JSON, which promise to come back as they were, are strict.
+"""
+
+import io
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from core.strict_json import JsonFault, load_object
+from playbooks.document.json_format import document_from_json, read_counters
+from playbooks.document.sections import (
+    OTHERS,
+    TITLE_LIMIT,
+    Section,
+    find_heading,
+    section_for,
+)
+from playbooks.document.text import (
+    BULLET_LINE,
+    CONTENT_LIMIT,
+    HEADING_LIMIT,
+    Bullet,
+    Document,
+    DocumentError,
+    clean_content,
+    clean_line,
+    is_bullet_id,
+    make_id,
+    normal_text,
+    number_of,
+    parse,
+)
+
+TEXT_FIELDS = ("content", "text", "playbook", "final_cheatsheet", "new_cheatsheet", "cheatsheet")
+"""Fields of a JSON object that may hold the whole text of a playbook or of a cheatsheet."""
+MAX_MEMBER = 1_000_000
+"""Bytes that are read of a zipped file."""
+ZIP_FAULTS = (zipfile.BadZipFile, EOFError, zlib.error)
+_HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
+_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(\S.*)")
+_RULE = re.compile(r"([-*_=])\1{2,}")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_COUNT = re.compile(r"[\s*]{0,9}Count:[\s*]{0,9}(\d{1,9})")
+_HEAD_FIELD = re.compile(r"(name|description):\s*(.*)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One piece of the given text. `skipped` says why it is no bullet; `section` is a title.
+
+    `line` counts from 1; in JSON it is 0.
+    """
+
+    line: int
+    section: str
+    content: str
+    id: str = ""
+    helpful: int = 0
+    harmful: int = 0
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class Import:
+    """What a text becomes: its format, the name and description inside it, and each line's fate."""
+
+    format: str
+    document: Document
+    entries: tuple[Entry, ...]
+    name: str = ""
+    description: str = ""
+
+    @property
+    def bullet_count(self) -> int:
+        return len(self.document.bullets)
+
+
+def read_import(text: str) -> Import:
+    """The import of a text in any known format. Raises DocumentError with the place."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if text.lstrip().startswith("{"):
+        return _read_object(_load(text))
+    lines = text.split("\n")
+    if any(BULLET_LINE.match(line.strip()) for line in lines) or _is_empty_playbook(lines):
+        name = next((line.lstrip("# ") for line in lines if line.startswith("# ")), "")
+        return _import_document("ACE text", parse(text), name=clean_line(name, limit=120))
+    made = _read_cheatsheet(text) if "<memory_item>" in text else _read_markdown(lines)
+    if not made.document.bullets:
+        raise DocumentError("No advice found. Write each piece of advice as a list item.")
+    return made
+
+
+def read_file(body: bytes) -> str:
+    """The text of an uploaded file; of a zipped Agent Skill its SKILL.md. Raises DocumentError."""
+    try:
+        if body.startswith(b"PK"):
+            with zipfile.ZipFile(io.BytesIO(body)) as folder:
+                path = next(name for name in folder.namelist() if name.endswith("SKILL.md"))
+                with folder.open(path) as file:
+                    body = file.read(MAX_MEMBER)
+        return body.decode("utf-8-sig")
+    except (UnicodeDecodeError, StopIteration, RuntimeError, OSError, *ZIP_FAULTS):
+        raise DocumentError("This file is neither UTF-8 text nor a zipped Agent Skill.") from None
+
+
+def _is_empty_playbook(lines: Iterable[str]) -> bool:
+    """Nothing but headings: the export of a playbook without bullets."""
+    return all(line.startswith("#") for line in lines if line.strip())
+
+
+def _import_document(label: str, document: Document, **named: str) -> Import:
+    """An import of a document that was read strictly."""
+    titles = {section.key: section.title for section in document.sections}
+    entries = (
+        Entry(0, titles[b.section], b.content, b.id, b.helpful, b.harmful) for b in document.bullets
+    )
+    return Import(label, document, tuple(entries), **named)
+
+
+# --- JSON --------------------------------------------------------------------------------------
+
+
+def _load(text: str) -> Mapping[str, Any]:
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) > 1 and all(line.startswith("{") and line.endswith("}") for line in lines):
+        text = lines[-1]  # JSON Lines: the last one is the newest
+    try:
+        return load_object(text)
+    except JsonFault as fault:
+        raise DocumentError(fault.message, line=fault.line) from None
+
+
+def _read_object(found: Mapping[str, Any]) -> Import:
+    """Our export, the object of a public ACE code base, or an object around a text."""
+    named: dict[str, Any] = {
+        name: clean_line(found[name], limit=limit)
+        for name, limit in (("name", 120), ("description", 1000))
+        if isinstance(found.get(name), str)
+    }
+    for name in TEXT_FIELDS:
+        inner = found.get(name)
+        if isinstance(inner, str) and inner.strip() and not inner.lstrip().startswith("{"):
+            return replace(read_import(inner), **named)
+        if isinstance(inner, dict):
+            return replace(_read_object(inner), **named)
+    bullets = found.get("bullets", found.get("skills"))
+    if isinstance(bullets, dict | list):
+        return replace(_build("ACE JSON", _object_entries(found, bullets)), **named)
+    return _import_document("JSON", document_from_json(found), **named)
+
+
+def _object_entries(found: Mapping[str, Any], bullets: Any) -> list[Entry]:
+    """The bullets of a public ACE code base: by id, or a list; sections by title."""
+    pairs = bullets.items() if isinstance(bullets, dict) else enumerate(bullets)
+    entries = []
+    for key, value in pairs:
+        place, given = f"bullets[{key}]", value if isinstance(value, dict) else {"content": value}
+        content = given.get("content")
+        if not isinstance(content, str):
+            raise DocumentError(f"At {place}: a bullet needs a `content`.")
+        section, name = given.get("section"), given.get("id", key)
+        helpful, harmful = read_counters(given, place)
+        title = section if isinstance(section, str) and section.strip() else OTHERS.title
+        entries.append(Entry(0, title, content, str(name), helpful, harmful))
+    titles = found["sections"] if isinstance(found.get("sections"), dict) else {}
+    order = {title: place for place, title in enumerate(titles)}
+    return sorted(entries, key=lambda entry: order.get(entry.section, len(order)))
+
+
+# --- Markdown ----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Markdown:
+    """Headings are sections; a list item or a paragraph is a bullet, with what belongs to it."""
+
+    entries: list[Entry] = field(default_factory=list)
+    name: str = ""
+    description: str = ""
+    section: str = ""
+    line: int = 0
+    text: list[str] = field(default_factory=list)
+    indent: int = -1  # of the open list item; -1: a paragraph
+    leads: list[tuple[int, int]] = field(default_factory=list)  # (indent, place among entries)
+    inside: str = ""  # head, code, comment
+    is_intro: bool = False
+    seen: int = 0  # the last line that was not blank
+
+    def take(self, line: str, number: int) -> None:
+        said = line.strip()
+        if self.inside or (number == 1 and said == "---") or _FENCE.match(line):
+            self._take_inside(said, line, number)
+        elif said.startswith("<!--"):
+            self.inside = "" if "-->" in said else "comment"
+        elif not said or _RULE.fullmatch(said):
+            if self.indent < 0 or said:
+                self.close()
+        elif match := _HEADING.match(line):
+            self._open_section(match)
+        elif match := _ITEM.fullmatch(line):
+            self.close()
+            self.line, self.text = number, [match[2]]
+            self.indent = len(match[1].expandtabs(4))
+        elif said.startswith("|"):
+            self.close()
+            self._skip(number, said, "Tables are not imported.")
+        else:
+            self._continue(line, said, number)
+        self.seen = number if said else self.seen
+
+    def _continue(self, line: str, said: str, number: int) -> None:
+        """A line of text: the next of an item or a paragraph, or the first of another paragraph.
+
+        In a paragraph a line after a full stop that begins with a capital is a rule of its own.
+        """
+        item = self.indent >= 0
+        left = item and self.seen < number - 1 and not line[0].isspace()
+        if left or (not item and self.text and self.text[-1][-1] in ".!" and said[0].isupper()):
+            self.close()
+        self.line = self.line if self.text else number
+        self.text.append(said)
+
+    def _take_inside(self, said: str, line: str, number: int) -> None:
+        """Front matter, a block of code, or a comment over several lines."""
+        if self.inside == "head":
+            match = _HEAD_FIELD.match(said)
+            if match:
+                setattr(self, match[1], clean_line(_unquoted(match[2]), limit=1000))
+            self.inside = "" if said == "---" else "head"
+        elif self.inside == "comment":
+            self.inside = "" if "-->" in said else "comment"
+        elif self.inside == "code":
+            closing = _FENCE.match(line)
+            self.text = self.text if closing else [*self.text, f"`{said}`"] if said else self.text
+            self.inside = "" if closing else "code"
+        else:
+            self.inside = "head" if said == "---" else "code"
+            self._reopen()
+        self.line = self.line if self.text else number
+
+    def _reopen(self) -> None:
+        """A block of code belongs to the advice before it."""
+        last = self.entries[-1] if self.entries and not self.text else None
+        if last is None or last.skipped or len(last.content) > CONTENT_LIMIT:
+            return
+        if last.section == self.section:
+            self.entries.pop()
+            self.leads = [lead for lead in self.leads if lead[1] < len(self.entries)]
+            self.line, self.text = last.line, [last.content]
+
+    def _open_section(self, match: re.Match[str]) -> None:
+        self.close()
+        self.leads.clear()
+        title = clean_line(match[2].rstrip("# "), limit=120)
+        self.is_intro = len(match[1]) == 1 and not self.entries and not self.section
+        if self.is_intro:
+            self.name = self.name or title
+        else:
+            self.section = title
+
+    def _skip(self, number: int, text: str, why: str) -> None:
+        self.entries.append(Entry(number, self.section, clean_line(text, limit=200), skipped=why))
+
+    def close(self) -> None:
+        """End the open item or paragraph."""
+        text, indent = " ".join(self.text), self.indent
+        self.text, self.indent = [], -1
+        if not text:
+            return
+        is_intro, self.is_intro = self.is_intro, False
+        about = clean_line(text, limit=1000)
+        if is_intro and indent < 0 and self.description in {"", about}:
+            self.description = about
+            self._skip(self.line, text, "It becomes the description.")
+            return
+        self.leads = [lead for lead in self.leads if lead[0] < indent]
+        for _, place in self.leads:
+            lead = self.entries[place]
+            self.entries[place] = replace(lead, skipped="It begins each bullet below.")
+        words = [self.entries[place].content for _, place in self.leads[-1:]]
+        if text.endswith(":"):
+            self.leads.append((indent, len(self.entries)))
+        self.entries.append(Entry(self.line, self.section, " ".join([*words, text])))
+
+
+def _unquoted(value: str) -> str:
+    """The text of a YAML scalar on one line; in double quotes it is a JSON string."""
+    try:
+        return str(json.loads(value)) if value.startswith('"') else value.strip("'")
+    except ValueError:
+        return value
+
+
+def _read_markdown(lines: Iterable[str]) -> Import:
+    reader = _Markdown()
+    for number, line in enumerate(lines, start=1):
+        reader.take(line, number)
+    reader.close()
+    made = _build("Markdown", reader.entries)
+    return replace(made, name=clean_line(reader.name, limit=120), description=reader.description)
+
+
+# --- Dynamic Cheatsheet ------------------------------------------------------------------------
+
+
+def _read_cheatsheet(text: str) -> Import:
+    """Memory items: the description and its example are one bullet, `Count` is its counter."""
+    before, *items = text.split("<memory_item>")
+    line, section, entries = 1 + before.count("\n"), _last_heading(before, ""), []
+    for item in items:
+        body, _, after = item.partition("</memory_item>")
+        count = _COUNT.match(after)
+        about, example = (_inside(body, tag) for tag in ("description", "example"))
+        content = " ".join(
+            filter(None, (about or clean_line(body), example and f"Example: {example}"))
+        )
+        entries.append(Entry(line, section, content, helpful=int(count[1]) if count else 0))
+        line, section = line + item.count("\n"), _last_heading(after, section)
+    return _build("Dynamic Cheatsheet", entries)
+
+
+def _inside(body: str, tag: str) -> str:
+    return clean_line(body.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0])
+
+
+def _last_heading(text: str, section: str) -> str:
+    """The last line that is a Markdown heading, or words in capitals alone."""
+    for line in text.split("\n"):
+        said = line.strip().lstrip("# ").rstrip(":")
+        if len(said) > 3 and (line.startswith("##") or said.isupper()):
+            section = clean_line(said, limit=120)
+    return section
+
+
+# --- one builder for all -----------------------------------------------------------------------
+
+
+def _build(label: str, entries: Iterable[Entry]) -> Import:
+    """Sections, ids and bullets of the entries; what cannot be one is skipped with its reason.
+
+    Ids that fit are kept; the others are numbered after the highest.
+    """
+    entries = list(entries)
+    highest = max((number_of(e.id) for e in entries if is_bullet_id(e.id)), default=0)
+    headings = _Headings()
+    bullets: dict[int, Bullet] = {}
+    texts: set[str] = set()
+    done: list[Entry] = []
+    for given in entries:
+        entry = _cleaned(given, texts)
+        if not entry.skipped:
+            section = headings.find(entry.section)
+            fits = is_bullet_id(entry.id) and number_of(entry.id) not in bullets
+            highest += not fits
+            name = entry.id if fits else make_id(section, highest)
+            texts.add(normal_text(entry.content))
+            entry = replace(entry, id=name, section=section.title)
+            counters = entry.helpful, entry.harmful
+            bullets[number_of(name)] = Bullet(name, section.key, entry.content, *counters)
+        done.append(entry)
+    return Import(label, Document.of(headings.sections, bullets.values()), tuple(done))
+
+
+def _cleaned(entry: Entry, texts: Collection[str]) -> Entry:
+    """The entry with the content of a bullet, or the reason why it cannot be one."""
+    if entry.skipped:
+        return entry
+    try:
+        content = clean_content(entry.content)
+    except DocumentError as error:
+        content = clean_line(entry.content, limit=200)
+        return replace(entry, content=content, skipped=error.message)
+    same = "The same advice is there already." if normal_text(content) in texts else ""
+    return replace(entry, content=content, skipped=same)
+
+
+class _Headings:
+    """The sections of an import by their titles as they stand in the text."""
+
+    def __init__(self) -> None:
+        self.sections: list[Section] = []
+        self._known: dict[str, Section] = {}
+
+    def find(self, title: str) -> Section:
+        """The section with this title, made if need be; beyond the limit OTHERS."""
+        if title not in self._known:
+            full = len(self.sections) >= HEADING_LIMIT - 1
+            plain = clean_line(title, limit=TITLE_LIMIT).lstrip("# ")
+            plain = OTHERS.title if full or not plain else plain
+            section = find_heading(self.sections, plain)
+            if section is None:
+                section = section_for(plain, self.sections)
+                self.sections.append(section)
+            self._known[title] = section
+        return self._known[title]
