@@ -51,7 +51,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "description": "b",
         "sections": [{"title": "A", "key": "k", "slug": "aa", "aliases": ["x"]}],
     },
-    "POST /playbooks/import": {"name": "a", "text": "## A\n", "description": "c"},
+    "POST /playbooks/import": {"name": "a", "content": "## A\n", "description": "c"},
     "POST /playbooks/{playbook}/deltas": {"operations": OPERATIONS},
     "POST /playbooks/{playbook}/outcomes": {
         "task_description": "a",

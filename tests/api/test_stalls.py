@@ -47,7 +47,7 @@ def test_edits_of_combining_marks(
 @pytest.mark.parametrize("path", ["/playbooks", "/playbooks/import"])
 @pytest.mark.parametrize("field", ["name", "description"])
 def test_a_name_of_combining_marks(alice: User, path: str, field: str) -> None:
-    body = {"name": "a", "text": "## A\n"} if path.endswith("import") else {"name": "a"}
+    body = {"name": "a", "content": "## A\n"} if path.endswith("import") else {"name": "a"}
     assert quickly(Rest.of(alice), "POST", path, body | {field: MARKS}) == 400
 
 
@@ -82,12 +82,14 @@ def test_a_flood_of_items(world: World, alice: User, path: str, field: str) -> N
 )
 def test_json_that_nothing_can_hold_is_refused_by_an_import(alice: User, value: str) -> None:
     text = f'{{"sections": [{{"title": "A", "bullets": [{value}}}]}}]}}'
-    assert quickly(Rest.of(alice), "POST", "/playbooks/import", {"name": "a", "text": text}) == 400
+    assert (
+        quickly(Rest.of(alice), "POST", "/playbooks/import", {"name": "a", "content": text}) == 400
+    )
 
 
 def test_an_alias_of_invisible_characters_is_left_out_of_an_import(alice: User) -> None:
     section = {"title": "OWN", "aliases": ["mine", "\u200b", "a\u202eb"], "bullets": []}
-    body = {"name": "a", "text": json.dumps({"sections": [section]})}
+    body = {"name": "a", "content": json.dumps({"sections": [section]})}
     rest = Rest.of(alice)
     made = rest.post("/playbooks/import", body).json()
     sections = rest.get(f"/playbooks/{made['id']}/sections").json()["results"]

@@ -21,7 +21,7 @@ def run(options: runner.Options) -> int:
     with platform_with_model(EVOLUTION_OUTCOME_THRESHOLD="5") as (platform, llm):
         rest = Rest(platform)
         made = [
-            rest.ask("POST", "/playbooks/import", {"name": f"Load {number}", "text": TEXT})["id"]
+            rest.ask("POST", "/playbooks/import", {"name": f"Load {number}", "content": TEXT})["id"]
             for number in range(PLAYBOOKS)
         ]
         took: dict[str, list[float]] = {"report": [], "read": []}
