@@ -13,6 +13,9 @@ class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0001_initial"),
         migrations.swappable_dependency(settings.OAUTH2_PROVIDER_APPLICATION_MODEL),
+        # All of it before our tables: each of its 80 altered fields renders again every model that
+        # refers to the users, which was 60 % of a first migration.
+        ("oauth2_provider", "0022_refreshtoken_token_family_index"),
     ]
 
     operations = [

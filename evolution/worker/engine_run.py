@@ -9,7 +9,6 @@ from evolution.engine.evolve import Engine, EvolutionResult, evolve
 from evolution.engine.grow_refine import FindPairs
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import LLM
-from evolution.engine.providers.rules_engine import RulesEngine
 from evolution.models import Outcome
 from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
@@ -59,10 +58,13 @@ def run_engine(claim: Claim, *, budget: Budget | None = None) -> EvolutionResult
 
 def choose_engine(ledger: UsageLedger) -> Engine:
     """The engine of settings.ACE_ENGINE; an owner with a key of their own always gets a model."""
+    # Importing openai takes 2 to 3 s, the rules' patterns half a second: only a worker that uses
+    # them does so.
     if not uses_llm(ledger):
+        from evolution.engine.providers.rules_engine import RulesEngine  # noqa: PLC0415 - as said
+
         return RulesEngine()
-    # Importing openai takes 2 to 3 s: only a worker that calls a model does so.
-    from evolution.engine.providers.llm_engine import LLMEngine  # noqa: PLC0415 - see above
+    from evolution.engine.providers.llm_engine import LLMEngine  # noqa: PLC0415 - as above
 
     return LLMEngine(
         connect_llm(ledger),

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.conf import settings
-from mcp.server.context import ServerRequestContext
 from starlette.datastructures import Headers
 from starlette.types import Scope as Connection
 
@@ -20,6 +19,9 @@ from accounts.oauth.metadata import (
 from core.errors import NotAuthenticated
 from core.http.requests import user_agent_product
 from core.security.scopes import AGENT_SCOPES, KEY_SCOPES, Principal
+
+if TYPE_CHECKING:  # the connect page imports this module; the SDK takes a second to load
+    from mcp.server.context import ServerRequestContext
 
 PRINCIPAL_KEY = "ace.principal"
 # True where /mcp is served without the pages: OAuth's metadata is at PUBLIC_URL then.
@@ -37,7 +39,7 @@ class ServerContext:
     api_key: str = ""
 
 
-RequestContext = ServerRequestContext[ServerContext, Any]
+RequestContext: TypeAlias = "ServerRequestContext[ServerContext, Any]"
 
 
 def bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
