@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from accounts.keys.api_keys import revoke_api_key
 from accounts.models import ApiKey, LlmKey
-from core.admin import ReadOnlyAdmin, apply_action, confirm_page, request_principal
+from core.admin import OwnerFilter, ReadOnlyAdmin, apply_action, confirm_page, request_principal
 
 
 class ReasonForm(forms.Form):
@@ -42,7 +42,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
     list_display = ("state", "name", "prefix", "user", "may", "last_used_at", "expires_at")
     list_display_links = ("name",)
-    list_filter = (KeyStateFilter,)
+    list_filter = (OwnerFilter.by("user"), KeyStateFilter)
     list_select_related = ("user",)
     date_hierarchy = "created_at"
     search_fields = ("name", "prefix", "user__email", "=id")

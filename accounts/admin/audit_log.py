@@ -10,7 +10,7 @@ from django.utils.html import format_html
 
 from accounts.activity.entries import describe_detail
 from accounts.models import User
-from core.admin import ReadOnlyAdmin
+from core.admin import OwnerFilter, ReadOnlyAdmin
 from core.models import AuditEntry
 
 
@@ -42,7 +42,7 @@ class ActorFilter(admin.SimpleListFilter):
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ("at", "action", "who", "whose", "what", "figures")
-    list_filter = ("action", ActorFilter, "subject")
+    list_filter = (OwnerFilter.by("owner_id"), "action", ActorFilter, "subject")
     date_hierarchy = "at"
     search_fields = ("actor", "=subject_id", "=key_prefix", "=request_id")
     search_help_text = "E-mail, id of a row, prefix of a key, or id of a request"
@@ -62,7 +62,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         """A user's e-mail also finds what was done to their rows."""
         found, distinct = super().get_search_results(request, queryset, search_term)
         if "@" in search_term:
-            users = User.objects.filter(email__icontains=search_term.strip()).values("pk")
+            users = User.objects.filter(email__iexact=search_term.strip()).values("pk")
             found |= queryset.filter(owner_id__in=users)
         return found, distinct
 

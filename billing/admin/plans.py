@@ -11,7 +11,7 @@ from billing.models import RETENTION_NOTICE_PERIOD, BillingAccount, Plan
 from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
 from billing.plans.retention_notices import retention_starts_at
 from billing.stripe.sync import resync_account
-from core.admin import ReadOnlyAdmin, request_principal, row_action
+from core.admin import OwnerFilter, ReadOnlyAdmin, request_principal, row_action
 from core.clock import database_now
 
 LIMIT_FIELDS = (
@@ -112,7 +112,13 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
         *("user", "plan", "status", "payment_problem", "period_end", "cancel_at_period_end"),
         "synced_at",
     )
-    list_filter = (PaymentProblemFilter, "status", "plan", "cancel_at_period_end")
+    list_filter = (
+        OwnerFilter.by("user"),
+        PaymentProblemFilter,
+        "status",
+        "plan",
+        "cancel_at_period_end",
+    )
     list_select_related = ("user", "plan")
     date_hierarchy = "updated_at"
     search_fields = ("user__email", "=stripe_customer_id", "=stripe_subscription_id")

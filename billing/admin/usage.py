@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from billing.models import UsageRecord
 from billing.usage.aggregation import AGGREGATES, DAY, UsageTotal, cell_from_row
-from core.admin import ReadOnlyAdmin
+from core.admin import OwnerFilter, ReadOnlyAdmin
 
 # Groups of the summary: the field, and the list filter that selects one group.
 GROUP_FIELDS = {
@@ -66,7 +66,7 @@ class PriceFilter(admin.SimpleListFilter):
 class UsageRecordAdmin(ReadOnlyAdmin):
     change_list_template = "admin/usage_record_list.html"
     list_display = ("status", "operation", "model", "user", "total_tokens", "cost", "made")
-    list_filter = ("status", "operation", PriceFilter, "estimated")
+    list_filter = (OwnerFilter.by("user"), "status", "operation", PriceFilter, "estimated")
     list_select_related = ("user",)
     date_hierarchy = "created_at"
     search_fields = (

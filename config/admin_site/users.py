@@ -84,5 +84,5 @@ class UserAdmin(AccountUserAdmin):
 
     @admin.display(description="related rows")
     def related_lists(self, user: User) -> str:
-        found = ((changelist_url(model, q=user.email), text) for text, model in RELATED_LISTS)
+        found = ((changelist_url(model, owner=user.pk), text) for text, model in RELATED_LISTS)
         return format_html_join(" · ", '<a href="{}">{}</a>', found)

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html_join
 
 from billing.models import UsageRecord
-from core.admin import ReadOnlyAdmin, changelist_url, row_action
+from core.admin import OwnerFilter, ReadOnlyAdmin, changelist_url, row_action
 from core.clock import database_now
 from evolution.jobs import redrive as jobs_redrive
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution
@@ -33,7 +33,7 @@ class JobStateFilter(admin.SimpleListFilter):
 class EvolutionJobAdmin(ReadOnlyAdmin):
     list_display = ("status", "reason", "playbook", "phase", "tries", "next_attempt_at", "made")
     list_display_links = ("status",)
-    list_filter = (JobStateFilter, "trigger", "engine")
+    list_filter = (OwnerFilter.by("playbook__owner"), JobStateFilter, "trigger", "engine")
     list_select_related = ("playbook",)
     date_hierarchy = "created_at"
     search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")

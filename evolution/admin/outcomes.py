@@ -7,7 +7,14 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from core.admin import ReadOnlyAdmin, confirm_page, first_line, request_principal, row_action
+from core.admin import (
+    OwnerFilter,
+    ReadOnlyAdmin,
+    confirm_page,
+    first_line,
+    request_principal,
+    row_action,
+)
 from core.errors import AceError
 from evolution.jobs import redrive as jobs_redrive
 from evolution.models import Outcome, Reflection
@@ -46,7 +53,7 @@ class OutcomeStateFilter(admin.SimpleListFilter):
 class OutcomeAdmin(ReadOnlyAdmin):
     list_display = ("state", "status", "task", "playbook", "signal", "version", "reported")
     list_display_links = ("state", "task")
-    list_filter = (OutcomeStateFilter, "status", "signal")
+    list_filter = (OwnerFilter.by("playbook__owner"), OutcomeStateFilter, "status", "signal")
     list_select_related = ("playbook", "version")
     date_hierarchy = "created_at"
     search_fields = (

@@ -10,7 +10,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.views.decorators.http import require_POST
 
-from core.admin import ReadOnlyAdmin, changelist_url, row_action
+from core.admin import OwnerFilter, ReadOnlyAdmin, changelist_url, row_action
 from playbooks.admin.rollback import RollbackPageMixin
 from playbooks.admin.starters import StarterPagesMixin
 from playbooks.models import Playbook
@@ -23,7 +23,7 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
     change_list_template = "admin/playbooks/playbook/change_list.html"
     list_display = ("status", "name", "owner", "version", "bullets", "pending", "evolved")
     list_display_links = ("name",)
-    list_filter = ("status", "source")
+    list_filter = (OwnerFilter.by("owner"), "status", "source")
     list_select_related = ("owner", "current_version")
     date_hierarchy = "created_at"
     search_fields = ("name", "owner__email", "=id")

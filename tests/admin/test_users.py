@@ -1,5 +1,8 @@
 """What staff can do with users, and what they cannot."""
 
+import html
+import re
+
 import pytest
 from allauth.mfa.models import Authenticator
 from django.contrib.admin import site
@@ -11,7 +14,7 @@ from billing.models import CostCap, UsageRecord
 from core.errors import Conflict, Forbidden
 from core.models import AuditEntry
 from core.security.scopes import Principal
-from tests.factories import make_user
+from tests.factories import make_key, make_outcome, make_playbook, make_user
 from tests.harness.admin_client import AdminClient, refresh
 from tests.harness.clients import logged_in_client
 from tests.harness.sample_account import World
@@ -124,3 +127,19 @@ def test_setting_and_removing_a_cost_cap_is_audited(desk: AdminClient, alice: Us
     entries = AuditEntry.objects.filter(subject="costcap").order_by("id")
     assert [entry.action for entry in entries] == ["set_cost_cap", "remove_cost_cap"]
     assert {entry.owner_id for entry in entries} == {alice.pk}
+
+
+def test_the_lists_of_an_account_show_nobody_elses_rows(desk: AdminClient, alice: User) -> None:
+    """A search for alice@example.org also finds malice@example.org."""
+    malice = make_user("malice@example.org")
+    for user in (alice, malice):
+        make_key(user)
+        playbook = make_playbook(user, name=f"Of {user.email}")
+        make_outcome(playbook, user)
+    links = re.findall(r'href="(/admin/[^"]*owner=[^"]*)"', desk.row(alice))
+    assert len(links) == 7
+    for link in links:
+        page = desk.client.get(html.unescape(link)).content.decode()
+        assert "malice" not in page, link
+    assert "Of alice@example.org" in desk.rows("playbooks_playbook", owner=str(alice.pk))
+    assert "alice" not in desk.rows("playbooks_playbook", owner="x' or 1=1")
