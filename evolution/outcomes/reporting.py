@@ -8,7 +8,6 @@ from django.db import IntegrityError, transaction
 from core.errors import Conflict
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
-from core.sql.sqlite_write_lock import sqlite_write_lock
 from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.jobs.triggers import count_report, trigger_if_due
 from evolution.models import EvolutionJob, Outcome
@@ -70,7 +69,7 @@ def report_outcome(
 
 
 def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> RecordedOutcome:
-    with sqlite_write_lock(), transaction.atomic():
+    with transaction.atomic():
         locked = lock_active_playbook(playbook)
         known = _known_report(report)
         if known is not None:
