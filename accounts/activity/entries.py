@@ -98,7 +98,13 @@ def _playbook_id(entry: AuditEntry) -> str:
 # Verbs without a regular past tense, actions with a clearer description, and proper spellings.
 IRREGULAR_PAST = {
     **{"set": "set", "reset": "reset", "undo": "undid", "withdraw": "withdrew", "log": "logged"},
-    **{"redrive": "redrove", "trigger": "started", "cancel": "cancelled", "hasten": "hurried"},
+    **{
+        "rollback": "rolled back",
+        "redrive": "redrove",
+        "trigger": "started",
+        "cancel": "cancelled",
+        "hasten": "hurried",
+    },
 }
 DESCRIPTIONS = {"finish_onboarding": "Finished onboarding", "register_user": "Registered"}
 SPELLINGS = {"api key": "API key", "llm key": "LLM key"}

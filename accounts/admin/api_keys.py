@@ -40,7 +40,7 @@ class KeyStateFilter(admin.SimpleListFilter):
 class ApiKeyAdmin(ReadOnlyAdmin):
     """API keys without their digests."""
 
-    list_display = ("state", "name", "prefix", "user", "may", "last_used_at", "expires_at")
+    list_display = ("state", "name", "hint", "user", "may", "last_used_at", "expires_at")
     list_display_links = ("name",)
     list_filter = (OwnerFilter.by("user"), KeyStateFilter)
     list_select_related = ("user",)

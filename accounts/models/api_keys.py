@@ -50,7 +50,13 @@ class ApiKey(BaseModel):
         ordering = ("-created_at",)
 
     def __str__(self) -> str:
-        return f"{self.name} (ace_live_{self.prefix}…)"
+        return f"{self.name} ({self.hint})"
+
+    @property
+    def hint(self) -> str:
+        """The visible start of the key; of one that an operator chose nothing is known."""
+        chosen = self.prefix == self.digest[: len(self.prefix)]
+        return "chosen by the operator" if chosen else f"ace_live_{self.prefix}…"
 
     def revoke(self, *, reason: str, now: datetime) -> None:
         """Refuse this key from the next request on; revoking twice keeps the first time."""

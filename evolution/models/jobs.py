@@ -121,6 +121,7 @@ class EvolutionJob(BaseModel):
         THRESHOLD = "threshold"
         TIME = "time"
         MANUAL = "manual"
+        TRAINING = "training"
 
     class Phase(models.TextChoices):
         BIND = "bind"

@@ -75,7 +75,7 @@ def _new_job(
     job = EvolutionJob.objects.create(
         id=job_id_of(training, key),
         playbook=playbook,
-        trigger=EvolutionJob.Trigger.MANUAL,
+        trigger=EvolutionJob.Trigger.TRAINING,
         triggered_by_id=training.owner_id,
         training_id=training.run_id,
         from_version=playbook.current_version,

@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from accounts.activity.entries import describe_action
 from accounts.models import User
 from core.security.scopes import Principal, Scope
 from playbooks.models import Playbook
@@ -65,3 +66,8 @@ def test_an_unknown_choice_is_refused_with_its_field(alice: User, query: str) ->
         400,
         [query.partition("=")[0]],
     )
+
+
+def test_a_rollback_is_named_in_english() -> None:
+    assert describe_action("rollback_playbook") == "Rolled back playbook"
+    assert describe_action("rollback_source") == "Rolled back source"

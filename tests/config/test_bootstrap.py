@@ -40,6 +40,11 @@ def test_an_empty_database_gets_a_login_and_a_key_that_work() -> None:
     assert principal_for_key(made.api_key).user == user
 
 
+def test_a_chosen_key_is_not_listed_under_a_prefix_that_it_does_not_have(chosen: Any) -> None:
+    call_command("bootstrap", stdout=StringIO())
+    assert ApiKey.objects.get().hint == "chosen by the operator"
+
+
 def test_it_is_printed_once() -> None:
     first, second = StringIO(), StringIO()
     call_command("bootstrap", stdout=first)

@@ -213,6 +213,7 @@ def test_an_online_run_predicts_better_and_better(
     assert summary["last"] == 1.0 > summary["first"] > 0.2
     assert summary["usage"]["tokens"] == llm.served_tokens
     assert summary["windows"] == EvolutionJob.objects.filter(status="completed").count() == 3
+    assert set(EvolutionJob.objects.values_list("trigger", flat=True)) == {"training"}
 
 
 def test_an_online_run_prints_its_plan(blank: Playbook, tmp_path: Path) -> None:
