@@ -39,6 +39,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
         lambda user, by: user_administration.remove_second_factors(user=user, by=by),
         one="user has no second factor now",
         many="users have no second factor now",
+        permission="delete_rows",
         rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
     )
 
@@ -62,6 +63,7 @@ class UserSessionAdmin(ReadOnlyAdmin):
         lambda user, by: user_administration.end_all_sessions(user=user, by=by),
         one="user is logged out",
         many="users are logged out",
+        permission="delete_rows",
         rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
     )
 

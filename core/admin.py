@@ -8,7 +8,8 @@ from typing import Any, ClassVar, TypeVar
 from asgiref.sync import sync_to_async
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.auth import get_user_model
+from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.auth import get_permission_codename, get_user_model
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.core.handlers.asgi import ASGIRequest
 from django.db.models import Model, QuerySet
@@ -23,6 +24,8 @@ from django.views.decorators.http import require_safe
 
 from core.csv import escape_formula
 from core.errors import AceError
+from core.http.reauthentication import ask_to_reauthenticate
+from core.security.redaction import SECRET_FIELDS
 from core.security.scopes import Principal
 from core.sql.querysets import is_uuid
 
@@ -31,7 +34,44 @@ MAX_ROWS = 50_000
 CHUNK_SIZE = 500
 
 
-class CsvExportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+    """The base of every model's page, ours and of installed apps: what it hides stays hidden."""
+
+    def hidden_fields(self) -> set[str]:
+        """The fields that this page does not show, and those that are secret wherever they are."""
+        names = {field.name for field in self.opts.get_fields()}
+        hidden = set(self.exclude or ()) | (names & SECRET_FIELDS)
+        if self.fields or self.fieldsets:
+            shown = flatten_fieldsets(self.fieldsets or [(None, {"fields": self.fields or ()})])
+            hidden |= {field.name for field in self.opts.concrete_fields} - {*shown, "id"}
+        columns = (*self.list_display, *self.list_filter, *getattr(self, "csv_columns", ()))
+        return (hidden - set(map(str, columns))) | (names & SECRET_FIELDS)
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Django allows every local field: `?session_key__startswith=` would read a hidden one."""
+        first = lookup.partition("__")[0]
+        return first not in self.hidden_fields() and super().lookup_allowed(lookup, value, request)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        """The list; its actions ask for the password again after some minutes."""
+        if request.method == "POST" and (again := ask_to_reauthenticate(request)):
+            return again
+        return super().changelist_view(request, extra_context)
+
+    def has_delete_rows_permission(self, request: HttpRequest) -> bool:
+        """For actions that delete by a service, where the form for deleting is off."""
+        return may(request, "delete", self.model)
+
+
+def may(request: HttpRequest, verb: str, model: type[Model]) -> bool:
+    """True when the member of staff has Django's permission, such as change, on the model."""
+    codename = get_permission_codename(verb, model._meta)
+    return request.user.has_perm(f"{model._meta.app_label}.{codename}")
+
+
+class CsvExportAdmin(BaseAdmin):
     """Exports `csv_columns` (field paths such as owner__email); without any, no export."""
 
     csv_columns: ClassVar[tuple[str, ...]] = ()
@@ -128,11 +168,16 @@ def row_action(
     *,
     one: str,
     many: str,
+    permission: str = "change",
     rows: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
 ) -> Callable[[Any, HttpRequest, QuerySet[Any]], None]:
-    """An admin action that calls a service for each selected row that `rows` lets through."""
+    """An admin action that calls a service for each selected row that `rows` lets through.
 
-    @admin.action(description=description, permissions=["change"])
+    `permission` is what the service does: change, or one that the page defines by
+    `has_<permission>_permission`, such as delete_rows.
+    """
+
+    @admin.action(description=description, permissions=[permission])
     def action(_admin: Any, request: HttpRequest, selected: QuerySet[Any]) -> None:
         by = request_principal(request)
         apply_action(request, rows(selected), lambda row: act(row, by), one=one, many=many)

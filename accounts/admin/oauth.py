@@ -37,7 +37,7 @@ class ConnectedAppAdmin(ReadOnlyAdmin):
     def is_live(self, app: Any) -> bool:
         return bool(app.is_signed_in)
 
-    @admin.action(description="Disconnect", permissions=["change"])
+    @admin.action(description="Disconnect", permissions=["delete_rows"])
     def disconnect(self, request: HttpRequest, rows: QuerySet[ConnectedApp]) -> None:
         found = list(rows.select_related("user", "application"))
         for app in found:

@@ -155,7 +155,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         rows=lambda rows: rows.filter(second_factor_required=True),
     )
 
-    @admin.action(description="Delete for good, at their request…", permissions=["change"])
+    @admin.action(description="Delete for good, at their request…", permissions=["delete_rows"])
     def erase(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
         if "apply" not in request.POST:
             return confirm_page(

@@ -20,6 +20,7 @@ from accounts.services.account_settings import reauthenticate_user
 from accounts.services.login import log_in, register_user
 from accounts.services.login_throttling import LoginSource
 from accounts.services.personal_data import delete_account, export_account
+from core.http.reauthentication import require_recent_login
 from core.http.requests import client_address, site_url
 from core.rest.idempotency import idempotent
 from core.rest.views import BaseAPIView
@@ -137,7 +138,11 @@ class AccountExportView(BaseAPIView):
         responses={(200, "application/zip"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request) -> HttpResponse:
-        """Download everything in the account as a ZIP of JSON files, one per type."""
+        """Download everything in the account as a ZIP of JSON files, one per type.
+
+        Needs a login within the last five minutes, else 403 `login_too_old`.
+        """
+        require_recent_login(self.principal)
         file = export_account(user=self.principal.user)
         headers = {"Content-Disposition": 'attachment; filename="ace-account.zip"'}
         return HttpResponse(file, content_type="application/zip", headers=headers)
@@ -160,7 +165,11 @@ class ApiKeyListView(BaseAPIView):
     )
     @idempotent(secret=True)
     def post(self, request: Request) -> Response:
-        """Create a key. Its secret is only in this response."""
+        """Create a key. Its secret is only in this response.
+
+        Needs a login within the last five minutes, else 403 `login_too_old`.
+        """
+        require_recent_login(self.principal)
         sent = self.validated_body(s.ApiKeyCreateSerializer)
         return _new_key_response(*create_api_key(user=self.principal.user, **sent))
 
@@ -181,7 +190,8 @@ class ApiKeyDetailView(BaseAPIView):
         responses=s.ApiKeySerializer,
     )
     def patch(self, request: Request, pk: UUID) -> Response:
-        """Change name, scopes or playbooks; omitted fields stay."""
+        """Change name, scopes or playbooks; omitted fields stay. Needs a recent login."""
+        require_recent_login(self.principal)
         key = update_api_key(key=self.key(pk), **self.validated_body(s.ApiKeyUpdateSerializer))
         return Response(s.ApiKeySerializer(key).data)
 
@@ -207,7 +217,8 @@ class ApiKeyRotateView(BaseAPIView):
     )
     @idempotent(secret=True)
     def post(self, request: Request, pk: UUID) -> Response:
-        """Create a replacement; the old key expires after the overlap."""
+        """Create a replacement; the old key expires after the overlap. Needs a recent login."""
+        require_recent_login(self.principal)
         key = ApiKey.objects.for_user(self.principal).fetch(pk)
         overlap = timedelta(hours=self.validated_body(s.ApiKeyRotateSerializer)["overlap_hours"])
         return _new_key_response(*rotate_api_key(key=key, overlap=overlap))

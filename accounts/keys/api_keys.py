@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.hooks import hooks
 from accounts.keys import key_format
 from accounts.models import ApiKey, User
+from accounts.security_notices import send_security_notice
 from core.audit import record
 from core.errors import Conflict, FormAlreadySubmitted, Invalid
 from core.models import IdempotentResponse
@@ -30,16 +31,18 @@ def create_api_key(
     expires_at: datetime | None = None,
     token: str | None = None,
     form_id: str = "",
+    notify: bool = True,
 ) -> tuple[ApiKey, str]:
     """Create a key; its token is returned here and never again.
 
     Without `expires_at` it expires after settings.API_KEY_LIFETIME. `token` is for bootstrap only:
     a key that the operator chose, which does not expire. `form_id` identifies the submitted form:
-    submitted again, it creates no second key. Raises Invalid, FormAlreadySubmitted, and Conflict,
-    also when the user may have no more keys (`hooks.check_api_key_limit`).
+    submitted again, it creates no second key. `notify`: e-mail the user. Raises Invalid,
+    FormAlreadySubmitted, and Conflict, also when the user may have no more keys
+    (`hooks.check_api_key_limit`).
     """
     if expires_at is None and token is None:
-        expires_at = timezone.now() + settings.API_KEY_LIFETIME
+        expires_at = timezone.now() + default_lifetime()
     generated = key_format.mint() if token is None else _from_operator(token)
     key = ApiKey(
         user=user,
@@ -56,6 +59,8 @@ def create_api_key(
         hooks.check_api_key_limit(user=user)
         _insert_key(key)
         record(action="create_api_key", by=user, subject=key, prefix=key.prefix)
+        if notify:
+            send_security_notice(user, f"The API key “{key.name}” was created")
     return key, generated.token
 
 
@@ -104,7 +109,7 @@ def rotate_api_key(*, key: ApiKey, overlap: timedelta = DEFAULT_OVERLAP) -> tupl
             digest=generated.digest,
             scopes=old.scopes,
             playbook_ids=old.playbook_ids,
-            expires_at=now + settings.API_KEY_LIFETIME,
+            expires_at=now + default_lifetime(),
             rotated_from=old,
         )
         old.expires_at = min(old.expires_at or now + overlap, now + overlap)
@@ -116,6 +121,7 @@ def rotate_api_key(*, key: ApiKey, overlap: timedelta = DEFAULT_OVERLAP) -> tupl
             prefix=fresh.prefix,
             replaces=old.prefix,
         )
+        send_security_notice(old.user, f"The API key “{old.name}” was rotated")
     return fresh, generated.token
 
 
@@ -196,6 +202,12 @@ def _own_playbooks(user: User, ids: Iterable[UUID | str]) -> list[str]:
 
 
 def _in_future(moment: datetime | None) -> datetime | None:
-    if moment is not None and moment <= timezone.now():
-        raise Invalid.field("expires_at", "Choose a time in the future.")
+    now, longest = timezone.now(), settings.API_KEY_MAX_LIFETIME
+    if moment is not None and not now < moment <= now + longest:
+        raise Invalid.field("expires_at", f"Choose a time in the next {longest.days} days.")
     return moment
+
+
+def default_lifetime() -> timedelta:
+    """How long a key lives for which nobody chose a time."""
+    return min(settings.API_KEY_LIFETIME, settings.API_KEY_MAX_LIFETIME)

@@ -1,6 +1,7 @@
 """Authentication of API keys and access tokens: the principal of a bearer token."""
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -31,7 +32,8 @@ USABLE_KEY = CompiledQuery(
 def principal_for_bearer(token: str) -> Principal:
     """The principal of an API key or access token. Raises NotAuthenticated."""
     if token.count(".") == 2:
-        return Principal.of(user_for_access_token(token))
+        user, login_at = user_for_access_token(token)
+        return replace(Principal.of(user), login_at=login_at)
     return principal_for_key(token)
 
 

@@ -6,7 +6,7 @@ conditional UPDATE; all tokens of one login share a family, and reuse revokes th
 
 import uuid
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import jwt
@@ -38,11 +38,15 @@ class TokenPair:
 
 @dataclass(frozen=True)
 class Claims:
-    """The verified claims of a token: its user, its family, a digest of the password."""
+    """The verified claims of a token: its user, its family, a digest of the password.
+
+    `login_at` is when the password was given, which stays through refreshes.
+    """
 
     user_id: uuid.UUID
     family: uuid.UUID
     password_digest: str
+    login_at: datetime
 
     def match(self, user: User) -> bool:
         """False once the user's password has changed."""
@@ -54,7 +58,7 @@ def issue_tokens(*, user: User) -> TokenPair:
     now = timezone.now()
     expired = now - settings.JWT_ACCESS_TOKEN_LIFETIME
     RefreshToken.objects.filter(user=user, expires_at__lt=expired).delete()
-    return _new_pair(user, uuid.uuid4(), now)
+    return _new_pair(user, uuid.uuid4(), now, login_at=now)
 
 
 def refresh_tokens(*, refresh: str) -> TokenPair:
@@ -84,9 +88,10 @@ def revoke_all_tokens(*, user: User) -> None:
     RefreshToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
 
 
-def user_for_access_token(token: str) -> User:
-    """The active user of a valid access token that is not revoked; one query.
+def user_for_access_token(token: str) -> tuple[User, datetime]:
+    """The active user of a valid access token that is not revoked, and when they logged in.
 
+    One query.
     Raises NotAuthenticated.
     """
     claims = _decode(token, "access")
@@ -94,7 +99,7 @@ def user_for_access_token(token: str) -> User:
     user = User.objects.filter(Exists(valid), pk=claims.user_id, is_active=True).first()
     if user is None or not claims.match(user):
         raise NotAuthenticated
-    return user
+    return user, claims.login_at
 
 
 def _use(refresh: str, claims: Claims) -> TokenPair | None:
@@ -111,17 +116,17 @@ def _use(refresh: str, claims: Claims) -> TokenPair | None:
     if not used:
         _revoke_family(claims.family, now)
         return None
-    return _new_pair(user, claims.family, now)
+    return _new_pair(user, claims.family, now, login_at=claims.login_at)
 
 
 def _revoke_family(family: uuid.UUID, now: datetime) -> None:
     RefreshToken.objects.filter(family=family, revoked_at=None).update(revoked_at=now)
 
 
-def _new_pair(user: User, family: uuid.UUID, now: datetime) -> TokenPair:
+def _new_pair(user: User, family: uuid.UUID, now: datetime, *, login_at: datetime) -> TokenPair:
     life = settings.JWT_ACCESS_TOKEN_LIFETIME
-    access = _sign(user, family, "access", now, life)
-    refresh = _sign(user, family, "refresh", now, settings.JWT_REFRESH_TOKEN_LIFETIME)
+    access = _sign(user, family, "access", now, life, login_at)
+    refresh = _sign(user, family, "refresh", now, settings.JWT_REFRESH_TOKEN_LIFETIME, login_at)
     RefreshToken.objects.create(
         user=user,
         family=family,
@@ -131,7 +136,14 @@ def _new_pair(user: User, family: uuid.UUID, now: datetime) -> TokenPair:
     return TokenPair(access, refresh, int(life.total_seconds()))
 
 
-def _sign(user: User, family: uuid.UUID, kind: Kind, now: datetime, life: timedelta) -> str:
+def _sign(
+    user: User,
+    family: uuid.UUID,
+    kind: Kind,
+    now: datetime,
+    life: timedelta,
+    login_at: datetime,
+) -> str:
     claims = {
         "iss": ISSUER,
         "sub": str(user.pk),
@@ -141,6 +153,7 @@ def _sign(user: User, family: uuid.UUID, kind: Kind, now: datetime, life: timede
         "jti": uuid.uuid4().hex,
         "iat": now,
         "exp": now + life,
+        "auth_time": int(login_at.timestamp()),
     }
     return jwt.encode(claims, settings.JWT_SECRET_KEY, algorithm=ALGORITHM)
 
@@ -157,7 +170,8 @@ def _decode(token: str, kind: Kind, *, allow_expired: bool = False) -> Claims:
         )
         if claims["typ"] != kind:
             raise NotAuthenticated
-        return Claims(uuid.UUID(claims["sub"]), uuid.UUID(claims["fam"]), claims["pwd"])
+        login_at = datetime.fromtimestamp(claims["auth_time"], UTC)
+        return Claims(uuid.UUID(claims["sub"]), uuid.UUID(claims["fam"]), claims["pwd"], login_at)
     except (jwt.PyJWTError, ValueError, KeyError):
         raise NotAuthenticated from None
 

@@ -12,6 +12,7 @@ from accounts.keys.credentials import record_last_used
 from accounts.keys.key_format import digest
 from accounts.models import ConnectedApp, User
 from accounts.oauth.token_formats import ACCESS
+from accounts.security_notices import send_security_notice
 from core import audit
 from core.errors import NotAuthenticated
 from core.security.scopes import KEY_SCOPES, Principal, granted_scopes
@@ -37,6 +38,7 @@ def connect_app(
             redirect_host=redirect_host,
             scopes=" ".join(agreed),
         )
+        send_security_notice(user, f"The app “{app.name}” was connected")
     return app
 
 

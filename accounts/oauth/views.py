@@ -24,6 +24,7 @@ from accounts.oauth.http import contains_nul, require_oauth_enabled
 from accounts.oauth.redirect_uris import display_host, form_action, is_loopback
 from core.errors import Invalid
 from core.http.forms import ConfirmForm, ServiceForm
+from core.http.reauthentication import ask_to_reauthenticate
 from core.http.requests import UserRequest
 from core.security.scopes import SCOPE_TEXTS
 
@@ -54,18 +55,30 @@ def authorize(request: HttpRequest) -> HttpResponseBase:
     try:
         wanted = parse_authorization_request(request)
     except AuthorizationError as error:
-        # Anyone can register a redirect URI: do not redirect visitors who are not logged in.
-        if request.user.is_authenticated or is_loopback(error.location):
-            return redirect_303(error.location)
-        return redirect_to_login(request.get_full_path())
+        return _report_error(request, error)
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
+    if again := ask_to_reauthenticate(request):
+        return again
     if request.POST.get("answer") == "deny":
         return redirect_303(deny(request, wanted))
     form = ConsentForm(wanted, request.POST if request.method == "POST" else None)
     if form.is_valid():
         return redirect_303(_connect(request, wanted, form.cleaned_data["scopes"]))
     return consent_page(request, wanted, form)
+
+
+def _report_error(request: HttpRequest, error: AuthorizationError) -> HttpResponseBase:
+    """Send the error to the app; to another host only by a click of the user.
+
+    Anyone can register a redirect URI: a crafted link would lead from here to any site.
+    """
+    if is_loopback(error.location):
+        return redirect_303(error.location)
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    context = {"location": error.location, "host": display_host(error.location)}
+    return render(request, "accounts/oauth_error.html", context, status=400)
 
 
 def _needs_login(request: HttpRequest) -> bool:

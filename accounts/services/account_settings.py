@@ -5,10 +5,13 @@ from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from oauth2_provider.models import AccessToken, Grant, RefreshToken
 
+from accounts.browser_sessions.store import stored_key
+from accounts.keys.api_keys import revoke_api_key
 from accounts.keys.jwt_tokens import revoke_all_tokens
 from accounts.mfa.second_factor import has_second_factor, needs_enrolment
-from accounts.models import User
+from accounts.models import ApiKey, ConnectedApp, User
 from accounts.services.email_verification import read_verification_token, send_verification_email
 from accounts.services.login import check_code, check_new_password, clean_email
 from accounts.services.login_throttling import (
@@ -24,8 +27,13 @@ from core.ratelimit.limits import consume_rate_limit
 tokens = PasswordResetTokenGenerator()
 
 
-def verify_email(*, token: str, by: User | None, password: str = "", source: LoginSource) -> User:
+def verify_email(
+    *, token: str, by: User | None, password: str = "", source: LoginSource, keep: str = ""
+) -> User:
     """Set the e-mail that the link verifies.
+
+    The first proof of an address revokes what was let in before it: somebody else may have
+    registered the account. `keep` is the key of the session that stays.
 
     Unless `by` is that user, the password is required too: the link alone would verify an account
     that somebody else registered with this address. Raises Invalid, RateLimited, Forbidden.
@@ -36,10 +44,13 @@ def verify_email(*, token: str, by: User | None, password: str = "", source: Log
     old, changed = user.email, user.email != email
     if changed:
         _require_enrolled_second_factor(user)
+    is_first = not user.email_verified
     user.email, user.pending_email, user.email_verified = email, "", True
     try:
         with transaction.atomic():
             user.save(update_fields=["email", "pending_email", "email_verified", "updated_at"])
+            if is_first:
+                revoke_credentials(user=user, reason="The address was proved.", keep=keep)
             record(action="verify_email", by=user, subject=user, changed=changed)
     except IntegrityError:
         raise Invalid("Another account uses this address now.") from None
@@ -102,14 +113,17 @@ def request_password_reset(*, email: str, address: str, site: str) -> None:
         send_email("password_reset", to=email, site=site, link=link)
 
 
-def reset_password(*, uid: str, token: str, password: str) -> User:
+def reset_password(*, uid: str, token: str, password: str, revoke_keys: bool = False) -> User:
     """Set the password of the link's user and end every session and login.
 
-    The link also verifies the address. API keys stay. Raises NotFound, Invalid.
+    The link also verifies the address. API keys and apps stay unless `revoke_keys`, or unless the
+    address was never proved before. Raises NotFound, Invalid.
     """
     user = user_for_reset_token(uid=uid, token=token)
     check_new_password(password, user)
     with transaction.atomic():
+        if revoke_keys or not user.email_verified:
+            revoke_credentials(user=user, reason="The password was reset.")
         user.email_verified = True
         _set_password(user, password, action="reset_password")
     send_email("security_notice", to=user.email, what="Your password was reset", account=user.email)
@@ -177,11 +191,23 @@ def end_session(*, user: User, session_id: int) -> None:
 def end_other_sessions(*, user: User, keep: str) -> int:
     """Log out every program, and every browser except the one with session key `keep`."""
     with transaction.atomic():
-        others = UserSession.objects.filter(user_id=user.pk).exclude(session_key=keep)
+        others = UserSession.objects.filter(user_id=user.pk).exclude(session_key=stored_key(keep))
         ended = [session.end() for session in others]
         revoke_all_tokens(user=user)
         record(action="end_other_sessions", by=user, subject=user, ended=len(ended))
     return len(ended)
+
+
+def revoke_credentials(*, user: User, reason: str, keep: str = "") -> None:
+    """Revoke the user's keys, apps and logins; the session with the key `keep` stays."""
+    with transaction.atomic():
+        for key in ApiKey.objects.filter(user=user, revoked_at=None):
+            revoke_api_key(key=key, reason=reason)
+        apps = ConnectedApp.objects.filter(user=user).delete()[0]
+        for tokens_of_apps in (RefreshToken, AccessToken, Grant):
+            tokens_of_apps.objects.filter(user=user).delete()
+        record(action="revoke_credentials", by=user, subject=user, apps=apps)
+        end_other_sessions(user=user, keep=keep)
 
 
 def _set_password(user: User, password: str, *, action: str) -> None:

@@ -16,6 +16,7 @@ from accounts.services.login_throttling import (
     LoginSource,
     count_login_attempt,
     reset_login_attempts,
+    throttle_codes,
 )
 from core.audit import record
 from core.emails import send_email
@@ -96,11 +97,9 @@ def log_in(*, email: str, password: str, code: str = "", address: str, site: str
 
 def check_code(*, user: User, code: str, source: LoginSource) -> None:
     """Check and consume a code of the second factor. Raises RateLimited, WrongCode."""
-    account = f"code {user.pk}"
-    count_login_attempt(account=account, source=source)
-    if not verify_code(user, code.strip()):
-        raise WrongCode
-    reset_login_attempts(account=account, source=source)
+    with throttle_codes(user, source):
+        if not verify_code(user, code.strip()):
+            raise WrongCode
 
 
 def clean_email(email: str) -> str:

@@ -9,6 +9,8 @@ import hashlib
 import ipaddress
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.core import signing
@@ -16,6 +18,7 @@ from django.db import connection
 from django.utils.crypto import salted_hmac
 
 from accounts.models import LoginAttempts, User
+from accounts.security_notices import send_security_notice
 from core.errors import RateLimited
 
 FREE_ATTEMPTS, MAX_DELAY_SECONDS, REMEMBERED_SECONDS = 5, 15 * 60, 24 * 3600
@@ -47,8 +50,11 @@ class LoginSource:
         return f"device {self.device}" if self.device else f"network {network_of(self.address)}"
 
 
-def count_login_attempt(*, account: str, source: LoginSource) -> None:
-    """Count an attempt; call `reset_login_attempts` after a success.
+EVERYWHERE = LoginSource("")
+
+
+def count_login_attempt(*, account: str, source: LoginSource) -> int:
+    """Count an attempt; call `reset_login_attempts` after a success. Returns how many there were.
 
     Raises RateLimited during the delay after earlier attempts.
     """
@@ -68,6 +74,25 @@ def count_login_attempt(*, account: str, source: LoginSource) -> None:
         row = LoginAttempts.objects.filter(key=key).first()
         wait = int(row.wait_until - now) + 1 if row else 1
         raise RateLimited.failed_logins(retry_after=wait)
+    return int(counted[0])
+
+
+@contextmanager
+def throttle_codes(user: User, source: LoginSource) -> Iterator[None]:
+    """Count the try of a second-factor code; an exception inside means that it was wrong.
+
+    Over all networks together, unlike passwords: who tries codes knows the password. A browser
+    that the user logged in with before has its own delays. Raises RateLimited.
+    """
+    account, counted = f"code {user.pk}", source if source.device else EVERYWHERE
+    attempts = count_login_attempt(account=account, source=counted)
+    try:
+        yield
+    except Exception:
+        if attempts == FREE_ATTEMPTS:
+            send_security_notice(user, "Several wrong second-factor codes were entered")
+        raise
+    reset_login_attempts(account=account, source=counted)
 
 
 def reset_login_attempts(*, account: str, source: LoginSource) -> None:

@@ -27,13 +27,10 @@ from accounts.models import ConnectedApp, User
 from core.audit import record
 from core.errors import Conflict
 from core.models import AuditEntry
+from core.security.redaction import SECRET_FIELDS
 from core.security.scopes import Principal
 
 Paths = dict[type[Model], list[str]]
-SECRET_FIELDS = {
-    *("password", "digest", "encrypted_key", "session_key", "request_hash", "token", "data"),
-    *("token_checksum", "client_secret", "code_challenge", "code", "body"),
-}
 MAX_TRIES, DEADLOCK = 4, "40P01"
 README = """Everything ACE Platform stores for your account: one JSON file per table.
 Secrets are left out: digests of passwords and keys, encrypted keys.
@@ -93,6 +90,8 @@ def _delete(user: User, by: Principal | None) -> None:
 def _write_list(part: IO[bytes], rows: Any) -> None:
     before = "["
     for row in rows:
+        if isinstance(row, AuditEntry) and row.actor_id != row.owner_id:
+            row.actor, row.actor_id = "", None  # users do not learn which member of staff it was
         text = json.dumps(row_as_dict(row), cls=DjangoJSONEncoder, ensure_ascii=False)
         part.write(f"{before}\n{text}".encode())
         before = ","

@@ -9,21 +9,22 @@ from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from accounts.browser_sessions.tracking import track_session
 from accounts.mfa.second_factor import consume_code
 from accounts.models import User
+from accounts.security_notices import send_security_notice
 from accounts.services.account_settings import check_current_password, end_other_sessions
-from accounts.services.login_throttling import count_login_attempt, reset_login_attempts
+from accounts.services.login_throttling import throttle_codes
 from accounts.web.device_cookies import login_source, set_device_cookie
 from core.audit import record
-from core.emails import send_email
 from core.errors import Invalid
+from core.http.reauthentication import RECENT_SECONDS
+from core.models import AuditEntry
 from core.security import encryption
 
-RECENT_SECONDS = 5 * 60
 # By the end of allauth's template name: the action in the audit log and the text of the e-mail.
 SECURITY_EVENTS = {
     "totp_activated": ("set_up_second_factor", "A second factor was set up (app)"),
@@ -57,9 +58,19 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **kwargs)
+        self._tell_of_new_device(request, user)
         record(action="log_in", by=user, subject=user)
+        track_session(request)
         set_device_cookie(response, user)
         return response
+
+    def _tell_of_new_device(self, request: HttpRequest, user: User) -> None:
+        """E-mail the owner of a login by a browser unknown to the account; not of the first."""
+        known = login_source(request, user.email).device
+        if known or not AuditEntry.objects.filter(owner_id=user.pk, action="log_in").exists():
+            return
+        address = self.get_client_ip(request)
+        send_security_notice(user, f"New login from a browser at {address}")
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         return redirect("accounts:log_in")
@@ -76,9 +87,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
         if action == "set_up_second_factor":
             # The other sessions logged in with the password alone.
             end_other_sessions(user=user, keep=self.request.session.session_key or "")
-        transaction.on_commit(
-            lambda: send_email("security_notice", to=user.email, what=what, account=user.email)
-        )
+        send_security_notice(user, what)
 
 
 class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth ships no types
@@ -97,12 +106,11 @@ class ThrottledCodeMixin:
     user: User
 
     def clean_code(self) -> str:
-        account, source = f"code {self.user.pk}", login_source(context.request, self.user.email)
-        count_login_attempt(account=account, source=source)
-        code: str = super().clean_code()  # type: ignore[misc]  # mixed into allauth's forms
-        if not consume_code(self.user, code):
-            raise ValidationError("This code was already used. Wait for the next one.")
-        reset_login_attempts(account=account, source=source)
+        source = login_source(context.request, self.user.email)
+        with throttle_codes(self.user, source):
+            code: str = super().clean_code()  # type: ignore[misc]  # mixed into allauth's forms
+            if not consume_code(self.user, code):
+                raise ValidationError("This code was already used. Wait for the next one.")
         return code
 
 

@@ -13,6 +13,7 @@ from accounts.models import ApiKey, User
 from accounts.web.forms import ApiKeyForm, RotateApiKeyForm
 from core.errors import FormAlreadySubmitted
 from core.http.forms import ConfirmForm
+from core.http.reauthentication import ask_to_reauthenticate, reauthentication_required
 from core.http.requests import UserRequest
 
 MAX_INACTIVE_KEYS = 50
@@ -22,6 +23,8 @@ ALREADY_SHOWN = "That key was already created and shown. If you lost it, rotate 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def keys(request: UserRequest) -> HttpResponse:
+    if request.method == "POST" and (again := ask_to_reauthenticate(request)):
+        return again
     form = ApiKeyForm(request.user, request.POST or None)
     try:
         created = form.submit(create_api_key, user=request.user)
@@ -34,6 +37,7 @@ def keys(request: UserRequest) -> HttpResponse:
 
 
 @login_required
+@reauthentication_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def rotate_key(request: UserRequest, pk: str) -> HttpResponse:
     key = ApiKey.objects.for_user(request.user).fetch(pk)

@@ -19,7 +19,7 @@ from accounts.services import account_settings
 from accounts.services.account_settings import request_password_reset, user_for_reset_token
 from accounts.services.email_verification import read_verification_token
 from accounts.web.device_cookies import login_source
-from accounts.web.forms import EmailForm, NewPasswordForm, VerifyForm
+from accounts.web.forms import EmailForm, ResetPasswordForm, VerifyForm
 from core.http.forms import ConfirmForm
 from core.http.requests import UserRequest, client_address, site_url
 
@@ -35,7 +35,8 @@ def verify_email(request: HttpRequest, token: str) -> HttpResponse:
     user, email = read_verification_token(token)
     form = VerifyForm(request.POST or None, known=by == user)
     source = login_source(request, user.email)
-    if form.submit(account_settings.verify_email, token=token, by=by, source=source):
+    keep = request.session.session_key or "" if by == user else ""
+    if form.submit(account_settings.verify_email, token=token, by=by, source=source, keep=keep):
         messages.success(request, f"{email} is confirmed.")
         return redirect("accounts:settings" if by else "accounts:log_in")
     context = {"form": form, "address": email}
@@ -85,7 +86,7 @@ def request_reset(request: HttpRequest) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def reset_password(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     user_for_reset_token(uid=uid, token=token)
-    form = NewPasswordForm(request.POST or None)
+    form = ResetPasswordForm(request.POST or None)
     if form.submit(account_settings.reset_password, uid=uid, token=token):
         messages.success(request, "Your password was changed. Log in with it.")
         return redirect("accounts:log_in")

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from django import forms
+from django.conf import settings
 from django.utils import timezone
 
 from accounts.hooks import hooks
@@ -65,7 +66,11 @@ class ApiKeyForm(ServiceForm):
     )
     days = forms.TypedChoiceField(
         label="Expires",
-        choices=[(30, "in 30 days"), (90, "in 90 days"), (365, "in a year")],
+        choices=lambda: [
+            (days, text)
+            for days, text in ((30, "in 30 days"), (90, "in 90 days"), (365, "in a year"))
+            if timedelta(days=days) <= settings.API_KEY_MAX_LIFETIME
+        ],
         coerce=int,
         initial=90,
     )
@@ -108,6 +113,12 @@ class NewPasswordForm(ServiceForm):
         strip=False,
         help_text=PASSWORD_HELP,
         widget=forms.PasswordInput(attrs=NEW_PASSWORD),
+    )
+
+
+class ResetPasswordForm(NewPasswordForm):
+    revoke_keys = forms.BooleanField(
+        label="Also revoke my API keys and disconnect apps", required=False, initial=True
     )
 
 

@@ -1,24 +1,18 @@
 """Pages of the account settings."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
-
 from allauth.account.internal.flows.login import record_authentication
-from allauth.account.internal.flows.reauthentication import is_reauthentication_required
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.browser_sessions.store import stored_key
+from accounts.browser_sessions.tracking import list_sessions, track_session
 from accounts.keys import llm_keys
 from accounts.mfa.second_factor import SECOND_FACTOR_TYPES
 from accounts.models import LlmKey
@@ -27,27 +21,10 @@ from accounts.web.device_cookies import login_source, set_device_cookie
 from accounts.web.forms import DeleteAccountForm, EmailForm, LlmKeyForm, PasswordForm
 from core.errors import Invalid, RateLimited
 from core.http.forms import ConfirmForm
+from core.http.reauthentication import reauthentication_required
 from core.http.requests import UserRequest, site_url
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
-V = TypeVar("V", bound=Callable[..., HttpResponseBase])
-
-
-def reauthentication_required(view: V) -> V:
-    """Require a login or a reauthentication within the last minutes.
-
-    After reauthenticating the user submits the form again: allauth's own decorator would keep the
-    posted data, such as a key, in the session.
-    """
-
-    @wraps(view)
-    def wrapper(request: UserRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if is_reauthentication_required(request, app="accounts"):
-            url = reverse("account_reauthenticate")
-            return redirect(f"{url}?{urlencode({'next': request.path})}")
-        return view(request, *args, **kwargs)
-
-    return cast(V, wrapper)
 
 
 @login_required
@@ -94,7 +71,7 @@ def change_password(request: UserRequest) -> HttpResponse:
     if user is not None:
         update_session_auth_hash(request, user)
         record_authentication(request, user, method="password")
-        UserSession.objects.create_from_request(request)
+        track_session(request)
         messages.success(request, "Your password was changed, and all other sessions have ended.")
         response = redirect("accounts:settings")
         set_device_cookie(response, user)
@@ -112,10 +89,11 @@ def sessions(request: UserRequest) -> HttpResponse:
     if ended is not None:
         messages.success(request, "All other browsers and programs are logged out.")
         return redirect("accounts:sessions")
-    UserSession.objects.create_from_request(request)
-    rows = UserSession.objects.purge_and_list(request.user)
-    rows.sort(key=lambda row: (row.session_key != here, -row.created_at.timestamp()))
-    return render(request, "accounts/sessions.html", {"sessions": rows, "here": here})
+    track_session(request)
+    rows = list_sessions(request.user)
+    stored = stored_key(here)
+    rows.sort(key=lambda row: (row.session_key != stored, -row.created_at.timestamp()))
+    return render(request, "accounts/sessions.html", {"sessions": rows, "here": stored})
 
 
 @login_required

@@ -115,7 +115,9 @@ def without_limits() -> Iterator[None]:
 def _simulate(user: User, scenarios: tuple[Scenario, ...], *, days: int) -> None:
     draw = random.Random(7)  # noqa: S311 - demo data, no secret
     by = Principal.of(user)
-    keys = [create_api_key(user=user, name=name, scopes=["read", "write"])[0] for name in KEYS]
+    keys = [
+        create_api_key(user=user, name=name, scopes=["report"], notify=False)[0] for name in KEYS
+    ]
     runs = [_start_scenario(scenario, by) for scenario in scenarios]
     since = user.created_at - timedelta(seconds=1)
     backdate_rows(user, made_since=since, back=timedelta(days=days))

@@ -100,7 +100,9 @@ def _create_key(user: User, token: str | None) -> str:
     try:
         # A generated key is printed for an agent; one that the operator chose is for programs too.
         scopes = [Scope.REPORT] if token is None else KEY_SCOPES
-        return create_api_key(user=user, name="first key", scopes=scopes, token=token)[1]
+        return create_api_key(
+            user=user, name="first key", scopes=scopes, token=token, notify=False
+        )[1]
     except Invalid as error:
         why = error.fields["token"][0]
         raise Invalid(f"ACE_BOOTSTRAP_API_KEY does not fit. {why}") from None

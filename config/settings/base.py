@@ -38,7 +38,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "allauth.usersessions",
+    "accounts.browser_sessions.app.BrowserSessionsConfig",
     "django_q",
     # Before accounts, whose admin replaces its own.
     "oauth2_provider",
@@ -369,6 +369,7 @@ LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "home", "accounts:log_in"
 JWT_ACCESS_TOKEN_LIFETIME = timedelta(
     minutes=env.int("JWT_ACCESS_TOKEN_EXPIRE_MINUTES", default=30)
 )
+API_KEY_MAX_LIFETIME = timedelta(days=env.int("API_KEY_MAX_DAYS", default=365))
 JWT_REFRESH_TOKEN_LIFETIME = timedelta(days=env.int("JWT_REFRESH_TOKEN_EXPIRE_DAYS", default=7))
 # Whether the admin requires a second factor. Single users: a flag in the admin.
 STAFF_SECOND_FACTOR = env.bool("STAFF_SECOND_FACTOR", default=not LOCAL)
@@ -482,6 +483,7 @@ CORS_EXPOSE_HEADERS = ("Idempotency-Replayed", "Retry-After", "X-Request-ID")
 CSRF_FAILURE_VIEW = "config.web.views.csrf_failure"
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
+SESSION_ENGINE = "accounts.browser_sessions.store"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 # Probes and scrapes ask a process by its address over plain HTTP; see ProbeMiddleware.

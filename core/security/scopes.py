@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Union
 from uuid import UUID
@@ -70,6 +71,8 @@ class Principal:
     playbook_ids: frozenset[UUID] | None = None
     client: str = ""
     app: Any = None
+    # When the password was given: of an access token, which a refresh does not renew.
+    login_at: datetime | None = None
 
     @classmethod
     def of(cls, who: Union["User", "Principal"]) -> "Principal":

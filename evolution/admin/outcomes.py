@@ -12,6 +12,7 @@ from core.admin import (
     ReadOnlyAdmin,
     confirm_page,
     first_line,
+    may,
     request_principal,
     row_action,
 )
@@ -87,6 +88,9 @@ class OutcomeAdmin(ReadOnlyAdmin):
     def reported(self, outcome: Outcome) -> Any:
         return outcome.created_at
 
+    def has_change_playbook_permission(self, request: HttpRequest) -> bool:
+        return may(request, "change", Playbook)
+
     @admin.action(description="Redrive: pending again", permissions=["change"])
     def redrive(self, request: HttpRequest, rows: QuerySet[Outcome]) -> None:
         changed, by = 0, request_principal(request)
@@ -110,7 +114,9 @@ class OutcomeAdmin(ReadOnlyAdmin):
         rows=lambda rows: rows.select_related("playbook"),
     )
 
-    @admin.action(description="Revert learning from these outcomes…", permissions=["change"])
+    @admin.action(
+        description="Revert learning from these outcomes…", permissions=["change_playbook"]
+    )
     def take_back(self, request: HttpRequest, rows: QuerySet[Outcome]) -> HttpResponse | None:
         """Preview what each playbook would lose, then revert."""
         by, confirmed = request_principal(request), "apply" in request.POST

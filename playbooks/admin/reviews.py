@@ -1,10 +1,11 @@
 """The admin of the review queue: approve or decline."""
 
 from django.contrib import admin
+from django.http import HttpRequest
 
-from core.admin import ReadOnlyAdmin, first_line, row_action
+from core.admin import ReadOnlyAdmin, first_line, may, row_action
 from playbooks.document.reason_codes import reason_text
-from playbooks.models import ReviewItem
+from playbooks.models import Playbook, ReviewItem
 from playbooks.review.decisions import approve_review_item, decline_review_item
 
 
@@ -20,6 +21,9 @@ class ReviewItemAdmin(ReadOnlyAdmin):
     search_fields = ("delta__bullet_public_id", "playbook__name", "=playbook__id")
     actions = ("approve", "decline")
 
+    def has_change_playbook_permission(self, request: HttpRequest) -> bool:
+        return may(request, "change", Playbook)
+
     @admin.display
     def proposed(self, item: ReviewItem) -> str:
         return first_line((item.delta.after or {}).get("content", "")) or item.delta.type
@@ -33,6 +37,7 @@ class ReviewItemAdmin(ReadOnlyAdmin):
         lambda item, by: approve_review_item(item=item, by=by),
         one="text approved",
         many="texts approved",
+        permission="change_playbook",
     )
 
     decline = row_action(
@@ -40,4 +45,5 @@ class ReviewItemAdmin(ReadOnlyAdmin):
         lambda item, by: decline_review_item(item=item, by=by),
         one="text declined",
         many="texts declined",
+        permission="change_playbook",
     )

@@ -263,7 +263,8 @@ def test_account_changes_are_in_the_audit_log(alice: User) -> None:
     request_email_change(user=alice, email="new@example.org", site=SITE)
     verify_email(token=link(), by=alice, source=SOURCE)
     actions = list(AuditEntry.objects.values_list("action", flat=True))
-    assert actions == ["verify_email", "request_email_change", "change_password"]
+    revoked = ["end_other_sessions", "revoke_credentials"]  # the first proof of an address
+    assert actions == ["verify_email", *revoked, "request_email_change", "change_password"]
 
 
 def test_a_failing_mail_server_changes_no_response(db: None) -> None:

@@ -11,6 +11,7 @@ from core.security.scopes import Principal
 from playbooks.models import Playbook
 from playbooks.services.settings import archive_playbook
 from tests.factories import make_key
+from tests.harness.clients import log_in_client
 
 PAGE = "/activity"
 
@@ -51,7 +52,7 @@ def test_other_users_and_staff_see_only_their_own(
 @pytest.fixture
 def desk_client(staff: User) -> Client:
     client = Client()
-    client.force_login(staff)
+    log_in_client(client, staff)
     return client
 
 

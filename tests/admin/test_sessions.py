@@ -9,6 +9,7 @@ from evolution.sessions.recording import add_messages
 from evolution.sessions.validation import NewMessage, ToolCall
 from playbooks.models import Playbook
 from tests.factories import make_session
+from tests.harness.clients import log_in_client
 
 CANARY = "canary-c04d"
 LISTS = ("agentsession", "sessionmessage")
@@ -24,7 +25,7 @@ def session(playbook: Playbook, alice: User) -> AgentSession:
 
 def test_no_page_of_the_admin_shows_what_was_said(session: AgentSession, staff: User) -> None:
     client, root = Client(), "/admin/evolution"
-    client.force_login(staff)
+    log_in_client(client, staff)
     one = [f"{root}/agentsession/{session.pk}/change/"]
     one += [f"{root}/sessionmessage/{row.pk}/change/" for row in session.messages.all()]
     lists = [f"{root}/{name}/" for name in LISTS]
@@ -38,7 +39,7 @@ def test_no_page_of_the_admin_shows_what_was_said(session: AgentSession, staff: 
 
 def test_what_was_said_is_listed_by_role_and_size(session: AgentSession, staff: User) -> None:
     client = Client()
-    client.force_login(staff)
+    log_in_client(client, staff)
     page = client.get(f"/admin/evolution/agentsession/{session.pk}/change/").content.decode()
     assert "2 messages, without their texts" in page
 
@@ -46,7 +47,7 @@ def test_what_was_said_is_listed_by_role_and_size(session: AgentSession, staff: 
 @pytest.mark.parametrize("name", LISTS)
 def test_nobody_writes_sessions_in_the_admin(session: AgentSession, staff: User, name: str) -> None:
     client = Client()
-    client.force_login(staff)
+    log_in_client(client, staff)
     row = session if name == "agentsession" else session.messages.all()[0]
     for verb in ("add", f"{row.pk}/delete"):
         assert client.get(f"/admin/evolution/{name}/{verb}/").status_code == 403

@@ -13,6 +13,7 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.models import User
 from tests.factories import make_user
 from tests.harness.browser_page import BrowserPage
+from tests.harness.clients import log_in_client
 from tests.run import find_browser
 
 # Playwright runs an event loop on the test's thread; Django would refuse the ORM there.
@@ -75,7 +76,7 @@ def log_in(context: BrowserContext, live_server: LiveServer) -> Callable[[User],
 
     def enter(user: User) -> None:
         client = Client()
-        client.force_login(user)
+        log_in_client(client, user)
         cookie = client.cookies["sessionid"].value
         context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
 

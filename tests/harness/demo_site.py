@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.harness.clients import log_in_client
+
 if TYPE_CHECKING:
     from accounts.models import User
     from evolution.models import EvolutionJob
@@ -85,7 +87,7 @@ def _cookie(user: "User") -> str:
     from django.test import Client  # noqa: PLC0415 - after the environment
 
     client = Client()
-    client.force_login(user)
+    log_in_client(client, user)
     return client.cookies["sessionid"].value
 
 

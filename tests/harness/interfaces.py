@@ -9,6 +9,7 @@ from django.test import Client as Browser
 from accounts.models import User
 from playbooks.models import Playbook
 from tests.factories import make_key
+from tests.harness.clients import log_in_client
 from tests.harness.live_server import Agent, live_mcp
 
 KINDS = {
@@ -51,7 +52,7 @@ class PageInterface:
 
     def __init__(self, user: User) -> None:
         self.browser = Browser()
-        self.browser.force_login(user)
+        log_in_client(self.browser, user)
 
     def _answer(self, response: Any) -> Answer:
         kind = "ok" if response.status_code < 400 else KINDS[response.status_code]

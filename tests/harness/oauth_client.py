@@ -12,6 +12,7 @@ from django.test import Client
 from accounts.models import User
 from core.security.scopes import Principal
 from mcp_bridge.protocol.auth import authenticate_token
+from tests.harness.clients import log_in_client
 
 HOST = "localhost:8000"
 ORIGIN = f"http://{HOST}"
@@ -26,7 +27,7 @@ def browser(user: User | None = None, *, host: str = HOST, csrf: bool = False) -
     """A browser at our address, logged in or not."""
     client = Client(enforce_csrf_checks=csrf, HTTP_HOST=host)
     if user is not None:
-        client.force_login(user)
+        log_in_client(client, user)
     return client
 
 

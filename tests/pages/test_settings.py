@@ -19,6 +19,7 @@ from core.errors import NotAuthenticated
 from core.http.safe_http import FetchedResponse
 from core.models import AuditEntry
 from tests.factories import PASSWORD
+from tests.harness.clients import logged_in_client
 from tests.harness.mfa import recovery_codes, set_up_totp, totp_code
 
 NEW = "another long password"
@@ -98,7 +99,8 @@ def test_an_app_is_set_up_by_its_code(
     assert "second factor was set up" in mail.outbox[-1].subject
 
 
-def test_an_old_login_requires_reauthentication(owner: Client, alice: User) -> None:
+def test_an_old_login_requires_reauthentication(alice: User) -> None:
+    owner = logged_in_client(alice, minutes_ago=6)
     asked = owner.get("/settings/second-factor/app")
     assert asked["Location"].startswith("/settings/confirm?next=")
     assert owner.post(asked["Location"], {"password": "wrong"}).status_code == 200
@@ -242,14 +244,16 @@ def test_an_account_is_exported_and_deleted(fresh: Client, alice: User) -> None:
     assert fresh.get("/keys").status_code == 302
 
 
-def test_export_and_deletion_require_reauthentication(owner: Client, alice: User) -> None:
+def test_export_and_deletion_require_reauthentication(alice: User) -> None:
+    owner = logged_in_client(alice, minutes_ago=6)
     for page in ("export", "delete", "llm-key", "email"):
         asked = owner.post(f"/settings/{page}", {"email": alice.email})
         assert asked["Location"].startswith("/settings/confirm"), page
     assert User.objects.filter(pk=alice.pk).exists()
 
 
-def test_a_key_posted_before_reauthentication_is_not_stored(owner: Client) -> None:
+def test_a_key_posted_before_reauthentication_is_not_stored(alice: User) -> None:
+    owner = logged_in_client(alice, minutes_ago=6)
     asked = owner.post("/settings/llm-key", {"api_key": "sk-canary-0123456789"})
     kept = [row.get_decoded() for row in Session.objects.all()]
     assert "sk-canary" not in json.dumps(kept)

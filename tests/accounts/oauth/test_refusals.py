@@ -11,6 +11,7 @@ from accounts.models import ConnectedApp, User
 from core.errors import NotAuthenticated
 from core.models import AuditEntry
 from core.security.scopes import Scope
+from tests.harness.clients import log_in_client
 from tests.harness.oauth_client import (
     CALLBACK,
     RESOURCE,
@@ -86,7 +87,7 @@ def test_anonymous_visitors_are_not_redirected_to_an_app(app: OAuthClient) -> No
     client_id = register(redirect_uris=[uri]).json()["client_id"]
     address = app.address(client_id=client_id, redirect_uri=uri, response_type="token")
     answer = browser().get(address)
-    assert app.browser.get(address)["Location"].startswith(uri)
+    assert f'href="{uri}' in app.browser.get(address).content.decode()
     assert answer["Location"].startswith("/login?next=/oauth/authorize")
 
 
@@ -285,3 +286,18 @@ def test_malformed_parameters_are_refused_without_errors(app: OAuthClient, name:
             answer = app.token(**sent)
             assert answer.status_code in {400, 401}
             assert "error" in answer.json()
+
+
+def test_a_crafted_link_leads_to_another_host_only_by_a_click(alice: User) -> None:
+    made = register(redirect_uris=["https://evil.example/callback"]).json()
+    app = OAuthClient(alice, made["client_id"])
+    address = app.address(redirect_uri="https://evil.example/callback", scope="account")
+    answer = app.browser.get(address)
+    assert answer.status_code == 400
+    assert "Go to evil.example" in answer.content.decode()
+
+
+def test_consent_asks_for_the_password_again(app: OAuthClient) -> None:
+    log_in_client(app.browser, app.user, minutes_ago=6)
+    assert "/settings/confirm" in app.browser.get(app.address())["Location"]
+    assert "/settings/confirm" in app.consent()["Location"]
