@@ -7,11 +7,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
+from accounts.browser_sessions.store import SessionStore
 from accounts.keys.api_keys import create_api_key
 from accounts.models import User
 from core.security.scopes import KEY_SCOPES, Principal, Scope
