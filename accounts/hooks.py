@@ -28,9 +28,15 @@ class ApiKeyLimitCheck(Protocol):
         """Raise Conflict when the user may have no more API keys; runs inside the transaction."""
 
 
+class QuotaKeeper(Protocol):
+    def __call__(self, *, user: "User") -> None:
+        """Keep what the user has used of a plan; runs before their rows are deleted."""
+
+
 class Hooks:
     playbook_names: PlaybookNames  # set by playbooks
     check_api_key_limit: ApiKeyLimitCheck  # set by billing
+    keep_used_quota: QuotaKeeper  # set by billing
 
 
 hooks = Hooks()

@@ -11,5 +11,7 @@ class BillingConfig(AppConfig):
 
     def ready(self) -> None:
         from billing.limits.plan_limits import check_key_limit  # noqa: PLC0415 - needs the models
+        from billing.limits.quota import keep_used_quota  # noqa: PLC0415 - likewise
 
         hooks.check_api_key_limit = check_key_limit
+        hooks.keep_used_quota = keep_used_quota

@@ -23,6 +23,7 @@ from django.db.models import (
 )
 from oauth2_provider.models import Application
 
+from accounts.hooks import hooks
 from accounts.models import ConnectedApp, User
 from core.audit import record
 from core.errors import Conflict
@@ -82,6 +83,7 @@ def _delete(user: User, by: Principal | None) -> None:
         Session.objects.filter(session_key__in=list(keys)).delete()
         _anonymize_admin_history(user)
         _delete_own_clients(user)
+        hooks.keep_used_quota(user=user)
         user_id = user.pk
         user.delete()
         AuditEntry.objects.anonymize(user_id)

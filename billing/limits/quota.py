@@ -11,10 +11,12 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
+from django.utils.crypto import salted_hmac
 
+from accounts.models import User
 from billing.errors import LimitReached
 from billing.limits.quota_notices import record_refusal_notice, record_usage_notice
-from billing.models import QuotaHold, QuotaPeriod, QuotaResource
+from billing.models import DeletedAccountUsage, QuotaHold, QuotaPeriod, QuotaResource
 from billing.plans.billing_periods import BillingPeriod
 from billing.plans.entitlements import (
     Entitlement,
@@ -142,12 +144,48 @@ def has_quota(*, user_id: UUID, resource: QuotaResource, mark: str) -> bool:
 
 def open_quota_period(user_id: UUID, period: BillingPeriod) -> QuotaPeriod:
     """The row of this period, created at its first use; its end follows the period's."""
-    row, _ = QuotaPeriod.objects.get_or_create(
+    row, created = QuotaPeriod.objects.get_or_create(
         user_id=user_id, start=period.start, defaults={"end": period.end}
     )
+    if created:
+        _count_deleted_account(row)
     if row.end != period.end:
         QuotaPeriod.objects.filter(pk=row.pk).update(end=period.end)
     return row
+
+
+def keep_used_quota(*, user: User) -> None:
+    """Before the account is deleted, keep what it used of this period under a keyed digest.
+
+    Old rows go at the same time.
+    """
+    DeletedAccountUsage.objects.filter(end__lt=database_now()).delete()
+    period = QuotaPeriod.objects.filter(user=user, end__gt=database_now()).first()
+    if period is not None:
+        DeletedAccountUsage.objects.update_or_create(
+            email_digest=_email_digest(user),
+            defaults={
+                "end": period.end,
+                "evolutions_used": period.evolutions_used + period.evolutions_held,
+                "tokens_used": period.tokens_used + period.tokens_held,
+            },
+        )
+
+
+def _count_deleted_account(period: QuotaPeriod) -> None:
+    """Count what a deleted account of the same address used since this period began."""
+    earlier = DeletedAccountUsage.objects.filter(
+        email_digest=_email_digest(period.user), end__gt=period.start, end__lte=period.end
+    ).first()
+    if earlier is not None:
+        QuotaPeriod.objects.filter(pk=period.pk).update(
+            evolutions_used=F("evolutions_used") + earlier.evolutions_used,
+            tokens_used=F("tokens_used") + earlier.tokens_used,
+        )
+
+
+def _email_digest(user: User) -> str:
+    return salted_hmac("billing.deleted", user.email, algorithm="sha256").hexdigest()
 
 
 def _hold(period: QuotaPeriod, resource: QuotaResource, amount: int, limit: int | None) -> bool:

@@ -8,6 +8,7 @@ from billing.models.price_overrides import PriceOverride
 from billing.models.quota import (
     QUOTA_FULL_PERCENT,
     QUOTA_NEAR_PERCENT,
+    DeletedAccountUsage,
     QuotaHold,
     QuotaNotice,
     QuotaPeriod,
@@ -28,6 +29,7 @@ __all__ = [
     "Plan",
     "PlanActivation",
     "PriceOverride",
+    "DeletedAccountUsage",
     "QuotaHold",
     "QuotaNotice",
     "QuotaPeriod",

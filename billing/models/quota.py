@@ -43,6 +43,18 @@ class QuotaPeriod(BaseModel):
         return f"{self.user} from {self.start:%d %b %Y}"
 
 
+class DeletedAccountUsage(BaseModel):
+    """What a deleted account used of its current period: registering again does not renew it."""
+
+    email_digest = models.CharField(max_length=64, unique=True, help_text="keyed, no address")
+    end = models.DateTimeField(db_index=True)
+    evolutions_used = models.PositiveIntegerField(default=0)
+    tokens_used = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"until {self.end:%d %b %Y}"
+
+
 class QuotaResource(models.TextChoices):
     """What a quota counts."""
 

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from pytest_django import Settings
 
 from accounts.models import User
+from accounts.services.personal_data import delete_account
 from billing.limits.quota import (
     QuotaExceeded,
     has_quota,
@@ -18,10 +19,11 @@ from billing.limits.quota import (
     reserve_quota,
     settle_quota,
 )
-from billing.models import Plan, QuotaHold, QuotaPeriod, QuotaResource
+from billing.models import DeletedAccountUsage, Plan, QuotaHold, QuotaPeriod, QuotaResource
 from core.clock import database_now
 from core.errors import Conflict
 from core.security.scopes import Principal
+from tests.factories import make_user
 from tests.harness.concurrency import run_concurrently
 from tests.harness.plans import set_limits, set_usage, subscribe, used_and_held
 
@@ -167,3 +169,15 @@ def test_a_settled_hold_cannot_be_settled_again(
     with pytest.raises(Conflict, match="settled already"):
         release_hold(hold=gone, by=Principal.of(alice))
     assert used_and_held(alice) == (1, 0)
+
+
+def test_registering_again_does_not_renew_the_quota(alice: User, billing: Plan) -> None:
+    set_limits(billing, monthly_evolutions=2)
+    for _ in range(2):
+        settle_quota(resource=EVOLUTIONS, holder_id=take(alice), actual=1)
+    delete_account(user=alice)
+    again, other = make_user(alice.email), make_user("dora@example.org")
+    with pytest.raises(QuotaExceeded):
+        take(again)
+    take(other)
+    assert alice.email not in str(list(DeletedAccountUsage.objects.values()))
