@@ -188,7 +188,7 @@ def test_a_file_with_a_mistake_keeps_its_text_to_be_corrected(
     expect(page.get_by_role("heading", level=1)).to_have_text("Brought along")
     page.get_by_text("Export", exact=True).click()
     with page.expect_download() as download:
-        page.get_by_role("link", name="JSON").click()
+        page.locator("a[href$='format=json']").click()
     assert download.value.suggested_filename == "brought-along.json"
 
 
