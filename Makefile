@@ -22,9 +22,11 @@ nightly: dev ## Every test on both databases, all kill points, themes and hosts:
 		$(addprefix tests/playbooks/test_,$(addsuffix .py,state_machine state_machine_rows \
 		deltas diff document excerpt))
 
-fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies: about 15 minutes.
+fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies, and texts meant to be slow.
 	@ACE_FUZZ_CASES=20000 ACE_FUZZ_BODIES=30000 $(BIN)/pytest -q -n0 -rP --show-capture=stdout \
 		-p no:logging tests/api/test_fuzz.py
+	@ACE_FUZZ_SLOW=1 $(BIN)/pytest -q -n0 -rP --show-capture=stdout -p no:logging \
+		tests/api/test_request_cpu.py tests/mcp_bridge/test_request_cpu.py tests/pages/test_request_cpu.py
 
 metering: dev ## 200 evolutions with a failing model: ledger, model and plan must agree.
 	@ACE_METERED_JOBS=200 $(BIN)/pytest -q -n0 tests/billing/test_metered_jobs.py

@@ -27,6 +27,7 @@ gc_tuning.disable_gc()
 django.setup(set_prefix=False)
 gc_tuning.disable_gc()  # again: ConfigConfig.ready() has enabled it, and /mcp imports as much
 
+from config.observability.stall_watch import watch_for_stalls  # noqa: E402 - as above
 from config.web.middleware import REQUEST_ID_PATTERN  # noqa: E402 - needs the settings
 from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
 from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
@@ -180,7 +181,11 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self.mcp(scope, receive, self._close_threads_first(send))
+            watch = asyncio.create_task(watch_for_stalls())
+            try:
+                await self.mcp(scope, receive, self._close_threads_first(send))
+            finally:
+                watch.cancel()
         elif scope["type"] == "http" and scope["path"].rstrip("/") == "/mcp":
             await self.mcp_app({**scope, STANDALONE_KEY: self.standalone}, receive, send)
         else:

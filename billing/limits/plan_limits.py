@@ -5,12 +5,15 @@ Existing ones keep working, also above the limit of a smaller plan.
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import QuerySet
 
 from accounts.models import ApiKey, User
 from billing.models import Plan
 from billing.plans.entitlements import format_count, plan_of
 from core.errors import Conflict, NotFound
+
+STORED_PER_ACTIVE = 10
 
 
 class PlanLimitReached(Conflict):
@@ -24,6 +27,33 @@ def check_playbook_limit(*, user: User, active: QuerySet[Any]) -> None:
     plan = plan_of(user)
     if plan is not None and plan.max_playbooks is not None:
         _check_limit(user, plan, plan.max_playbooks, active, "playbook", "Archive one")
+
+
+class StorageLimitReached(Conflict):
+    """The account stores as much as it may, archived playbooks and old versions included."""
+
+    code = "storage_limit"
+
+
+def check_storage_limits(*, user: User, playbooks: int, versions: int, size: int) -> None:
+    """Raise StorageLimitReached for more than the settings allow; `size` is in bytes.
+
+    Of playbooks a plan allows ten stored ones for each active one.
+    """
+    plan, limits = plan_of(user), [settings.MAX_STORED_PLAYBOOKS]
+    if plan is not None and plan.max_playbooks is not None:
+        limits.append(STORED_PER_ACTIVE * plan.max_playbooks)
+    most = min(filter(None, limits), default=0)
+    for what, have, limit in (
+        ("playbooks", playbooks, most),
+        ("versions", versions, settings.MAX_STORED_VERSIONS),
+        ("MB of versions", size // 1_000_000, settings.MAX_STORED_MB),
+    ):
+        if limit and have > limit:
+            raise StorageLimitReached(
+                f"This account can store {limit:,} {what}, archived playbooks included. Ask the "
+                "operator for more."
+            )
 
 
 def check_key_limit(*, user: User) -> None:

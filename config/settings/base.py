@@ -67,6 +67,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "accounts.mfa.middleware.RequireSecondFactorMiddleware",
+    "config.web.middleware.RequestLimitMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "config.web.middleware.HtmxLoginMiddleware",
     "config.web.middleware.ErrorPageMiddleware",
@@ -87,6 +88,8 @@ PLAYGROUND_STREAMS = 16
 SOURCE_CHANGES_PER_DAY = 60
 # In the notation of django-ratelimit. RATE_LIMITS in the environment replaces single entries.
 RATE_LIMITS = {
+    "requests": "1200/m",  # per user and web process: REST and pages
+    "create_playbook": "120/h",  # per user: created, imported and cloned ones
     "report_outcome": "100/h",  # per user
     "open_session": "300/h",  # per user
     "ask_playground": "120/h",  # per user
@@ -361,6 +364,11 @@ RATELIMIT_USE_CACHE = "rates"
 # --- limits ------------------------------------------------------------------------------------
 RATE_LIMITS = env.rates("RATE_LIMITS", RATE_LIMITS)
 
+# Of one account, archived playbooks and old versions included; 0: no limit.
+MAX_STORED_PLAYBOOKS = env.seconds("MAX_STORED_PLAYBOOKS", default=1_000)
+MAX_STORED_VERSIONS = env.seconds("MAX_STORED_VERSIONS", default=50_000)
+MAX_STORED_MB = env.seconds("MAX_STORED_MB", default=2_000)
+
 # --- people and keys ---------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
@@ -479,7 +487,10 @@ OAUTH_APP_SCHEMES = env.list("OAUTH_APP_SCHEMES", default=[])
 CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])
 CORS_URLS_REGEX = r"^/api/"
 CORS_ALLOW_HEADERS = (*default_headers, "idempotency-key")
-CORS_EXPOSE_HEADERS = ("Idempotency-Replayed", "Retry-After", "X-Request-ID")
+CORS_EXPOSE_HEADERS = (
+    *("Idempotency-Replayed", "Retry-After", "X-Request-ID"),
+    *("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"),
+)
 CSRF_FAILURE_VIEW = "config.web.views.csrf_failure"
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"

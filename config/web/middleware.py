@@ -2,10 +2,11 @@
 
 import re
 import uuid
-from time import perf_counter
-from typing import cast
+from time import perf_counter, thread_time
+from typing import Any, cast
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render, resolve_url
 from django.urls import resolve
@@ -13,7 +14,9 @@ from django.utils.deprecation import MiddlewareMixin
 
 from config.observability.metrics import observe_request
 from core.errors import AceError, RateLimited, TooLarge
+from core.http.cpu_budget import log_if_over_budget
 from core.http.request_id import request_id
+from core.ratelimit.requests import count_request
 from core.sql.storage_errors import log_storage_error, storage_error
 
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
@@ -27,17 +30,17 @@ class RequestIdMiddleware(MiddlewareMixin):
         given = request.headers.get("X-Request-ID", "")
         request.request_id = given if REQUEST_ID_PATTERN.fullmatch(given) else uuid.uuid4().hex  # type: ignore[attr-defined]  # Django's documented way to extend a request
         request_id.set(request.request_id)  # type: ignore[attr-defined]
-        request.started_at = perf_counter()  # type: ignore[attr-defined]
+        request.started_at = perf_counter(), thread_time()  # type: ignore[attr-defined]
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
         response["X-Request-ID"] = getattr(request, "request_id", "-")
-        match = request.resolver_match
-        seconds = perf_counter() - getattr(request, "started_at", perf_counter())
-        observe_request(
-            request.method or "", match.route if match else "-", response.status_code, seconds
-        )
+        match, method = request.resolver_match, request.method or ""
+        route = match.route if match else "-"
+        clock, cpu = getattr(request, "started_at", (perf_counter(), thread_time()))
+        observe_request(method, route, response.status_code, perf_counter() - clock)
+        log_if_over_budget(f"{method} {route}", thread_time() - cpu)
         return response
 
 
@@ -72,6 +75,31 @@ class ProbeMiddleware(MiddlewareMixin):
         return cast(HttpResponse, match.func(request))
 
 
+class RequestLimitMiddleware(MiddlewareMixin):
+    """Counts what a logged-in browser asks for against its user's limit; REST counts its own."""
+
+    def process_view(self, request: HttpRequest, *_view: Any) -> HttpResponse | None:
+        has_session = settings.SESSION_COOKIE_NAME in request.COOKIES
+        user_id = request.session.get(SESSION_KEY) if has_session else None
+        if user_id is None:
+            return None
+        allowance = count_request(user_id)
+        request.allowance = allowance  # type: ignore[attr-defined]  # as request_id
+        try:
+            allowance.check()
+        except RateLimited as error:
+            return error_page(request, error)
+        return None
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        allowance = getattr(request, "allowance", None)
+        for name, value in allowance.headers.items() if allowance else ():
+            response[name] = value
+        return response
+
+
 class ErrorPageMiddleware(MiddlewareMixin):
     """Renders an AceError raised behind a page, or a failed storage, as an error page."""
 
@@ -82,12 +110,15 @@ class ErrorPageMiddleware(MiddlewareMixin):
             # Without session and user, which may be in the storage that failed.
             context = {"request_id": request_id.get(), "error": failed}
             return render(None, "500.html", context, status=failed.status)
-        if not isinstance(exception, AceError):
-            return None
-        response = render(request, "error.html", {"error": exception}, status=exception.status)
-        if isinstance(exception, RateLimited):
-            response["Retry-After"] = str(exception.retry_after)
-        return response
+        return error_page(request, exception) if isinstance(exception, AceError) else None
+
+
+def error_page(request: HttpRequest, error: AceError) -> HttpResponse:
+    """The page that shows an error, with its status."""
+    response = render(request, "error.html", {"error": error}, status=error.status)
+    if isinstance(error, RateLimited):
+        response["Retry-After"] = str(error.retry_after)
+    return response
 
 
 class HtmxLoginMiddleware(MiddlewareMixin):

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, ListField, ListSerializer, Serializer
 
 from core.errors import Invalid, NotAuthenticated
+from core.ratelimit.requests import Allowance, count_request
 from core.security.scopes import Principal, Scope
 
 MAX_INTEGER = 2_147_483_647
@@ -23,6 +24,7 @@ class BaseAPIView(GenericAPIView[Any]):
 
     scopes: ClassVar[Mapping[str, Scope | None]] = {}
     ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
+    allowance: Allowance | None = None
     # No OPTIONS: CORS preflights are answered by middleware.
     http_method_names = ("get", "post", "put", "patch", "delete", "head")
 
@@ -73,11 +75,20 @@ class BaseAPIView(GenericAPIView[Any]):
             request.META["CONTENT_LENGTH"] = str(settings.MAX_BODY_BYTES + 1)
         return super().initialize_request(request, *args, **kwargs)
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Authenticate, and count the request against its user's limit."""
+        super().initial(request, *args, **kwargs)
+        if isinstance(request.auth, Principal):
+            self.allowance = count_request(request.auth.user.pk)
+            self.allowance.check()
+
     def finalize_response(
         self, request: Request, response: Response, *args: Any, **kwargs: Any
     ) -> Response:
         response = super().finalize_response(request, response, *args, **kwargs)
         response["Cache-Control"] = "no-store"
+        for name, value in self.allowance.headers.items() if self.allowance else ():
+            response[name] = value
         return response
 
 

@@ -4,12 +4,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import thread_time
 from typing import Any, TypeVar, get_type_hints
 
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, create_model
 
 from core.errors import Invalid
+from core.http.cpu_budget import log_if_over_budget
 from core.security.scopes import Principal, Scope
 from mcp_bridge.tools.results import ToolResult
 
@@ -71,9 +73,10 @@ class ToolSpec:
 
         Raises AceError, and pydantic's ValidationError for arguments.
         """
-        by = get_principal()
+        start, by = thread_time(), get_principal()
         by.require(self.scope)
         result = self.function(by, **self._validate(arguments))
+        log_if_over_budget(f"MCP {self.name}", thread_time() - start)
         return CallToolResult(
             content=[TextContent(type="text", text=result.as_text())],
             structured_content=result.model_dump(mode="json"),

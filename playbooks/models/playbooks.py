@@ -145,6 +145,9 @@ class Playbook(BaseModel):
     current_version = models.ForeignKey(
         "Version", models.RESTRICT, null=True, blank=True, related_name="+"
     )
+    stored_bytes = models.PositiveBigIntegerField(
+        default=0, db_default=0, editable=False, help_text="texts of all versions"
+    )
     next_bullet_number = models.PositiveIntegerField(default=1)
     refined_to = models.PositiveIntegerField(
         default=1, help_text="bullets with smaller numbers were compared with each other"

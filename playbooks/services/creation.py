@@ -9,6 +9,7 @@ from django.db import transaction
 from billing.limits.plan_limits import check_playbook_limit
 from core.audit import record
 from core.errors import Forbidden, Invalid, TooLarge
+from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
 from playbooks.document.imports import Import, read_import
 from playbooks.document.operations import Result
@@ -128,6 +129,7 @@ def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Play
 def _start(action: str, by: Principal, **fields: Any) -> Playbook:
     refuse_risky_texts(by, name=[fields["name"]])
     with transaction.atomic():
+        consume_rate_limit("create_playbook", str(by.user.pk))
         active = Playbook.objects.active().filter(owner=by.user)
         check_playbook_limit(user=by.user, active=active)
         playbook = create_with_initial_version(owner=by.user, author=by, **fields)

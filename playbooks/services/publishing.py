@@ -6,9 +6,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import Count, F, Q, Sum
 from django.utils import timezone
 
+from accounts.models import User
+from billing.limits.plan_limits import check_storage_limits
 from core.errors import AceError, Conflict
 from core.security.scopes import Principal
 from core.sql.querysets import is_uuid
@@ -137,6 +139,8 @@ def publish(
             version = None
             if result.applied or always:
                 version = _add_version(playbook, result, reason, author, job_id)
+                if author is not None and playbook.owner is not None:
+                    _check_storage(playbook.owner)
             write_bullets(playbook, loaded, result.state)
             deltas = _deltas(playbook, version, result.records, author, job_id, provenance)
             Delta.objects.bulk_create(deltas)
@@ -151,11 +155,11 @@ def _add_version(
 ) -> Version:
     """The next number, and the playbook pointing at it."""
     document, parent = result.state.document(), playbook.current_version
-    view = render_for_agents(document)
+    view, text = render_for_agents(document), render(document)
     version = Version(
         playbook=playbook,
         number=parent.number + 1 if parent else 1,
-        text=render(document),
+        text=text,
         text_hash=text_hash(view),
         bullet_count=len(document.bullets),
         token_count=estimate_tokens(view),
@@ -167,10 +171,22 @@ def _add_version(
     version.set_author(author).save()
     playbook.current_version = version
     playbook.next_bullet_number = result.state.next_number
-    playbook.save(update_fields=["current_version", "next_bullet_number", "updated_at"])
+    playbook.stored_bytes += len(text.encode())
+    playbook.save(
+        update_fields=["current_version", "next_bullet_number", "stored_bytes", "updated_at"]
+    )
     if playbook.open_trial_id is not None and reason not in MACHINE_REASONS:
         end_trial_for_change(playbook, version)
     return version
+
+
+def _check_storage(owner: User) -> None:
+    """Raise StorageLimitReached; evolutions are limited on their own and not refused here."""
+    rows = Playbook.objects.filter(owner=owner).order_by()
+    stored = rows.aggregate(
+        playbooks=Count("pk"), versions=Sum("current_version__number"), size=Sum("stored_bytes")
+    )
+    check_storage_limits(user=owner, **stored)
 
 
 def summary_of(records: Iterable[Record]) -> dict[str, int]:

@@ -25,15 +25,13 @@ def quickly(rest: Rest, method: str, path: str, body: Any = b"") -> int:
     return Stopwatch().send(path, lambda: rest.send(method, path, body).status_code)
 
 
-@pytest.mark.parametrize("scope", [Scope.READ, Scope.WRITE])
-def test_a_section_name_of_combining_marks(charlie: User, scope: Scope) -> None:
+def test_a_section_name_of_combining_marks(charlie: User) -> None:
     load_starters()
     starter = Playbook.objects.filter(owner=None).first()
     assert starter is not None
     section = "a" + "%CC%95" * 5_000 + "%CC%80" * 5_000
-    status = 400 if scope == Scope.READ else 403
-    rest = Rest.key(charlie, scope)
-    assert quickly(rest, "GET", f"/playbooks/{starter.pk}?section={section}") == status
+    rest = Rest.key(charlie, Scope.READ)
+    assert quickly(rest, "GET", f"/playbooks/{starter.pk}?section={section}") == 400
 
 
 @pytest.mark.parametrize("who", ["alice", "charlie", "staff"])
@@ -88,7 +86,8 @@ def test_json_that_nothing_can_hold_is_refused_by_an_import(alice: User, value: 
 
 
 def test_an_alias_of_invisible_characters_is_left_out_of_an_import(alice: User) -> None:
-    section = {"title": "OWN", "aliases": ["mine", "\u200b", "a\u202eb"], "bullets": []}
+    section: dict[str, Any] = {"title": "OWN", "aliases": ["mine", "\u200b", "a\u202eb"]}
+    section["bullets"] = [{"id": "own-00001", "content": "Read the log first."}]
     body = {"name": "a", "content": json.dumps({"sections": [section]})}
     rest = Rest.of(alice)
     made = rest.post("/playbooks/import", body).json()
