@@ -3,7 +3,7 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run demo test nightly metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev
+.PHONY: run demo test nightly evidence metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
@@ -27,6 +27,9 @@ fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies, a
 		-p no:logging tests/api/test_fuzz.py
 	@ACE_FUZZ_SLOW=1 $(BIN)/pytest -q -n0 -rP --show-capture=stdout -p no:logging \
 		tests/api/test_request_cpu.py tests/mcp_bridge/test_request_cpu.py tests/pages/test_request_cpu.py
+
+evidence: dev ## Eight checks of trials on 100 playbooks each: about half an hour.
+	@$(BIN)/pytest -q -n2 -rP --show-capture=stdout --timeout 3600 tests/harness/evidence_checks.py
 
 metering: dev ## 200 evolutions with a failing model: ledger, model and plan must agree.
 	@ACE_METERED_JOBS=200 $(BIN)/pytest -q -n0 tests/billing/test_metered_jobs.py

@@ -12,6 +12,7 @@ from playbooks.models import Delta
 Text = serializers.CharField
 NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
 TRIGGERED_STATUSES = [*EvolutionJob.Status.values, NOTHING_PENDING]
+PRICE: Any = {"max_digits": 18, "decimal_places": 6, "allow_null": True, "read_only": True}
 LONG_TEXT: Any = {"allow_blank": True, "trim_whitespace": False, "default": ""}
 
 
@@ -31,6 +32,14 @@ class OutcomeCreateSerializer(serializers.Serializer[Any]):
     )
     signal = serializers.ChoiceField(
         choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
+    )
+    cost_usd = serializers.DecimalField(
+        max_digits=12,
+        decimal_places=6,
+        min_value=0,
+        allow_null=True,
+        default=None,
+        help_text="What the task cost, if you know.",
     )
     idempotency_key = Text(
         max_length=200, allow_blank=True, default="", help_text="Instead of the header."
@@ -213,6 +222,12 @@ class VersionEvidenceSerializer(serializers.Serializer[Any]):
     partial = serializers.IntegerField(source="counted.partial")  # type: ignore[assignment]  # DRF takes it out of the class
     failure = serializers.IntegerField(source="counted.failure")
     rate = SuccessRateSerializer(source="counted.rate")
+    cost_usd = serializers.DecimalField(
+        source="counted.cost_usd", **PRICE, help_text="Reported; null: none."
+    )
+    cost_per_success_usd = serializers.DecimalField(
+        source="counted.cost_per_success", **PRICE, help_text="Of tasks with a cost, or null."
+    )
 
 
 class EvidenceSerializer(serializers.Serializer[Any]):

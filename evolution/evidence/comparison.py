@@ -6,9 +6,10 @@ model look the same. A training on equal tasks, with a held-out part, proves mor
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, F, Min, Q
+from django.db.models import Count, F, Min, Q, Sum
 
 from core.errors import Invalid
 from evolution.evidence.intervals import RateChange, SuccessRate
@@ -28,6 +29,15 @@ class VersionCounts:
     partial: int
     failure: int
     assumed: int
+    cost_usd: Decimal | None = None
+    priced_successes: int = 0
+
+    @property
+    def cost_per_success(self) -> Decimal | None:
+        """US dollars; only tasks whose report names a cost count."""
+        if self.cost_usd is None or not self.priced_successes:
+            return None
+        return round(self.cost_usd / self.priced_successes, 6)
 
     @property
     def tasks(self) -> int:
@@ -106,8 +116,10 @@ def _counted(playbook: Playbook, signal: str) -> list[VersionCounts]:
         rows = rows.filter(signal=signal)
     of = {status: Count("pk", filter=Q(status=status)) for status in Outcome.Status.values}
     of["assumed"] = Count("pk", filter=Q(version_assumed=True))
+    priced = Q(status=Outcome.Status.SUCCESS, cost_usd__isnull=False)
+    of["priced_successes"] = Count("pk", filter=priced)
     by_version = rows.order_by("-version__number").values(number=F("version__number"))
-    counted: Any = by_version.annotate(**of)
+    counted: Any = by_version.annotate(**of, cost_usd=Sum("cost_usd"))
     return [VersionCounts(**row) for row in counted]
 
 

@@ -80,6 +80,9 @@ class Outcome(BaseModel):
     set_aside_reason = models.CharField(max_length=300, blank=True)
     failures = models.PositiveSmallIntegerField(default=0, help_text="of its own reflection")
     job = models.ForeignKey("EvolutionJob", models.SET_NULL, null=True, related_name="outcomes")
+    cost_usd = models.DecimalField(
+        max_digits=12, decimal_places=6, null=True, help_text="of the task, as reported"
+    )
     # Set if the outcome is evidence of a trial. db_index=False: a constraint begins with it.
     trial = models.ForeignKey(
         Trial, models.RESTRICT, null=True, related_name="outcomes", db_index=False

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
@@ -42,6 +43,7 @@ def report_outcome(
     serving_id: str = "",
     signal: str = Outcome.Signal.SELF_REPORT,
     idempotency_key: str = "",
+    cost_usd: Decimal | None = None,
 ) -> RecordedOutcome:
     """Store the outcome for the next evolution, which is triggered when due.
 
@@ -58,6 +60,7 @@ def report_outcome(
         serving_id=serving_id,
         signal=signal,
         idempotency_key=idempotency_key,
+        cost_usd=cost_usd,
     )
     try:
         return _store_report(playbook, by, report)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Collection, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from playbooks.services.serving_tokens import read_serving_token
 
 MAX_CITED = 100
 MAX_KEY_LENGTH = 200
+MAX_COST_USD = 100_000
 
 
 def clean_report(
@@ -33,6 +35,7 @@ def clean_report(
     serving_id: str,
     signal: str,
     idempotency_key: str,
+    cost_usd: Decimal | None,
 ) -> Outcome:
     """An unsaved Outcome; raises Invalid with the field, or TooLarge."""
     texts = {
@@ -46,6 +49,11 @@ def clean_report(
     clean_choice("outcome", outcome, Outcome.Status.values)
     clean_choice("signal", signal, Outcome.Signal.values)
     key = clean_field("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
+    if cost_usd is not None and not 0 <= cost_usd < MAX_COST_USD:
+        raise Invalid.field("cost_usd", f"Send 0 to {MAX_COST_USD:,} US dollars.")
+    hashed: list[Any] = [clean, outcome, signal, sorted(bullet_ids), serving_id]
+    if cost_usd is not None:
+        hashed.append(str(cost_usd))
     return Outcome(
         playbook=playbook,
         reported_by=by.user,
@@ -59,7 +67,8 @@ def clean_report(
             missing="This playbook has no {}. Leave out what it does not have.",
         ),
         idempotency_key=key,
-        request_hash=_request_hash([clean, outcome, signal, sorted(bullet_ids), serving_id]),
+        request_hash=_request_hash(hashed),
+        cost_usd=cost_usd,
         **clean,
         **_reading_fields(playbook, by, serving_id),
     )

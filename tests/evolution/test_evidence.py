@@ -118,3 +118,19 @@ def test_the_chart_stands_between_nought_and_all() -> None:
     assert [point.y for point in chart.points] == [40.0, 20.0, 0.0]
     assert chart.split == pytest.approx(66.667)
     assert all(point.high <= point.y <= point.low for point in chart.points)
+
+
+def test_the_cost_of_a_success_counts_priced_tasks_only(evolved: Playbook, alice: User) -> None:
+    rest, path = Rest.of(alice), f"/playbooks/{evolved.pk}"
+    for outcome, cost in (("success", 0.5), ("failure", 0.25), ("success", None)):
+        body = {"task_description": "a", "outcome": outcome, "cost_usd": cost}
+        assert rest.post(f"{path}/outcomes", body).status_code == 201
+    (row,) = rest.get(f"{path}/evidence").json()["versions"]
+    assert (row["cost_usd"], row["cost_per_success_usd"]) == ("0.750000", "0.750000")
+
+
+@pytest.mark.parametrize("cost", [-1, 1_000_000, "much"])
+def test_a_cost_that_cannot_be_is_refused(evolved: Playbook, alice: User, cost: object) -> None:
+    body = {"task_description": "a", "outcome": "success", "cost_usd": cost}
+    answer = Rest.of(alice).post(f"/playbooks/{evolved.pk}/outcomes", body)
+    assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["cost_usd"])

@@ -1,0 +1,115 @@
+"""Trials from outside: many playbooks, and an agent that succeeds by the text that it reads.
+
+`make evidence` runs them and prints the figures; tests/evolution/test_trials.py has a small form.
+"""
+
+from dataclasses import dataclass
+from random import Random
+from statistics import median
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import User
+from core.security.scopes import Principal
+from evolution.worker.sweep import sweep
+from playbooks.models import Playbook, Trial
+from playbooks.services.reading import CONTROL_READING
+from playbooks.services.trials import start_trial
+from tests.factories import make_playbook
+from tests.harness.trials import LESSON, Rate, on_trial, read, work
+
+PLAYBOOKS = 100
+TRIED_BULLET = "Read the failing test before the code."
+
+
+@dataclass(frozen=True)
+class Check:
+    """Success (0 to 1) with and without what is tried, and what the trials have to find."""
+
+    name: str
+    with_it: float
+    without: float
+    kind: str = "version"
+    worse: tuple[int, int] = (0, 100)
+    better: tuple[int, int] = (0, 100)
+    median: int = 500
+    harder_from: int | None = None
+
+    def rate(self, text: str) -> float:
+        if self.kind == "bare":
+            return self.without if text == CONTROL_READING else self.with_it
+        return (
+            self.with_it
+            if (LESSON if self.kind == "version" else TRIED_BULLET) in text
+            else (self.without)
+        )
+
+
+CHECKS = (
+    Check("equal", 0.8, 0.8, worse=(0, 15)),
+    Check("20 points worse", 0.6, 0.8, worse=(70, 100), median=115),
+    Check("70 points worse", 0.1, 0.8, worse=(100, 100), median=20),
+    Check("all tasks harder", 0.8, 0.8, worse=(0, 15), harder_from=40),
+    Check("10 points better", 0.9, 0.8, worse=(0, 4), better=(30, 100)),
+    Check("playbook helps", 0.8, 0.4, kind="bare", better=(95, 100)),
+    Check("playbook is no use", 0.8, 0.8, kind="bare", better=(0, 15)),
+    Check("bullet helps by 20 points", 0.8, 0.6, kind="bullet", better=(70, 100)),
+)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(settings: Settings) -> None:
+    """No evolution starts by itself, and no limit on reports."""
+    settings.EVOLUTION_OUTCOME_THRESHOLD = 100_000
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "100000000/h"}
+
+
+def begin(check: Check, by: User, number: int) -> Playbook:
+    """A playbook with a running trial of this kind."""
+    name = f"Playbook {number}"
+    if check.kind == "version":
+        return on_trial(by, name)
+    playbook = make_playbook(by, name=name)
+    bullet = "str-00001" if check.kind == "bullet" else ""
+    start_trial(playbook=playbook, by=Principal.of(by), kind=check.kind, bullet_id=bullet)
+    return playbook
+
+
+def play(check: Check, playbook: Playbook, by: User, coin: Random) -> Trial:
+    """The trial after all of its tasks."""
+    before = check.harder_from or 500
+    done = work(playbook, by, check.rate, before, coin)
+    if done == check.harder_from:
+        harder: Rate = lambda text: check.rate(text) - 0.25  # noqa: E731 - one expression
+        work(playbook, by, harder, 200, coin)
+    return Trial.objects.get(playbook=playbook)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_trials_find_what_is_there(check: Check, alice: User) -> None:
+    coin = Random(check.name)  # noqa: S311 - a repeatable simulation
+    found = [play(check, begin(check, alice, n), alice, coin) for n in range(PLAYBOOKS)]
+    tasks = {
+        verdict: [trial.tally.tasks for trial in found if trial.verdict == verdict]
+        for verdict in ("worse", "better")
+    }
+    shown = {verdict: (len(of), median(of) if of else None) for verdict, of in tasks.items()}
+    print(f"{check.name}: {shown} of {PLAYBOOKS}")  # noqa: T201 - the figures
+    for verdict, (least, most) in (("worse", check.worse), ("better", check.better)):
+        assert least <= len(tasks[verdict]) * 100 / PLAYBOOKS <= most
+    if check.worse[0]:
+        assert median(tasks["worse"]) <= check.median
+
+
+def test_what_is_taken_back_reads_as_before_byte_for_byte(alice: User) -> None:
+    check, coin = CHECKS[2], Random(1)  # noqa: S311 - as above
+    for number in range(10):
+        playbook = begin(check, alice, number)
+        trial = play(check, playbook, alice, coin)
+        stable = {read(playbook, alice).content for _ in range(5)}
+        sweep()
+        assert stable == {read(playbook, alice).content}
+        trial.refresh_from_db()
+        assert trial.restored_version is not None
