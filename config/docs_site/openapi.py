@@ -79,7 +79,8 @@ class ApiSchema(AutoSchema):
             codes += ["401", "403"]
         elif "auth" in self.path:
             codes.append("401")
-        if "{" in self.path or "billing" in self.path:
+        # Sessions and usage name a playbook outside of the path.
+        if "{" in self.path or "billing" in self.path or "sessions" in self.path:
             codes.append("404")
         if self.method in {"POST", "PUT", "PATCH"}:
             codes += BODY_ERRORS

@@ -29,6 +29,14 @@ class StandardCursorPagination(CursorPagination):
     def get_ordering(self, request: Request, queryset: QuerySet[Any], view: Any) -> tuple[str, ...]:
         return tuple(view.ordering)
 
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """For the OpenAPI document: a page has at least one row."""
+        parameters: list[dict[str, Any]] = super().get_schema_operation_parameters(view)
+        for parameter in parameters:
+            if parameter["name"] == self.page_size_query_param:
+                parameter["schema"]["minimum"] = 1
+        return parameters
+
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """For the OpenAPI document: all three fields are always present."""
         page = {"type": "string", "format": "uri", "nullable": True}
