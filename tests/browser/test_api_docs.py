@@ -29,7 +29,7 @@ def test_the_reference_shows_routes_and_a_route_shows_its_fields(
     expect(route).to_be_visible()
     route.locator(".opblock-summary").click()
     expect(route.get_by_text("Idempotency-Key").first).to_be_visible()
-    expect(route.get_by_text("Needs the scope write.")).to_be_visible()
+    expect(route.get_by_text("Needs the scope report.")).to_be_visible()
     page.evaluate(AXE)
     for scheme, width in VIEWPORTS:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its words
