@@ -3,7 +3,7 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run demo test nightly evidence metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev
+.PHONY: run demo test nightly engine evidence metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
@@ -21,6 +21,9 @@ nightly: dev ## Every test on both databases, all kill points, themes and hosts:
 	@ACE_STATE_STEPS=200000 $(BIN)/pytest -q -n0 --timeout 1200 \
 		$(addprefix tests/playbooks/test_,$(addsuffix .py,state_machine state_machine_rows \
 		deltas diff document excerpt))
+
+engine: dev ## How well the rules engine reads reports, by style; figures of docs/RULES_ENGINE.md.
+	@exec $(BIN)/python -m tests.evolution.engine.report_scores
 
 fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies, and texts meant to be slow.
 	@ACE_FUZZ_CASES=20000 ACE_FUZZ_BODIES=30000 $(BIN)/pytest -q -n0 -rP --show-capture=stdout \

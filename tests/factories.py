@@ -68,7 +68,7 @@ def make_review_item(playbook: Playbook, text: str) -> ReviewItem:
             operations=[Operation("ADD", section="str", content=text)],
             reason="evolution",
             machine=True,
-            outcome_count=1,
+            max_adds={"": 3},
         )
     return ReviewItem.objects.get(delta=made.deltas[0])
 

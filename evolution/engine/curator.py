@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.inputs import OutcomeInput, PlaybookInput, max_adds
 from evolution.engine.llm import LLM, AnswerError, LLMRequest
 from evolution.engine.prompt_excerpts import (
     CURATOR_TOKENS,
@@ -36,7 +36,6 @@ from playbooks.document.text import Document, estimate_tokens, find_ids, render
 MAX_TOKENS = 5_000
 MAX_UNKNOWN = 0.2
 """Share of the operations that may name bullets which do not exist before the answer is refused."""
-MAX_ADDS_PER_OUTCOME = 3
 OFFERED_OPERATIONS = ["ADD", "UPDATE", "MERGE", "REMOVE"]
 
 
@@ -147,7 +146,9 @@ def curation_request(
         messages=load_prompt("curator").messages(
             playbook=view.block,
             bullets=view.full_text or WHOLE_PLAYBOOK_NOTE,
-            statistics=statistics(playbook, outcomes=len(batch), read=view.read),
+            statistics=statistics(
+                playbook, adds=sum(max_adds(o.outcome.signal) for o in batch), read=view.read
+            ),
             reflections="\n\n".join(
                 studied.as_text(f"O{number}", playbook.document, limits)
                 for number, studied in enumerate(batch, start=1)
@@ -159,9 +160,7 @@ def curation_request(
     )
 
 
-def statistics(
-    playbook: PlaybookInput, *, outcomes: int, read: frozenset[str] | None = None
-) -> str:
+def statistics(playbook: PlaybookInput, *, adds: int, read: frozenset[str] | None = None) -> str:
     """Size against budget, the limit on ADD, and the counters of the `read` bullets with votes."""
     bullets = playbook.document.bullets
     used, budget = estimate_tokens(render(playbook.document)), playbook.token_budget
@@ -174,7 +173,7 @@ def statistics(
         [
             f"Budget: {used} of {budget} tokens used ({used * 100 // max(budget, 1)} %).",
             f"Bullets: {len(bullets)}.",
-            f"ADD operations in this batch: at most {MAX_ADDS_PER_OUTCOME * outcomes}.",
+            f"ADD operations in this batch: at most {adds}.",
             "Votes:",
             *(votes or ["none yet"]),
             *tried_and_failed(playbook),

@@ -156,15 +156,20 @@ def tag_operations(
     """One vote for each bullet that a reflection may tag and the playbook has; the last tag counts.
 
     A reflection may tag what its outcome is about: bullets that it cites, or names in its trace or
-    notes. What one outcome says about anything else is no evidence.
+    notes. What one outcome says about anything else is no evidence, nor is blame of a bullet that
+    was not cited.
     """
     known = document.by_id()
-    concerned = {o.id: {*o.cited, *find_ids(f"{o.trace}\n{o.notes}".lower())} for o in outcomes}
+    cited = {o.id: frozenset(o.cited) for o in outcomes}
+    named = {o.id: frozenset(find_ids(f"{o.trace}\n{o.notes}".lower())) for o in outcomes}
     return [
         Operation("TAG", id=bullet_id, tag=tag, source=source, outcome_ids=(outcome_id,))
         for outcome_id, reflection in reflections.items()
         for bullet_id, tag in {t.id: t.tag for t in reflection.bullet_tags}.items()
-        if bullet_id in known and bullet_id in concerned[outcome_id]
+        if bullet_id in known
+        and (
+            bullet_id in cited[outcome_id] or (tag != "harmful" and bullet_id in named[outcome_id])
+        )
     ]
 
 

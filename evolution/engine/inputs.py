@@ -4,6 +4,13 @@ from dataclasses import dataclass
 
 from playbooks.document.text import Document
 
+SELF_REPORT = "self_report"
+
+
+def max_adds(signal: str) -> int:
+    """How many new bullets one outcome may bring: an agent's own opinion one, a check three."""
+    return 1 if signal == SELF_REPORT else 3
+
 
 @dataclass(frozen=True)
 class OutcomeInput:
@@ -14,7 +21,7 @@ class OutcomeInput:
     status: str
     trace: str = ""
     notes: str = ""
-    signal: str = "self_report"
+    signal: str = SELF_REPORT
     cited: tuple[str, ...] = ()
 
 

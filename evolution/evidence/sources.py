@@ -1,27 +1,38 @@
-"""Sources of outcomes (API keys and people), and reverting what was learned from one."""
+"""Sources of outcomes (keys, connected apps, people), and reverting what one of them taught."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Count, Max, Q
+from django.utils import timezone
 
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey, ConnectedApp, User
 from billing.models import UsageRecord
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
 from core.sql.querysets import is_uuid
+from evolution.engine.inputs import SELF_REPORT
 from evolution.models import EvolutionJob, Outcome
 from playbooks.document.operations import Provenance
 from playbooks.models import Playbook, ReviewItem
 from playbooks.review.decisions import decline_review_item
-from playbooks.services.loading import lock_playbook
+from playbooks.services.loading import day_mark, lock_playbook
 from playbooks.services.outcome_removal import OutcomeRemoval, remove_outcomes
 
-FIELDS = {"key": "api_key_id", "user": "reported_by_id", "outcome": "pk"}
 NO_SOURCE = "Send key:<id>, app:<id>, user:<id> or outcome:<id>; GET …/sources lists them."
+FIELDS = {
+    "key": "api_key_id",
+    "app": "app_id",
+    "user": "reported_by_id",
+    "outcome": "pk",
+}
+REPORTER = ("api_key_id", "app_id", "reported_by_id")
+LATELY = timedelta(days=30)
+"""While one source alone has reported in this time, its days count as sources."""
 SET_ASIDE = "Its source was reverted."
 
 
@@ -38,25 +49,33 @@ class Source:
     edit_count: int = 0
 
 
-def source_name(api_key_id: UUID | None, user_id: UUID | None) -> str:
-    """`key:<id>` of the key that reported, else `user:<id>`; empty when both are gone."""
-    if api_key_id is not None:
-        return f"key:{api_key_id}"
-    return f"user:{user_id}" if user_id is not None else ""
+def source_name(key: UUID | None, app: UUID | None, user: UUID | None) -> str:
+    """The key that reported, else the app, else the user; empty when all are gone."""
+    if key or app:
+        return f"key:{key}" if key else f"app:{app}"
+    return f"user:{user}" if user else ""
 
 
-def sources_of(outcomes: Iterable[tuple[UUID, UUID | None, UUID | None]]) -> dict[str, str]:
-    """For each (outcome, key, user) the source by the outcome's id as text."""
-    named = {str(pk): source_name(key, user) for pk, key, user in outcomes}
-    return {pk: source for pk, source in named.items() if source}
-
-
-def provenance_of(job_id: UUID, *, engine: str) -> Provenance:
+def provenance_of(job: EvolutionJob) -> Provenance:
     """Provenance of a job's operations: the curating model, and the source of each outcome."""
-    calls = UsageRecord.objects.filter(job_id=job_id, operation="curate").order_by("-created_at")
-    rows = Outcome.objects.filter(job=job_id).values_list("pk", "api_key_id", "reported_by_id")
+    calls = UsageRecord.objects.filter(job_id=job.pk, operation="curate").order_by("-created_at")
+    rows = list(Outcome.objects.filter(job=job).values_list("pk", "signal", *REPORTER))
+    found = {str(pk): source_name(*reporter) for pk, _, *reporter in rows}
     model = calls.values_list("model", flat=True).first()
-    return Provenance(model=model or engine, sources=sources_of(rows))
+    return Provenance(
+        model=model or job.engine,
+        sources={pk: source for pk, source in found.items() if source},
+        mark=_mark(job),
+        checked=frozenset(str(pk) for pk, signal, *_ in rows if signal != SELF_REPORT),
+    )
+
+
+def _mark(job: EvolutionJob) -> str:
+    now = timezone.now()
+    if job.training_id is not None:
+        return f"@{job.pk}"
+    lately = Outcome.objects.filter(playbook=job.playbook_id, created_at__gt=now - LATELY)
+    return day_mark(now) if lately.order_by().values(*REPORTER).distinct()[1:2].count() == 0 else ""
 
 
 def list_sources(*, playbook: Playbook) -> list[Source]:
@@ -67,7 +86,7 @@ def list_sources(*, playbook: Playbook) -> list[Source]:
     # From an index alone, labels apart: with joins the sum would read each of 100,000 rows.
     rows: Any = (
         Outcome.objects.filter(playbook=playbook)
-        .values("api_key_id", "reported_by_id")
+        .values(*REPORTER)
         .annotate(outcome_count=Count("*"), last_at=Max("created_at"))
         .order_by("-last_at")
     )
@@ -103,13 +122,17 @@ def _named(rows: list[dict[str, Any]], owner_id: UUID | None) -> Iterator[Source
     The owner does not learn which member of staff reported.
     """
     keys = ApiKey.objects.filter(pk__in={row["api_key_id"] for row in rows})
+    apps = ConnectedApp.objects.filter(pk__in={row["app_id"] for row in rows})
     users = User.objects.filter(pk__in={row["reported_by_id"] for row in rows})
     labels = dict(keys.values_list("pk", "name")) | dict(users.values_list("pk", "email"))
+    labels |= dict(apps.values_list("pk", "application__name"))
     for row in rows:
-        key, user = row["api_key_id"], row["reported_by_id"]
-        if key or user:
-            label = labels.get(key or user, "") if key or user == owner_id else "staff"
-            yield Source(source_name(key, user), label, row["outcome_count"], row["last_at"])
+        key, app, user = reporter = [row[name] for name in REPORTER]
+        if name := source_name(*reporter):
+            label = (
+                labels.get(key or app or user, "") if key or app or user == owner_id else "staff"
+            )
+            yield Source(name, label, row["outcome_count"], row["last_at"])
 
 
 def rollback_source(
@@ -146,15 +169,13 @@ def rollback_source(
 
 
 def _outcomes_of(playbook: Playbook, source: str) -> set[str]:
-    """The ids of all outcomes of this source; those of an app are its user's."""
+    """The ids of all outcomes of this source."""
     kind, _, text = source.partition(":")
-    if kind not in {*FIELDS, "app"} or not is_uuid(text):
+    if kind not in FIELDS or not is_uuid(text):
         raise Invalid.field("source", NO_SOURCE)
-    found: set[UUID] = set()
-    if kind != "app":
-        wanted = Q(**{FIELDS[kind]: text}) & (Q(api_key=None) if kind == "user" else Q())
-        rows = Outcome.objects.filter(wanted, playbook=playbook)
-        found = set(rows.values_list("pk", flat=True))
+    wanted = Q(**{FIELDS[kind]: text}) & (Q(api_key=None, app=None) if kind == "user" else Q())
+    rows = Outcome.objects.filter(wanted, playbook=playbook)
+    found = set(rows.values_list("pk", flat=True))
     if not found and not playbook.deltas.filter(source=source).exists():
         raise Invalid.field("source", "This source has no outcomes or edits in this playbook.")
     return set(map(str, found))

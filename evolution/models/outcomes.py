@@ -7,7 +7,7 @@ from django.db import connection, models
 from django.db.models import F, Q
 from django.urls import reverse
 
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey, ConnectedApp, User
 from core.models import BaseModel
 from playbooks.models import Arm, Delta, Playbook, PlaybookOwnedQuerySet, Trial, Version
 
@@ -64,6 +64,7 @@ class Outcome(BaseModel):
     playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="outcomes", db_index=False)
     reported_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     api_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
+    app = models.ForeignKey(ConnectedApp, models.SET_NULL, null=True, related_name="+")
     client = models.CharField(max_length=100, blank=True, help_text="client name, as sent")
     task_description = models.TextField()
     status = models.CharField(max_length=7, choices=Status)
@@ -108,7 +109,7 @@ class Outcome(BaseModel):
             models.Index(fields=("playbook", "client", "-created_at", "-id")),
             models.Index(fields=("version", "-created_at", "-id")),
             # For sources: who reported, how often and when last, from the index alone.
-            models.Index(fields=("playbook", "api_key", "reported_by", "-created_at")),
+            models.Index(fields=("playbook", "api_key", "app", "reported_by", "-created_at")),
             # Few rows: pending, and set aside.
             models.Index(
                 fields=("playbook", "-created_at", "-id"),

@@ -58,6 +58,7 @@ def clean_report(
         playbook=playbook,
         reported_by=by.user,
         api_key=by.api_key,
+        app=by.app,
         client=by.client,
         status=outcome,
         signal=signal,

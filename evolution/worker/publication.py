@@ -6,10 +6,11 @@ from django.db.models import Count, Q, Sum
 from billing.models import UsageRecord
 from core.clock import database_now
 from evolution.engine.evolve import EvolutionResult
+from evolution.engine.inputs import max_adds
 from evolution.evidence.sources import provenance_of
 from evolution.jobs.finish import finish_job
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
-from evolution.models import EvolutionJob
+from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.trial_evidence import has_traffic
 from evolution.worker.claims import Claim
 from evolution.worker.outcome_settlement import settle_outcomes
@@ -47,9 +48,9 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
             job_id=job.pk,
             base=job.from_version,
             machine=True,
-            outcome_count=len(evolved.reflections),
+            max_adds=_max_adds(job, evolved),
             uses=uses,
-            provenance=provenance_of(job.pk, engine=job.engine),
+            provenance=provenance_of(job),
         )
         _try_version(playbook, stable=stable, candidate=publication.version)
         if evolved.refined_to is not None:
@@ -74,6 +75,12 @@ def _try_version(playbook: Playbook, *, stable: Version | None, candidate: Versi
     if stable is None or candidate is None or not has_traffic(playbook):
         return
     open_version_trial(playbook=playbook, stable=stable, candidate=candidate)
+
+
+def _max_adds(job: EvolutionJob, evolved: EvolutionResult) -> dict[str, int]:
+    """How many new bullets each reflected outcome may bring, by its id."""
+    signals = Outcome.objects.filter(job=job).values_list("pk", "signal")
+    return {str(pk): max_adds(signal) for pk, signal in signals if str(pk) in evolved.reflections}
 
 
 def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:

@@ -3,10 +3,18 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from playbooks.document.state import BulletState, State, to_document_bullet
-from playbooks.document.text import Document, ace_line, agent_line, estimate_tokens, render
+from playbooks.document.state import UNKNOWN, BulletState, State, to_document_bullet
+from playbooks.document.text import (
+    Document,
+    ace_line,
+    agent_line,
+    estimate_tokens,
+    number_of,
+    render,
+)
 
 EVIDENCE_VOTES = 3
+EVIDENCE_SOURCES = 2
 MIN_USES = 5
 NEVER_CITED_USES = 20
 # A machine may take at most one fifth: the guard is literal, so of 3 bullets it takes none.
@@ -45,11 +53,22 @@ def size_of_headings(state: State) -> Sizes:
 
 
 def is_harmful(bullet: BulletState) -> bool:
-    """True with enough evidence for a machine: harmful > helpful, of at least 3 such votes.
+    """True with enough evidence for a machine: harmful > helpful, by two sources or more.
 
-    Neutral votes are no evidence; counters that were imported are.
+    Two known sources are enough. Where votes name none (imported counters, trainings) it takes 3
+    votes, of which each harmful one is a source of its own. Neutral votes are no evidence.
     """
-    return bullet.harmful > bullet.helpful and bullet.helpful + bullet.harmful >= EVIDENCE_VOTES
+    if bullet.harmful <= bullet.helpful:
+        return False
+    known = sum(not who.startswith(UNKNOWN) for who in bullet.harmful_by)
+    if known >= EVIDENCE_SOURCES:
+        return True
+    votes = bullet.helpful + bullet.harmful
+    return _harmful_sources(bullet) >= EVIDENCE_SOURCES and votes >= EVIDENCE_VOTES
+
+
+def _harmful_sources(bullet: BulletState) -> int:
+    return bullet.base_harmful + len(bullet.harmful_by)
 
 
 def retirement_order(
@@ -68,8 +87,10 @@ def retirement_order(
         used = uses.get(bullet.id, 0) + bullet.base_helpful + bullet.base_harmful
         return used >= (MIN_USES if cited else NEVER_CITED_USES)
 
-    def rank(bullet: BulletState) -> tuple[bool, int, str]:
-        return (not is_harmful(bullet), bullet.helpful - 2 * bullet.harmful, bullet.id)
+    def rank(bullet: BulletState) -> tuple[bool, int, int]:
+        # One source alone pushes a bullet down once, however often it blames it.
+        blame = bullet.harmful if _harmful_sources(bullet) > 1 else min(bullet.harmful, 1)
+        return (not is_harmful(bullet), bullet.helpful - 2 * blame, number_of(bullet.id))
 
     return sorted(filter(may_leave, bullets), key=rank)
 

@@ -52,7 +52,7 @@ class Draft:
         self.sections, self.policy = state.sections, policy
         self.bullets = dict(state.bullets)
         self.next_number = state.next_number
-        self.adds = 0
+        self.adds: Counter[str] = Counter()  # new bullets by outcome
         self.held: set[str] = set()  # texts that this run held for review
         self.taught: Counter[str] = Counter()  # texts that each source changed in this run
         self.merged = merged_ids(state.bullets.values())
@@ -141,6 +141,21 @@ class Draft:
 
     def recounted(self, bullet: BulletState) -> BulletState:
         return recounted(bullet, self.members(bullet.id))
+
+    def charge_add(self, op: Operation) -> bool:
+        """Count a new text against the first of its outcomes that may teach another; else False."""
+        limits = self.policy.max_adds
+        if limits is None:
+            return True
+        for outcome in [o for o in op.outcome_ids if o in limits] or limits:
+            if self.adds[outcome] < limits[outcome]:
+                self.adds[outcome] += 1
+                return True
+        return False
+
+    def sources_of(self, op: Operation) -> frozenset[str]:
+        """Who taught what the operation says."""
+        return frozenset(self.policy.source_of(outcome, op.source) for outcome in op.outcome_ids)
 
     # --- the budget -------------------------------------------------------------------------
 

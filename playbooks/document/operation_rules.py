@@ -55,9 +55,19 @@ def _tag(draft: Draft, op: Operation) -> None:
     if tag not in STRENGTH:
         raise NotApplied("bad_tag", bullet=bullet.id)
     keys: list[VoteKey] = [(outcome, op.source) for outcome in dict.fromkeys(op.outcome_ids)]
-    if not _vote(draft, bullet.id, keys or [(None, op.source)], tag):
+    is_own = draft.policy.machine and tag != "neutral" and _taught(draft, bullet.id, op)
+    if not _vote(draft, bullet.id, keys or [(None, op.source)], "neutral" if is_own else tag):
         raise NotApplied("same_vote", status=NOOP, bullet=bullet.id)
-    draft.change("TAG", op, draft.recounted(draft.bullets[bullet.id]))
+    code = "own_lesson" if is_own else ""
+    draft.change("TAG", op, draft.recounted(draft.bullets[bullet.id]), code=code)
+
+
+def _taught(draft: Draft, bullet_id: str, op: Operation) -> bool:
+    """True when the source of a vote taught the bullet itself and alone judged the result."""
+    if op.outcome_ids and draft.policy.checked.issuperset(op.outcome_ids):
+        return False
+    teachers = frozenset[str]().union(*(m.taught_by for m in draft.members(bullet_id)))
+    return not teachers.isdisjoint(draft.sources_of(op))
 
 
 def _vote(draft: Draft, survivor: str, keys: list[VoteKey], tag: str) -> bool:
@@ -68,7 +78,12 @@ def _vote(draft: Draft, survivor: str, keys: list[VoteKey], tag: str) -> bool:
         for member in [m for m in members if key in m.votes] or members[:1]:
             if member.votes.get(key) != tag:
                 changed = True
-                draft.bullets[member.id] = replace(member, votes={**member.votes, key: tag})
+                blamed = {draft.policy.source_of(*key)} if tag == "harmful" else set()
+                draft.bullets[member.id] = replace(
+                    member,
+                    votes={**member.votes, key: tag},
+                    harmful_by=member.harmful_by | blamed,
+                )
     return changed
 
 
@@ -84,7 +99,13 @@ def _update(draft: Draft, op: Operation) -> None:
         raise NotApplied("same_text", status=NOOP, bullet=bullet.id)
     _reject_duplicate(draft, content, besides={bullet.id})
     _hold_risky(draft, op, content, known=[bullet])
-    after = replace(bullet, content=content, section=section, revision=bullet.revision + 1)
+    after = replace(
+        bullet,
+        content=content,
+        section=section,
+        revision=bullet.revision + 1,
+        taught_by=bullet.taught_by | draft.sources_of(op),
+    )
     _make_room(draft, op, content, after)
     draft.change("UPDATE", op, after)
 
@@ -130,6 +151,8 @@ def _remove(draft: Draft, op: Operation) -> None:
             raise NotApplied("missing_reason", bullet=bullet.id)
         if not is_harmful(bullet):
             raise NotApplied("too_little_evidence", bullet=bullet.id)
+        if not draft.policy.may_remove:
+            raise NotApplied("collapse_guard", bullet=bullet.id)
     draft.change("REMOVE", op, retired(bullet))
 
 
@@ -155,7 +178,7 @@ def _add(draft: Draft, op: Operation) -> None:
     """A new bullet with the next number, unless the same advice is there."""
     content = _content(draft, op)
     _reject_known_advice(draft, content, op)
-    if draft.policy.max_adds is not None and draft.adds >= draft.policy.max_adds:
+    if not draft.charge_add(op):
         raise NotApplied("too_many_adds")
     _hold_risky(draft, op, content)
     section = find_section(draft.sections, op.section) or fallback_section(draft.sections)
@@ -164,10 +187,10 @@ def _add(draft: Draft, op: Operation) -> None:
         section.key,
         content,
         sources=_merge_ids((), op.outcome_ids),
+        taught_by=draft.sources_of(op),
     )
     _make_room(draft, op, content, bullet)
     draft.next_number += 1
-    draft.adds += 1
     draft.change("ADD", op, bullet)
 
 
@@ -280,6 +303,5 @@ def _hold(draft: Draft, content: str, *, why: str, bullet: str) -> NoReturn:
         raise NotApplied("awaits_review", status=NOOP, bullet=bullet)
     if state == DECLINED:
         raise NotApplied("declined", bullet=bullet)
-    draft.adds += 1  # what is held counts: a flood must not fill the queue either
     draft.held.add(content)
     raise NotApplied(why, status=HELD, bullet=bullet)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from playbooks.document.review_rule import Review
-from playbooks.document.state import Snapshot, State
+from playbooks.document.state import UNKNOWN, Snapshot, State
 
 APPLIED, REJECTED, NOOP, HELD = "applied", "rejected", "noop", "held"
 
@@ -33,10 +33,16 @@ class Operation:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a machine's operations come from: its `model`, and who reported each outcome id."""
+    """Where a machine's operations come from: its `model`, and who reported each outcome id.
+
+    `mark` is added to each source where reports of one count as several: by day while nobody else
+    reports, by evolution in a training. `checked` outcomes were judged by more than their reporter.
+    """
 
     model: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
+    mark: str = ""
+    checked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -46,17 +52,27 @@ class Policy:
     `changed_since_base`: ids whose content, status or section changed after the version that the
     operations were made for. `uses`: outcomes reported for versions that held the bullet.
     `review`: what waits for a person of the texts of a machine, and of a key or app
-    (`by_credential`).
+    (`by_credential`). `max_adds`: new bullets by outcome id. `mark`, `checked`: see Provenance.
+    `may_remove`: False when machines removed enough in a week.
     """
 
     machine: bool
     by_credential: bool = False
     changed_since_base: frozenset[str] = frozenset()
-    max_adds: int | None = None
+    max_adds: Mapping[str, int] | None = None
     token_budget: int = 16_000
     max_bytes: int = 100 * 1024
     uses: Mapping[str, int] = field(default_factory=dict)
     review: Review = field(default_factory=Review)
+    mark: str = ""
+    checked: frozenset[str] = frozenset()
+    may_remove: bool = True
+
+    def source_of(self, outcome: str | None, source: str) -> str:
+        """Who is behind a vote or a text: a person, else the reporter of the outcome."""
+        who = source if outcome is None or source.startswith("user:") else ""
+        who = who or self.review.sources.get(outcome or "", "")
+        return f"{who}{self.mark}" if who else f"{UNKNOWN}{outcome}"
 
 
 @dataclass(frozen=True)

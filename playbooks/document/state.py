@@ -12,6 +12,8 @@ from playbooks.document.sections import Section
 from playbooks.document.text import Bullet, Document
 
 ACTIVE, RETIRED, MERGED = "active", "retired", "merged"
+UNKNOWN = "?"
+"""How a source begins that is only known as an outcome."""
 # The stronger tag wins where a merge brings two tags of one source for one outcome together.
 STRENGTH = {"neutral": 0, "helpful": 1, "harmful": 2}
 SNAPSHOT_FIELDS = (
@@ -42,6 +44,10 @@ class BulletState:
     base_harmful: int = 0
     votes: Mapping[VoteKey, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()  # ids of the outcomes it came from
+    # Who reported what it came from, and who called it harmful: known while a machine's operations
+    # are judged, of `harmful_by` for all bullets and of `taught_by` for the named ones.
+    taught_by: frozenset[str] = field(default=frozenset(), compare=False)
+    harmful_by: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def is_active(self) -> bool:
@@ -110,7 +116,9 @@ def recounted(bullet: BulletState, members: Iterable[BulletState]) -> BulletStat
     """`bullet` with the counters of itself and `members` (its closure, itself included)."""
     votes: dict[VoteKey, str] = {}
     helpful = harmful = 0
+    harmful_by: frozenset[str] = frozenset()
     for member in members:
+        harmful_by |= member.harmful_by
         helpful += member.base_helpful
         harmful += member.base_harmful
         for key, tag in member.votes.items():
@@ -121,6 +129,7 @@ def recounted(bullet: BulletState, members: Iterable[BulletState]) -> BulletStat
         helpful=helpful + tags.count("helpful"),
         harmful=harmful + tags.count("harmful"),
         neutral=tags.count("neutral"),
+        harmful_by=harmful_by,
     )
 
 

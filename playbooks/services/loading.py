@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from core.errors import Conflict, NotFound
@@ -9,6 +10,7 @@ from core.security.scopes import Principal
 from playbooks.document.operations import Operation, Record
 from playbooks.document.sections import Section
 from playbooks.document.state import (
+    UNKNOWN,
     BulletState,
     Snapshot,
     State,
@@ -20,6 +22,7 @@ from playbooks.document.state import (
 from playbooks.document.text import Document, parse
 from playbooks.models import Bullet, Delta, Playbook, PlaybookQuerySet, Version, Vote
 from playbooks.models import Section as SectionRow
+from playbooks.review.queue import TEXT_CHANGES
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,39 @@ def load_state(playbook: Playbook, *, touching: Iterable[str] | None = None) -> 
 def named_bullet_ids(operations: Iterable[Operation]) -> set[str]:
     """Every bullet id that the operations name."""
     return {name for op in operations for name in (op.id, *op.ids) if name}
+
+
+def with_sources(
+    playbook: Playbook, loaded: LoadedPlaybook, names: Iterable[str], *, by_day: bool
+) -> LoadedPlaybook:
+    """The state with who taught the named bullets, and who called any bullet harmful.
+
+    `by_day`: one source's reports of different days are told apart.
+    """
+    bullets = dict(loaded.state.bullets)
+    ids = {row.pk: public_id for public_id, row in loaded.bullets.items()}
+    votes = Vote.objects.filter(bullet__playbook=playbook, tag=Vote.Tag.HARMFUL)
+    for row, outcome, source, reporter, at in votes.values_list(
+        "bullet_id", "outcome_id", "source", "reporter", "created_at"
+    ):
+        who = source if source.startswith("user:") else reporter
+        who = f"{who}{day_mark(at) if by_day else ''}" if who else f"{UNKNOWN}{outcome}"
+        bullet = merge_survivor(bullets, ids[row])
+        for name in {ids[row], bullet.id} if bullet else {ids[row]}:
+            known = bullets[name].harmful_by
+            bullets[name] = replace(bullets[name], harmful_by=known | {who})
+    texts = playbook.deltas.applied().filter(type__in=TEXT_CHANGES, job_id__isnull=False)
+    texts = texts.filter(bullet_public_id__in=_with_merged(bullets, names))
+    for name, kept, at in texts.values_list("bullet_public_id", "provenance", "created_at"):
+        day = day_mark(at) if by_day else ""
+        taught = {f"{who}{day}" for who in kept.get("sources", ())}
+        bullets[name] = replace(bullets[name], taught_by=bullets[name].taught_by | taught)
+    return replace(loaded, state=replace(loaded.state, bullets=bullets))
+
+
+def day_mark(at: datetime) -> str:
+    """Tells reports of one source on different days (UTC) apart."""
+    return f"@{at:%Y-%m-%d}"
 
 
 def _with_merged(bullets: Mapping[str, BulletState], names: Iterable[str]) -> set[str]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import MappingProxyType
 from uuid import UUID
 
 from django.conf import settings
@@ -18,7 +20,7 @@ from playbooks.document.budget import collapses
 from playbooks.document.deltas import apply_operations
 from playbooks.document.operations import Operation, Policy, Provenance, Record, Result
 from playbooks.document.review_rule import Review
-from playbooks.document.state import MERGED, BulletState, State
+from playbooks.document.state import ACTIVE, MERGED, RETIRED, BulletState, State
 from playbooks.document.text import (
     content_hash,
     estimate_tokens,
@@ -28,11 +30,17 @@ from playbooks.document.text import (
 )
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.review.queue import provenance_of, review_rule_for, update_review_queue
-from playbooks.services.loading import LoadedPlaybook, load_state, named_bullet_ids
+from playbooks.services.loading import (
+    LoadedPlaybook,
+    load_state,
+    named_bullet_ids,
+    with_sources,
+)
 from playbooks.trials.lifecycle import end_trial_for_change
 
-ADDS_PER_OUTCOME = 3
 MACHINE_REASONS = (Version.Reason.EVOLUTION, Version.Reason.REVERTED)
+GUARDED = timedelta(days=7)
+"""What machines remove in this time counts together."""
 CONFLICT_FIELDS = ("content", "section", "status")
 BULLET_FIELDS = (
     *("section", "content", "content_hash", "revision", "status", "merged_into", "pinned"),
@@ -70,15 +78,16 @@ def publish_deltas(
     job_id: UUID | None = None,
     base: Version | None = None,
     machine: bool,
-    outcome_count: int = 0,
+    max_adds: Mapping[str, int] | None = None,
     uses: Mapping[str, int] | None = None,
     provenance: Provenance = Provenance(),  # noqa: B008 - frozen
 ) -> Publication:
     """The valid operations become a new version; every judged one is a Delta row.
 
     Call it in the transaction that has locked the playbook row. `base` is the version that
-    the operations were made for (None: the current one). Raises CollapseGuard before anything is
-    written, and Conflict, with nothing written, when another version was published meanwhile.
+    the operations were made for (None: the current one), `max_adds` how many new bullets each
+    outcome may bring (None: any). Raises CollapseGuard before anything is written, and Conflict,
+    with nothing written, when another version was published meanwhile.
     """
     operations = [_canonical(op) for op in operations]
     by_credential = author is not None and not author.is_person
@@ -86,21 +95,38 @@ def publish_deltas(
         machine=machine,
         by_credential=by_credential,
         changed_since_base=_changed_since(playbook, base),
-        max_adds=ADDS_PER_OUTCOME * outcome_count if machine else None,
+        max_adds=max_adds,
         token_budget=playbook.token_budget,
         max_bytes=settings.MAX_PLAYBOOK_BYTES,
         uses=uses or {},
         review=review_rule_for(playbook, provenance, author if by_credential else None)
         if machine or by_credential
         else Review(),
+        mark=provenance.mark,
+        checked=provenance.checked,
     )
-    loaded = load_state(playbook, touching=named_bullet_ids(operations))
+    named = named_bullet_ids(operations)
+    loaded = load_state(playbook, touching=named)
+    if machine:
+        loaded = with_sources(playbook, loaded, named, by_day=bool(provenance.mark))
     result = apply_operations(loaded.state, operations, policy)
     if machine and collapses(loaded.state, result.state):
         raise CollapseGuard
+    if machine and collapses(_a_week_ago(playbook, loaded.state), result.state):
+        result = apply_operations(loaded.state, operations, replace(policy, may_remove=False))
     return publish(
         playbook, loaded, result, reason=reason, author=author, job_id=job_id, provenance=provenance
     )
+
+
+def _a_week_ago(playbook: Playbook, state: State) -> State:
+    """The state with what machines removed in the last week, but for want of room."""
+    rows = playbook.deltas.applied().filter(type=Delta.Type.REMOVE, job_id__isnull=False)
+    recent = rows.filter(created_at__gt=timezone.now() - GUARDED).exclude(reason_code="budget")
+    names = set(recent.values_list("bullet_public_id", flat=True))
+    gone = {name: b for name in names if (b := state.bullets[name]).status == RETIRED}
+    back = {name: replace(bullet, status=ACTIVE) for name, bullet in gone.items()}
+    return replace(state, bullets={**state.bullets, **back})
 
 
 def _canonical(op: Operation) -> Operation:
@@ -141,7 +167,7 @@ def publish(
                 version = _add_version(playbook, result, reason, author, job_id)
                 if author is not None and playbook.owner is not None:
                     _check_storage(playbook.owner)
-            write_bullets(playbook, loaded, result.state)
+            write_bullets(playbook, loaded, result.state, provenance.sources)
             deltas = _deltas(playbook, version, result.records, author, job_id, provenance)
             Delta.objects.bulk_create(deltas)
             update_review_queue(playbook, deltas)
@@ -234,8 +260,16 @@ def _deltas(
     ]
 
 
-def write_bullets(playbook: Playbook, loaded: LoadedPlaybook, state: State) -> None:
-    """Write the rows that differ, in few queries; new ones after the rest released their texts."""
+def write_bullets(
+    playbook: Playbook,
+    loaded: LoadedPlaybook,
+    state: State,
+    reporters: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Write the rows that differ, in few queries; new ones after the rest released their texts.
+
+    `reporters`: who reported each outcome, kept with its new votes.
+    """
     before = loaded.state.bullets
     changed = [b for b in state.bullets.values() if before.get(b.id) != b]
     rows = dict(loaded.bullets)
@@ -248,7 +282,7 @@ def write_bullets(playbook: Playbook, loaded: LoadedPlaybook, state: State) -> N
     kept = [rows[b.id] for b in changed if b.id not in new]
     Bullet.objects.bulk_update(kept, BULLET_FIELDS)
     Bullet.objects.bulk_create(new.values())
-    _write_votes(changed, before, rows)
+    _write_votes(changed, before, rows, reporters)
 
 
 def _fill(
@@ -291,7 +325,10 @@ def _release_texts(
 
 
 def _write_votes(
-    changed: Iterable[BulletState], before: Mapping[str, BulletState], rows: Mapping[str, Bullet]
+    changed: Iterable[BulletState],
+    before: Mapping[str, BulletState],
+    rows: Mapping[str, Bullet],
+    reporters: Mapping[str, str],
 ) -> None:
     """New votes are rows; a vote that replaces one changes its row."""
     new: list[Vote] = []
@@ -299,8 +336,9 @@ def _write_votes(
         cast = before[bullet.id].votes if bullet.id in before else {}
         for (outcome, source), tag in bullet.votes.items():
             if (outcome, source) not in cast:
-                row = rows[bullet.id]
-                new.append(Vote(bullet=row, outcome_id=outcome, source=source, tag=tag))
+                vote = Vote(bullet=rows[bullet.id], outcome_id=outcome, source=source, tag=tag)
+                vote.reporter = reporters.get(outcome or "", "")
+                new.append(vote)
             elif cast[outcome, source] != tag:
                 same = Q(bullet=rows[bullet.id], outcome_id=outcome, source=source)
                 Vote.objects.filter(same).update(tag=tag, updated_at=timezone.now())

@@ -249,7 +249,7 @@ def test_a_machine_adds_no_more_than_its_outcomes_can_justify() -> None:
         Operation("ADD", content=text)
         for text in ("Name the unit.", "Prefer the smallest change", "Round last.", "Draw it.")
     ]
-    result = run(*adds, policy=replace(MACHINE, max_adds=2))
+    result = run(*adds, policy=replace(MACHINE, max_adds={"": 2}))
     assert [code for _, _, code in verdicts(result)] == ["", "duplicate_of", "", "too_many_adds"]
 
 

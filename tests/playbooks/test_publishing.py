@@ -25,7 +25,7 @@ ADDS = ("Name the unit.", "Round last.", "Draw it.", "Ask why.", "Use a queue.")
 
 
 def evolve(playbook: Playbook, *operations: Operation, **fields: Any) -> Publication:
-    fields = {"job_id": uuid4(), "base": None, "outcome_count": 1} | fields
+    fields = {"job_id": uuid4(), "base": None, "max_adds": {"": 3}} | fields
     with transaction.atomic():
         row = Playbook.objects.select_for_update().get(pk=playbook.pk)
         return publish_deltas(

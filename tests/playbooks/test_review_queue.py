@@ -40,7 +40,7 @@ def evolve(playbook: Playbook, *texts: str, source: str = "key:a", **fields: Any
             reason="evolution",
             job_id=uuid.uuid4(),
             machine=True,
-            outcome_count=10,
+            max_adds={"": 30},
             provenance=Provenance(model="test-model", sources={outcome: source}),
         )
 

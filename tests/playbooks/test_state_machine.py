@@ -117,7 +117,7 @@ class Walk(RuleBasedStateMachine):
         policy = Policy(
             machine=True,
             changed_since_base=frozenset(meanwhile),
-            max_adds=3,
+            max_adds={"": 3},
             token_budget=budget,
             uses=dict.fromkeys(self.state.bullets, uses),
         )

@@ -87,7 +87,7 @@ class RowsWalk(RuleBasedStateMachine):
                     reason=Version.Reason.EVOLUTION,
                     base=base,
                     machine=True,
-                    outcome_count=2,
+                    max_adds={"": 6},
                 )
         except CollapseGuard:
             return

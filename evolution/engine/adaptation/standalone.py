@@ -21,11 +21,11 @@ from evolution.engine.adaptation.protocols import (
     Learned,
     PlaybookSnapshot,
 )
-from evolution.engine.curator import MAX_ADDS_PER_OUTCOME, Curation
+from evolution.engine.curator import Curation
 from evolution.engine.environments import Question
 from evolution.engine.evolve import Engine, evolve
 from evolution.engine.generator import Generation
-from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.inputs import OutcomeInput, PlaybookInput, max_adds
 from evolution.engine.llm import LLM, AnswerError, Ledger, Usage
 from evolution.engine.reflector import Reflection, ReflectionResult
 from evolution.engine.retry import RetryingLLM
@@ -186,7 +186,7 @@ class InMemoryPlaybook:
         operations = [*evolved.operations, *merges]
         policy = Policy(
             machine=True,
-            max_adds=MAX_ADDS_PER_OUTCOME * len(evolved.reflections),
+            max_adds={o.id: max_adds(o.signal) for o in outcomes if o.id in evolved.reflections},
             token_budget=self._budget,
         )
         result = apply_operations(self._state, operations, policy)

@@ -56,7 +56,7 @@ FIRM = re.compile(rf"(?:{_FIRM}|{CONDITION}\s*{_FIRM})", re.IGNORECASE)
 """Orders that nobody mistakes for a step of a story."""
 NEXT_TIME = re.compile(
     r"(?:(?:the )?next time|in (?:the )?future|from now on|going forward)\s*[,:]?\s+"
-    rf"(?:please\s+|to\s+)?(?={ORDER})",
+    rf"(?:please\s+|to\s+)?(?={ORDER}|(?!(?:i|we|you|it|they|this|that|there|the|an?)\b)[a-z]+\s)",
     re.IGNORECASE,
 )
 HINDSIGHT = re.compile(

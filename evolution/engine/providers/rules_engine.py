@@ -2,12 +2,15 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from evolution.engine.curator import Curation, CurationOperation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.providers.advice_forms import phrases
 from evolution.engine.providers.lesson_extraction import lessons
 from evolution.engine.reflector import BulletTag, Reflection, ReflectionResult, Tag
+from playbooks.document.budget import LOSS_DIVISOR
 from playbooks.document.text import BULLET_ID, find_ids, normal_text
 
 VERSION = "3"
@@ -27,6 +30,10 @@ _BLAMED_BEFORE = re.compile(
     r"(?:harmful|misleading|wrong|incorrect|outdated)\b)",
     re.IGNORECASE,
 )
+_BLAME, _ACQUITTAL = phrases("bullets", "blame"), phrases("bullets", "acquittal")
+_UNUSED = phrases("bullets", "unused")
+LEAD, CONTEXT, MAX_MENTIONS = 30, 300, 200
+"""Characters before the first and after each id that are about it; ids that are looked at."""
 _NOT = re.compile(r"(?:not|never|no|nothing|nor|hardly|\w+n['’]t)\s*$", re.IGNORECASE)
 
 
@@ -49,8 +56,8 @@ class RulesEngine:
                 reasoning=f"Fixed rules (version {VERSION}); no model has read this outcome.",
                 key_insight="\n".join(lesson.content for lesson in found),
                 bullet_tags=[
-                    BulletTag(id=bullet_id, tag=tag_of(outcome.status, bullet_id in blamed))
-                    for bullet_id in _concerned(outcome, blamed)
+                    BulletTag(id=bullet_id, tag=tag_of(outcome, bullet_id, bullet_id in blamed))
+                    for bullet_id in outcome.cited
                 ],
                 evidence=found[0].content[:200] if found else "",
             )
@@ -62,9 +69,10 @@ class RulesEngine:
         outcomes: Sequence[OutcomeInput],
         playbook: PlaybookInput,
     ) -> Curation:
-        """One ADD for each lesson; the delta rules sort out what the playbook says already.
+        """One ADD for each lesson, one REMOVE for each bullet that is called harmful too often.
 
-        What a trial has taken back is not proposed again.
+        The delta rules sort out what the playbook says already, and who called it harmful. What a
+        trial has taken back is not proposed again.
         """
         refused = {normal_text(text) for text in playbook.taken_back}
         operations = [
@@ -82,21 +90,53 @@ class RulesEngine:
         ]
         return Curation(
             reasoning=f"Fixed rules (version {VERSION}); no model was asked.",
-            operations=operations,
+            operations=[*operations, *_removals(reflections, playbook)],
         )
 
 
-def tag_of(status: str, is_blamed: bool) -> Tag:
+def tag_of(outcome: OutcomeInput, bullet_id: str, is_blamed: bool) -> Tag:
     """A failure alone blames no advice, and a success does not clear what the agent blames."""
-    if status == "failure" and is_blamed:
-        return "harmful"
-    return "helpful" if status == "success" and not is_blamed else "neutral"
+    if outcome.status == "failure":
+        said = _said_about(outcome, bullet_id)
+        if _ACQUITTAL.search(said):
+            return "neutral"
+        return "harmful" if is_blamed or _BLAME.search(said) else "neutral"
+    if outcome.status != "success" or is_blamed:
+        return "neutral"
+    return "neutral" if _UNUSED.search(_said_about(outcome, bullet_id)) else "helpful"
 
 
-def _concerned(outcome: OutcomeInput, blamed: set[str]) -> list[str]:
-    """The cited bullets; after a failure also those that the agent blames without citing them."""
-    named = sorted(blamed) if outcome.status == "failure" else []
-    return list(dict.fromkeys([*outcome.cited, *named]))
+def _said_about(outcome: OutcomeInput, bullet_id: str) -> str:
+    """What the notes say after each mention of the bullet, up to the next id, and just before."""
+    text = outcome.notes
+    ids = [(m.start(), m.group().lower()) for m in islice(BULLET_ID.finditer(text), MAX_MENTIONS)]
+    ends = [*(start for start, _ in ids[1:]), len(text)]
+    return " ".join(
+        text[max(0, start - LEAD) if number == 0 else start : min(end, start + CONTEXT)]
+        for number, ((start, name), end) in enumerate(zip(ids, ends, strict=False))
+        if name == bullet_id
+    )
+
+
+def _removals(
+    reflections: Mapping[str, Reflection], playbook: PlaybookInput
+) -> Iterator[CurationOperation]:
+    blamed: dict[str, list[str]] = {}
+    for outcome_id, reflection in reflections.items():
+        for tag in reflection.bullet_tags:
+            if tag.tag == "harmful":
+                blamed.setdefault(tag.id, []).append(outcome_id)
+    known = playbook.document.by_id()
+    # As many as the collapse guard lets go: a refused version would teach nothing.
+    for bullet_id, outcome_ids in list(blamed.items())[: len(known) // LOSS_DIVISOR]:
+        bullet = known.get(bullet_id)
+        if bullet and bullet.harmful + len(outcome_ids) > max(1, bullet.helpful):
+            yield CurationOperation(
+                type="REMOVE",
+                id=bullet_id,
+                reason="Several reports call it harmful.",
+                outcome_ids=outcome_ids,
+            )
 
 
 def blamed_bullets(outcome: OutcomeInput) -> set[str]:

@@ -138,7 +138,7 @@ def test_cited_bullets_are_shown_even_when_the_view_is_cut() -> None:
 
 
 def test_the_curator_reads_counters_budget_and_limits() -> None:
-    assert statistics(PLAYBOOK, outcomes=2).splitlines() == [
+    assert statistics(PLAYBOOK, adds=6).splitlines() == [
         "Budget: 80 of 16000 tokens used (0 %).",
         "Bullets: 3.",
         "ADD operations in this batch: at most 6.",

@@ -3,9 +3,11 @@
 import pytest
 
 from evolution.engine.evolve import evolve
+from evolution.engine.inputs import PlaybookInput
 from evolution.engine.providers.lesson_extraction import lessons
 from evolution.engine.providers.rules_engine import RulesEngine, blamed_bullets
 from playbooks.document.content_safety import find_hazards
+from playbooks.document.text import parse
 from tests.evolution.engine.fakes import DSO, PLAYBOOK, InMemoryCheckpoints, outcome
 
 STRATEGIES, FORMULAS = "STRATEGIES & INSIGHTS", "FORMULAS & CALCULATIONS"
@@ -40,10 +42,28 @@ def test_a_cited_bullet_is_tagged_by_status_and_blame(status: str, notes: str, t
     assert tags(status, notes) == {"str-00001": tag}
 
 
-def test_several_bullets_can_be_blamed_and_need_no_citation() -> None:
+def test_several_cited_bullets_can_be_blamed_and_others_cannot() -> None:
     trace_text = "Harmful: [str-00001], [str-00002] and mis-00003. The rest was fine: str-00004."
-    blamed = {"str-00001": "harmful", "str-00002": "harmful", "mis-00003": "harmful"}
-    assert tags("failure", trace=trace_text) == blamed
+    report = outcome("a", "failure", trace=trace_text, cited=("str-00001", "mis-00003"))
+    reflection = RulesEngine().reflect(report, PLAYBOOK).reflection
+    assert {tag.id: tag.tag for tag in reflection.bullet_tags} == {
+        "str-00001": "harmful",
+        "mis-00003": "harmful",
+    }
+
+
+def test_what_reports_call_harmful_more_often_than_helpful_is_to_be_removed() -> None:
+    blame = [
+        outcome(name, "failure", notes="harmful: str-00007", cited=("str-00007",)) for name in "ab"
+    ]
+    lines = (f"[str-{n:05d}] helpful=1 harmful=0 :: Line {n}." for n in range(6, 12))
+    playbook = PlaybookInput(parse("\n".join(lines)), 16_000)
+    engine = RulesEngine()
+    reflections = {o.id: engine.reflect(o, playbook).reflection for o in blame}
+    (removal,) = engine.curate(reflections, blame, playbook).operations
+    assert (removal.type, removal.id, removal.outcome_ids) == ("REMOVE", "str-00007", ["a", "b"])
+    del reflections["b"]
+    assert engine.curate(reflections, blame, playbook).operations == []
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ class Life:
 
     def _apply(self, operations: Sequence[Operation]) -> None:
         self.outcomes += BATCH
-        policy = Policy(machine=True, max_adds=3 * BATCH, token_budget=BUDGET)
+        policy = Policy(machine=True, max_adds={"": 3 * BATCH}, token_budget=BUDGET)
         self.state = apply_operations(self.state, operations, policy).state
 
 
