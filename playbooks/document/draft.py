@@ -15,6 +15,7 @@ from playbooks.document.budget import (
 from playbooks.document.operations import APPLIED, REJECTED, Operation, Policy, Record, Result
 from playbooks.document.similarity import content_words
 from playbooks.document.state import (
+    FOR_ROOM,
     RETIRED,
     BulletState,
     State,
@@ -217,8 +218,9 @@ class Draft:
     def _retire(self, bullets: list[BulletState]) -> None:
         operation = Operation("REMOVE", reason="The playbook is over its budget.")
         for bullet in bullets:
-            self.change("REMOVE", operation, retired(bullet), code="budget")
+            self.change("REMOVE", operation, retired(bullet, why=FOR_ROOM), code=FOR_ROOM)
 
 
-def retired(bullet: BulletState) -> BulletState:
-    return replace(bullet, status=RETIRED, merged_into="", revision=bullet.revision + 1)
+def retired(bullet: BulletState, *, why: str = "") -> BulletState:
+    revision = bullet.revision + 1
+    return replace(bullet, status=RETIRED, merged_into="", revision=revision, retired_for=why)

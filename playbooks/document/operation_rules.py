@@ -10,7 +10,15 @@ from playbooks.document.operations import HELD, NOOP, Operation
 from playbooks.document.reason_codes import HELD_FULL
 from playbooks.document.review_rule import APPROVED, DECLINED, PENDING
 from playbooks.document.sections import fallback_section, find_section
-from playbooks.document.state import ACTIVE, MERGED, STRENGTH, BulletState, VoteKey, merge_survivor
+from playbooks.document.state import (
+    ACTIVE,
+    FOR_ROOM,
+    MERGED,
+    STRENGTH,
+    BulletState,
+    VoteKey,
+    merge_survivor,
+)
 from playbooks.document.text import DocumentError, clean_content, make_id, normal_text
 
 ALIASES = {"DELETE": "REMOVE"}
@@ -168,18 +176,25 @@ def _restore(draft: Draft, op: Operation) -> None:
     _reject_duplicate(draft, bullet.content, besides=set())
     if draft.policy.by_credential and draft.policy.review.needs_person(bullet.content):
         raise NotApplied("needs_person", bullet=bullet.id)
-    after = replace(bullet, status=ACTIVE, revision=bullet.revision + 1)
+    after = _reactivated(bullet)
     draft.make_room(after)
     # Counted again: a rollback may have undone a merge while it was retired.
     draft.change("RESTORE", op, draft.recounted(after))
 
 
+def _reactivated(bullet: BulletState) -> BulletState:
+    return replace(bullet, status=ACTIVE, revision=bullet.revision + 1, retired_for="")
+
+
 def _add(draft: Draft, op: Operation) -> None:
-    """A new bullet with the next number, unless the same advice is there."""
+    """A new bullet with the next number, unless the same advice is there or comes back."""
     content = _content(draft, op)
-    _reject_known_advice(draft, content, op)
+    past = _reject_known_advice(draft, content, op)
     if not draft.charge_add(op):
         raise NotApplied("too_many_adds")
+    if past is not None:
+        _return(draft, op, past)
+        return
     _hold_risky(draft, op, content)
     section = find_section(draft.sections, op.section) or fallback_section(draft.sections)
     bullet = BulletState(
@@ -245,16 +260,26 @@ def _reject_duplicate(draft: Draft, content: str, *, besides: set[str]) -> None:
         raise NotApplied("duplicate_of", bullet=same)
 
 
-def _reject_known_advice(draft: Draft, content: str, op: Operation) -> None:
+def _return(draft: Draft, op: Operation, past: BulletState) -> None:
+    """Advice that left only for want of room is reported again: it comes back under its id."""
+    _hold_risky(draft, op, past.content)
+    after = replace(_reactivated(past), sources=_merge_ids(past.sources, op.outcome_ids))
+    _make_room(draft, op, past.content, after)
+    draft.touched.add(past.id)
+    draft.change("RESTORE", op, after, code="returned")
+
+
+def _reject_known_advice(draft: Draft, content: str, op: Operation) -> BulletState | None:
     """Reject an ADD of existing advice, whose sources then include the operation's outcomes.
 
-    What merely looks alike is added: a judge that reads both merges them later.
+    What merely looks alike is added: a judge that reads both merges them later. The answer is the
+    bullet with this advice that left only for want of room, if there is one.
     """
     text = normal_text(content)
     exact = draft.ids.get(text) or draft.past_ids.get(text)
     found = merge_survivor(draft.bullets, exact or draft.same_advice(content))
-    if found is None:
-        return
+    if found is None or (not found.is_active and found.retired_for == FOR_ROOM):
+        return found
     if not found.is_active:
         raise NotApplied("retired_duplicate", bullet=found.id)
     _link(draft, found.id, op)

@@ -26,6 +26,7 @@ REASONS = {
     "pinned": "The bullet is pinned.",
     "retired": "This bullet is retired. Restore it first.",
     "retired_duplicate": "The same advice was retired before. Restore that bullet instead.",
+    "returned": "It was retired only for want of room, and reported again.",
     "same_text": "Nothing changed: the text is the same.",
     "same_pin": "Nothing changed: it is already pinned or unpinned.",
     "same_vote": "Nothing changed: this vote already exists.",

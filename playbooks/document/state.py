@@ -12,6 +12,8 @@ from playbooks.document.sections import Section
 from playbooks.document.text import Bullet, Document
 
 ACTIVE, RETIRED, MERGED = "active", "retired", "merged"
+FOR_ROOM = "budget"
+"""Retired for want of room, not because it is wrong: it may come back."""
 UNKNOWN = "?"
 """How a source begins that is only known as an outcome."""
 # The stronger tag wins where a merge brings two tags of one source for one outcome together.
@@ -44,6 +46,7 @@ class BulletState:
     base_harmful: int = 0
     votes: Mapping[VoteKey, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()  # ids of the outcomes it came from
+    retired_for: str = field(default="", compare=False)  # FOR_ROOM, or another reason
     # Who reported what it came from, and who called it harmful: known while a machine's operations
     # are judged, of `harmful_by` for all bullets and of `taught_by` for the named ones.
     taught_by: frozenset[str] = field(default=frozenset(), compare=False)

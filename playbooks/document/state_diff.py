@@ -138,7 +138,8 @@ def change_state(state: State, wanted: Mapping[str, BulletState], *, reason: str
 
 
 def _retired(bullet: BulletState) -> BulletState:
-    return replace(bullet, status=RETIRED, merged_into="")
+    why = "" if bullet.is_active else bullet.retired_for
+    return replace(bullet, status=RETIRED, merged_into="", retired_for=why)
 
 
 def _recounted(state: State, bullets: Mapping[str, BulletState]) -> dict[str, BulletState]:

@@ -168,6 +168,7 @@ def _bullet(row: Bullet, section: str, names: Mapping[UUID, str]) -> BulletState
         base_helpful=row.base_helpful,
         base_harmful=row.base_harmful,
         sources=tuple(row.metadata.get("outcome_ids", ())),
+        retired_for=row.metadata.get("retired_for", ""),
     )
 
 

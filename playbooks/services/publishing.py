@@ -295,8 +295,8 @@ def _fill(
     row.merged_into = rows[bullet.merged_into] if bullet.merged_into else None
     row.helpful, row.harmful, row.neutral = bullet.helpful, bullet.harmful, bullet.neutral
     row.base_helpful, row.base_harmful = bullet.base_helpful, bullet.base_harmful
-    if bullet.sources:
-        row.metadata = {**row.metadata, "outcome_ids": list(bullet.sources)}
+    facts = {"outcome_ids": list(bullet.sources), "retired_for": bullet.retired_for}
+    row.metadata = {name: value for name, value in {**row.metadata, **facts}.items() if value}
     row.updated_at = timezone.now()
 
 

@@ -48,6 +48,46 @@ def test_over_budget_bullets_are_retired_in_the_documented_order() -> None:
     assert "str-00005" not in gone
 
 
+def test_of_equals_the_lower_number_leaves_whatever_its_section() -> None:
+    lines = [
+        f"## {title}\n[{slug}-{n:05d}] helpful=0 harmful=1 :: Number {n} is as good as others."
+        for title, slug, n in (("OTHERS", "misc", 1), ("FORMULAS & CALCULATIONS", "calc", 2))
+    ]
+    state = state_of("\n".join([*lines, "## STRATEGIES & INSIGHTS", *FILLER]))
+    result = apply_operations(
+        state, [ADD], policy_for(state, uses={"misc-00001": 9, "calc-00002": 9})
+    )
+    assert left(result)[0] == "misc-00001"
+
+
+def full_of_lessons() -> tuple[State, Policy]:
+    """A full playbook, from which the bullet 3 has just left for want of room."""
+    state = state_of(FULL)
+    policy = policy_for(state)
+    for number in range(2):
+        add = replace(ADD, content=f"{ADD.content} Lesson {number} of {'abcd'[number] * 30}.")
+        state = apply_operations(state, [add], policy).state
+    assert not state.bullets["str-00003"].is_active
+    return state, policy
+
+
+def test_a_lesson_that_left_for_want_of_room_comes_back_when_it_is_reported_again() -> None:
+    state, policy = full_of_lessons()
+    again = Operation("ADD", content=state.bullets["str-00003"].content, outcome_ids=("o9",))
+    result = apply_operations(state, [again], replace(policy, token_budget=9_000))
+    assert [(r.type, r.status, r.reason_code) for r in result.records] == [
+        ("RESTORE", "applied", "returned")
+    ]
+    back = result.state.bullets["str-00003"]
+    assert (back.is_active, back.helpful, back.harmful, back.sources) == (True, 1, 1, ("o9",))
+
+
+def test_a_lesson_that_was_removed_as_harmful_does_not_come_back() -> None:
+    state = run(Operation("REMOVE", id="mis-00003", reason="harm")).state
+    again = Operation("ADD", content=state.bullets["mis-00003"].content)
+    assert verdicts(run(again, state=state)) == [("rejected", "ADD", "retired_duplicate")]
+
+
 def test_a_version_never_exceeds_its_budget_by_what_is_added() -> None:
     state = state_of(FULL)
     policy = policy_for(state)

@@ -76,8 +76,8 @@ def test_a_reflections_text_stands_only_inside_a_data_block() -> None:
 
 def test_what_was_tried_and_failed_stands_in_a_data_block() -> None:
     tried = replace(PLAYBOOK, taken_back=("Skip the tests.",))
-    assert "Tried and failed" not in statistics(PLAYBOOK, outcomes=1)
-    block = statistics(tried, outcomes=1).partition("Tried and failed:\nBEGIN DATA ")[2]
+    assert "Tried and failed" not in statistics(PLAYBOOK, adds=3)
+    block = statistics(tried, adds=3).partition("Tried and failed:\nBEGIN DATA ")[2]
     assert "\n- Skip the tests.\nEND DATA " in block
 
 
