@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('accounts', '0002_connected_apps'),
         ('evolution', '0005_add_training_trigger'),
-        ('playbooks', '0004_add_vote_reporter'),
+        ('playbooks', '0005_add_vote_reporter'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

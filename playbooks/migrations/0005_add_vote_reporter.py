@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('playbooks', '0003_record_the_credential_of_edits'),
+        ('playbooks', '0004_add_stored_bytes'),
     ]
 
     operations = [
