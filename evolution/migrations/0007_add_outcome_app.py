@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0002_connected_apps'),
-        ('evolution', '0005_add_training_trigger'),
+        ('evolution', '0006_add_cost_of_task'),
         ('playbooks', '0005_add_vote_reporter'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
