@@ -121,8 +121,9 @@ def spend_tile(now: datetime) -> Tile:
 
 def provider_tile(now: datetime) -> Tile:
     """Open circuits of the operator's keys; a user's wrong key is that user's to mend."""
-    closed = ProviderCircuit.objects.open(now)
-    count, of_users = (closed.filter(is_user_key=own).count() for own in (False, True))
+    own = Count("pk", filter=Q(is_user_key=True))
+    closed = ProviderCircuit.objects.open(now).aggregate(all=Count("pk"), of_users=own)
+    count, of_users = closed["all"] - closed["of_users"], closed["of_users"]
     href = changelist_url("evolution_providercircuit", state="open")
     note = f"and {of_users} of users' own keys" if of_users else ""
     note = "jobs are waiting" if count else note

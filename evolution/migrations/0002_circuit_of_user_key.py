@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='providercircuit',
             name='is_user_key',
-            field=models.BooleanField(default=False, help_text="not the operator's key"),
+            field=models.BooleanField(db_default=False, default=False, help_text="not the operator's key"),
         ),
     ]

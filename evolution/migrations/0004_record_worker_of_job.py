@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='evolutionjob',
             name='worker',
-            field=models.CharField(blank=True, help_text='the process that claimed it', max_length=64),
+            field=models.CharField(blank=True, db_default='', default='', help_text='the process that claimed it', max_length=64),
         ),
     ]

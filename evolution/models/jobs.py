@@ -143,7 +143,13 @@ class EvolutionJob(BaseModel):
     rescues = models.PositiveIntegerField(default=0, help_text="worker deaths, at most 3")
     fence = models.PositiveIntegerField(default=0)
     lease_expires_at = models.DateTimeField(null=True)
-    worker = models.CharField(max_length=64, blank=True, help_text="the process that claimed it")
+    worker = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the process that claimed it",
+    )
     heartbeat_at = models.DateTimeField(null=True)
     next_attempt_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)

@@ -27,7 +27,9 @@ class ProviderCircuit(models.Model):
     probe_until = models.DateTimeField(null=True)
     counted_from = models.DateTimeField(null=True)
     code = models.CharField(max_length=40, blank=True, help_text="why no call passes")
-    is_user_key = models.BooleanField(default=False, help_text="not the operator's key")
+    is_user_key = models.BooleanField(
+        default=False, db_default=False, help_text="not the operator's key"
+    )
     updated_at = models.DateTimeField(auto_now=True)
 
     objects = ProviderCircuitQuerySet.as_manager()

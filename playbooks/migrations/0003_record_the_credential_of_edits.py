@@ -15,22 +15,22 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='delta',
             name='source',
-            field=models.CharField(blank=True, help_text='key:<id> or app:<id> that the author used, if any', max_length=45),
+            field=models.CharField(blank=True, db_default='', default='', help_text='key:<id> or app:<id> that the author used, if any', max_length=45),
         ),
         migrations.AddField(
             model_name='delta',
             name='source_name',
-            field=models.CharField(blank=True, help_text='of that key or app, then', max_length=100),
+            field=models.CharField(blank=True, db_default='', default='', help_text='of that key or app, then', max_length=100),
         ),
         migrations.AddField(
             model_name='version',
             name='source',
-            field=models.CharField(blank=True, help_text='key:<id> or app:<id> that the author used, if any', max_length=45),
+            field=models.CharField(blank=True, db_default='', default='', help_text='key:<id> or app:<id> that the author used, if any', max_length=45),
         ),
         migrations.AddField(
             model_name='version',
             name='source_name',
-            field=models.CharField(blank=True, help_text='of that key or app, then', max_length=100),
+            field=models.CharField(blank=True, db_default='', default='', help_text='of that key or app, then', max_length=100),
         ),
         migrations.AddIndex(
             model_name='delta',

@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='vote',
             name='reporter',
-            field=models.CharField(blank=True, help_text='key:, app: or user:<id>', max_length=80),
+            field=models.CharField(blank=True, db_default='', default='', help_text='key:, app: or user:<id>', max_length=80),
         ),
     ]

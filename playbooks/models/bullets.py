@@ -118,7 +118,9 @@ class Vote(BaseModel):
     bullet = models.ForeignKey(Bullet, models.CASCADE, related_name="votes")
     outcome_id = models.UUIDField(null=True, blank=True, db_index=True)
     source = models.CharField(max_length=80, help_text="reflector, rules, or user:<id>")
-    reporter = models.CharField(max_length=80, blank=True, help_text="key:, app: or user:<id>")
+    reporter = models.CharField(
+        max_length=80, blank=True, default="", db_default="", help_text="key:, app: or user:<id>"
+    )
     tag = models.CharField(max_length=8, choices=Tag)
 
     class Meta:

@@ -33,9 +33,15 @@ class AuthoredModel(BaseModel):
 
     author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     source = models.CharField(
-        max_length=45, blank=True, help_text="key:<id> or app:<id> that the author used, if any"
+        max_length=45,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="key:<id> or app:<id> that the author used, if any",
     )
-    source_name = models.CharField(max_length=100, blank=True, help_text="of that key or app, then")
+    source_name = models.CharField(
+        max_length=100, blank=True, default="", db_default="", help_text="of that key or app, then"
+    )
 
     class Meta:
         abstract = True

@@ -18,6 +18,7 @@ class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
         if options["verbosity"]:
+            connection.ensure_connection()  # else its error would come second
             self.stderr.write(f"Migrating {database_address()}.")
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
