@@ -90,7 +90,8 @@ SOURCE_CHANGES_PER_DAY = 60
 RATE_LIMITS = {
     "requests": "1200/m",  # per user and web process: REST and pages
     "create_playbook": "120/h",  # per user: created, imported and cloned ones
-    "report_outcome": "100/h",  # per user
+    "report_outcome": "100/h",  # per user; what is over it waits for an evolution
+    "report_outcome_over": "5000/h",  # per user; what is over both is refused
     "open_session": "300/h",  # per user
     "ask_playground": "120/h",  # per user
     "trigger_evolution": "10/h",  # per playbook

@@ -25,7 +25,13 @@ class OutcomeCreateSerializer(serializers.Serializer[Any]):
         child=Text(max_length=200),
         default=list,
         max_length=1000,
-        help_text="Ids of bullets that were used or misleading, such as str-00001.",
+        help_text="Ids of bullets that were used, such as str-00001.",
+    )
+    harmful_bullet_ids = serializers.ListField(
+        child=Text(max_length=200),
+        default=list,
+        max_length=1000,
+        help_text="Ids of bullets that misled.",
     )
     serving_id = Text(
         allow_blank=True, default="", help_text="The `serving_id` of the playbook as it was read."
@@ -106,6 +112,9 @@ class RecordedOutcomeSerializer(serializers.Serializer[Any]):
     pending_outcomes = serializers.IntegerField(help_text="Waiting for the next evolution.")
     evolution = EvolutionRefSerializer(
         source="job", allow_null=True, help_text="Started by this report, or null."
+    )
+    warnings = serializers.ListField(
+        child=Text(), read_only=True, help_text="What was not understood and is not stored."
     )
 
 

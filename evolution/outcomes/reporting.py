@@ -1,12 +1,12 @@
 """Reporting outcomes: store a report and trigger an evolution when one is due."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
-from core.errors import Conflict
+from core.errors import Conflict, RateLimited
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import lock_active_playbook
@@ -17,18 +17,22 @@ from evolution.outcomes.metrics import pending_count
 from evolution.outcomes.trial_evidence import count_in_trial
 from playbooks.models import Playbook
 
+RATE_WARNING = "Many reports this hour: stored, and evolved with the next ones or when time is up."
+
 
 @dataclass(frozen=True)
 class RecordedOutcome:
     """The result of a report: `job` is the evolution that it started, if any.
 
-    `is_new` is false when an idempotency key was repeated; a repeat starts nothing.
+    `is_new` is false when an idempotency key was repeated; a repeat starts nothing. `warnings`
+    name what was not understood.
     """
 
     outcome: Outcome
     pending_outcomes: int
     job: EvolutionJob | None
     is_new: bool
+    warnings: Sequence[str] = ()
 
 
 def report_outcome(
@@ -40,6 +44,7 @@ def report_outcome(
     reasoning_trace: str = "",
     notes: str = "",
     bullet_ids: Sequence[str] = (),
+    harmful_bullet_ids: Sequence[str] = (),
     serving_id: str = "",
     signal: str = Outcome.Signal.SELF_REPORT,
     idempotency_key: str = "",
@@ -47,9 +52,10 @@ def report_outcome(
 ) -> RecordedOutcome:
     """Store the outcome for the next evolution, which is triggered when due.
 
-    Raises Invalid, TooLarge, Conflict (`archived`, `idempotency_conflict`), RateLimited.
+    `bullet_ids` were used, `harmful_bullet_ids` misled. Raises Invalid, TooLarge, RateLimited,
+    Conflict (`archived`, `idempotency_conflict`).
     """
-    report = validation.clean_report(
+    report, warnings = validation.clean_report(
         playbook=playbook,
         by=by,
         task_description=task_description,
@@ -57,18 +63,20 @@ def report_outcome(
         reasoning_trace=reasoning_trace,
         notes=notes,
         bullet_ids=bullet_ids,
+        harmful_bullet_ids=harmful_bullet_ids,
         serving_id=serving_id,
         signal=signal,
         idempotency_key=idempotency_key,
         cost_usd=cost_usd,
     )
     try:
-        return _store_report(playbook, by, report)
+        recorded = _store_report(playbook, by, report)
     except IntegrityError:
         # The database refused a second row for one idempotency key: the first one answers.
         if not idempotency_key:
             raise
-        return _store_report(playbook, by, report)
+        recorded = _store_report(playbook, by, report)
+    return replace(recorded, warnings=[*warnings, *recorded.warnings])
 
 
 def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> RecordedOutcome:
@@ -77,14 +85,28 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
         known = _known_report(report)
         if known is not None:
             return RecordedOutcome(known, pending_count(locked), None, is_new=False)
-        consume_rate_limit("report_outcome", str(by.user.pk))
+        waits = _is_over_rate(by)
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id
         count_in_trial(report, locked)
         report.save(force_insert=True)
         state = count_report(locked, succeeded=report.status == Outcome.Status.SUCCESS)
-        job = trigger_if_due(locked, state=state, by=by)
-    return RecordedOutcome(report, state.pending, job, is_new=True)
+        job = None if waits else trigger_if_due(locked, state=state, by=by)
+    return RecordedOutcome(report, state.pending, job, True, [RATE_WARNING] if waits else [])
+
+
+def _is_over_rate(by: Principal) -> bool:
+    """Whether a report of this user only waits: it is stored, and starts no evolution.
+
+    Raises RateLimited far above that, where reports would fill the database.
+    """
+    key = str(by.user.pk)
+    try:
+        consume_rate_limit("report_outcome", key)
+    except RateLimited:
+        consume_rate_limit("report_outcome_over", key)
+        return True
+    return False
 
 
 def _known_report(report: Outcome) -> Outcome | None:

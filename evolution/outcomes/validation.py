@@ -32,12 +32,13 @@ def clean_report(
     reasoning_trace: str,
     notes: str,
     bullet_ids: Sequence[str],
+    harmful_bullet_ids: Sequence[str],
     serving_id: str,
     signal: str,
     idempotency_key: str,
     cost_usd: Decimal | None,
-) -> Outcome:
-    """An unsaved Outcome; raises Invalid with the field, or TooLarge."""
+) -> tuple[Outcome, list[str]]:
+    """An unsaved Outcome, and warnings naming what it does without. Raises Invalid, TooLarge."""
     texts = {
         "task_description": (task_description, settings.MAX_TASK_BYTES),
         "reasoning_trace": (reasoning_trace, settings.MAX_TRACE_BYTES),
@@ -51,10 +52,13 @@ def clean_report(
     key = clean_field("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
     if cost_usd is not None and not 0 <= cost_usd < MAX_COST_USD:
         raise Invalid.field("cost_usd", f"Send 0 to {MAX_COST_USD:,} US dollars.")
+    cited, harmful, warnings = _citations(playbook, bullet_ids, harmful_bullet_ids)
+    served, lost = _reading_fields(playbook, by, serving_id)
     hashed: list[Any] = [clean, outcome, signal, sorted(bullet_ids), serving_id]
-    if cost_usd is not None:
-        hashed.append(str(cost_usd))
-    return Outcome(
+    hashed += [str(cost_usd)] * (cost_usd is not None) + harmful
+    if harmful:  # every engine reads notes, and this form in them
+        clean["notes"] = f"{clean['notes']}\nharmful: {', '.join(harmful)}".strip()
+    report = Outcome(
         playbook=playbook,
         reported_by=by.user,
         api_key=by.api_key,
@@ -62,17 +66,24 @@ def clean_report(
         client=by.client,
         status=outcome,
         signal=signal,
-        cited_bullets=clean_citations(
-            bullet_ids,
-            partial(_known_ids, playbook),
-            missing="This playbook has no {}. Leave out what it does not have.",
-        ),
+        cited_bullets=cited,
         idempotency_key=key,
         request_hash=_request_hash(hashed),
         cost_usd=cost_usd,
         **clean,
-        **_reading_fields(playbook, by, serving_id),
+        **served,
     )
+    return report, [*warnings, *lost]
+
+
+def _citations(
+    playbook: Playbook, bullet_ids: Sequence[str], harmful_bullet_ids: Sequence[str]
+) -> tuple[list[str], list[str], list[str]]:
+    """Every cited bullet, the harmful ones among them, and warnings."""
+    known = partial(_known_ids, playbook)
+    used, warnings = known_citations("bullet_ids", bullet_ids, known)
+    harmful, more = known_citations("harmful_bullet_ids", harmful_bullet_ids, known)
+    return list(dict.fromkeys([*used, *harmful])), harmful, [*warnings, *more]
 
 
 def clean_field(name: str, text: str, limit: int) -> str:
@@ -91,15 +102,43 @@ def clean_choice(name: str, value: str, known: Sequence[str]) -> None:
         raise Invalid.field(name, f"Use one of: {', '.join(known)}.")
 
 
-def _reading_fields(playbook: Playbook, by: Principal, serving_id: str) -> dict[str, Any]:
+def _reading_fields(
+    playbook: Playbook, by: Principal, serving_id: str
+) -> tuple[dict[str, Any], list[str]]:
     """What was read, and in which trial; the version's text of up to 100 KB is not loaded."""
+    warnings = []
     if serving_id:
-        read = read_serving_token(serving_id, playbook=playbook, principal=by)
-        served = {"trial_id": read.trial_id, "unit": read.unit, "arm": read.arm}
-        return {"version_id": read.version.pk, "version_assumed": False, **served}
+        try:
+            read = read_serving_token(serving_id, playbook=playbook, principal=by)
+        except Invalid:
+            warnings.append(
+                "serving_id: not of a reading of yours of this playbook; the current version is"
+                " assumed. Copy it unchanged from get_playbook."
+            )
+        else:
+            served = {"trial_id": read.trial_id, "unit": read.unit, "arm": read.arm}
+            return {"version_id": read.version.pk, "version_assumed": False, **served}, []
     if playbook.current_version_id is None:
         raise Invalid("This playbook has no version yet.")
-    return {"version_id": playbook.current_version_id, "version_assumed": True}
+    return {"version_id": playbook.current_version_id, "version_assumed": True}, warnings
+
+
+def known_citations(
+    field: str, bullet_ids: Sequence[str], known: Callable[[Collection[str]], Collection[str]]
+) -> tuple[list[str], list[str]]:
+    """The ids that are `known`, in order, once each, and warnings about the others."""
+    found = [find_ids(text) for text in bullet_ids[:MAX_CITED]]
+    cited = list(dict.fromkeys(bullet for ids in found for bullet in ids))
+    existing = known(cited) if cited else ()
+    unknown = [bullet for bullet in cited if bullet not in existing]
+    warnings = []
+    if unknown:
+        warnings.append(f"{field}: this playbook has no {', '.join(unknown[:10])}; left out.")
+    if not all(found):
+        warnings.append(f"{field}: {found.count([])} without an id such as `str-00001`; left out.")
+    if len(bullet_ids) > MAX_CITED:
+        warnings.append(f"{field}: only the first {MAX_CITED} are kept.")
+    return [bullet for bullet in cited if bullet in existing], warnings
 
 
 def clean_citations(

@@ -67,6 +67,8 @@ def report(request: UserRequest, pk: str) -> HttpResponse:
     made = form.submit(reporting.report_outcome, playbook=playbook, by=by)
     if made is not None:
         messages.success(request, report_message(made))
+        for warning in made.warnings:
+            messages.warning(request, warning)
         return redirect(made.outcome)
     context = {"playbook": playbook, "tab": "outcomes", "form": form}
     return render(request, "evolution/outcomes/report.html", context, status=form.status)

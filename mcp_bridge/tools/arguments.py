@@ -3,8 +3,6 @@
 Every word costs tokens in each session of each agent; tests hold the list to a budget.
 """
 
-import json
-from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -13,6 +11,11 @@ from core.text import find_fault
 
 MAX_NUMBER = 2_147_483_647
 MAX_PAGE_SIZE = MAX_ITEMS = 100
+OUTCOME_WORDS = {
+    **dict.fromkeys(("succeeded", "successful", "passed", "pass", "done", "ok"), "success"),
+    **dict.fromkeys(("failed", "fail", "error"), "failure"),
+    **dict.fromkeys(("partially", "partial_success", "incomplete"), "partial"),
+}
 
 
 def _without_fault(text: str) -> str:
@@ -34,15 +37,16 @@ def _check_page_size(number: int) -> int:
     return number
 
 
-def _parse_json_list(value: Any) -> Any:
-    """A list from a JSON string: some models send one instead of a list."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
+def _check_items(value: Any) -> Any:
     if isinstance(value, list) and len(value) > MAX_ITEMS:
         # Before pydantic, which would describe what is wrong with each.
         raise ValueError(f"send at most {MAX_ITEMS} of them")
     return value
+
+
+def _understand_outcome(value: Any) -> Any:
+    word = value.strip().casefold() if isinstance(value, str) else value
+    return OUTCOME_WORDS.get(word, word) if isinstance(word, str) else word
 
 
 Text = Annotated[str, AfterValidator(_without_fault)]
@@ -61,8 +65,8 @@ JobId = Annotated[Text, Field(description="`job_id` from trigger_evolution or li
 PlaybookQuery = Annotated[
     Text,
     Field(
-        description="Every one of these words must occur in name or description, so use one or"
-        " two. Default: all playbooks."
+        description="One or two words of name or description; the closest if none has all."
+        " Default: all playbooks."
     ),
 ]
 EvolutionQuery = Annotated[
@@ -86,6 +90,10 @@ Limit = Annotated[
 Cursor = Annotated[
     Text,
     Field(description="`next_cursor` of the previous page. Default: first page."),
+]
+Repository = Annotated[
+    Text,
+    Field(description="Name or path of the one you work in: `fits` then marks what is about it."),
 ]
 OlderVersion = Annotated[Number, Field(description="Number from list_versions.")]
 IncludeStarters = Annotated[bool, Field(description="Also list shared starters. Default: true.")]
@@ -121,6 +129,7 @@ TaskDescription = Annotated[
 ]
 OutcomeStatus = Annotated[
     Literal["success", "failure", "partial"],
+    BeforeValidator(_understand_outcome),
     Field(
         description="success: done and checked. partial: part of it is done or unchecked."
         " failure: not done, or wrong."
@@ -142,11 +151,16 @@ Notes = Annotated[
 ]
 CitedBullets = Annotated[
     tuple[Text, ...],
-    BeforeValidator(_parse_json_list),
+    BeforeValidator(_check_items),
     Field(
-        description="Ids of bullets that you used or that misled you, as a list:"
-        ' ["str-00001", "mis-00010"]. Only ids of this playbook.'
+        description='Ids of bullets that you used, as a list: ["str-00001", "mis-00010"]. Only ids'
+        " of this playbook."
     ),
+]
+HarmfulBullets = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(_check_items),
+    Field(description="Ids of bullets that misled you."),
 ]
 ServingId = Annotated[
     Text,

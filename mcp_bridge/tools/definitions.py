@@ -15,7 +15,12 @@ from mcp_bridge.tools import results as r
 from mcp_bridge.tools.registry import ADDITIVE, DESTRUCTIVE, IDEMPOTENT, READ_ONLY, TOOLS, tool
 from playbooks.models import Playbook, Version
 from playbooks.services import creation, rollback
-from playbooks.services.reading import find_playbook, read_playbook
+from playbooks.services.reading import (
+    find_playbook,
+    rank_playbooks,
+    read_playbook,
+    refuse_taken_name,
+)
 
 __all__ = ["TOOLS"]
 
@@ -23,6 +28,7 @@ __all__ = ["TOOLS"]
 LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
 # Codex cuts the middle out of a result near 10,000 tokens; better to leave out the least useful.
 CODEX_TOKENS = 9_000
+NO_MATCH = "No playbook matches all words. These are what there is, closest first."
 OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
 READABLE_PLAYBOOK = CompiledLookup(
     lambda by: Playbook.objects.for_user(by, include_starters=True).select_related(
@@ -40,10 +46,11 @@ def list_playbooks(
     include_starters: a.IncludeStarters = True,
     limit: a.PlaybookLimit = 50,
     cursor: a.Cursor = "",
+    repository: a.Repository = "",
 ) -> r.PlaybookList:
-    """List the playbooks you can read: your own first-hand ones and shared starters, newest first.
+    """List the playbooks you can read: your own and shared starters, newest first.
     Call this at the start of a task when you do not know which playbook fits, choose by name and
-    description, then call get_playbook. Usually call it without `query`: the list is short. If
+    description, then call get_playbook. If
     only a starter fits, call clone_playbook once before you read, and use the clone. If none
     fits, go on without one.
     """
@@ -53,8 +60,10 @@ def list_playbooks(
         rows.matching(query).for_list(),
         by=by, of=of, newest="updated_at", limit=limit, cursor=cursor,
     )  # fmt: skip
-    items = [r.PlaybookItem.of(row) for row in page.rows]
-    return r.PlaybookList(result=items, next_cursor=page.next_cursor)
+    if page.rows or cursor:
+        return r.PlaybookList.of(page.rows, page.next_cursor, repository=repository)
+    nearest = rank_playbooks(rows.for_list(), query)[:limit]
+    return r.PlaybookList.of(nearest, None, repository=repository, note=NO_MATCH)
 
 
 @tool("Read a playbook", Scope.READ, READ_ONLY, ALWAYS_LOADED | LONG_RESULT, LONG_RESULT)
@@ -94,27 +103,23 @@ def report_outcome(
     reasoning_trace: a.Trace = "",
     notes: a.Notes = "",
     bullet_ids: a.CitedBullets = (),
+    harmful_bullet_ids: a.HarmfulBullets = (),
     serving_id: a.ServingId = "",
     signal: a.Signal = "self_report",
     idempotency_key: a.IdempotencyKey = "",
 ) -> r.OutcomeRecorded:
     """Report how a task went: once, at the end of every task for which you read a playbook, also
-    when it failed. This is how the playbook learns. Cite in bullet_ids what you used and what
-    misled you, and say in notes which was which. No secrets or personal data: other agents may
+    when it failed. This is how the playbook learns. Cite in bullet_ids what you used
+    and in harmful_bullet_ids what misled you. No secrets or personal data: other agents may
     read it. Starters take no reports: clone first.
     """
     report = reporting.report_outcome(
-        playbook=OWN_PLAYBOOK.fetch(by, playbook_id),
-        by=by,
-        task_description=task_description,
-        outcome=outcome,
-        reasoning_trace=reasoning_trace,
-        notes=notes,
-        bullet_ids=list(bullet_ids),
-        serving_id=serving_id,
-        signal=signal,
-        idempotency_key=idempotency_key,
-    )
+        playbook=OWN_PLAYBOOK.fetch(by, playbook_id), by=by,
+        task_description=task_description, outcome=outcome, signal=signal,
+        reasoning_trace=reasoning_trace, notes=notes,
+        bullet_ids=bullet_ids, harmful_bullet_ids=harmful_bullet_ids,
+        serving_id=serving_id, idempotency_key=idempotency_key,
+    )  # fmt: skip
     return r.OutcomeRecorded.of(report)
 
 
@@ -181,9 +186,9 @@ def create_playbook(
     by: Principal, name: a.NewName, description: a.Description = "", content: a.NewContent = ""
 ) -> r.PlaybookCreated:
     """Create a playbook for a kind of task that will come again; reports fill it. Call
-    list_playbooks first and reuse what fits: names need not be unique, and a second call makes a
-    second playbook.
+    list_playbooks first and reuse what fits.
     """
+    refuse_taken_name(by=by, name=name)
     playbook = creation.create_playbook(by=by, name=name, description=description, content=content)
     return r.PlaybookCreated.of(playbook)
 
@@ -197,6 +202,8 @@ def clone_playbook(
     before you report: a serving_id of the original is not accepted.
     """
     playbook = _readable_playbook(by, playbook_id)
+    if name or playbook.is_starter:
+        refuse_taken_name(by=by, name=name or playbook.name)
     return r.PlaybookCreated.of(creation.clone_playbook(playbook=playbook, by=by, name=name))
 
 

@@ -1,21 +1,36 @@
 """Registers a function as a tool: its types are the schema, its docstring the description."""
 
 import inspect
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import thread_time
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, create_model
+from rapidfuzz import fuzz, process
 
 from core.errors import Invalid
 from core.http.cpu_budget import log_if_over_budget
 from core.security.scopes import Principal, Scope
-from mcp_bridge.tools.results import ToolResult
+from mcp_bridge.tools.results import OutcomeRecorded, ToolResult
 
 F = TypeVar("F", bound=Callable[..., ToolResult])
+SYNONYMS = {
+    "id": "playbook_id",
+    "task": "task_description",
+    "description": "task_description",
+    "result": "outcome",
+    "status": "outcome",
+    "bullets": "bullet_ids",
+    "harmful_bullets": "harmful_bullet_ids",
+    "trace": "reasoning_trace",
+}
+"""What models call an argument that has another name."""
 DROPPED_SCHEMA_KEYS = frozenset({"title", "default"})
 
 READ_ONLY = ToolAnnotations(
@@ -75,22 +90,64 @@ class ToolSpec:
         """
         start, by = thread_time(), get_principal()
         by.require(self.scope)
-        result = self.function(by, **self._validate(arguments))
+        given, warnings = self._validate(arguments)
+        result = self.function(by, **given)
         log_if_over_budget(f"MCP {self.name}", thread_time() - start)
+        if isinstance(result, OutcomeRecorded):
+            result.warnings[:0] = warnings
         return CallToolResult(
             content=[TextContent(type="text", text=result.as_text())],
             structured_content=result.model_dump(mode="json"),
             _meta=self.result_meta or None,
         )
 
-    def _validate(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _validate(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The arguments, near misses of their names understood, and warnings about them.
+
+        An unknown name is refused, except in a report: it must not be lost.
+        """
+        known = self.arguments.model_fields
         # Models send null for an argument that they leave out.
         sent = {name: value for name, value in arguments.items() if value is not None}
-        known = self.arguments.model_fields
-        if not sent.keys() <= known.keys():
-            raise Invalid(f"Wrong arguments: {self.name} takes only {', '.join(known)}.")
+        names = {name: meant_name(name, known) for name in sent if name not in known}
+        unknown = [name for name, meant in names.items() if meant is None or meant in sent]
+        if unknown:
+            shown = ", ".join(re.sub(r"\W", "", name)[:40] for name in unknown[:5])
+            text = f"{self.name} takes no {shown}, only {', '.join(known)}."
+            if get_type_hints(self.function)["return"] is not OutcomeRecorded:
+                raise Invalid(f"Wrong arguments: {text}")
+            warnings = [text]
+        else:
+            warnings = []
+        for name, meant in names.items():
+            value = sent.pop(name)
+            if name not in unknown and meant is not None:
+                sent[meant] = value
+                warnings.append(f"{re.sub(r'[^A-Za-z0-9_]', '', name)} was taken as {meant}.")
+        for name, value in sent.items():
+            if isinstance(value, str) and get_origin(known[name].annotation) is tuple:
+                sent[name] = words_of_list(value)
+                warnings.append(f"{name}: a text was taken as a list.")
         validated = self.arguments.model_validate(sent)
-        return {name: getattr(validated, name) for name in known}
+        return {name: getattr(validated, name) for name in known}, warnings
+
+
+def meant_name(name: str, known: Collection[str]) -> str | None:
+    """The known argument that a misspelt one means, or None."""
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name[:40]).replace("-", "_").lower()
+    meant = SYNONYMS.get(plain, plain)
+    near = process.extractOne(meant, list(known), scorer=fuzz.ratio, score_cutoff=80)
+    return near[0] if near else None
+
+
+def words_of_list(text: str) -> list[Any]:
+    """The items of a list that was sent as text: as JSON, or with commas or spaces."""
+    if text.lstrip().startswith("["):
+        with suppress(ValueError, RecursionError):
+            items = json.loads(text)
+            if isinstance(items, list):
+                return items
+    return [word for word in re.split(r"[\s,;\[\]\"']+", text) if word]
 
 
 # Filled when definitions.py is imported: read it from there.

@@ -1,5 +1,7 @@
 """The structured results of the tools, and the same as text."""
 
+import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, Self
 from uuid import UUID
@@ -15,7 +17,7 @@ from mcp_bridge.protocol.playbook_text import (
     render_playbook_text,
 )
 from playbooks.models import Playbook, Version
-from playbooks.services.reading import Reading
+from playbooks.services.reading import Reading, rank_playbooks
 
 
 class ToolResult(BaseModel):
@@ -48,11 +50,26 @@ class PlaybookItem(ResultItem):
     budget_used: float
     last_evolution: str | None = Field(validation_alias="job_status")
     is_starter: bool
+    fits: bool = False
 
 
 class PlaybookList(ToolResult):
+    """`note` says why the rows are not what was asked for."""
+
     result: list[PlaybookItem]
     next_cursor: str | None
+    note: str
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Playbook], cursor: str | None, *, repository: str, note: str = ""
+    ) -> Self:
+        name = " ".join(re.findall(r"[^\W_]+", re.split(r"[/\\]", repository.rstrip("/\\"))[-1]))
+        fitting = {row.pk for row in rank_playbooks(rows, name, shared_only=True)}
+        items = [PlaybookItem.of(row) for row in rows]
+        for item in items:
+            item.fits = item.id in fitting
+        return cls(result=items, next_cursor=cursor, note=note)
 
 
 class PlaybookText(ToolResult):
@@ -104,10 +121,15 @@ class OutcomeRecorded(ToolResult):
     outcome_id: UUID
     status: Literal["recorded"] = "recorded"
     pending_outcomes: int
+    warnings: list[str]
 
     @classmethod
     def of(cls, report: RecordedOutcome) -> Self:
-        return cls(outcome_id=report.outcome.pk, pending_outcomes=report.pending_outcomes)
+        return cls(
+            outcome_id=report.outcome.pk,
+            pending_outcomes=report.pending_outcomes,
+            warnings=list(report.warnings),
+        )
 
 
 class EvolutionTriggered(ToolResult):

@@ -1,16 +1,19 @@
 """Reading a playbook: agent view, export, diff. Nothing here writes."""
 
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from uuid import UUID
 
-from core.errors import Invalid, NotFound
+from core.errors import Conflict, Invalid, NotFound
 from core.security.scopes import Principal
 from playbooks.document.diff import Diff, compare
 from playbooks.document.excerpt import Excerpt, OmittedBullets, take_excerpt
 from playbooks.document.formats import FORMATS, Export, File, write_file
 from playbooks.document.sections import find_section
+from playbooks.document.similarity import WordIndex
 from playbooks.document.text import (
     Document,
     agent_view,
@@ -120,6 +123,25 @@ def find_playbook(*, by: Principal, name: str) -> Playbook:
     if not found:
         raise NotFound("playbook", "List yours to see their names.", given="name")
     return (own or found)[0]
+
+
+def rank_playbooks(
+    rows: Iterable[Playbook], words: str, *, shared_only: bool = False
+) -> list[Playbook]:
+    """The first 200 rows, those first that share the most words of name and description."""
+    known = {str(row.pk): row for row in islice(rows, 200)}
+    index = WordIndex({pk: f"{row.name} {row.description}" for pk, row in known.items()})
+    ranked = dict.fromkeys(index.rank(words))
+    return [known[pk] for pk in (ranked if shared_only else ranked | dict.fromkeys(known))]
+
+
+def refuse_taken_name(*, by: Principal, name: str) -> None:
+    """Raise Conflict with the id if an active playbook of the caller has this name, in any case."""
+    rows = Playbook.objects.for_user(by).active()
+    found = rows.filter(name__iexact=name.strip().replace("\0", "")).first()
+    if found is not None:
+        message = f"You have a playbook of this name: {found.pk}. Use it, or choose another name."
+        raise Conflict(message, code="duplicate_name")
 
 
 def _excerpt(

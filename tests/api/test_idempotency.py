@@ -56,7 +56,8 @@ def test_an_error_is_not_stored(alice: User) -> None:
 def test_a_refusal_over_a_limit_is_not_stored(
     alice: User, playbook: Playbook, settings: Settings
 ) -> None:
-    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "0/h"}
+    limits = {"report_outcome": "0/h", "report_outcome_over": "0/h"}
+    settings.RATE_LIMITS = settings.RATE_LIMITS | limits
     path = f"/playbooks/{playbook.pk}/outcomes"
     answer = Rest.of(alice).post(path, REPORT, Idempotency_Key="one")
     assert answer.status_code == 429

@@ -46,7 +46,8 @@ def test_an_mcp_session_works_though_every_request_goes_to_another_server(
 def test_a_limit_is_one_limit_for_all_servers(
     proxy: str, alice: User, playbook: Playbook, settings: Any
 ) -> None:
-    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "6/h"}
+    limits = {"report_outcome": "6/h", "report_outcome_over": "0/h"}
+    settings.RATE_LIMITS = settings.RATE_LIMITS | limits
     headers = {"Authorization": f"Bearer {make_key(alice)[1]}"}
 
     def report(number: int) -> int:

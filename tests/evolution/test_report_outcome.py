@@ -7,6 +7,8 @@ from accounts.keys.key_format import mint
 from accounts.models import User
 from core.errors import Conflict, Invalid, RateLimited, TooLarge
 from core.security.scopes import Principal
+from evolution.engine.inputs import OutcomeInput
+from evolution.engine.providers.rules_engine import blamed_bullets
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.reporting import RecordedOutcome, report_outcome
 from playbooks.models import Playbook
@@ -73,10 +75,6 @@ def test_cited_bullets_are_found_in_quotes_and_brackets(playbook: Playbook, alic
         ("task_description", "   "),
         ("task_description", "a\x00b"),
         ("notes", "\ud800"),
-        ("bullet_ids", ["str-99999"]),
-        ("bullet_ids", ["no id"]),
-        ("bullet_ids", ["str-00001"] * 101),
-        ("serving_id", "forged"),
     ],
 )
 def test_bad_input_names_the_field_and_stores_nothing(
@@ -99,6 +97,45 @@ def test_a_text_may_fill_its_limit_in_bytes_and_no_more(
         report(playbook, alice, **{field: "é" * (limit // 2) + "x"})
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "warning"),
+    [
+        ("bullet_ids", ["str-00001", "str-99999"], "bullet_ids: this playbook has no str-99999"),
+        ("bullet_ids", ["str-00001", "no id"], "bullet_ids: 1 without an id"),
+        ("bullet_ids", ["str-00001"] * 101, "bullet_ids: only the first 100"),
+        ("harmful_bullet_ids", ["mis-99999"], "harmful_bullet_ids: this playbook has no mis-99999"),
+        ("serving_id", "forged", "serving_id: not of a reading of yours"),
+        ("serving_id", "\ud800é" * 90, "serving_id: not of a reading of yours"),
+    ],
+)
+def test_one_slip_loses_no_report(
+    playbook: Playbook, alice: User, field: str, value: object, warning: str
+) -> None:
+    recorded = report(playbook, alice, **{field: value})
+    assert len(recorded.warnings) == 1
+    assert recorded.warnings[0].startswith(warning)
+    assert recorded.outcome.cited_bullets == (["str-00001"] if field == "bullet_ids" else [])
+
+
+def test_a_harmful_bullet_is_cited_and_named_in_the_notes(playbook: Playbook, alice: User) -> None:
+    outcome = report(
+        playbook, alice, outcome="failure", notes="It broke.", harmful_bullet_ids=["mis-00003"]
+    ).outcome
+    assert (outcome.cited_bullets, outcome.notes) == (
+        ["mis-00003"],
+        "It broke.\nharmful: mis-00003",
+    )
+    given = OutcomeInput(id="1", task="T", status="failure", notes=outcome.notes, trace="")
+    assert blamed_bullets(given) == {"mis-00003"}
+
+
+def test_a_serving_id_is_short_enough_to_retype(playbook: Playbook, alice: User) -> None:
+    reading = read_playbook(playbook=playbook, by=Principal.of(alice))
+    assert len(reading.serving_id) <= 40
+    copied = f"`{reading.serving_id}` "
+    assert not report(playbook, alice, serving_id=copied).outcome.version_assumed
+
+
 def test_the_same_idempotency_key_and_report_is_stored_once(
     playbook: Playbook, alice: User
 ) -> None:
@@ -116,15 +153,23 @@ def test_the_same_idempotency_key_with_another_report_is_a_conflict(
         report(playbook, alice, idempotency_key="task-1", notes="other")
 
 
-def test_over_the_limit_nothing_is_stored(
+def test_over_the_limit_a_report_waits_and_starts_no_evolution(
     playbook: Playbook, alice: User, settings: LazySettings
 ) -> None:
-    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "2/h"}
-    for _ in range(2):
-        report(playbook, alice)
+    """600 of 706 reports of 50 agents were refused and lost."""
+    settings.RATE_LIMITS = settings.RATE_LIMITS | {
+        "report_outcome": "2/h",
+        "report_outcome_over": "2/h",
+    }
+    settings.EVOLUTION_OUTCOME_THRESHOLD = 3
+    assert [report(playbook, alice).warnings for _ in range(2)] == [[], []]
+    third = report(playbook, alice)
+    assert (third.job, third.pending_outcomes) == (None, 3)
+    assert "stored" in third.warnings[0]
+    report(playbook, alice)
     with pytest.raises(RateLimited):
         report(playbook, alice)
-    assert Outcome.objects.count() == 2
+    assert Outcome.objects.count() == 4
 
 
 def test_a_repeat_of_a_stored_report_costs_no_rate(
@@ -150,8 +195,9 @@ def test_our_own_api_keys_are_removed_from_what_agents_send(
     assert "[API key removed]" in outcome.reasoning_trace
 
 
-def test_a_serving_of_another_playbook_is_refused(playbook: Playbook, alice: User) -> None:
+def test_a_serving_of_another_playbook_counts_as_none(playbook: Playbook, alice: User) -> None:
     other = make_playbook(alice, name="Other")
     reading = read_playbook(playbook=other, by=Principal.of(alice))
-    with pytest.raises(Invalid):
-        report(playbook, alice, serving_id=reading.serving_id)
+    recorded = report(playbook, alice, serving_id=reading.serving_id)
+    assert recorded.outcome.version_assumed
+    assert recorded.warnings[0].startswith("serving_id: ")

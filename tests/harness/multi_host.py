@@ -136,7 +136,7 @@ def _environment(url: str) -> dict[str, str]:
         "ACE_BOOTSTRAP_EMAIL": EMAIL,
         "ACE_BOOTSTRAP_PASSWORD": PASSWORD,
         "EVOLUTION_OUTCOME_THRESHOLD": str(EACH),
-        "RATE_LIMITS": f"report_outcome={LIMIT}/h",
+        "RATE_LIMITS": f"report_outcome={LIMIT}/h,report_outcome_over=0/h",
         "EVOLUTIONS_PER_OWNER": "100",
         **live_settings(JOB_LEASE_SECONDS=8, JOB_HEARTBEAT_SECONDS=2),
     }

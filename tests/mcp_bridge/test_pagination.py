@@ -66,8 +66,21 @@ def test_versions_and_evolutions_are_paginated(
 def test_a_query_filters_a_list(agent: Agent, alice: User, playbook: Playbook) -> None:
     make_playbook(alice, name="Deploys")
     assert [p["name"] for p in agent.ask("list_playbooks", query="fix TESTS")] == [playbook.name]
-    assert agent.ask("list_playbooks", query="fix deploys") == []
+    found = agent.call("list_playbooks", query="flaky deploys").structured_content or {}
+    assert [p["name"] for p in found["result"]] == ["Deploys", playbook.name]
+    assert "No playbook matches all words" in found["note"]
     assert agent.ask("list_versions", playbook_id=str(playbook.pk), query="rollback") == []
+
+
+def test_the_list_says_what_fits_the_repository(
+    agent: Agent, alice: User, playbook: Playbook
+) -> None:
+    make_playbook(alice, name="Web app: deploys")
+    listed = agent.ask("list_playbooks", repository="/home/me/src/web-app/")
+    assert {p["name"]: p["fits"] for p in listed} == {
+        playbook.name: False,
+        "Web app: deploys": True,
+    }
 
 
 def test_a_cursor_is_valid_for_its_own_list_only(

@@ -80,16 +80,47 @@ def test_wrong_arguments_are_named_without_their_values(agent: Agent, playbook: 
     )
     assert code == "invalid"
     assert text.startswith("Wrong arguments: task_description: Field required; outcome: ")
-    assert "bullet_ids" in text
     assert not {"\n", "SECRET", "http", "pydantic"} & set(text.split())
     assert "SECRET" not in text
 
 
-def test_a_misspelt_argument_is_refused(agent: Agent, playbook: Playbook) -> None:
-    report = {"playbook_id": str(playbook.pk), "task_description": "B", "outcome": "success"}
-    code, text = agent.refused("report_outcome", **report, bullets=["str-00001"])
-    assert (code, "bullet_ids" in text) == ("invalid", True)
-    assert Outcome.objects.count() == 0
+SLIPS: list[tuple[dict[str, Any], str]] = [
+    ({"bullets": ["str-00001"]}, "bullets was taken as bullet_ids"),
+    ({"bulletIds": ["str-00001"]}, "bulletIds was taken as bullet_ids"),
+    ({"bullet_ids": "str-00001"}, "bullet_ids: a text was taken as a list"),
+    ({"bullet_ids": '["[str-00001]"]'}, "bullet_ids: a text was taken as a list"),
+    ({"bullet_ids": ["str-00001", "str-99999"]}, "this playbook has no str-99999"),
+    ({"bullet_ids": ["str-00001"], "serving_id": "mangled"}, "serving_id: not of a reading"),
+    ({"bullet_ids": ["str-00001"], "mood": "fine"}, "report_outcome takes no mood, only"),
+]
+
+
+@pytest.mark.parametrize(("slip", "warning"), SLIPS)
+def test_one_slip_loses_no_report(
+    agent: Agent, playbook: Playbook, slip: dict[str, Any], warning: str
+) -> None:
+    report = {"playbook_id": str(playbook.pk), "task_description": "B", "outcome": "Succeeded"}
+    answer = agent.ask("report_outcome", **report, **slip)
+    assert [warning in text for text in answer["warnings"]] == [True]
+    outcome = Outcome.objects.get()
+    assert (outcome.status, outcome.cited_bullets) == ("success", ["str-00001"])
+
+
+def test_an_unknown_argument_of_another_tool_is_named(agent: Agent, playbook: Playbook) -> None:
+    code, text = agent.refused("get_playbook", name=playbook.name, mood="fine", id="x")
+    assert (code, "takes no mood, only" in text) == ("invalid", True)
+    read = agent.ask("get_playbook", id=str(playbook.pk), maxTokens=2000)
+    assert read["id"] == str(playbook.pk)
+
+
+def test_a_second_playbook_of_a_name_is_refused_with_the_id_of_the_first(
+    agent: Agent, playbook: Playbook
+) -> None:
+    code, text = agent.refused("create_playbook", name=playbook.name.upper())
+    assert (code, str(playbook.pk) in text) == ("duplicate_name", True)
+    given = {"playbook_id": str(playbook.pk), "name": playbook.name}
+    assert agent.refused("clone_playbook", **given)[0] == "duplicate_name"
+    assert Playbook.objects.count() == 1
 
 
 def test_null_means_an_omitted_argument(agent: Agent, playbook: Playbook) -> None:

@@ -43,7 +43,7 @@ def test_the_owner_sees_only_their_own_and_the_starters(
     own = next(item for item in listed if item["id"] == str(playbook.pk))
     assert set(own) == {
         "id", "name", "description", "last_updated", "bullet_count", "outcome_count", "is_starter",
-        "pending_outcomes", "budget_used", "last_evolution",
+        "pending_outcomes", "budget_used", "last_evolution", "fits",
     }  # fmt: skip
     assert [item["is_starter"] for item in listed].count(False) == 1
     assert (own["name"], own["bullet_count"], own["outcome_count"]) == ("Fixing tests", 3, 0)
@@ -99,7 +99,8 @@ def test_a_report_is_tied_to_the_version_that_was_read(
     )
     outcome = Outcome.objects.get(pk=answer["outcome_id"])
     assert answer == {
-        "outcome_id": str(outcome.pk), "status": "recorded", "pending_outcomes": 1
+        "outcome_id": str(outcome.pk), "status": "recorded", "pending_outcomes": 1,
+        "warnings": [],
     }  # fmt: skip
     assert (outcome.version.number, outcome.version_assumed) == (1, False)
     assert (outcome.status, outcome.signal) == ("failure", "test")

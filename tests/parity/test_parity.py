@@ -126,14 +126,15 @@ def test_a_list_contains_own_rows_only(
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
-def test_over_the_limit_of_reports_each_interface_refuses_and_stores_nothing(
+def test_over_both_limits_of_reports_each_interface_refuses_and_stores_nothing(
     live_url: str, playbook: Playbook, alice: User, settings: LazySettings, interface: str
 ) -> None:
-    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "1/h"}
+    limits = {"report_outcome": "1/h", "report_outcome_over": "1/h"}
+    settings.RATE_LIMITS = settings.RATE_LIMITS | limits
     one = open_interfaces(live_url, alice)[interface]
-    answers = [one.report_outcome(playbook, **REPORT) for _ in range(2)]
-    assert [answer.kind for answer in answers] == ["ok", "rate_limited"]
-    assert Outcome.objects.count() == 1
+    answers = [one.report_outcome(playbook, **REPORT) for _ in range(3)]
+    assert [answer.kind for answer in answers] == ["ok", "ok", "rate_limited"]
+    assert Outcome.objects.count() == 2
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
@@ -164,7 +165,6 @@ def test_over_the_limit_of_triggers_each_interface_refuses(
         ({"reasoning_trace": "x" * 10_241}, "too_large"),
         ({"notes": "x" * 2_049}, "too_large"),
         ({"task_description": "x" * 4_097}, "too_large"),
-        ({"bullet_ids": ["str-99999"]}, "invalid"),
         ({"outcome": "great"}, "invalid"),
         ({"notes": "a\x00b"}, "invalid"),
     ],
@@ -182,6 +182,16 @@ def test_each_interface_refuses_a_bad_report_and_stores_nothing(
     )
     assert answer.kind == kind
     assert not Outcome.objects.exists()
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_each_interface_stores_a_report_with_a_slip_and_names_it(
+    live_url: str, playbook: Playbook, alice: User, interface: str
+) -> None:
+    fields = {"bullet_ids": ["str-00001", "str-99999"], "serving_id": "mangled"}
+    one = open_interfaces(live_url, alice)[interface]
+    assert one.report_outcome(playbook, **(REPORT | fields)).kind == "ok"
+    assert Outcome.objects.get().cited_bullets == ["str-00001"]
 
 
 @pytest.mark.parametrize("interface", INTERFACES)

@@ -198,9 +198,9 @@ def no_idempotency() -> None:
     clean = validation.clean_report
 
     def cleaned(**kwargs: Any) -> Any:
-        found = clean(**kwargs)
+        found, warnings = clean(**kwargs)
         found.idempotency_key = f"{found.idempotency_key}:{time.monotonic_ns()}"
-        return found
+        return found, warnings
 
     _patch(validation, "clean_report", cleaned)
 
