@@ -54,8 +54,7 @@ def clean_report(
         raise Invalid.field("cost_usd", f"Send 0 to {MAX_COST_USD:,} US dollars.")
     cited, harmful, warnings = _citations(playbook, bullet_ids, harmful_bullet_ids)
     served, lost = _reading_fields(playbook, by, serving_id)
-    hashed: list[Any] = [clean, outcome, signal, sorted(bullet_ids), serving_id]
-    hashed += [str(cost_usd)] * (cost_usd is not None) + harmful
+    hashed = [clean, outcome, signal, sorted(bullet_ids), serving_id, str(cost_usd), harmful]
     if harmful:  # every engine reads notes, and this form in them
         clean["notes"] = f"{clean['notes']}\nharmful: {', '.join(harmful)}".strip()
     report = Outcome(

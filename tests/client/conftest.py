@@ -28,7 +28,7 @@ def slow_proxy() -> Iterator[Callable[[str], str]]:
                 time.sleep(DELAY)  # what is tested is that nobody waits for it
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 request = urllib.request.Request(target + self.path, body, method="POST")  # noqa: S310
-                for name in ("Authorization", "Content-Type"):
+                for name in ("Authorization", "Content-Type", "Accept", "MCP-Protocol-Version"):
                     request.add_header(name, self.headers[name])
                 with urllib.request.urlopen(request) as answer:  # noqa: S310
                     content = answer.read()

@@ -52,7 +52,8 @@ def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
             {"RATE_LIMITS": "log_in=many"},
             "Set RATE_LIMITS to pairs such as log_in=10/m, of ask_playground, create_playbook, "
             "log_in, oauth_token, open_session, register, register_client, report_outcome, "
-            "requests, send_mail, trigger_evolution, try_llm_key; it is 'log_in=many'.",
+            "report_outcome_over, requests, send_mail, trigger_evolution, try_llm_key; it is "
+            "'log_in=many'.",
         ),
         (
             {"EVOLUTION_OUTCOME_THRESHOLD": "0"},

@@ -77,11 +77,11 @@ def evolve_until_quiet(agent: Agent, playbook_id: str) -> list[dict[str, Any]]:
 
     while True:
         job_id = agent.ask("trigger_evolution", playbook_id=playbook_id)["job_id"]
+        if job_id is None:  # nothing is pending
+            return list(agent.ask("list_evolutions", playbook_id=playbook_id))
         wait_until(partial(ended, job_id), seconds=60)
         status = agent.ask("get_evolution_status", job_id=job_id)
         assert status["status"] == "completed", status
-        if status["outcomes_processed"] == 0:
-            return list(agent.ask("list_evolutions", playbook_id=playbook_id))
 
 
 def journey(platform: Platform) -> dict[str, Any]:

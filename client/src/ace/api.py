@@ -1,4 +1,7 @@
-"""Calls of the REST API, with the standard library only: the hooks run without an installation."""
+"""Calls of the server's MCP tools, with the standard library only: hooks run uninstalled.
+
+One POST is one call, and both a key and a login in the browser open it.
+"""
 
 from __future__ import annotations
 
@@ -6,82 +9,85 @@ import json
 import urllib.error
 import urllib.request
 from typing import Any
-from urllib.parse import quote
-from uuid import UUID
 
-from ace.settings import Settings
+from ace.settings import Settings, access_token
 
-USER_AGENT = "ace-client/1"
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+    "User-Agent": "ace-client/1",
+    "MCP-Protocol-Version": "2025-06-18",
+}
+FINAL_CODES = {"invalid", "not_found", "too_large", "archived", "idempotency_conflict"}
+FINAL_STATUSES = {400, 404, 409, 410, 413, 422}
 
 
 class Refused(Exception):
-    """The server refused; the text is its message. `status` is the one of HTTP."""
+    """The server refused; the text is its message, `code` the stable name of the reason."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, code: str, message: str, *, is_final: bool) -> None:
         super().__init__(message)
-        self.status = status
-
-    @property
-    def is_final(self) -> bool:
-        """The same request would be refused again."""
-        return self.status in {400, 404, 409, 410, 413, 415, 422}
-
-
-class NotFound(Exception):
-    """No playbook has this name."""
+        self.code, self.is_final = code, is_final
 
 
 class Api:
-    """The API of one server with one key."""
+    """The server of the settings, for one user."""
 
     def __init__(self, settings: Settings, *, seconds: float = 10) -> None:
         self.settings, self.seconds = settings, seconds
 
-    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The JSON answer. Raises Refused, and OSError when the server cannot be reached."""
-        data = None if body is None else json.dumps(body).encode()
-        url = f"{self.settings.url}/api/v1{path}"
-        request = urllib.request.Request(url, data, method=method)  # noqa: S310 - http(s) only
-        # The key never goes to another host by a redirect.
-        request.add_unredirected_header("Authorization", f"Bearer {self.settings.key}")
-        request.add_header("Content-Type", "application/json")
-        request.add_header("User-Agent", USER_AGENT)
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The structured result of a tool; arguments that are None or empty are left out.
+
+        Raises Refused, and OSError when the server cannot be reached.
+        """
+        given = {name: value for name, value in arguments.items() if value not in (None, "", [])}
+        params = {"name": tool, "arguments": given}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer = json.loads(self.post("/mcp", json.dumps(message).encode()))
+        if "error" in answer:
+            raise Refused("invalid", str(answer["error"].get("message")), is_final=True)
+        result = answer["result"]
+        if result.get("isError"):
+            code = str(result.get("_meta", {}).get("ace/error", {}).get("code", ""))
+            text = " ".join(part.get("text", "") for part in result["content"])
+            raise Refused(code, text[:300], is_final=code in FINAL_CODES)
+        content: dict[str, Any] = result["structuredContent"]
+        return content
+
+    def post(self, path: str, data: bytes) -> bytes:
+        """The body of the answer; the credential never follows a redirect to another host."""
+        url = self.settings.url + path
+        request = urllib.request.Request(url, data, HEADERS)  # noqa: S310 - http(s)
+        token = self.settings.key or access_token(self.settings, seconds=self.seconds)
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
         try:
             with urllib.request.urlopen(request, timeout=self.seconds) as answer:  # noqa: S310
-                content = answer.read()
+                content: bytes = answer.read()
         except urllib.error.HTTPError as error:
             with error:
-                raise Refused(error.code, message_of(error)) from None
-        return json.loads(content) if content else None
+                final = error.code in FINAL_STATUSES
+                raise Refused(str(error.code), message_of(error), is_final=final) from None
+        return content
 
     def playbooks(self, query: str = "") -> list[dict[str, Any]]:
-        """The playbooks that the key reads, starters too; at most 100."""
-        found: list[dict[str, Any]]
-        found = self.ask("GET", f"/playbooks?page_size=100&query={quote(query)}")["results"]
+        """The playbooks that the user reads, starters too; at most 100."""
+        found: list[dict[str, Any]] = self.call("list_playbooks", query=query, limit=100)["result"]
         return found
 
-    def playbook_id(self, wanted: str) -> str:
-        """The id of a playbook that is named by its id or its name. Raises NotFound."""
-        try:
-            return str(UUID(wanted))
-        except ValueError:
-            found = self.playbooks(wanted)
-        same = [row["id"] for row in found if row["name"].casefold() == wanted.casefold()]
-        if not same:
-            raise NotFound(f"no playbook of yours is called “{wanted}” (ACE_PLAYBOOK or .ace.toml)")
-        return str(same[0])
+    def read(self, playbook: str, **options: Any) -> dict[str, Any]:
+        """The advice of a playbook, named by id or name, and the serving_id to report with."""
+        return self.call("get_playbook", **which(playbook), **options)
 
-    def read(self, playbook: str, *, max_tokens: int | None = None) -> dict[str, Any]:
-        """The advice of a playbook, and the serving_id to report with."""
-        limit = f"?max_tokens={max_tokens}" if max_tokens else ""
-        answer: dict[str, Any] = self.ask("GET", f"/playbooks/{self.playbook_id(playbook)}{limit}")
-        return answer
+    def report(self, playbook_id: str, outcome: dict[str, Any]) -> dict[str, Any]:
+        """Store an outcome: the arguments of the tool report_outcome."""
+        return self.call("report_outcome", playbook_id=playbook_id, **outcome)
 
-    def report(self, playbook: str, outcome: dict[str, Any]) -> dict[str, Any]:
-        """Store an outcome, a body of POST /playbooks/{id}/outcomes."""
-        path = f"/playbooks/{self.playbook_id(playbook)}/outcomes"
-        answer: dict[str, Any] = self.ask("POST", path, outcome)
-        return answer
+
+def which(playbook: str) -> dict[str, str]:
+    """The argument that names a playbook."""
+    is_id = len(playbook) == 36 and playbook.count("-") == 4
+    return {"playbook_id" if is_id else "name": playbook}
 
 
 def message_of(error: urllib.error.HTTPError) -> str:

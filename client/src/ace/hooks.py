@@ -14,20 +14,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ace.api import Api
 from ace.outbox import Outbox
-from ace.settings import NotConfigured, load_settings, write_private
+from ace.settings import NotConfigured, load_settings, locked, write_private
 from ace.transcripts import Facts, facts_of, mask
-
-try:
-    import fcntl
-except ImportError:  # Windows: two children at once send the same report, which is stored once
-    fcntl = None  # type: ignore[assignment]
 
 # Both programs cut what a hook adds to the context after 10,000 characters.
 ROOM_TOKENS = 2200
@@ -45,13 +38,14 @@ def main(event: str, *arguments: str) -> None:
     if event == "send":
         return send()
     given = json.loads(sys.stdin.read() or "{}")
-    session = Session(str(given.get("session_id", "")))
+    session = Session(str(given.get("session_id") or given.get("conversation_id") or ""))
     if event == "start":
         start(session, given)
     elif event == "prompt":
         remember_prompt(session, given)
     elif event == "stop":
-        session.update(last_message=given.get("last_assistant_message"))
+        said = given.get("last_assistant_message") or given.get("prompt_response")
+        session.update(last_message=said)
         detach("report", session.name)
     elif event == "end":
         session.update(ended=True)
@@ -72,14 +66,17 @@ def start(session: Session, given: dict[str, Any]) -> None:
         bullets=re.findall(r"\[([a-z]{2,8}-\d{5,7})\]", read["content"]),
         transcript=given.get("transcript_path"),
     )
-    answer = {"hookEventName": "SessionStart", "additionalContext": advice(read)}
-    print(json.dumps({"hookSpecificOutput": answer}), flush=True)
+    answer: dict[str, Any] = {"additional_context": advice(read)}
+    if "CURSOR_VERSION" not in os.environ:
+        context = {"hookEventName": "SessionStart", "additionalContext": advice(read)}
+        answer = {"hookSpecificOutput": context}
+    print(json.dumps(answer), flush=True)
 
 
 def advice(read: dict[str, Any]) -> str:
     """What the model gets to see."""
-    missing = sum(part["bullets"] for part in read.get("left_out", ()))
-    more = f"\n\n{missing} more bullets did not fit: get_playbook of the MCP server reads all."
+    missing = ", ".join(read.get("left_out", ()))
+    more = f"\n\nDid not fit: {missing}. get_playbook of the MCP server reads all."
     return (
         f"Advice from the playbook “{read['name']}” (version {read['version']}), learned from"
         " earlier tasks. What your user tells you comes first. When a bullet helped, name its id"
@@ -101,7 +98,9 @@ def report(session: Session, *, is_final: bool) -> None:
 
     A turn without a result belongs to a task that goes on, until the session ends.
     """
-    with session.locked():
+    # The children of the last turn and of the session's end come together.
+    with locked(session.path.with_suffix(".lock")):
+        session.load()
         state, prompts = session.state, session.state.get("prompts", [])
         done = state.get("reported", 0)
         if not state.get("playbook") or len(prompts) <= done:
@@ -122,14 +121,14 @@ def outcome_of(facts: Facts, state: dict[str, Any], prompts: list[str]) -> dict[
     known = state["bullets"]
     misled = [bullet for bullet in dict.fromkeys(facts.misled) if bullet in known]
     cited = [bullet for bullet in dict.fromkeys(facts.cited) if bullet in known]
-    blame = "".join(f" Misled by [{bullet}]." for bullet in misled)
     return {
         "task_description": mask(" / ".join(prompts))[:MAX_TASK] or "(no words)",
         "outcome": facts.outcome,
         "signal": facts.signal,
-        "notes": f"Reported by the hook of {facts.client}: {facts.why}{blame}",
+        "notes": f"Reported by the hook of {facts.client}: {facts.why}",
         "reasoning_trace": "" if os.environ.get("ACE_TRACE") == "0" else facts.trace,
-        "bullet_ids": list(dict.fromkeys(cited + misled)),
+        "bullet_ids": cited,
+        "harmful_bullet_ids": misled,
         "serving_id": state["serving_id"],
     }
 
@@ -175,16 +174,6 @@ class Session:
     def update(self, **values: Any) -> None:
         self.state |= {name: value for name, value in values.items() if value is not None}
         write_private(self.path, json.dumps(self.state))
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One child at a time reports a session: the last turn's and the end's come together."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(self.path.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT, 0o600)) as lock:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            self.load()
-            yield
 
     def is_due(self, age: float) -> bool:
         """Something was asked, is not reported, and the session is over."""

@@ -25,13 +25,16 @@ class Outbox:
         name = re.sub(r"[^\w-]", "", str(outcome["idempotency_key"]))[:150]
         write_private(self.folder / f"{name}.json", json.dumps([playbook, outcome]))
 
+    def waiting(self) -> list[Path]:
+        return sorted(self.folder.glob("*.json"))
+
     def send(self, api: Api) -> list[str]:
         """Send what waits; the messages of reports that the server will never accept.
 
         Raises what stopped it: the rest is sent another time, and what was sent twice counts once.
         """
         lost = []
-        for path in sorted(self.folder.glob("*.json")):
+        for path in self.waiting():
             try:
                 playbook, outcome = json.loads(path.read_text())
                 api.report(playbook, outcome)
@@ -40,7 +43,7 @@ class Outbox:
             except Refused as refused:
                 if not refused.is_final and time.time() - path.stat().st_mtime < KEPT_SECONDS:
                     raise
-                if refused.status != 409:  # 409: it is there already, in other words
+                if refused.code != "idempotency_conflict":  # it is there, in other words
                     lost.append(str(refused))
             path.unlink(missing_ok=True)
         return lost

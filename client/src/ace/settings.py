@@ -10,9 +10,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 MAPPING = ".ace.toml"
@@ -24,7 +35,10 @@ class NotConfigured(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """`playbook` is an id or a name, empty when nothing maps the folder to one."""
+    """`playbook` is an id or a name, empty when nothing maps the folder to one.
+
+    Without a `key` the stored login is used.
+    """
 
     url: str
     key: str
@@ -38,14 +52,54 @@ def load_settings(folder: str | Path | None = None) -> Settings:
     if not url.startswith(("http://", "https://")):
         raise NotConfigured("ACE_URL must begin with https:// or http://")
     key = os.environ.get("ACE_API_KEY", "").strip()
-    if not key and stored.get("url", DEFAULT_URL).rstrip("/") == url:
-        key = stored.get("key", "")
-    if not key:
-        raise NotConfigured(
-            "set ACE_API_KEY to an API key with the scope report, or run: ace connect"
-        )
+    known = stored if stored.get("url") == url else {}
+    key = key or known.get("key", "")
+    if not key and not known.get("login"):
+        raise NotConfigured("set ACE_API_KEY to a key that reads and reports, or run: ace connect")
     playbook = os.environ.get("ACE_PLAYBOOK", "").strip() or mapped_playbook(folder)
     return Settings(url, key, playbook or stored.get("playbook", ""))
+
+
+def access_token(settings: Settings, *, seconds: float) -> str:
+    """The token of the stored login, renewed when it has expired. Raises NotConfigured.
+
+    A refresh token works once: processes take turns.
+    """
+    with locked(user_file().with_suffix(".lock")):
+        stored = read_user_file()
+        login = stored.get("login") or {}
+        if login.get("expires", 0) > time.time() + 30:
+            return str(login["access"])
+        fields = {"grant_type": "refresh_token", "refresh_token": login.get("refresh", "")}
+        fields |= {"client_id": login.get("client", ""), "resource": f"{settings.url}/mcp"}
+        data = urllib.parse.urlencode(fields).encode()
+        request = urllib.request.Request(f"{settings.url}/oauth/token", data)  # noqa: S310 - http(s)
+        try:
+            with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310
+                tokens = json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise NotConfigured("the login has ended; run: ace connect") from None
+        stored["login"] = login_of(login["client"], tokens)
+        write_private(user_file(), json.dumps(stored))
+        return str(tokens["access_token"])
+
+
+def login_of(client: str, tokens: dict[str, Any]) -> dict[str, Any]:
+    """What is stored of an answer of /oauth/token."""
+    expires = time.time() + float(tokens.get("expires_in", 900))
+    names = {"access": tokens["access_token"], "refresh": tokens["refresh_token"]}
+    return {"client": client, "expires": expires, **names}
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time (on Unix)."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def user_file() -> Path:

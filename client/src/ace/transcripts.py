@@ -103,8 +103,8 @@ class Facts:
         return mask("\n".join(lines)[-MAX_TRACE:])
 
     def hear(self, text: str) -> None:
-        """What the agent says of bullets, a line at a time."""
-        for line in text.splitlines():
+        """What the agent says of bullets, a sentence at a time."""
+        for line in re.split(r"\n|(?<=[.;!?])\s", text):
             ids = CITED.findall(line)
             if MISLED.search(line):
                 self.misled += ids

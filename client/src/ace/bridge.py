@@ -1,0 +1,40 @@
+"""`ace mcp`: the server as a local one, for programs that start their servers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, TextIO
+
+from ace.api import Api, Refused
+from ace.settings import NotConfigured
+
+INTERNAL_ERROR = -32603
+
+
+def serve(api: Api, lines: TextIO, output: TextIO) -> None:
+    """Pass each message on and write its answer, until the program closes the pipe."""
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            answer = api.post("/mcp", line.encode()).decode()
+        except (Refused, NotConfigured, OSError) as error:
+            answer = failure(line, str(error) or "the server cannot be reached")
+        if answer.strip():
+            output.write(answer.replace("\n", " ") + "\n")
+            output.flush()
+
+
+def failure(line: str, text: str) -> str:
+    """The error as JSON-RPC, for requests; nothing answers a notification."""
+    try:
+        identity: Any = json.loads(line).get("id")
+    except (ValueError, AttributeError):
+        identity = None
+    if identity is None:
+        print(f"ace: {text}", file=sys.stderr)
+        return ""
+    return json.dumps(
+        {"jsonrpc": "2.0", "id": identity, "error": {"code": INTERNAL_ERROR, "message": text}}
+    )

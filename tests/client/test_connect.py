@@ -1,0 +1,191 @@
+"""`ace connect` in an empty home, and the other commands after it."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import tomllib
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.db import connection
+
+from accounts.models import User
+from ace import cli, programs, settings
+from evolution.models import Outcome
+from playbooks.models import Playbook
+from playbooks.starters.loader import load_starters
+from tests.factories import make_key
+from tests.harness.oauth_client import browser
+
+PROGRAMS = (".claude", ".codex", ".cursor", ".gemini", ".codeium/windsurf", ".config/opencode")
+
+
+@pytest.fixture
+def home(tmp_path: Path, live_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home with six programs and a repository."""
+    for name in ("ACE_API_KEY", "ACE_PLAYBOOK", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("ACE_URL", live_url)
+    for name in (*PROGRAMS, "src/web-app/.git", "src/web-app/lib"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "src/web-app/lib")
+    return tmp_path
+
+
+def ace(*arguments: str) -> int:
+    return cli.main(arguments)
+
+
+def files(home: Path) -> dict[str, str]:
+    """The programs' files, and the repository's mapping."""
+    found = {path.relative_to(home): path for path in home.rglob("*") if path.is_file()}
+    return {str(n): p.read_text() for n, p in found.items() if ".config/ace" not in str(n)}
+
+
+def test_connect_writes_every_program_clones_a_starter_and_reads(
+    home: Path, alice: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load_starters()
+    token = make_key(alice, scopes=["read", "write"])[1]
+    (home / ".cursor/mcp.json").write_text('{"mcpServers": {"other": {"command": "x"}}}')
+    before = files(home)
+    assert ace("connect", "--key", token, "--yes") == 0
+    output = capsys.readouterr().out
+    assert "Connected: Claude Code, Codex, Cursor, Gemini CLI, Windsurf, opencode" in output
+    written = files(home)
+    clone = Playbook.objects.for_user(alice).get()
+    assert clone.name == "web-app"
+    assert written["src/web-app/.ace.toml"] == f'playbook = "{clone.pk}"\n'
+    assert set(json.loads(written[".cursor/mcp.json"])["mcpServers"]) == {"other", "ace"}
+    codex = tomllib.loads(written[".codex/config.toml"])["mcp_servers"]["ace"]
+    assert codex == {"command": sys.executable, "args": ["-m", "ace", "mcp"]}
+    assert set(json.loads(written[".claude/settings.json"])["hooks"]) == {
+        "SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"
+    }  # fmt: skip
+    assert not [name for name, text in written.items() if token in text]
+    stored = home / ".config/ace/client.json"
+    assert (token in stored.read_text(), stored.stat().st_mode & 0o777) == (True, 0o600)
+
+    assert ace("connect", "--yes") == 0  # a second time changes nothing and clones nothing
+    assert files(home) == written
+    assert Playbook.objects.for_user(alice).count() == 1
+    assert ace("doctor") == 0
+    assert ace("connect", "--undo") == 0
+    assert files(home) == before
+
+
+def test_a_login_in_the_browser_is_all_there_is_to_type(
+    home: Path, live_url: str, alice: User, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def consent(address: str) -> None:
+        def answer() -> None:
+            page = browser(alice, host=urlsplit(live_url).netloc)
+            sent = {"scopes": ["read", "write"], "answer": "allow"}
+            back = page.post(address.removeprefix(live_url), sent)["Location"]
+            urllib.request.urlopen(back).close()  # noqa: S310 - our own redirect
+            connection.close()
+
+        threads.append(threading.Thread(target=answer))
+        threads[0].start()
+
+    monkeypatch.setattr("webbrowser.open", consent)
+    assert ace("connect", "--playbook", playbook.name, "--yes") == 0
+    threads[0].join()
+    stored = settings.read_user_file()
+    assert set(stored["login"]) == {"client", "expires", "access", "refresh"}
+    stored["login"]["expires"] = 0  # the next call renews it
+    settings.write_private(settings.user_file(), json.dumps(stored))
+    assert ace("read") == 0
+    assert settings.read_user_file()["login"]["refresh"] != stored["login"]["refresh"]
+
+
+def test_nothing_is_written_without_a_yes(
+    home: Path, alice: User, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    before = files(home)
+    ace("connect", "--key", make_key(alice)[1], "--playbook", playbook.name)
+    assert files(home) == before
+
+
+def test_what_was_changed_since_is_not_undone(
+    home: Path, alice: User, playbook: Playbook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ace("connect", "--key", make_key(alice)[1], "--playbook", playbook.name, "--yes")
+    path = home / ".cursor/mcp.json"
+    path.write_text(path.read_text() + "\n")
+    assert ace("connect", "--undo") == 1
+    assert str(path) in capsys.readouterr().err
+    assert path.exists()
+
+
+def test_a_file_with_comments_is_left_alone(
+    home: Path, alice: User, playbook: Playbook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / ".config/zed").mkdir()
+    commented = home / ".config/zed/settings.json"
+    commented.write_text("// mine\n{}\n")
+    ace("connect", "--key", make_key(alice)[1], "--playbook", playbook.name, "--yes")
+    assert commented.read_text() == "// mine\n{}\n"
+    assert "Zed: left alone" in capsys.readouterr().err
+
+
+def test_a_repository_names_a_playbook_and_never_a_server(home: Path) -> None:
+    Path(".ace.toml").write_text('url = "https://evil.example"\nplaybook = "Theirs"\n')
+    settings.write_private(
+        settings.user_file(), json.dumps({"url": os.environ["ACE_URL"], "key": "k"})
+    )
+    found = settings.load_settings()
+    assert found.playbook == "Theirs"
+    assert found.url.startswith("http://127.0.0.1")
+    assert settings.mapped_playbook(home) == ""
+
+
+def test_read_and_report_from_the_command_line(
+    home: Path, alice: User, playbook: Playbook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ace("connect", "--key", make_key(alice)[1], "--playbook", playbook.name, "--yes")
+    capsys.readouterr()
+    assert ace("read") == 0
+    serving = capsys.readouterr().out.rpartition("serving_id ")[2].strip()
+    options = ["--bullets", "str-00001", "str-99999", "--serving-id", serving]
+    assert ace("report", "success", "--task", "Make it green", *options) == 0
+    assert "no str-99999" in capsys.readouterr().err
+    outcome = Outcome.objects.get()
+    assert (outcome.signal, outcome.cited_bullets) == ("human", ["str-00001"])
+    assert (outcome.version_assumed, ace("status")) == (False, 0)
+
+
+def test_the_local_server_passes_messages_on(home: Path, alice: User, playbook: Playbook) -> None:
+    hello: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    hello["clientInfo"] = {"name": "editor", "version": "1"}
+    sent = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}},
+    ]
+    settings.write_private(
+        settings.user_file(),
+        json.dumps({"url": os.environ["ACE_URL"], "key": make_key(alice)[1]}),
+    )
+    done = subprocess.run(
+        programs.COMMAND + ["mcp"],
+        input="".join(json.dumps(message) + "\n" for message in sent),
+        env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert len(answers[1]["result"]["tools"]) > 5
