@@ -1,8 +1,8 @@
 """How good the rules are, on outcomes written by hand: what they should find, and what is noise.
 
 The rules were tuned on `rules_corpus.jsonl`. `rules_heldout.jsonl` was written after them; its
-misses were read before the rules changed last, so that its figures flatter, too. A lesson is found when its wording is
-nearly the expected one (rapidfuzz ratio of at least 90).
+misses were read before the rules changed last, so that its figures flatter, too. A lesson is found
+when its wording is nearly the expected one (rapidfuzz ratio of at least 90).
 """
 
 import json
