@@ -35,7 +35,8 @@ def build_initial_state(document: Document, *, reason: str, review: Review | Non
     empty = State(complete_sections(document.sections), next_number=highest + 1)
     bullets, repeated = bullets_of_document(document)
     held = _held(bullets.values(), review) if review else []
-    kept = {name: bullets[name] for name in bullets.keys() - {bullet.id for _, bullet in held}}
+    waiting = {bullet.id for _, bullet in held}
+    kept = {name: bullet for name, bullet in bullets.items() if name not in waiting}
     result = change_state(empty, kept, reason=reason)
     others = [(NOOP, "duplicate_of", first, bullet) for first, bullet in repeated]
     others += [(HELD, code, "", bullet) for code, bullet in held]

@@ -145,12 +145,14 @@ def test_a_key_cannot_be_created_for_a_strangers_playbook(world: World, charlie:
     assert not ApiKey.objects.filter(user=charlie).exists()
 
 
-def test_a_strangers_serving_is_refused(world: World, charlie: User) -> None:
+def test_a_strangers_serving_counts_for_nothing_and_is_named(world: World, charlie: User) -> None:
     own = make_playbook(charlie)
     body = {"task_description": "a", "outcome": "success", "serving_id": world.serving_id}
     answer = Rest.of(charlie).post(f"/playbooks/{own.pk}/outcomes", body)
-    assert list(error(answer)["fields"]) == ["serving_id"]
-    assert not Outcome.objects.filter(playbook=own).exists()
+    assert answer.status_code == 201
+    assert "serving_id" in answer.json()["warnings"][0]
+    stored = Outcome.objects.get(playbook=own)
+    assert (stored.version_assumed, stored.trial) == (True, None)
 
 
 def test_a_strangers_writes_change_no_row(world: World, charlie: User) -> None:

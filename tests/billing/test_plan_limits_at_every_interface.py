@@ -3,7 +3,6 @@
 import html
 
 import pytest
-from django.test import Client as Browser
 
 from accounts.models import User
 from billing.models import Plan
@@ -12,6 +11,7 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
 from tests.factories import make_key, make_outcome
+from tests.harness.clients import logged_in_client
 from tests.harness.interfaces import open_interfaces
 from tests.harness.live_server import live_url
 from tests.harness.plans import set_limits
@@ -63,8 +63,7 @@ def test_the_key_limit_has_the_same_message_in_pages_and_rest(
         answer = Rest.of(alice).post("/auth/api-keys", {"name": "New", "scopes": ["read"]})
         assert answer.json()["error"]["code"] == "plan_limit"
     else:
-        browser = Browser()
-        browser.force_login(alice)
+        browser = logged_in_client(alice)
         answer = browser.post("/keys", {"name": "New", "scopes": ["read"], "days": "90"})
     assert answer.status_code == 409
     assert KEYS in html.unescape(answer.content.decode())

@@ -73,7 +73,8 @@ def test_a_database_that_goes_while_the_agent_works_costs_neither_answer_nor_err
 def test_without_room_for_a_report_the_answer_is_judged_all_the_same(
     playbook: Playbook, alice: User, settings: LazySettings
 ) -> None:
-    settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "0/h"}
+    none = {"report_outcome": "0/h", "report_outcome_over": "0/h"}
+    settings.RATE_LIMITS = settings.RATE_LIMITS | none
     ace = AceOrchestrator(by=Principal.of(alice), playbook=playbook, environment=AnswerMatch())
     run = ace.run(lambda _: Reply("four"), ASKED, sample=Sample(Question("1", "2 + 2?"), "four"))
     assert run.feedback is not None

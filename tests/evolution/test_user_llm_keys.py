@@ -38,8 +38,7 @@ def test_an_address_that_leads_inside_by_now_is_not_called(
 ) -> None:
     with FakeLLM() as llm:
         settings.PRIVATE_HOSTS = ["localhost"]
-        url = llm.base_url.replace("http://127.0.0.1", "https://localhost")
-        set_llm_key(user=alice, api_key="sk-of-alice", base_url=url)
+        set_llm_key(user=alice, api_key="sk-of-alice", base_url="https://localhost/v1")
         settings.PRIVATE_HOSTS = []
         assert run_evolution(str(job.pk)) == "waiting"
         assert llm.count() == 0

@@ -226,7 +226,7 @@ def test_only_the_playbooks_that_are_named_are_checked(done: EvolutionJob, alice
 
 
 def test_an_unknown_id_is_refused(db: None) -> None:
-    with pytest.raises(CommandError, match="no playbook"):
+    with pytest.raises(CommandError, match="No playbook"):
         call_command("verify", str(uuid4()))
 
 

@@ -9,6 +9,7 @@ from accounts.models import User
 from core.models import AuditEntry
 from tests.factories import make_user
 from tests.harness.admin_client import AdminClient
+from tests.harness.clients import log_in_client
 from tests.harness.fake_stripe.server import FakeStripe
 from tests.harness.stripe_customer import Customer
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def desk(live_server: LiveServer) -> AdminClient:
     client = Client()
-    client.force_login(make_user("staff@example.org", is_staff=True, is_superuser=True))
+    log_in_client(client, make_user("staff@example.org", is_staff=True, is_superuser=True))
     return AdminClient(client)
 
 

@@ -169,8 +169,7 @@ def test_an_address_of_ones_own_that_leads_inside_by_now_is_not_called(
     alice: User, playbook: Playbook, llm: FakeLLM, settings: LazySettings
 ) -> None:
     settings.PRIVATE_HOSTS = ["localhost"]
-    url = llm.base_url.replace("http://127.0.0.1", "https://localhost")
-    set_llm_key(user=alice, api_key="sk-of-alice", base_url=url)
+    set_llm_key(user=alice, api_key="sk-of-alice", base_url="https://localhost/v1")
     chat = open_chat(alice, playbook)
     settings.PRIVATE_HOSTS = []
     assert "not on the public internet" in ask(chat)[0].error
