@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.core import signing
+from django.core.exceptions import ValidationError
 from django.db import connection
 from django.utils.crypto import salted_hmac
 
 from accounts.models import LoginAttempts, User
 from accounts.security_notices import send_security_notice
-from core.errors import RateLimited
+from core.errors import RateLimited, WrongCode
 
 FREE_ATTEMPTS, MAX_DELAY_SECONDS, REMEMBERED_SECONDS = 5, 15 * 60, 24 * 3600
 DEVICE_SALT, DEVICE_AGE = "accounts.device", 365 * 86_400
@@ -79,7 +80,7 @@ def count_login_attempt(*, account: str, source: LoginSource) -> int:
 
 @contextmanager
 def throttle_codes(user: User, source: LoginSource) -> Iterator[None]:
-    """Count the try of a second-factor code; an exception inside means that it was wrong.
+    """Count the try of a second-factor code; ValidationError or WrongCode inside: it was wrong.
 
     Over all networks together, unlike passwords: who tries codes knows the password. A browser
     that the user logged in with before has its own delays. Raises RateLimited.
@@ -88,7 +89,7 @@ def throttle_codes(user: User, source: LoginSource) -> Iterator[None]:
     attempts = count_login_attempt(account=account, source=counted)
     try:
         yield
-    except Exception:
+    except (ValidationError, WrongCode):  # nothing else says that the code was wrong
         if attempts == FREE_ATTEMPTS:
             send_security_notice(user, "Several wrong second-factor codes were entered")
         raise

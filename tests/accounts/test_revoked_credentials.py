@@ -96,7 +96,7 @@ def test_the_owner_hears_of_a_new_key_app_and_device(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_codes_are_counted_over_all_networks_and_the_owner_is_told(alice: User) -> None:
+def test_wrong_codes_count_over_all_networks_and_the_owner_gets_an_email(alice: User) -> None:
     set_up_totp(alice)
     code = recovery_codes(alice)[0]
     for number in range(5):

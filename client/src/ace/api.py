@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import urllib.error
-import urllib.request
 from typing import Any
 
-from ace.settings import Settings, access_token
+from ace.settings import Settings, access_token, send
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -56,19 +55,15 @@ class Api:
         return content
 
     def post(self, path: str, data: bytes) -> bytes:
-        """The body of the answer; the credential never follows a redirect to another host."""
-        url = self.settings.url + path
-        request = urllib.request.Request(url, data, HEADERS)  # noqa: S310 - http(s)
+        """The body of the answer."""
         token = self.settings.key or access_token(self.settings, seconds=self.seconds)
-        request.add_unredirected_header("Authorization", f"Bearer {token}")
+        url, seconds = self.settings.url + path, self.seconds
         try:
-            with urllib.request.urlopen(request, timeout=self.seconds) as answer:  # noqa: S310
-                content: bytes = answer.read()
+            return send(url, data, HEADERS, seconds=seconds, token=token)
         except urllib.error.HTTPError as error:
             with error:
                 final = error.code in FINAL_STATUSES
                 raise Refused(str(error.code), message_of(error), is_final=final) from None
-        return content
 
     def playbooks(self, query: str = "") -> list[dict[str, Any]]:
         """The playbooks that the user reads, starters too; at most 100."""

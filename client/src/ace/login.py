@@ -9,11 +9,10 @@ import json
 import secrets
 import urllib.error
 import urllib.parse
-import urllib.request
 import webbrowser
 from typing import Any
 
-from ace.settings import NotConfigured, login_of
+from ace.settings import NotConfigured, login_of, send
 
 WAIT_SECONDS = 300
 PAGE = b"<!doctype html><title>ACE</title><p>You are logged in. Return to the terminal."
@@ -51,20 +50,18 @@ def register(url: str, redirect: str) -> str:
         "client_name": "ace", "redirect_uris": [redirect], "token_endpoint_auth_method": "none",
         "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
     }  # fmt: skip
-    request = urllib.request.Request(  # noqa: S310 - http(s) only
-        f"{url}/oauth/register", json.dumps(fields).encode(), {"Content-Type": "application/json"}
-    )
-    return str(read(request)["client_id"])
+    headers = {"Content-Type": "application/json"}
+    made = post(f"{url}/oauth/register", json.dumps(fields).encode(), headers)
+    return str(made["client_id"])
 
 
 def post_form(url: str, **fields: str) -> dict[str, Any]:
-    return read(urllib.request.Request(url, urllib.parse.urlencode(fields).encode()))  # noqa: S310
+    return post(url, urllib.parse.urlencode(fields).encode(), {})
 
 
-def read(request: urllib.request.Request) -> dict[str, Any]:
+def post(url: str, data: bytes, headers: dict[str, str]) -> dict[str, Any]:
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-            body: dict[str, Any] = json.loads(answer.read())
+        body: dict[str, Any] = json.loads(send(url, data, headers, seconds=20))
     except urllib.error.HTTPError as error:
         error.close()
         raise NotConfigured(f"the server refused the login ({error.code})") from None

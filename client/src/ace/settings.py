@@ -14,10 +14,11 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 try:
@@ -49,8 +50,6 @@ def load_settings(folder: str | Path | None = None) -> Settings:
     """The settings for work in `folder` (default: the current one). Raises NotConfigured."""
     stored = read_user_file()
     url = (os.environ.get("ACE_URL") or stored.get("url") or DEFAULT_URL).rstrip("/")
-    if not url.startswith(("http://", "https://")):
-        raise NotConfigured("ACE_URL must begin with https:// or http://")
     key = os.environ.get("ACE_API_KEY", "").strip()
     known = stored if stored.get("url") == url else {}
     key = key or known.get("key", "")
@@ -58,6 +57,28 @@ def load_settings(folder: str | Path | None = None) -> Settings:
         raise NotConfigured("set ACE_API_KEY to a key that reads and reports, or run: ace connect")
     playbook = os.environ.get("ACE_PLAYBOOK", "").strip() or mapped_playbook(folder)
     return Settings(url, key, playbook or stored.get("playbook", ""))
+
+
+def send(
+    url: str,
+    data: bytes,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    *,
+    seconds: float,
+    token: str = "",
+) -> bytes:
+    """POST to the server; the body of its answer. The token follows no redirect.
+
+    Raises NotConfigured for an address that is not the web's, HTTPError, OSError.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise NotConfigured("ACE_URL must begin with https:// or http://")
+    request = urllib.request.Request(url, data, dict(headers))  # noqa: S310 - checked above
+    if token:
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
+    with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310 - checked above
+        body: bytes = answer.read()
+    return body
 
 
 def access_token(settings: Settings, *, seconds: float) -> str:
@@ -73,10 +94,8 @@ def access_token(settings: Settings, *, seconds: float) -> str:
         fields = {"grant_type": "refresh_token", "refresh_token": login.get("refresh", "")}
         fields |= {"client_id": login.get("client", ""), "resource": f"{settings.url}/mcp"}
         data = urllib.parse.urlencode(fields).encode()
-        request = urllib.request.Request(f"{settings.url}/oauth/token", data)  # noqa: S310 - http(s)
         try:
-            with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310
-                tokens = json.loads(answer.read())
+            tokens = json.loads(send(f"{settings.url}/oauth/token", data, seconds=seconds))
         except urllib.error.HTTPError as error:
             error.close()
             raise NotConfigured("the login has ended; run: ace connect") from None
