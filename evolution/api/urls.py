@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from evolution.api import session_views, source_views, views
+from evolution.api import views
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
@@ -11,10 +11,10 @@ urlpatterns: list[URLPattern] = [
     path(f"{PLAYBOOK}/metrics", views.PlaybookMetricsView.as_view(), name="metrics"),
     path(f"{PLAYBOOK}/evidence", views.EvidenceView.as_view(), name="evidence"),
     path(f"{PLAYBOOK}/evolutions", views.EvolutionListView.as_view(), name="evolutions"),
-    path(f"{PLAYBOOK}/sources", source_views.SourceListView.as_view(), name="sources"),
+    path(f"{PLAYBOOK}/sources", views.SourceListView.as_view(), name="sources"),
     path(
         f"{PLAYBOOK}/sources/rollback",
-        source_views.RollbackSourceView.as_view(),
+        views.RollbackSourceView.as_view(),
         name="rollback_source",
     ),
     path("evolutions/<uuid:pk>", views.EvolutionDetailView.as_view(), name="evolution"),
@@ -22,14 +22,12 @@ urlpatterns: list[URLPattern] = [
         "evolutions/<uuid:pk>/cancel", views.CancelEvolutionView.as_view(), name="cancel_evolution"
     ),
     path("evolutions/<uuid:pk>/retry", views.RetryEvolutionView.as_view(), name="retry_evolution"),
-    path("sessions", session_views.SessionListView.as_view(), name="sessions"),
-    path("sessions/<uuid:pk>", session_views.SessionDetailView.as_view(), name="session"),
+    path("sessions", views.SessionListView.as_view(), name="sessions"),
+    path("sessions/<uuid:pk>", views.SessionDetailView.as_view(), name="session"),
     path(
         "sessions/<uuid:pk>/messages",
-        session_views.SessionMessageListView.as_view(),
+        views.SessionMessageListView.as_view(),
         name="messages",
     ),
-    path(
-        "sessions/<uuid:pk>/close", session_views.CloseSessionView.as_view(), name="close_session"
-    ),
+    path("sessions/<uuid:pk>/close", views.CloseSessionView.as_view(), name="close_session"),
 ]

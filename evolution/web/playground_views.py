@@ -20,7 +20,7 @@ from evolution.playground.chat_display import ChatSide, chat_side
 from evolution.playground.chat_turn import ChatTurn, TurnResult
 from evolution.playground.event_stream import events_async, events_sync
 from evolution.playground.recorded_chat import recorded_sides
-from evolution.web.playground_forms import RateForm, StartForm
+from evolution.web.forms import RateForm, StartForm
 from playbooks.models import Playbook
 
 RECENT_CHATS = 8

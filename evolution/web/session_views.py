@@ -22,8 +22,9 @@ from evolution.evidence.provenance import (
 from evolution.models import AgentSession, SessionMessage
 from evolution.sessions.recording import ClosedSession, SessionReport, close_session, delete_session
 from evolution.web.forms import CloseForm
-from evolution.web.views import fetch_own, reflection_context, report_message
+from evolution.web.views import reflection_context, report_message
 from playbooks.models import Playbook
+from playbooks.web.lookups import fetch_own_playbook
 
 PAGE_SIZE = 50
 STATES = (("", "All"), ("open", "Open"), ("closed", "Closed"), ("reported", "With an outcome"))
@@ -34,7 +35,7 @@ STATES = (("", "All"), ("open", "Open"), ("closed", "Closed"), ("reported", "Wit
 def sessions(request: UserRequest) -> HttpResponse:
     """The person's sessions, of all playbooks or of one."""
     wanted, state = request.GET.get("playbook", ""), request.GET.get("status", "")
-    playbook = fetch_own(request, wanted) if wanted else None
+    playbook = fetch_own_playbook(request, wanted) if wanted else None
     rows = AgentSession.objects.for_user(request.user)
     rows = rows.filter(playbook=playbook) if playbook else rows
     if state == "reported":

@@ -2,13 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from evolution.web import (
-    evidence_views,
-    playground_views,
-    session_views,
-    source_views,
-    views,
-)
+from evolution.web import evidence_views, playground_views, session_views, views
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
@@ -19,8 +13,8 @@ urlpatterns: list[URLPattern] = [
     path(f"{PLAYBOOK}/evidence", evidence_views.evidence, name="evidence"),
     path(f"{PLAYBOOK}/trials", evidence_views.start, name="start_trial"),
     path("trials/<uuid:pk>/end", evidence_views.end, name="end_trial"),
-    path(f"{PLAYBOOK}/sources", source_views.sources, name="sources"),
-    path(f"{PLAYBOOK}/sources/<str:source>", source_views.rollback, name="rollback_source"),
+    path(f"{PLAYBOOK}/sources", evidence_views.sources, name="sources"),
+    path(f"{PLAYBOOK}/sources/<str:source>", evidence_views.rollback, name="rollback_source"),
     path("playground", playground_views.start, name="playground"),
     path("playground/recorded", playground_views.demo, name="recorded_chat"),
     path("playground/<uuid:pk>", playground_views.chat, name="playground_chat"),

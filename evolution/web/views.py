@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -21,6 +21,7 @@ from evolution.web.filters import STATES, OutcomeFilter
 from evolution.web.forms import ReportForm
 from evolution.web.job_progress import LONG_FIELDS, MAX_OUTCOMES_SHOWN, live_state
 from playbooks.models import Delta, Playbook
+from playbooks.web.lookups import fetch_own_playbook
 
 PAGE_SIZE = 50
 LIST_FIELDS = (
@@ -41,7 +42,7 @@ REFLECTION_LABELS = {
 @login_required
 @require_safe
 def outcomes(request: UserRequest, pk: str) -> HttpResponse:
-    playbook = fetch_own(request, pk)
+    playbook = fetch_own_playbook(request, pk)
     chosen = OutcomeFilter(request.GET, playbook=playbook)
     rows = chosen.rows().select_related("version").only(*LIST_FIELDS)
     page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
@@ -61,7 +62,7 @@ def outcomes(request: UserRequest, pk: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def report(request: UserRequest, pk: str) -> HttpResponse:
-    playbook = fetch_own(request, pk)
+    playbook = fetch_own_playbook(request, pk)
     form = ReportForm(request.POST or None)
     by = Principal.of(request.user)
     made = form.submit(reporting.report_outcome, playbook=playbook, by=by)
@@ -77,7 +78,7 @@ def report(request: UserRequest, pk: str) -> HttpResponse:
 @login_required
 @require_safe
 def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
-    playbook = fetch_own(request, pk)
+    playbook = fetch_own_playbook(request, pk)
     rows = Outcome.objects.for_user(request.user).filter(playbook=playbook)
     related = ("version", "job__to_version", "api_key", "reported_by", "agent_session")
     row = rows.select_related(*related).fetch(outcome)
@@ -99,7 +100,7 @@ def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def evolutions(request: UserRequest, pk: str) -> HttpResponse:
-    playbook = fetch_own(request, pk)
+    playbook = fetch_own_playbook(request, pk)
     if request.method == "POST":
         by = Principal.of(request.user)
         triggered = trigger_evolution(playbook=playbook, by=by)
@@ -143,14 +144,6 @@ def retry(request: UserRequest, pk: str) -> HttpResponse:
     row = retry_evolution(job=fetch_job(request, pk), by=Principal.of(request.user))
     messages.success(request, "Queued again. Stored reflections are reused.")
     return redirect(row)
-
-
-def fetch_own(request: HttpRequest, pk: str) -> Playbook:
-    """The user's own playbook with its counts, else NotFound."""
-    assert request.user.is_authenticated  # noqa: S101 - narrows the type; the views are guarded
-    rows: Any = Playbook.objects.for_user(request.user)
-    found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
-    return found
 
 
 def fetch_job(request: UserRequest, pk: str) -> EvolutionJob:

@@ -5,7 +5,6 @@ from django.urls import URLPattern, path
 from playbooks.web.views import (
     bullets,
     command_palette,
-    import_export,
     playbooks,
     reviews,
     versions,
@@ -17,7 +16,7 @@ REVIEW = f"{PLAYBOOK}/reviews/<uuid:review>"
 urlpatterns: list[URLPattern] = [
     path("playbooks", playbooks.list_playbooks, name="list"),
     path("playbooks/new", playbooks.create, name="create"),
-    path("playbooks/import", import_export.import_text, name="import"),
+    path("playbooks/import", playbooks.import_text, name="import"),
     path("starters", playbooks.starters, name="starters"),
     path("go", command_palette.go, name="command_palette"),
     path(PLAYBOOK, bullets.detail, name="detail"),
@@ -28,7 +27,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{PLAYBOOK}/clone", playbooks.clone, name="clone"),
     path(f"{PLAYBOOK}/archive", playbooks.archive, name="archive"),
     path(f"{PLAYBOOK}/restore", playbooks.restore, name="restore"),
-    path(f"{PLAYBOOK}/export", import_export.export, name="export"),
+    path(f"{PLAYBOOK}/export", playbooks.export, name="export"),
     path(f"{PLAYBOOK}/versions", versions.versions, name="versions"),
     path(f"{PLAYBOOK}/compare", versions.compare, name="compare"),
     path(VERSION, versions.version, name="version"),

@@ -1,4 +1,4 @@
-"""Pages of playbooks as a whole: list, starters, create, settings, clone, archive."""
+"""Pages of playbooks as a whole: list, starters, create, import, export, settings, archive."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,11 +17,13 @@ from billing.usage.metering import sum_usage
 from core.http.messages import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
+from playbooks.document.formats import FORMATS
 from playbooks.models import Playbook, PlaybookQuerySet
 from playbooks.services import creation
+from playbooks.services.reading import export_file
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
-from playbooks.web.forms import PlaybookForm, SettingsForm
-from playbooks.web.lookups import fetch_own_playbook, search_text
+from playbooks.web.forms import ImportForm, PlaybookForm, SettingsForm
+from playbooks.web.lookups import fetch_own_playbook, fetch_readable_playbook, search_text
 
 PAGE = 25
 GLANCE = timedelta(days=30)
@@ -141,3 +143,28 @@ def restore(request: UserRequest, pk: str) -> HttpResponse:
     restore_playbook(playbook=playbook, by=Principal.of(request.user))
     messages.success(request, f"“{playbook.name}” restored.")
     return redirect(playbook)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_text(request: UserRequest) -> HttpResponse:
+    form = ImportForm(request.POST or None, request.FILES or None)
+    preview = form.preview() if "preview" in request.POST else None
+    if preview is None:
+        playbook = form.submit(creation.import_playbook, by=Principal.of(request.user))
+        if playbook is not None:
+            messages.success(request, "Playbook imported.")
+            return redirect(playbook)
+    context = {"form": form.with_text_of_file(), "preview": preview}
+    return render(request, "playbooks/import.html", context, status=form.status)
+
+
+@login_required
+@require_safe
+def export(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_readable_playbook(request, pk)
+    wanted = request.GET.get("format") or next(iter(FORMATS))
+    file = export_file(playbook=playbook, format_name=wanted)
+    response = HttpResponse(file.body, content_type=file.content_type)
+    response["Content-Disposition"] = f'attachment; filename="{file.name}"'
+    return response
