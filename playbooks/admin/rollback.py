@@ -14,7 +14,6 @@ from core.admin import request_principal
 from core.errors import AceError
 from playbooks.models import Playbook
 from playbooks.services.rollback import preview_rollback, rollback_playbook
-from playbooks.starters.editing import rollback_starter
 
 MOST_VERSIONS = 200
 
@@ -62,9 +61,8 @@ class RollbackPageMixin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
         return render(request, "admin/playbooks/playbook/rollback.html", context)
 
     def _apply(self, request: HttpRequest, playbook: Playbook, to: int) -> HttpResponse:
-        rollback = rollback_starter if playbook.is_starter else rollback_playbook
         try:
-            made = rollback(playbook=playbook, by=request_principal(request), number=to)
+            made = rollback_playbook(playbook=playbook, by=request_principal(request), number=to)
         except AceError as error:
             messages.warning(request, error.message)
         else:

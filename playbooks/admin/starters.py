@@ -15,7 +15,7 @@ from core.admin import request_principal
 from core.errors import AceError
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.starters.editing import edit_starter, follow_starter_file
+from playbooks.starters.loader import edit_starter, follow_starter_file
 
 NEW_ROWS = 3
 

@@ -4,12 +4,12 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from playbooks.document.sections import Section
-from playbooks.document.text import Document, number_of, render
+from playbooks.document.text import Bullet, Document, number_of, render
 
 JSON_FORMAT = "ace-playbook/1"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip knows: the same text gives the same bytes
@@ -33,7 +33,7 @@ class Format:
     help: str
     file: str
     content_type: str
-    write: Callable[[Export], bytes]
+    write: Callable[[Export], bytes | str]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ def write_file(export: Export, format_name: str) -> File:
     """The export as a file; KeyError for an unknown format."""
     chosen = FORMATS[format_name]
     stem = (slugify(export.name) or "playbook") if chosen.file.startswith(".") else ""
-    return File(f"{stem}{chosen.file}", chosen.content_type, chosen.write(export))
+    body = chosen.write(export)
+    body = body if isinstance(body, bytes) else body.encode()
+    return File(f"{stem}{chosen.file}", chosen.content_type, body)
 
 
 def slugify(name: str) -> str:
@@ -55,69 +57,62 @@ def slugify(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:64].strip("-")
 
 
-# --- writing -----------------------------------------------------------------------------------
+def _dump(export: Export, **found: Any) -> str:
+    named = {"name": export.name, "description": export.description, **found}
+    return json.dumps(named, ensure_ascii=False, indent=2) + "\n"
 
 
-def _json(export: Export) -> bytes:
-    found = {
-        "format": JSON_FORMAT,
-        "name": export.name,
-        "description": export.description,
-        "version": export.version,
-        "sections": [_section_json(export.document, s) for s in export.document.sections],
-    }
-    return (json.dumps(found, ensure_ascii=False, indent=2) + "\n").encode()
+def _sections(export: Export) -> Iterator[tuple[Section, list[Bullet]]]:
+    for section in export.document.sections:
+        yield section, [b for b in export.document.bullets if b.section == section.key]
 
 
-def _section_json(document: Document, section: Section) -> dict[str, Any]:
-    bullets = [b for b in document.bullets if b.section == section.key]
+def _ace(export: Export) -> str:
+    return render(export.document)
+
+
+def _json(export: Export) -> str:
     fields = ("id", "content", "helpful", "harmful")
-    return {
-        "title": section.title,
-        "slug": section.slug,
-        "aliases": list(section.aliases),
-        "bullets": [{name: getattr(bullet, name) for name in fields} for bullet in bullets],
-    }
+    sections = [
+        {
+            "title": section.title,
+            "slug": section.slug,
+            "aliases": list(section.aliases),
+            "bullets": [{name: getattr(bullet, name) for name in fields} for bullet in bullets],
+        }
+        for section, bullets in _sections(export)
+    ]
+    return _dump(export, format=JSON_FORMAT, version=export.version, sections=sections)
 
 
-def _ace_json(export: Export) -> bytes:
+def _ace_json(export: Export) -> str:
     """As the public ACE code bases save a playbook: bullets by id, ids by section."""
-    titles = {section.key: section.title for section in export.document.sections}
     bullets = export.document.bullets
-    found = {
-        "name": export.name,
-        "description": export.description,
-        "bullets": {
-            b.id: {**asdict(b), "section": titles[b.section], "neutral": 0} for b in bullets
-        },
-        "sections": {
-            title: [b.id for b in bullets if b.section == key] for key, title in titles.items()
-        },
-        "next_id": max((number_of(b.id) for b in bullets), default=0) + 1,
-    }
-    return (json.dumps(found, ensure_ascii=False, indent=2) + "\n").encode()
+    titles = {section.key: section.title for section in export.document.sections}
+    return _dump(
+        export,
+        bullets={b.id: {**asdict(b), "section": titles[b.section], "neutral": 0} for b in bullets},
+        sections={s.title: [b.id for b in found] for s, found in _sections(export)},
+        next_id=max((number_of(b.id) for b in bullets), default=0) + 1,
+    )
 
 
-def _cheatsheet(export: Export) -> bytes:
+def _cheatsheet(export: Export) -> str:
     """As Dynamic Cheatsheet keeps its memory; `Count` is how often an item helped."""
     lines = []
-    for section in export.document.sections:
-        bullets = [b for b in export.document.bullets if b.section == section.key]
+    for section, bullets in _sections(export):
         lines += [f"## {section.title}\n"] if bullets else []
         for bullet in bullets:
             lines += ["<memory_item>", f"<description>\n{bullet.content}\n</description>"]
             lines += ["</memory_item>", f"** Count: {bullet.helpful}\n"]
-    found = {"name": export.name, "description": export.description}
-    sheet = found | {"final_cheatsheet": "\n".join(lines)}
-    return (json.dumps(sheet, ensure_ascii=False, indent=2) + "\n").encode()
+    return _dump(export, final_cheatsheet="\n".join(lines))
 
 
 def _markdown(export: Export) -> str:
     """Headings and lists, without ids and counters, for other programs."""
     lines = [f"# {export.name}", ""]
     lines += [export.description, ""] if export.description else []
-    for section in export.document.sections:
-        bullets = [b for b in export.document.bullets if b.section == section.key]
+    for section, bullets in _sections(export):
         if bullets:
             lines += [f"## {section.title}", "", *(f"- {b.content}" for b in bullets), ""]
     return "\n".join(lines)
@@ -146,48 +141,17 @@ def _skill_folder(export: Export) -> bytes:
     return body.getvalue()
 
 
-MARKDOWN = "text/markdown; charset=utf-8"
+JSON, MARKDOWN = "application/json", "text/markdown; charset=utf-8"
+PLAIN = "text/plain; charset=utf-8"
+AGENTS_HELP = "Headings and lists, also for CLAUDE.md and .cursorrules; without counters."
+SHEET_HELP = "JSON with memory items; helpful votes become their counts."
+ACE_JSON_HELP = "For the public ACE code bases, counters included."
+SKILL_HELP = "A zip with a folder and its SKILL.md."
 FORMATS: Mapping[str, Format] = {
-    "ace": Format(
-        "ACE text",
-        "Everything, counters included.",
-        ".ace.md",
-        "text/plain; charset=utf-8",
-        lambda export: render(export.document).encode(),
-    ),
-    "json": Format(
-        "JSON",
-        "The same for programs.",
-        ".json",
-        "application/json",
-        _json,
-    ),
-    "agents": Format(
-        "AGENTS.md",
-        "Headings and lists, also for CLAUDE.md and .cursorrules; without counters.",
-        "AGENTS.md",
-        MARKDOWN,
-        lambda export: _markdown(export).encode(),
-    ),
-    "skill": Format(
-        "Agent Skill",
-        "A zip with a folder and its SKILL.md.",
-        ".zip",
-        "application/zip",
-        _skill_folder,
-    ),
-    "ace_json": Format(
-        "ACE JSON",
-        "For the public ACE code bases, counters included.",
-        ".ace.json",
-        "application/json",
-        _ace_json,
-    ),
-    "cheatsheet": Format(
-        "Dynamic Cheatsheet",
-        "JSON with memory items; helpful votes become their counts.",
-        ".cheatsheet.json",
-        "application/json",
-        _cheatsheet,
-    ),
+    "ace": Format("ACE text", "Everything, counters included.", ".ace.md", PLAIN, _ace),
+    "json": Format("JSON", "The same for programs.", ".json", JSON, _json),
+    "agents": Format("AGENTS.md", AGENTS_HELP, "AGENTS.md", MARKDOWN, _markdown),
+    "skill": Format("Agent Skill", SKILL_HELP, ".zip", "application/zip", _skill_folder),
+    "ace_json": Format("ACE JSON", ACE_JSON_HELP, ".ace.json", JSON, _ace_json),
+    "cheatsheet": Format("Dynamic Cheatsheet", SHEET_HELP, ".cheatsheet.json", JSON, _cheatsheet),
 }

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.strict_json import JsonFault, load_object
-from playbooks.document.json_format import document_from_json, read_counters
 from playbooks.document.sections import (
     OTHERS,
+    SLUG,
     TITLE_LIMIT,
     Section,
     find_heading,
@@ -26,11 +26,14 @@ from playbooks.document.text import (
     BULLET_LINE,
     CONTENT_LIMIT,
     HEADING_LIMIT,
+    MAX_COUNTER,
     Bullet,
     Document,
     DocumentError,
+    ace_line,
     clean_content,
     clean_line,
+    clean_title,
     is_bullet_id,
     make_id,
     normal_text,
@@ -42,6 +45,7 @@ TEXT_FIELDS = ("content", "text", "playbook", "final_cheatsheet", "new_cheatshee
 """Fields of a JSON object that may hold the whole text of a playbook or of a cheatsheet."""
 MAX_MEMBER = 1_000_000
 """Bytes that are read of a zipped file."""
+ID_LIMIT = 40
 ZIP_FAULTS = (zipfile.BadZipFile, EOFError, zlib.error)
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(\S.*)")
@@ -153,7 +157,7 @@ def _read_object(found: Mapping[str, Any]) -> Import:
     bullets = found.get("bullets", found.get("skills"))
     if isinstance(bullets, dict | list):
         return replace(_build("ACE JSON", _object_entries(found, bullets)), **named)
-    return _import_document("JSON", document_from_json(found), **named)
+    return _import_document("JSON", _document_from_json(found), **named)
 
 
 def _object_entries(found: Mapping[str, Any], bullets: Any) -> list[Entry]:
@@ -166,12 +170,83 @@ def _object_entries(found: Mapping[str, Any], bullets: Any) -> list[Entry]:
         if not isinstance(content, str):
             raise DocumentError(f"At {place}: a bullet needs a `content`.")
         section, name = given.get("section"), given.get("id", key)
-        helpful, harmful = read_counters(given, place)
+        helpful, harmful = _read_counters(given, place)
         title = section if isinstance(section, str) and section.strip() else OTHERS.title
         entries.append(Entry(0, title, content, str(name), helpful, harmful))
     titles = found["sections"] if isinstance(found.get("sections"), dict) else {}
     order = {title: place for place, title in enumerate(titles)}
     return sorted(entries, key=lambda entry: order.get(entry.section, len(order)))
+
+
+def _document_from_json(found: Mapping[str, Any]) -> Document:
+    """Parsed by way of ACE text, so that both formats obey the same rules."""
+    sections: list[Section] = []
+    lines: list[str] = []
+    places: list[str] = []
+    for number, given in enumerate(_list_at(found, "sections", "the top")):
+        place = f"sections[{number}]"
+        section = _section_at(given, sections, place)
+        sections.append(section)
+        lines.append(f"## {section.title}")
+        places.append(place)
+        for index, bullet in enumerate(_list_at(given, "bullets", place)):
+            places.append(f"{place}.bullets[{index}]")
+            lines.append(_line_at(bullet, section, places[-1]))
+    try:
+        return parse("\n".join(lines), sections=sections)
+    except DocumentError as error:
+        where = places[error.line - 1] if error.line else "sections"
+        raise DocumentError(f"At {where}: {error.message}") from None
+
+
+def _list_at(found: Any, name: str, place: str) -> list[Any]:
+    value = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(value, list):
+        raise DocumentError(f"At {place}: `{name}` must be a list, as in the JSON export.")
+    return value
+
+
+def _section_at(given: Any, taken: list[Section], place: str) -> Section:
+    title = given.get("title") if isinstance(given, dict) else None
+    if not isinstance(title, str):
+        raise DocumentError(f"At {place}: a section needs a `title`.")
+    try:
+        section = section_for(clean_title(title), taken)
+    except DocumentError as error:
+        raise DocumentError(f"At {place}: {error.message}") from None
+    if section.key in {one.key for one in taken}:
+        raise DocumentError(f"At {place}: the section “{section.title}” already exists.")
+    slug, aliases = given.get("slug"), given.get("aliases")
+    if isinstance(slug, str) and SLUG.fullmatch(slug) and slug not in {s.slug for s in taken}:
+        section = Section(section.key, section.title, slug, section.aliases)
+    if isinstance(aliases, list) and all(isinstance(alias, str) for alias in aliases):
+        names = (clean_line(alias, limit=TITLE_LIMIT) for alias in aliases[:20])
+        section = Section(section.key, section.title, section.slug, tuple(filter(None, names)))
+    return section
+
+
+def _line_at(given: Any, section: Section, place: str) -> str:
+    """The bullet as a line of ACE text."""
+    values = given if isinstance(given, dict) else {}
+    name, content = values.get("id"), values.get("content")
+    if not isinstance(name, str) or not isinstance(content, str):
+        raise DocumentError(f"At {place}: a bullet needs an `id` and a `content`.")
+    counters = _read_counters(values, place)
+    try:
+        text = clean_content(content)
+    except DocumentError as error:
+        raise DocumentError(f"At {place}: {error.message}") from None
+    return ace_line(
+        Bullet(clean_line(name, limit=ID_LIMIT), section.key, text, counters[0], counters[1])
+    )
+
+
+def _read_counters(given: Mapping[str, Any], place: str) -> tuple[int, int]:
+    """`helpful` and `harmful`, 0 where they are missing. Raises DocumentError."""
+    found = [given.get(name, given.get(f"{name}_count", 0)) for name in ("helpful", "harmful")]
+    if not all(type(count) is int and 0 <= count <= MAX_COUNTER for count in found):
+        raise DocumentError(f"At {place}: a counter is a whole number of at least 0.")
+    return found[0], found[1]
 
 
 # --- Markdown ----------------------------------------------------------------------------------

@@ -7,14 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from core.text import MAX_CHARS, normalize
-from playbooks.document.sections import (
-    OTHERS,
-    TITLE_LIMIT,
-    Section,
-    find_heading,
-    find_section,
-    section_for,
-)
+from playbooks.document.sections import OTHERS, TITLE_LIMIT, Section, find_heading, section_for
 
 CONTENT_LIMIT = 2_000
 HEADING_LIMIT = 60
@@ -165,30 +158,19 @@ def agent_line(bullet_id: str, content: str) -> str:
 
 def render(doc: Document) -> str:
     """ACE text: counters included, empty sections too, so that `parse` gives the same document."""
-    return _render(doc, {bullet.id: ace_line(bullet) for bullet in doc.bullets}, doc.sections)
+    return _render(doc, map(ace_line, doc.bullets))
 
 
-def render_for_agents(doc: Document, *, section: str = "") -> str:
-    """The agent view, without counters; of one section when its key, title or slug is given.
-
-    DocumentError for an unknown section.
-    """
-    sections = doc.sections
-    if section:
-        found = find_section(doc.sections, section)
-        if found is None:
-            known = ", ".join(s.slug for s in doc.sections)
-            raise DocumentError(f"No such section. The sections are: {known}.")
-        sections = (found,)
-    lines = {bullet.id: agent_line(bullet.id, bullet.content) for bullet in doc.bullets}
-    return _render(doc, lines, sections)
+def render_for_agents(doc: Document) -> str:
+    """The agent view, without counters."""
+    return _render(doc, [agent_line(bullet.id, bullet.content) for bullet in doc.bullets])
 
 
-def _render(doc: Document, lines: dict[str, str], sections: Sequence[Section]) -> str:
+def _render(doc: Document, lines: Iterable[str]) -> str:
     blocks = {section.key: [f"## {section.title}\n"] for section in doc.sections}
-    for bullet in doc.bullets:
-        blocks[bullet.section].append(f"{lines[bullet.id]}\n")
-    return "\n".join("".join(blocks[section.key]) for section in sections)
+    for bullet, line in zip(doc.bullets, lines, strict=True):
+        blocks[bullet.section].append(f"{line}\n")
+    return "\n".join("".join(blocks[section.key]) for section in doc.sections)
 
 
 def agent_view(text: str) -> str:

@@ -9,10 +9,6 @@ from core.models import BaseModel
 from playbooks.models.playbooks import Playbook, PlaybookOwnedQuerySet
 
 
-class SectionQuerySet(PlaybookOwnedQuerySet["Section"]):
-    pass
-
-
 class BulletQuerySet(PlaybookOwnedQuerySet["Bullet"]):
     def active(self) -> Self:
         return self.filter(status="active")
@@ -36,7 +32,7 @@ class Section(BaseModel):
     position = models.PositiveSmallIntegerField()
     aliases = models.JSONField(default=list, blank=True)
 
-    objects = SectionQuerySet.as_manager()
+    objects = PlaybookOwnedQuerySet["Section"].as_manager()
 
     class Meta:
         ordering = ("position",)

@@ -8,14 +8,6 @@ from core.models import BaseModel
 from playbooks.models.playbooks import PlaybookOwnedQuerySet
 
 
-class DuplicateDecisionQuerySet(PlaybookOwnedQuerySet["DuplicateDecision"]):
-    pass
-
-
-class TextEmbeddingQuerySet(PlaybookOwnedQuerySet["TextEmbedding"]):
-    pass
-
-
 class DuplicateDecision(BaseModel):
     """Whether two bullets are duplicates, decided for the texts that they had then.
 
@@ -37,7 +29,7 @@ class DuplicateDecision(BaseModel):
     # A plain id: jobs belong to the app above.
     job_id = models.UUIDField(null=True)
 
-    objects = DuplicateDecisionQuerySet.as_manager()
+    objects = PlaybookOwnedQuerySet["DuplicateDecision"].as_manager()
 
     class Meta:
         ordering = ("-created_at",)
@@ -65,7 +57,7 @@ class TextEmbedding(BaseModel):
     content_hash = models.CharField(max_length=64)
     vector_bytes = models.BinaryField(help_text="its numbers, 32-bit floats")
 
-    objects = TextEmbeddingQuerySet.as_manager()
+    objects = PlaybookOwnedQuerySet["TextEmbedding"].as_manager()
 
     class Meta:
         ordering = ("-created_at",)

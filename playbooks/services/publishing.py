@@ -198,9 +198,9 @@ def _add_version(
     playbook.current_version = version
     playbook.next_bullet_number = result.state.next_number
     playbook.stored_bytes += len(text.encode())
-    playbook.save(
-        update_fields=["current_version", "next_bullet_number", "stored_bytes", "updated_at"]
-    )
+    playbook.starter_edited |= playbook.is_starter and author is not None
+    changed = ("current_version", "next_bullet_number", "stored_bytes", "starter_edited")
+    playbook.save(update_fields=[*changed, "updated_at"])
     if playbook.open_trial_id is not None and reason not in MACHINE_REASONS:
         end_trial_for_change(playbook, version)
     return version

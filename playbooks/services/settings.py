@@ -64,6 +64,8 @@ def update_playbook(
         given["review_policy"] = _clean_policy(review_policy, playbook, by)
     if trial_policy is not None:
         given["trial_policy"] = _clean_choice("trial_policy", trial_policy, TrialPolicy.values)
+    if playbook.is_starter:
+        given["starter_edited"] = True
     _check_costs(given, playbook, by)
     with transaction.atomic():
         if trial_policy == TrialPolicy.OFF:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from django.db import transaction
-
 from playbooks.document.deltas import ReplayError, replay
 from playbooks.document.operations import Record
 from playbooks.document.sections import Section
@@ -20,28 +18,15 @@ from playbooks.document.text import (
     text_hash,
 )
 from playbooks.models import Delta, Playbook, Version
-from playbooks.services.loading import load_state, lock_playbook, record_of, sections_of
-
-
-def verify_playbook(playbook: Playbook) -> list[str]:
-    """The inconsistencies, the first one first; empty when there are none.
-
-    Each version's deltas are replayed on the version before, from the empty playbook on, and the
-    result compared byte for byte; then the current rows are compared with the current version.
-    """
-    with transaction.atomic():
-        # Locked, because a version published between two of our queries would look like a fault.
-        lock_playbook(playbook)
-        return _check(playbook)
-
-
-def _check(playbook: Playbook) -> list[str]:
-    problems, last = check_versions(playbook)
-    return problems + check_rows(playbook, last)
+from playbooks.services.loading import load_state, record_of, sections_of
 
 
 def check_versions(playbook: Playbook) -> tuple[list[str], Document]:
-    """The inconsistencies of versions and deltas, and the document that they end with."""
+    """The inconsistencies of versions and deltas, and the document that they end with.
+
+    Each version's deltas are replayed on the version before, from the empty playbook on, and the
+    result compared byte for byte.
+    """
     sections = sections_of(playbook)
     batches = _records(playbook)
     number, records = next(batches, (0, []))

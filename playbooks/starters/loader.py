@@ -1,17 +1,24 @@
-"""Starter playbooks: their rows follow the files in `files/`."""
+"""Starter playbooks: their rows follow the files in `files/`, until staff edits them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
+from core.audit import record
+from core.errors import Conflict
+from core.security.scopes import Principal
+from playbooks.document.operations import Operation
 from playbooks.document.state import ACTIVE
 from playbooks.document.state_diff import build_initial_state, bullets_of_document, change_state
 from playbooks.document.text import Document, DocumentError, parse
 from playbooks.models import Playbook, Version
+from playbooks.services.editing import edit_playbook
 from playbooks.services.initial_version import create_with_initial_version
-from playbooks.services.loading import load_state, lock_playbook, sections_of
-from playbooks.services.publishing import publish
+from playbooks.services.loading import load_state, lock_playbook, require_editable, sections_of
+from playbooks.services.publishing import Publication, publish
+from playbooks.services.settings import update_playbook
 from playbooks.services.validation import clean_description, clean_name
 
 FOLDER = Path(__file__).resolve().parent / "files"
@@ -111,3 +118,40 @@ def _follow(playbook: Playbook, document: Document) -> bool:
         return False
     publish(playbook, loaded, result, reason=Version.Reason.IMPORT)
     return True
+
+
+def edit_starter(
+    *,
+    playbook: Playbook,
+    by: Principal,
+    name: str,
+    description: str,
+    operations: Sequence[Operation],
+    expected_version: int,
+) -> Publication | None:
+    """The starter has this name and description, and the operations are its next version.
+
+    None when there was nothing to change in its bullets. Raises as `edit_playbook` and
+    `update_playbook` do.
+    """
+    with transaction.atomic():
+        require_editable(playbook, by)
+        if (name, description) != (playbook.name, playbook.description):
+            update_playbook(playbook=playbook, by=by, name=name, description=description)
+        if not operations:
+            return None
+        return edit_playbook(
+            playbook=playbook, by=by, operations=operations, expected_version=expected_version
+        )
+
+
+def follow_starter_file(*, playbook: Playbook, by: Principal) -> int:
+    """The starter follows its file again, at once. Raises Conflict (`starter`, `no_file`)."""
+    require_editable(playbook, by)
+    if not playbook.starter_file:
+        raise Conflict("This starter was never loaded from a file.", code="no_file")
+    with transaction.atomic():
+        playbook.starter_edited = False
+        playbook.save(update_fields=["starter_edited", "updated_at"])
+        record(action="follow_starter_file", by=by, subject=playbook)
+        return load_starters()

@@ -6,12 +6,11 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from core.errors import Conflict, Forbidden
+from core.errors import Conflict
 from core.security.scopes import Principal
 from playbooks.models import Playbook
 from playbooks.services.rollback import rollback_playbook
-from playbooks.starters.editing import edit_starter
-from playbooks.starters.loader import load_starters
+from playbooks.starters.loader import edit_starter, load_starters
 from tests.harness.admin_client import AdminClient, refresh
 
 
@@ -83,7 +82,7 @@ def test_only_staff_edits_a_starter(
     owner: Client, starter: Playbook, alice: User, staff: User
 ) -> None:
     fields: dict[str, Any] = {"name": "x", "description": "", "operations": []}
-    with pytest.raises(Forbidden):
+    with pytest.raises(Conflict):
         edit_starter(playbook=starter, by=Principal.of(alice), expected_version=1, **fields)
     with pytest.raises(Conflict):
         rollback_playbook(playbook=starter, by=Principal.of(alice), number=1)

@@ -17,9 +17,9 @@ from playbooks.models import Delta, DuplicateDecision, Playbook, TextEmbedding, 
 from playbooks.services.editing import edit_playbook
 from playbooks.services.reading import export_playbook
 from playbooks.services.rollback import rollback_playbook
-from playbooks.services.verification import verify_playbook
 from tests.factories import make_outcome, make_playbook
 from tests.harness.fake_llm.model import ALWAYS, FakeLLM
+from tests.harness.history import verify_playbook
 
 # The ledger writes from a thread of its own, which a test's open transaction would lock out.
 pytestmark = pytest.mark.django_db(transaction=True)

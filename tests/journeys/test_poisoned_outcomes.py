@@ -19,10 +19,10 @@ from evolution.models import Outcome
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook, ReviewItem
 from playbooks.services.reading import export_playbook
-from playbooks.services.verification import verify_playbook
 from tests.factories import make_key, make_outcome
 from tests.harness.fake_llm.answers import role_of
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.history import verify_playbook
 from tests.harness.live_server import live_url
 from tests.harness.raw_mcp import ACCEPT, message_of
 from tests.journeys.hostile_outcomes import attacks

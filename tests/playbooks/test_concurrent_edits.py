@@ -7,9 +7,9 @@ from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook
 from playbooks.services.editing import edit_playbook
-from playbooks.services.verification import verify_playbook
 from playbooks.starters.loader import load_starters
 from tests.harness.concurrency import run_concurrently
+from tests.harness.history import verify_playbook
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 TEXTS = ["Ask why.", "Draw it.", "Name the unit.", "Round last.", "Sleep on it.", "Use a queue."]

@@ -14,8 +14,8 @@ from playbooks.services.editing import edit_playbook
 from playbooks.services.loading import sections_of
 from playbooks.services.reading import export_playbook
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
-from playbooks.services.verification import verify_playbook
 from tests.factories import ACE_TEXT, make_playbook
+from tests.harness.history import verify_playbook
 
 pytestmark = pytest.mark.databases
 

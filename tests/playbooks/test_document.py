@@ -184,15 +184,6 @@ def test_numbers_have_five_digits_and_may_grow() -> None:
     assert number_of(make_id(DEFAULT_SECTIONS[0], 1_234_567)) == 1_234_567
 
 
-def test_the_agent_view_can_be_one_section() -> None:
-    document = parse(f"## STRATEGIES & INSIGHTS\n{LINE}\n## OTHERS\n")
-    assert render_for_agents(document, section="str") == (
-        "## STRATEGIES & INSIGHTS\n[str-00001] Read the test.\n"
-    )
-    with pytest.raises(DocumentError, match="str, misc"):
-        render_for_agents(document, section="nowhere")
-
-
 def test_case_spacing_and_the_full_stop_do_not_make_texts_different() -> None:
     assert content_hash("Read  the TEST.") == content_hash("read the test")
     assert content_hash("x > 0") != content_hash("x < 0")

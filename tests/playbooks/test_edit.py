@@ -16,9 +16,9 @@ from playbooks.services.publishing import Publication
 from playbooks.services.reading import export_playbook
 from playbooks.services.rollback import rollback_playbook
 from playbooks.services.settings import archive_playbook
-from playbooks.services.verification import verify_playbook
 from playbooks.starters.loader import load_starters
 from tests.factories import make_outcome, make_playbook
+from tests.harness.history import verify_playbook
 from tests.playbooks.strategies import operations
 
 IDS = ["str-00001", "str-00002", "mis-00003", "misc-00004"]

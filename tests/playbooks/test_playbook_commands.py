@@ -30,7 +30,6 @@ def test_playbooks_are_listed_with_id_owner_and_what_waits(playbook: Playbook) -
 @pytest.mark.parametrize(
     ("name", "rest"),
     [
-        ("verify_playbook", ()),
         ("verify", ()),
         ("rebuild_playbook", ("--dry-run",)),
         ("playbook_history", ()),

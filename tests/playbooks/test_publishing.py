@@ -14,8 +14,8 @@ from playbooks.document.text import content_hash
 from playbooks.models import Bullet, Delta, Playbook, Section, Version, Vote
 from playbooks.services import creation
 from playbooks.services.publishing import CollapseGuard, Publication, publish_deltas
-from playbooks.services.verification import verify_playbook
 from tests.factories import make_playbook
+from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit, text_of
 
 pytestmark = pytest.mark.databases

@@ -14,7 +14,7 @@ from playbooks.document.operations import Operation
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.services.repair import RepairResult, rebuild_playbook
 from playbooks.services.rollback import rollback_playbook
-from playbooks.services.verification import verify_playbook
+from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit, text_of
 
 pytestmark = pytest.mark.databases
@@ -139,7 +139,7 @@ def test_rebuild_playbook_command_lists_what_it_corrects(
     call_command("rebuild_playbook", str(lived.pk))
     out = capsys.readouterr().out
     assert out == "bullet str-00001: helpful 77 → 3\n1 differences corrected\n"
-    call_command("verify_playbook", str(lived.pk))
+    call_command("verify", str(lived.pk))
 
 
 def test_rebuild_playbook_command_writes_nothing_in_a_dry_run(

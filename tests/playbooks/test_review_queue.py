@@ -19,7 +19,7 @@ from playbooks.review.decisions import approve_review_item, decline_review_item
 from playbooks.services.editing import edit_playbook
 from playbooks.services.publishing import Publication, publish_deltas
 from playbooks.services.reading import export_playbook
-from playbooks.services.verification import verify_playbook
+from tests.harness.history import verify_playbook
 
 pytestmark = pytest.mark.databases
 

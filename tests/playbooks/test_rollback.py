@@ -12,7 +12,7 @@ from playbooks.document.text import parse
 from playbooks.models import Bullet, Playbook, Version, Vote
 from playbooks.services import creation
 from playbooks.services.rollback import rollback_playbook
-from playbooks.services.verification import verify_playbook
+from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit, text_of
 
 pytestmark = pytest.mark.databases

@@ -12,8 +12,8 @@ from playbooks.document.text import DocumentError, parse, render
 from playbooks.models import Playbook
 from playbooks.services import creation
 from playbooks.services.reading import export_playbook, read_playbook
-from playbooks.services.verification import verify_playbook
 from playbooks.starters.loader import FOLDER, load_starters, read_starter
+from tests.harness.history import verify_playbook
 
 FILES = sorted(FOLDER.glob("*.md"))
 FILE = """\

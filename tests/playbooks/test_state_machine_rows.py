@@ -22,8 +22,8 @@ from playbooks.services.publishing import CollapseGuard, publish_deltas
 from playbooks.services.reading import diff_versions, export_playbook
 from playbooks.services.repair import RepairResult, rebuild_playbook
 from playbooks.services.rollback import rollback_playbook
-from playbooks.services.verification import verify_playbook
 from tests.factories import make_playbook, make_user
+from tests.harness.history import verify_playbook
 from tests.playbooks.random_operations import OUTCOMES, SKETCHES, Sketch
 from tests.playbooks.test_state_machine import STEPS, walk
 

@@ -11,7 +11,7 @@ from playbooks.models import Playbook, Version
 from playbooks.services.editing import edit_playbook
 from playbooks.services.rollback import rollback_playbook
 from playbooks.services.undo import undo_version
-from playbooks.services.verification import verify_playbook
+from tests.harness.history import verify_playbook
 
 pytestmark = pytest.mark.databases
 

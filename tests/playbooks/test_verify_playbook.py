@@ -1,4 +1,4 @@
-"""`verify_playbook` finds tampered rows and names the first difference."""
+"""Verification finds tampered rows and names the first difference."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -12,8 +12,8 @@ from django.db.models.functions import Concat
 from accounts.models import User
 from playbooks.document.operations import Operation
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
-from playbooks.services.verification import verify_playbook
 from tests.factories import make_playbook
+from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit
 
 pytestmark = pytest.mark.databases
@@ -69,26 +69,26 @@ def test_a_tampered_row_is_named(
     assert problems[0].startswith(message)
 
 
-def test_verify_playbook_command_takes_all_or_some(
+def test_verify_takes_all_or_some(
     alice: User, edited: Playbook, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = make_playbook(alice, name="Other")
-    call_command("verify_playbook")
-    call_command("verify_playbook", str(other.pk))
+    call_command("verify")
+    call_command("verify", str(other.pk))
     assert capsys.readouterr().out == "2 playbooks verified\n1 playbooks verified\n"
 
 
-def test_verify_playbook_command_ends_with_1_and_names_the_playbook(
+def test_verify_ends_with_1_and_names_the_playbook(
     edited: Playbook, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Vote.objects.all().delete()
     with pytest.raises(CommandError) as caught:
-        call_command("verify_playbook", str(edited.pk))
+        call_command("verify", str(edited.pk))
     assert caught.value.returncode == 1
-    assert capsys.readouterr().err.startswith(f"{edited.pk}: bullet str-00002: ")
+    assert f"{edited.pk}: history: bullet str-00002: " in capsys.readouterr().err
 
 
 @pytest.mark.django_db
-def test_verify_playbook_command_reports_an_unknown_id() -> None:
+def test_verify_reports_an_unknown_id() -> None:
     with pytest.raises(CommandError, match="with this id"):
-        call_command("verify_playbook", str(uuid4()))
+        call_command("verify", str(uuid4()))

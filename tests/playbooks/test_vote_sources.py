@@ -12,8 +12,8 @@ from accounts.models import User
 from playbooks.document.operations import Operation, Policy, Provenance
 from playbooks.document.review_rule import Review
 from playbooks.models import Delta, Playbook, Vote
-from playbooks.services.verification import verify_playbook
 from tests.factories import make_playbook
+from tests.harness.history import verify_playbook
 from tests.playbooks.state_helpers import run, verdicts, votes
 from tests.playbooks.test_publishing import evolve
 

@@ -20,9 +20,9 @@ from evolution.models import EvolutionJob, Outcome, Reflection
 from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook, Version
-from playbooks.services.verification import verify_playbook
 from tests.factories import make_outcome
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.history import verify_playbook
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 OUTCOMES = 4

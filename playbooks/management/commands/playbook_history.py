@@ -11,7 +11,6 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from core.errors import AceError
 from playbooks.management.lookups import playbook_named
-from playbooks.models import Bullet
 from playbooks.services.history import (
     BulletChange,
     BulletHistory,
@@ -57,21 +56,18 @@ class Command(BaseCommand):
 
 def _bullet_data(life: BulletHistory) -> dict[str, Any]:
     bullet = life.bullet
-    return {
-        "bullet": _bullet_fields(bullet),
-        "introduced_by": asdict(life.introduced_by) if life.introduced_by else None,
-        "changes": [asdict(change) for change in life.changes],
-        "votes": [asdict(vote) for vote in life.votes],
-    }
-
-
-def _bullet_fields(bullet: Bullet) -> dict[str, Any]:
     names = ("content", "status", "revision", "pinned", "helpful", "harmful", "neutral")
-    return {
+    fields = {
         "id": bullet.public_id,
         "section": bullet.section.key,
         "merged_into": bullet.merged_into.public_id if bullet.merged_into else None,
         **{name: getattr(bullet, name) for name in names},
+    }
+    return {
+        "bullet": fields,
+        "introduced_by": asdict(life.introduced_by) if life.introduced_by else None,
+        "changes": [asdict(change) for change in life.changes],
+        "votes": [asdict(vote) for vote in life.votes],
     }
 
 
@@ -99,13 +95,11 @@ def _version_lines(event: VersionChanges) -> list[str]:
 
 
 def _bullet_lines(life: BulletHistory) -> list[str]:
-    bullet = _bullet_fields(life.bullet)
-    into = f" into {bullet['merged_into']}" if bullet["merged_into"] else ""
-    counters = (
-        f"helpful={bullet['helpful']} harmful={bullet['harmful']} neutral={bullet['neutral']}"
-    )
+    bullet = life.bullet
+    into = f" into {bullet.merged_into.public_id}" if bullet.merged_into else ""
+    counters = f"helpful={bullet.helpful} harmful={bullet.harmful} neutral={bullet.neutral}"
     return [
-        f"[{bullet['id']}] {bullet['status']}{into} {counters} :: {bullet['content']}",
+        f"[{bullet.public_id}] {bullet.status}{into} {counters} :: {bullet.content}",
         *([f"introduced: {_dated(life.introduced_by)}"] if life.introduced_by else []),
         *(f"changed:    {_dated(change)}" for change in life.changes),
         *(f"vote:       {_vote_line(vote)}" for vote in life.votes),

@@ -14,7 +14,7 @@ class Command(BaseCommand):
     help = (
         "Repair a playbook's rows from its deltas. Replays them from version 1 and corrects bullet "
         "rows, counters, the current version and the next number. Lists what it corrected. "
-        "Refuses when the history itself is broken (see verify_playbook)."
+        "Refuses when the history itself is broken (see verify)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

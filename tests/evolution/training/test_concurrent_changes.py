@@ -18,11 +18,11 @@ from evolution.training.runs import RunTakenOver, StoredSteps
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, Version, Vote
 from playbooks.services.editing import edit_playbook
-from playbooks.services.verification import verify_playbook
 from tests.evolution.training.run_commands import train
 from tests.factories import make_playbook
 from tests.harness.fake_llm.learning import LearningLLM, fact
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.history import verify_playbook
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DATA = Path(__file__).parents[2] / "data"

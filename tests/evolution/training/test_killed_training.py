@@ -15,11 +15,11 @@ from accounts.models import User
 from billing.models import UsageRecord
 from evolution.models import TrainingRun, TrainingStep
 from playbooks.models import Playbook
-from playbooks.services.verification import verify_playbook
 from tests.evolution.training.run_commands import train
 from tests.factories import make_playbook
 from tests.harness.fake_llm.learning import LearningLLM
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.history import verify_playbook
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 DATA = Path(__file__).parents[2] / "data"

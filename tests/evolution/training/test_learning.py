@@ -16,9 +16,9 @@ from core.security.scopes import Principal
 from evolution.models import EvolutionJob, Outcome, TrainingRun
 from playbooks.models import Playbook
 from playbooks.services.rollback import rollback_playbook
-from playbooks.services.verification import verify_playbook
 from tests.evolution.training.run_commands import train
 from tests.harness.fake_llm.learning import LearningLLM, targets_of
+from tests.harness.history import verify_playbook
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
