@@ -13,8 +13,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from mcp_bridge.prompts.completions import complete
-from mcp_bridge.prompts.definitions import get_prompt, list_prompts
+from mcp_bridge.prompts import get_prompt, list_prompts
 from mcp_bridge.protocol.auth import ServerContext
 from mcp_bridge.protocol.db_threads import threads
 from mcp_bridge.resources import list_resources, list_templates, read_resource
@@ -81,7 +80,6 @@ def build_server(*, api_key: str = "") -> Server[ServerContext]:
         on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
-        on_completion=complete,
     )
     server.middleware.append(RequestTimer())
     return server

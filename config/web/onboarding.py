@@ -80,7 +80,7 @@ def onboarding_context(user: User, *, steps: list[Step], mcp_url: str) -> dict[s
         context["form_id"] = uuid4().hex
     elif name == "connect":
         clients = [BY_SLUG[slug] for slug in FIRST_CLIENTS if slug in BY_SLUG]
-        context["snippets"] = [(one, one.key.fill(mcp_url)) for one in clients if one.key]
+        context["snippets"] = [(one, one.snippets["key"].fill(mcp_url)) for one in clients]
     elif name:
         own = Playbook.objects.for_user(user).active().with_counts()
         context["playbook"] = own.order_by("-updated_at").first()

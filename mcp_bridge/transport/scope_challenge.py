@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
 
 from core.security.scopes import Principal, Scope
-from mcp_bridge.prompts.definitions import PROMPTS
+from mcp_bridge.prompts import PROMPTS
 from mcp_bridge.protocol.auth import PRINCIPAL_KEY, www_authenticate
 from mcp_bridge.protocol.client_activity import activity_of
 from mcp_bridge.resources import SCOPE as RESOURCES

@@ -12,8 +12,7 @@ from accounts.models import ApiKey
 from accounts.oauth.metadata import is_oauth_available, mcp_resource, request_origin
 from core.http.requests import UserRequest
 from core.security.scopes import Scope, granted_scopes
-from mcp_bridge.clients import BY_SLUG, CLIENTS
-from mcp_bridge.clients.definitions import METHOD_TITLES, Client
+from mcp_bridge.clients import BY_SLUG, CLIENTS, DESKTOP_NOTE, METHOD_TITLES, Client
 from mcp_bridge.protocol import client_activity
 
 # A page that stays open longer stops polling.
@@ -40,6 +39,7 @@ def connect(request: UserRequest) -> HttpResponse:
     context = {
         "clients": CLIENTS,
         "client": client,
+        "desktop_note": DESKTOP_NOTE if client.is_desktop_app else "",
         "address": address,
         "methods": _connection_methods(client, address, login=login),
         "login_missing": not login,

@@ -10,7 +10,6 @@ from mcp.types import (
     CompleteResult,
     Completion,
     EmptyResult,
-    PromptReference,
     RequestParams,
     SetLevelRequestParams,
     SubscribeRequestParams,
@@ -76,7 +75,7 @@ def build_fixtures_server() -> Server[ServerContext]:
         _join_lists(ours, theirs, method, field)
     for method in NAMED:
         _send_on(ours, theirs, method)
-    _complete(ours)
+    ours.add_request_handler("completion/complete", CompleteRequestParams, _complete)
     for method, params in {
         "logging/setLevel": SetLevelRequestParams,
         "resources/subscribe": SubscribeRequestParams,
@@ -124,16 +123,8 @@ def _send_on(ours: Server[ServerContext], theirs: Server[Any], method: str) -> N
     ours.add_request_handler(method, mine.params_type, either)
 
 
-def _complete(ours: Server[ServerContext]) -> None:
-    mine = ours.get_request_handler("completion/complete")
-    assert mine is not None
-
-    async def complete(context: Any, params: CompleteRequestParams) -> Any:
-        if isinstance(params.ref, PromptReference) and params.ref.name.startswith("test_"):
-            return CompleteResult(completion=Completion(values=["paris", "park"], total=2))
-        return await mine.handler(context, params)
-
-    ours.add_request_handler("completion/complete", CompleteRequestParams, complete)
+async def _complete(context: Any, params: CompleteRequestParams) -> CompleteResult:
+    return CompleteResult(completion=Completion(values=["paris", "park"], total=2))
 
 
 async def _accept(context: Any, params: RequestParams) -> EmptyResult:

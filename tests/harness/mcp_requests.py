@@ -23,19 +23,6 @@ def prompt(name: str, /, **arguments: str) -> Request:
     return "prompts/get", {"name": name, "arguments": arguments}
 
 
-def completion(ref: dict[str, str], name: str, value: str, **chosen: str) -> Request:
-    params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
-    return "completion/complete", params | ({"context": {"arguments": chosen}} if chosen else {})
-
-
-def in_prompt(name: str) -> dict[str, str]:
-    return {"type": "ref/prompt", "name": name}
-
-
-def in_template(uri: str) -> dict[str, str]:
-    return {"type": "ref/resource", "uri": uri}
-
-
 def on_tools(thing: Target) -> list[Request]:
     pk = {"playbook_id": thing.playbook_id}
     report = {"task_description": "Build", "outcome": "success"}
@@ -54,18 +41,13 @@ def on_tools(thing: Target) -> list[Request]:
 
 
 def on_others(thing: Target) -> list[Request]:
-    """Resources, prompts and completions."""
+    """Resources and prompts."""
     prompts = ("start_task", "finish_task", "review_playbook")
-    one, numbered = "playbook://{id}", "playbook://{id}/versions/{n}"
     return [
         ("resources/read", {"uri": f"playbook://{thing.playbook_id}"}),
         ("resources/read", {"uri": f"playbook://{thing.playbook_id}/versions/1"}),
         *(prompt(name, playbook=thing.playbook_id) for name in prompts),
         *(prompt(name, playbook=thing.name) for name in prompts),
-        *(completion(in_prompt(name), "playbook", thing.name) for name in prompts),
-        completion(in_template(one), "id", thing.playbook_id),
-        completion(in_template(numbered), "id", thing.playbook_id[:8]),
-        completion(in_template(numbered), "n", "", id=thing.playbook_id),
     ]
 
 

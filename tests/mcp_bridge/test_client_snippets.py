@@ -13,8 +13,7 @@ import yaml
 from django.core.management import call_command
 
 from core.security.redaction import API_KEY_PATTERN
-from mcp_bridge.clients import BY_SLUG, CLIENTS
-from mcp_bridge.clients.definitions import Client, Snippet
+from mcp_bridge.clients import BY_SLUG, CLIENTS, Client, Snippet
 from tests.clients.mock_model import texts_in
 from tests.clients.programs import versions
 
@@ -71,7 +70,7 @@ def test_no_snippet_contains_a_key(snippet: Snippet, method: str) -> None:
 
 
 def test_a_header_is_the_one_that_the_server_reads() -> None:
-    for snippet in (client.key for client in CLIENTS if client.key):
+    for snippet in (one.snippets["key"] for one in CLIENTS if "key" in one.snippets):
         texts = list(texts_in(parse(snippet, ADDRESSES[0])))
         values = [text for text in texts if "Bearer" in text]
         named = any("ACE_API_KEY" in text for text in texts)
@@ -90,7 +89,7 @@ def test_each_client_has_steps_and_a_verification(client: Client) -> None:
     assert client.verify
     assert client.shows
     assert client.snippets
-    assert not client.needs_public_url or not client.key
+    assert not client.needs_public_url or "key" not in client.snippets
 
 
 def test_the_docs_match_their_source(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from mcp.types import Tool
 from rs_bpe.bpe import openai
 
 from core.security.scopes import KEY_SCOPES, Scope
-from mcp_bridge.prompts.definitions import PROMPTS
+from mcp_bridge.prompts import PROMPTS
 from mcp_bridge.server import INSTRUCTIONS
 from mcp_bridge.tools.definitions import TOOLS
 

@@ -13,7 +13,7 @@ from playbooks.services.editing import edit_playbook
 from playbooks.starters.loader import load_starters
 from tests.factories import make_key, make_playbook
 from tests.harness.live_server import Agent, text_of
-from tests.harness.mcp_requests import completion, in_prompt, in_template, prompt
+from tests.harness.mcp_requests import prompt
 from tests.harness.raw_mcp import ENVELOPE, LATEST_REVISION, REVISIONS, call_rpc, post
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
@@ -24,14 +24,6 @@ CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 @pytest.fixture
 def key(alice: User) -> str:
     return make_key(alice)[1]
-
-
-def values(
-    url: str, key: str, ref: dict[str, str], name: str, typed: str, **chosen: str
-) -> list[str]:
-    answer = call_rpc(url, key, *completion(ref, name, typed, **chosen))
-    found: list[str] = answer["result"]["completion"]["values"]
-    return found
 
 
 def message_of(url: str, key: str, name: str, **arguments: str) -> str:
@@ -176,39 +168,3 @@ def test_a_wrong_prompt_is_a_protocol_error_in_one_line(
     assert error["code"] == -32602
     assert "\n" not in error["message"]
     assert "extra" not in error["message"]
-
-
-def test_names_ids_and_versions_are_completed(
-    live_url: str, key: str, playbook: Playbook, charlie: User
-) -> None:
-    make_playbook(charlie, name="Fixing secrets")
-    pk, one = str(playbook.pk), in_template("playbook://{id}")
-    assert values(live_url, key, in_prompt("start_task"), "playbook", "fix") == [playbook.name]
-    assert values(live_url, key, one, "id", "") == [pk]
-    assert values(live_url, key, one, "id", pk[:4]) == [pk]
-    numbered = in_template("playbook://{id}/versions/{n}")
-    assert values(live_url, key, numbered, "n", "", id=pk) == ["1"]
-    assert values(live_url, key, in_prompt("finish_task"), "outcome", "f") == ["failure"]
-
-
-def test_starters_are_completed_where_they_can_be_used(live_url: str, key: str) -> None:
-    load_starters()
-    names = set(Playbook.objects.starters().values_list("name", flat=True))
-    assert set(values(live_url, key, in_prompt("start_task"), "playbook", "")) == names
-    assert values(live_url, key, in_prompt("finish_task"), "playbook", "") == []
-
-
-@pytest.mark.parametrize(
-    ("ref", "argument"),
-    [
-        (in_prompt("no_such"), "playbook"),
-        (in_prompt("start_task"), "no_such"),
-        (in_template("file:///{id}"), "id"),
-        (in_template("playbook://{id}"), "n"),
-    ],
-)
-def test_an_argument_without_completion_is_a_protocol_error(
-    live_url: str, key: str, ref: dict[str, str], argument: str
-) -> None:
-    answer = call_rpc(live_url, key, *completion(ref, argument, ""))
-    assert answer["error"]["code"] == -32602

@@ -12,7 +12,7 @@ from accounts.models import ApiKey, User
 from core.security.scopes import KEY_SCOPES, Principal, Scope, granted_scopes
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
-from mcp_bridge.prompts.definitions import PROMPTS
+from mcp_bridge.prompts import PROMPTS
 from mcp_bridge.resources import TEMPLATES
 from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook, Version
@@ -58,11 +58,9 @@ def expired(alice: User) -> str:
 
 def test_the_matrix_covers_every_tool_prompt_and_template() -> None:
     requests = all_requests(UNKNOWN)
-    named = {params.get("name") for method, params in requests if method != "completion/complete"}
-    refs = [p["ref"] for method, p in requests if method == "completion/complete"]
+    named = {params.get("name") for _method, params in requests}
     assert {*TOOLS, *PROMPTS} - NAMELESS == named - {None}
-    assert {*PROMPTS} <= {ref.get("name") for ref in refs}
-    assert {template.uri_template for template in TEMPLATES} <= {ref.get("uri") for ref in refs}
+    assert sum(method == "resources/read" for method, _params in requests) == len(TEMPLATES)
 
 
 @pytest.mark.parametrize("who", ["charlie", "staff"])
@@ -102,7 +100,6 @@ def test_the_owner_gets_a_result_everywhere(live_url: str, target: Target, alice
     for answer in answers(live_url, key, target):
         assert '"isError": true' not in answer
         assert '"error"' not in answer
-        assert '"values": []' not in answer
 
 
 @pytest.mark.parametrize("scope", KEY_SCOPES)

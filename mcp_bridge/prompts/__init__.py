@@ -1,1 +1,0 @@
-"""The prompts, and completion of their arguments and of resource URIs."""
