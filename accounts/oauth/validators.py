@@ -81,6 +81,16 @@ class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no ty
         agreed = granted_scopes(request.connected.scopes)
         return " ".join(scope for scope in scopes if scope in agreed)
 
+    def is_within_original_scope(
+        self, request_scopes: list[str], refresh_token: str, request: Request, *a: Any, **kw: Any
+    ) -> bool:
+        """A refresh may narrow the scopes (RFC 6749 section 6), also to one that `write` includes.
+
+        The new refresh token has the narrower scopes, and the pair before it ends.
+        """
+        held = granted_scopes(self.get_original_scopes(refresh_token, request).split())
+        return set(request_scopes) <= held
+
     def revoke_token(
         self, token: str, token_type_hint: str, request: Request, *args: Any, **kw: Any
     ) -> None:
@@ -118,6 +128,8 @@ class OAuthValidator(OAuth2Validator):  # type: ignore[misc]  # theirs has no ty
         if request.grant_type == "authorization_code":
             made.token_family = _family_of(request.code)
             made.save(update_fields=["token_family"])
+        elif request.scope:
+            _narrow_connection(request.connected, made)
         return made
 
 
@@ -131,6 +143,15 @@ def _lock(rows: QuerySet[Any]) -> ConnectedApp | None:
         return None
     apps = ConnectedApp.objects.select_for_update(of=("self",), no_key=True)
     return apps.filter(user_id=ids[0], application_id=ids[1]).first()
+
+
+def _narrow_connection(app: ConnectedApp, token: RefreshToken) -> None:
+    """The connection shows what its only token still allows; the caller holds its lock."""
+    tokens = RefreshToken.objects.filter(user=token.user, application=token.application)
+    if tokens.filter(revoked=None).exclude(pk=token.pk).exists():
+        return
+    app.scopes = token.access_token.scope.split()
+    app.save(update_fields=["scopes"])
 
 
 def _revoke_family(members: QuerySet[Any], what: str) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 import tomllib
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,13 +15,13 @@ from urllib.parse import urlsplit
 import pytest
 from django.db import connection
 
-from accounts.models import User
+from accounts.models import ConnectedApp, User
 from ace import cli, programs, settings
 from evolution.models import Outcome
 from playbooks.models import Playbook
 from playbooks.starters.loader import load_starters
 from tests.factories import make_key
-from tests.harness.oauth_client import browser
+from tests.harness.oauth_client import browser, query_of
 
 PROGRAMS = (".claude", ".codex", ".cursor", ".gemini", ".codeium/windsurf", ".config/opencode")
 
@@ -37,6 +38,30 @@ def home(tmp_path: Path, live_url: str, monkeypatch: pytest.MonkeyPatch) -> Path
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "src/web-app/lib")
     return tmp_path
+
+
+@pytest.fixture
+def asked(live_url: str, alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Alice allows in her browser what is asked; the scopes that were asked for."""
+    scopes: list[str] = []
+    threads: list[threading.Thread] = []
+
+    def answer(address: str) -> None:
+        page = browser(alice, host=urlsplit(live_url).netloc)
+        sent = {"scopes": scopes[-1].split(), "answer": "allow"}
+        back = page.post(address.removeprefix(live_url), sent)["Location"]
+        urllib.request.urlopen(back).close()  # noqa: S310 - our own redirect
+        connection.close()
+
+    def consent(address: str) -> None:
+        scopes.append(query_of(address)["scope"])
+        threads.append(threading.Thread(target=answer, args=(address,)))
+        threads[-1].start()
+
+    monkeypatch.setattr("webbrowser.open", consent)
+    yield scopes
+    for thread in threads:
+        thread.join()
 
 
 def ace(*arguments: str) -> int:
@@ -82,30 +107,35 @@ def test_connect_writes_every_program_clones_a_starter_and_reads(
 
 
 def test_a_login_in_the_browser_is_all_there_is_to_type(
-    home: Path, live_url: str, alice: User, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
+    home: Path, alice: User, asked: list[str]
 ) -> None:
-    threads = []
-
-    def consent(address: str) -> None:
-        def answer() -> None:
-            page = browser(alice, host=urlsplit(live_url).netloc)
-            sent = {"scopes": ["read", "write"], "answer": "allow"}
-            back = page.post(address.removeprefix(live_url), sent)["Location"]
-            urllib.request.urlopen(back).close()  # noqa: S310 - our own redirect
-            connection.close()
-
-        threads.append(threading.Thread(target=answer))
-        threads[0].start()
-
-    monkeypatch.setattr("webbrowser.open", consent)
-    assert ace("connect", "--playbook", playbook.name, "--yes") == 0
-    threads[0].join()
+    load_starters()
+    assert ace("connect", "--yes") == 0
     stored = settings.read_user_file()
-    assert set(stored["login"]) == {"client", "expires", "access", "refresh"}
+    assert (asked, stored["login"]["scope"]) == (["read report write"], "read report")
+    assert ConnectedApp.objects.get().scopes == ["read", "report"]
     stored["login"]["expires"] = 0  # the next call renews it
     settings.write_private(settings.user_file(), json.dumps(stored))
     assert ace("read") == 0
-    assert settings.read_user_file()["login"]["refresh"] != stored["login"]["refresh"]
+    renewed = settings.read_user_file()["login"]
+    assert (renewed["refresh"] != stored["login"]["refresh"], renewed["scope"]) == (
+        True, "read report"
+    )  # fmt: skip
+
+    agents = home / "AGENTS.md"  # a second playbook is a second consent, and given up as well
+    agents.write_text("# Rules\n\n- Run the linter before each commit.\n")
+    assert ace("import", str(agents), "--name", "House rules") == 0
+    assert Playbook.objects.for_user(alice).get(name="House rules").bullets.count() == 1
+    assert asked == ["read report write"] * 2
+    assert settings.read_user_file()["login"]["scope"] == "read report"
+    assert ace("report", "success", "--task", "Make it green") == 0
+
+
+def test_a_known_playbook_needs_no_scope_write(
+    home: Path, playbook: Playbook, asked: list[str]
+) -> None:
+    assert ace("connect", "--playbook", playbook.name, "--yes") == 0
+    assert asked == ["read report"]
 
 
 def test_nothing_is_written_without_a_yes(

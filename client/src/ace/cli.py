@@ -79,10 +79,9 @@ def playbook_of(api: Api, name: str) -> str:
 
 
 def import_text(given: argparse.Namespace) -> None:
-    api = Api(load_settings())
     name = given.name or f"{Path.cwd().name}: {given.file.name}"
     text = given.file.read_text(encoding="utf-8")
-    made = api.call("create_playbook", name=name, content=text)
+    made = connect.with_write(lambda api: api.call("create_playbook", name=name, content=text))
     print(f"{made['name']}: {made['id']}")
 
 

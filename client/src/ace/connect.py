@@ -9,14 +9,17 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from ace import login
-from ace.api import Api
+from ace.api import Api, Refused
 from ace.programs import Unreadable, installed
 from ace.settings import (
+    AGENT_SCOPES,
     DEFAULT_URL,
     MAPPING,
     NotConfigured,
+    give_up_write,
     load_settings,
     mapped_playbook,
     read_user_file,
@@ -24,14 +27,19 @@ from ace.settings import (
     write_private,
 )
 
+T = TypeVar("T")
+WRITE_SCOPES = f"{AGENT_SCOPES} write"
+
 
 def run(given: argparse.Namespace) -> int:
     """Log in, write what was agreed to, and read the playbook once."""
     if given.undo:
         return undo()
-    store_credential(given.url.rstrip("/"), given.key)
+    playbook = given.playbook or mapped_playbook()
+    scope = AGENT_SCOPES if playbook else WRITE_SCOPES
+    store_credential(given.url.rstrip("/"), given.key, scope)
+    playbook = playbook or with_write(choose_playbook)
     api = Api(load_settings())
-    playbook = given.playbook or mapped_playbook() or choose_playbook(api)
     edits = mapping_edit(playbook)
     for program in installed():
         try:
@@ -46,7 +54,7 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def store_credential(url: str, key: str) -> None:
+def store_credential(url: str, key: str, scope: str) -> None:
     """Keep a key, or the login of the browser, unless one is there for this server."""
     stored = read_user_file()
     url = url or os.environ.get("ACE_URL", "").rstrip("/") or stored.get("url") or DEFAULT_URL
@@ -58,8 +66,26 @@ def store_credential(url: str, key: str) -> None:
             load_settings()  # ACE_API_KEY in the environment is enough
             stored |= {"url": url}
         except NotConfigured:
-            stored = {"url": url, "login": login.log_in(url)}
+            stored = {"url": url, "login": login.log_in(url, scope=scope)}
     write_private(user_file(), json.dumps(stored))
+
+
+def with_write(work: Callable[[Api], T]) -> T:
+    """The result of `work`, which may need the scope `write`.
+
+    A login that has given it up is asked for again; afterwards it reads and reports only.
+    """
+    settings = load_settings()
+    try:
+        return work(Api(settings))
+    except Refused as refused:
+        if refused.code != "403" or settings.key:
+            raise
+        made = login.log_in(settings.url, scope=WRITE_SCOPES)
+        write_private(user_file(), json.dumps({**read_user_file(), "login": made}))
+        return work(Api(settings))
+    finally:
+        give_up_write(settings)
 
 
 def choose_playbook(api: Api, folder: Path | None = None) -> str:

@@ -18,7 +18,7 @@ WAIT_SECONDS = 300
 PAGE = b"<!doctype html><title>ACE</title><p>You are logged in. Return to the terminal."
 
 
-def log_in(url: str, *, scope: str = "read write") -> dict[str, Any]:
+def log_in(url: str, *, scope: str) -> dict[str, Any]:
     """What is stored of a login at the server. Raises NotConfigured."""
     with Redirect() as redirect:
         client = register(url, redirect.address)

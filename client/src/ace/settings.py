@@ -28,6 +28,7 @@ except ImportError:  # Windows
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 MAPPING = ".ace.toml"
+AGENT_SCOPES = "read report"
 
 
 class NotConfigured(Exception):
@@ -81,18 +82,20 @@ def send(
     return body
 
 
-def access_token(settings: Settings, *, seconds: float) -> str:
+def access_token(settings: Settings, *, seconds: float, scope: str = "") -> str:
     """The token of the stored login, renewed when it has expired. Raises NotConfigured.
 
-    A refresh token works once: processes take turns.
+    With `scope` it is renewed at once, and neither it nor its successors hold more than that. A
+    refresh token works once: processes take turns.
     """
     with locked(user_file().with_suffix(".lock")):
         stored = read_user_file()
         login = stored.get("login") or {}
-        if login.get("expires", 0) > time.time() + 30:
+        if not scope and login.get("expires", 0) > time.time() + 30:
             return str(login["access"])
         fields = {"grant_type": "refresh_token", "refresh_token": login.get("refresh", "")}
         fields |= {"client_id": login.get("client", ""), "resource": f"{settings.url}/mcp"}
+        fields |= {"scope": scope} if scope else {}
         data = urllib.parse.urlencode(fields).encode()
         try:
             tokens = json.loads(send(f"{settings.url}/oauth/token", data, seconds=seconds))
@@ -108,7 +111,14 @@ def login_of(client: str, tokens: dict[str, Any]) -> dict[str, Any]:
     """What is stored of an answer of /oauth/token."""
     expires = time.time() + float(tokens.get("expires_in", 900))
     names = {"access": tokens["access_token"], "refresh": tokens["refresh_token"]}
-    return {"client": client, "expires": expires, **names}
+    return {"client": client, "expires": expires, "scope": tokens["scope"], **names}
+
+
+def give_up_write(settings: Settings) -> None:
+    """The stored login reads and reports from here on; its wider tokens end."""
+    login = read_user_file().get("login") or {}
+    if "write" in login.get("scope", "").split():
+        access_token(settings, seconds=20, scope=AGENT_SCOPES)
 
 
 @contextmanager

@@ -74,6 +74,26 @@ def test_a_refresh_cannot_widen_the_scopes(app: OAuthClient) -> None:
     assert answer.json()["error"] == "invalid_scope"
 
 
+def test_a_refresh_narrows_the_scopes_for_good(app: OAuthClient) -> None:
+    wide = app.tokens(scopes="read write")
+    narrow = app.refresh(wide["refresh_token"], scope="read report").json()
+    assert who(narrow["access_token"]).scopes == {Scope.READ, Scope.REPORT}
+    assert ConnectedApp.objects.get().scopes == ["read", "report"]
+    with pytest.raises(NotAuthenticated):
+        who(wide["access_token"])
+    answer = app.refresh(narrow["refresh_token"], scope="read write")
+    assert answer.json()["error"] == "invalid_scope"
+    later = app.refresh(narrow["refresh_token"]).json()
+    assert later["scope"] == "read report"
+    assert who(later["access_token"]).scopes == {Scope.READ, Scope.REPORT}
+
+
+def test_a_narrowed_refresh_leaves_the_apps_other_tokens(app: OAuthClient) -> None:
+    first, other = app.tokens(scopes="read write"), app.tokens(scopes="read write")
+    assert app.refresh(first["refresh_token"], scope="read").json()["scope"] == "read"
+    assert Scope.WRITE in who(other["access_token"]).scopes
+
+
 def test_a_later_and_narrower_consent_narrows_earlier_tokens(app: OAuthClient) -> None:
     first = app.tokens()
     app.tokens(scopes="read")
