@@ -3,12 +3,10 @@
 import json
 import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
-from evolution.engine.llm import LLM, LLMError, LLMReply, LLMRequest
+from evolution.engine.llm import ChatRequest, LLMError, LLMRequest
 
 Price = Callable[[str, int, int], Decimal | None]
 """US dollars for (model, prompt tokens, completion tokens); None when the price is unknown."""
@@ -40,13 +38,7 @@ class Budget:
         self._is_reached = False
         self._lock = threading.Lock()
 
-    def pay(self, cost: Decimal | None) -> None:
-        """Count what a call has cost."""
-        with self._lock:
-            self.spent += cost or 0
-
-    @contextmanager
-    def reserve_cost(self, request: LLMRequest[Any]) -> Iterator[None]:
+    def reserve_cost(self, request: ChatRequest) -> Decimal:
         """Reserve the most that this call can cost; raises CostLimitReached if that is not left."""
         most = self.most(request)
         with self._lock:
@@ -54,32 +46,23 @@ class Budget:
                 self._is_reached = True
                 raise CostLimitReached(self.limit)
             self._reserved += most
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._reserved -= most
+        return most
+
+    def release(self, reserved: Decimal, cost: Decimal | None = None) -> None:
+        """End a reservation; `cost` is what the call has cost."""
+        with self._lock:
+            self._reserved -= reserved
+            self.spent += cost or 0
 
     def raise_if_reached(self) -> None:
         """Raise CostLimitReached when any call was refused, even a dispensable one."""
         if self._is_reached:
             raise CostLimitReached(self.limit)
 
-    def most(self, request: LLMRequest[Any]) -> Decimal:
+    def most(self, request: ChatRequest) -> Decimal:
         """The price of the prompt with its schema, and of the longest answer."""
         sent = [message["content"] for message in request.messages]
-        tokens = max_tokens_of("".join([*sent, json.dumps(request.schema.model_json_schema())]))
-        price = self._price(request.model, tokens, request.max_tokens)
+        if isinstance(request, LLMRequest):
+            sent.append(json.dumps(request.schema.model_json_schema()))
+        price = self._price(request.model, max_tokens_of("".join(sent)), request.max_tokens)
         return Decimal(0) if price is None else price
-
-
-class BudgetedLLM:
-    """An LLM that makes no call that could go over the budget; the ledger pays for each call."""
-
-    def __init__(self, llm: LLM, budget: Budget) -> None:
-        self._llm = llm
-        self._budget = budget
-
-    def complete(self, request: LLMRequest[Any]) -> LLMReply:
-        with self._budget.reserve_cost(request):
-            return self._llm.complete(request)

@@ -75,12 +75,12 @@ class LLMReply:
 
 
 class LLM(Protocol):
-    """A model behind an address."""
+    """A model behind an address. Called from several threads at once."""
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
-        """Make exactly one physical call, metered through a Ledger; raises an LLMError.
+        """Make one physical call, metered through a Ledger; raises an LLMError.
 
-        Called from several threads at once.
+        A call that is refused for one of its parameters is repeated at once without it.
         """
         ...
 
@@ -89,7 +89,7 @@ class StreamingLLM(Protocol):
     """A model that streams its answer."""
 
     def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
-        """Make exactly one physical call, metered; `say` gets its text piece by piece.
+        """As LLM.complete; `say` gets the text piece by piece.
 
         Raises an LLMError; pieces that were passed on before it stay.
         """
@@ -99,26 +99,30 @@ class StreamingLLM(Protocol):
 class Ledger(Protocol):
     """Records physical calls. Called from the engine's threads."""
 
-    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Any:
+    def begin(self, request: ChatRequest) -> Any:
         """Write that a call is about to be made; the entry is passed to `finish`.
 
-        `most`: the tokens sent, and the longest answer allowed. Raises CallHeldBack or
-        CredentialError when the call must not be made: then nothing is written.
+        Raises CallHeldBack or CredentialError when the call must not be made: then nothing is
+        written.
         """
         ...
 
-    def finish(
-        self, entry: Any, *, usage: Usage, model: str, request_id: str, error: str = ""
-    ) -> None:
-        """Write what the call used; `error` is a code, empty for an answer."""
+    def finish(self, entry: Any, reply: LLMReply, error: str = "") -> None:
+        """Write what the call used; `error` is a code, empty for an answer.
+
+        Of a failed call the reply is what is known of it, with the usage that may be charged.
+        """
         ...
 
 
 class LLMError(Exception):
     """A failed call or question. `message` is a sentence for a person.
 
-    It never quotes a prompt, an outcome or a key: it is stored on the job and shown.
+    It never quotes a prompt, an outcome or a key: it is stored on the job and shown. `is_charged`:
+    whether the provider may ask money for the call.
     """
+
+    is_charged = True
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -168,6 +172,8 @@ class CredentialError(LLMError):
     `retry_after`: seconds to the next try, when no call was made after an earlier refusal.
     """
 
+    is_charged = False
+
     def __init__(self, code: str, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(code, message)
         self.retry_after = retry_after
@@ -183,9 +189,8 @@ class AnswerError(LLMError):
 class Cancelled(LLMError):
     """The call was cancelled: its connection was cut."""
 
-    def __init__(self) -> None:
-        super().__init__("cancelled", "The answer was stopped.")
+    code = "cancelled"
 
-
-class DialectRefused(LLMError):
-    """The provider does not know a parameter that was sent. The next call leaves it out."""
+    def __init__(self, *, is_charged: bool = True) -> None:
+        super().__init__(self.code, "The answer was stopped.")
+        self.is_charged = is_charged

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from evolution.engine.llm import (
     LLM,
     ChatRequest,
-    DialectRefused,
     LLMError,
     LLMReply,
     LLMRequest,
@@ -22,7 +21,6 @@ RETRY_PAUSES = (0.25, 1.0)
 """Seconds before the second and the third try after a time-out, a reset or a 5xx."""
 MAX_PROVIDER_WAIT = 20.0
 """Seconds: a Retry-After up to this is waited for here, a longer one by the job."""
-MAX_DIALECTS = 4
 T = TypeVar("T")
 
 Wait = Callable[[float], Any]
@@ -38,53 +36,33 @@ class RetryingLLM:
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
         """The first reply; raises what the last try raised."""
-        return call_with_retry(
-            lambda: _in_accepted_dialect(lambda: self._llm.complete(request)), self._wait
-        )
+        return call_with_retry(lambda: self._llm.complete(request), self._wait)
 
 
-class RetryingStream:
-    """RetryingLLM for a streamed answer: no retry once a piece of it has arrived."""
+def chat_with_retry(
+    llm: StreamingLLM, request: ChatRequest, say: Callable[[str], None], wait: Wait = time.sleep
+) -> LLMReply:
+    """The first reply; no retry once a piece of it has arrived. Raises what the last try raised."""
+    has_begun = False
 
-    def __init__(self, llm: StreamingLLM, wait: Wait = time.sleep) -> None:
-        self._llm = llm
-        self._wait = wait
+    def say_it(text: str) -> None:
+        nonlocal has_begun
+        has_begun = True
+        say(text)
 
-    def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
-        """The first reply; raises what the last try raised."""
-        has_begun = False
-
-        def say_it(text: str) -> None:
-            nonlocal has_begun
-            has_begun = True
-            say(text)
-
-        def once() -> LLMReply:
-            try:
-                return _in_accepted_dialect(lambda: self._llm.chat(request, say_it))
-            except TransientError as error:
-                if has_begun:
-                    raise StreamInterrupted(error) from None
-                raise
-
-        return call_with_retry(once, self._wait)
-
-
-def _in_accepted_dialect(call: Callable[[], LLMReply]) -> LLMReply:
-    """The reply; repeated at once while the LLM learns which parameters its provider accepts."""
-    for _ in range(MAX_DIALECTS):
+    def once() -> LLMReply:
         try:
-            return call()
-        except DialectRefused:
-            continue
-    return call()
+            return llm.chat(request, say_it)
+        except TransientError as error:
+            if has_begun:
+                raise StreamInterrupted(error.code, error.message) from None
+            raise
+
+    return call_with_retry(once, wait)
 
 
 class StreamInterrupted(LLMError):
     """It began to answer, then failed for a reason that will pass."""
-
-    def __init__(self, cause: TransientError) -> None:
-        super().__init__(cause.code, cause.message)
 
 
 def call_with_retry(call: Callable[[], T], wait: Wait = time.sleep) -> T:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import DatabaseError, connections
@@ -26,17 +25,16 @@ from evolution.engine.llm import (
     LLMError,
     LLMReply,
     StreamingLLM,
-    Usage,
 )
-from evolution.engine.retry import RetryingStream
+from evolution.engine.providers.endpoint import CancellableConnection
+from evolution.engine.retry import chat_with_retry
 from evolution.models import AgentSession, SessionMessage
 from evolution.playground.chat_concurrency import Slot
 from evolution.sessions.recording import add_messages
 from evolution.sessions.usage_ledger import SessionLedger
 from evolution.sessions.validation import NewMessage
-from evolution.worker.llm_admission import AdmittedCall
-from evolution.worker.tracing import TracedChat
-from evolution.worker.usage_ledger import UsageLedger
+from evolution.worker.engine_run import connect_llm
+from evolution.worker.usage_ledger import CallUnderWay, UsageLedger
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -69,12 +67,6 @@ class ChatTurn:
     """
 
     def __init__(self, turn: TurnRequest, slot: Slot) -> None:
-        # Imported here as in evolution.worker.engine_run: only a process that calls a model needs
-        # the SDK.
-        from evolution.engine.providers.cancellable_transport import (  # noqa: PLC0415 - see above
-            CancellableConnection,
-        )
-
         self.turn, self.slot, self._wire = turn, slot, CancellableConnection()
         self._context = contextvars.copy_context()
 
@@ -124,7 +116,7 @@ class ChatTurn:
     def _ask(self, ledger: UsageLedger, on_text: OnText) -> str:
         """Why the answer is not whole, in a sentence; empty when it is."""
         try:
-            reply = self._answer(RetryingStream(self._connect(ledger), self._wire.wait), on_text)
+            reply = self._answer(connect_llm(ledger, self._wire), on_text)
         except LLMError as error:
             return describe_llm_error(error)
         if reply.finish_reason == "length":
@@ -134,24 +126,11 @@ class ChatTurn:
     def _answer(self, llm: StreamingLLM, on_text: OnText) -> LLMReply:
         for request in self.turn.requests[:-1]:
             try:
-                return llm.chat(request, on_text)
+                return chat_with_retry(llm, request, on_text, self._wire.wait)
             except LLMError as error:
                 if error.code != CONTEXT_TOO_LONG:
                     raise
-        return llm.chat(self.turn.requests[-1], on_text)
-
-    def _connect(self, ledger: UsageLedger) -> StreamingLLM:
-        from evolution.engine.providers.chat_stream import ChatLLM  # noqa: PLC0415 - as above
-
-        bare = ChatLLM(
-            api_key=ledger.credential.api_key,
-            base_url=ledger.credential.base_url or None,
-            deadline=settings.LLM_DEADLINE_SECONDS,
-            ledger=ledger,
-            wire=self._wire,
-            resolve=ledger.credential.resolve,
-        )
-        return TracedChat(bare, address=urlsplit(ledger.credential.base_url).hostname or "openai")
+        return chat_with_retry(llm, self.turn.requests[-1], on_text, self._wire.wait)
 
     def _store(self, text: str, usage: UsageRecord | None, error: str) -> TurnResult:
         """Store the question and its answer; a question without any answer is not kept."""
@@ -176,10 +155,10 @@ class StreamUsageLedger(SessionLedger):
         super().__init__(session)
         self._slot = slot
 
-    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> AdmittedCall:
+    def begin(self, request: ChatRequest) -> CallUnderWay:
         """As every ledger; each attempt renews the slot too."""
         self._write(self._slot.renew)
-        return super().begin(step=step, operation=operation, model=model, most=most)
+        return super().begin(request)
 
     def _write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def released() -> T:

@@ -1,11 +1,10 @@
 """Meters the LLM calls of an agent's session."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from evolution.engine.llm import Usage
+from evolution.engine.llm import ChatRequest
 from evolution.models import AgentSession
-from evolution.worker.credentials import Credential
 from evolution.worker.llm_admission import LLMCall
 from evolution.worker.usage_ledger import UsageLedger
 
@@ -33,36 +32,8 @@ class SessionLedger(UsageLedger):
         super().__init__(SessionPayer(session))
         self._session = session
 
-    def _call(self, step: str, operation: str, model: str, most: Usage) -> LLMCall:
-        return session_call(
-            self._session,
-            credential=self.credential,
-            step=step,
-            operation=operation,
-            model=model,
-            most=most,
-        )
+    def _call(self, request: ChatRequest) -> LLMCall:
+        return replace(super()._call(request), session_id=self._session.pk)
 
-
-def session_call(
-    session: AgentSession,
-    *,
-    credential: Credential,
-    step: str,
-    operation: str,
-    model: str,
-    most: Usage,
-) -> LLMCall:
-    """A call for this session, to be admitted by `lines.admit` and dismissed at its end."""
-    return LLMCall(
-        owner_id=session.user_id,
-        playbook_id=session.playbook_id,
-        job_id=None,
-        session_id=session.pk,
-        api_key_id=session.api_key_id,
-        credential=credential,
-        step=step,
-        operation=operation,
-        model=model,
-        most=most,
-    )
+    def _key_behind(self, step: str) -> UUID | None:
+        return self._session.api_key_id

@@ -13,11 +13,11 @@ from evolution.engine.environments import (
     FunctionEnvironment,
     ListMatch,
     NumberMatch,
+    ProgramEnvironment,
     Sample,
     evaluate_sample,
 )
 from evolution.engine.generator import Generation
-from evolution.engine.program_environment import ProgramEnvironment
 
 HELP = (
     "who says what is right: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "

@@ -3,6 +3,7 @@
 import logging
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from django.db import transaction
@@ -23,12 +24,10 @@ logger = logging.getLogger(__name__)
 class Embedder(Protocol):
     """A model that embeds texts."""
 
-    model: str
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]: ...
+    def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]: ...
 
 
-def find_by_stored_embeddings(claim: Claim, embedder: Embedder) -> FindPairs:
+def find_by_stored_embeddings(claim: Claim, embedder: Embedder, model: str) -> FindPairs:
     """Finds pairs by embedding; by letters and words when the embedding model fails.
 
     Raises TransientError, for the job to wait, and FenceLost.
@@ -36,7 +35,7 @@ def find_by_stored_embeddings(claim: Claim, embedder: Embedder) -> FindPairs:
 
     def find(document: Document) -> Sequence[Pair]:
         try:
-            vectors = embeddings_of(claim, embedder, document)
+            vectors = embeddings_of(claim, embedder, model, document)
         except (AnswerError, CredentialError) as error:
             logger.warning("evolution %s: no embeddings: %s", claim.job_id, error.code)
             return find_alike(document)
@@ -45,26 +44,25 @@ def find_by_stored_embeddings(claim: Claim, embedder: Embedder) -> FindPairs:
     return find
 
 
-def embeddings_of(claim: Claim, embedder: Embedder, document: Document) -> dict[str, list[float]]:
+def embeddings_of(
+    claim: Claim, embedder: Embedder, model: str, document: Document
+) -> dict[str, list[float]]:
     """The vectors of the document's texts by content hash; each batch is stored as it is paid."""
     texts = {content_hash(bullet.content): bullet.content for bullet in document.bullets}
-    rows = TextEmbedding.objects.filter(playbook=claim.playbook_id, model=embedder.model)
+    rows = TextEmbedding.objects.filter(playbook=claim.playbook_id, model=model)
     known = {row.content_hash: row.vector for row in rows if row.content_hash in texts}
     missing = [key for key in texts if key not in known]
     for start in range(0, len(missing), BATCH_SIZE):
         keys = missing[start : start + BATCH_SIZE]
-        vectors = _embed(embedder, [texts[key] for key in keys])
-        fresh = [_row(claim, embedder.model, *pair) for pair in zip(keys, vectors, strict=True)]
+        batch = [texts[key] for key in keys]
+        vectors = call_with_retry(partial(embedder.embed, model, batch))
+        fresh = [_row(claim, model, *pair) for pair in zip(keys, vectors, strict=True)]
         with transaction.atomic():
             claim.lock()
             TextEmbedding.objects.bulk_create(fresh, ignore_conflicts=True)
         # As stored, not as sent: a retry has to find the same pairs.
         known |= {row.content_hash: row.vector for row in fresh}
     return known
-
-
-def _embed(embedder: Embedder, texts: list[str]) -> list[list[float]]:
-    return call_with_retry(lambda: embedder.embed(texts))
 
 
 def _row(claim: Claim, model: str, key: str, vector: list[float]) -> TextEmbedding:

@@ -1,21 +1,20 @@
 """Runs the engine for a claim; no transaction is open, and every step is stored."""
 
-from urllib.parse import urlsplit
-
 from django.conf import settings
 
-from evolution.engine.cost_budget import Budget, BudgetedLLM
+from evolution.engine.cost_budget import Budget
 from evolution.engine.evolve import Engine, EvolutionResult, evolve
 from evolution.engine.grow_refine import FindPairs
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
-from evolution.engine.llm import LLM
+from evolution.engine.providers.endpoint import CancellableConnection
+from evolution.engine.providers.llm_engine import LLMEngine
+from evolution.engine.providers.openai import OpenAILLM
 from evolution.models import Outcome
 from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for as credential_for
 from evolution.worker.embeddings import find_by_stored_embeddings
 from evolution.worker.refinement import add_merges
-from evolution.worker.tracing import TracedEmbedder, TracedLLM
 from evolution.worker.usage_ledger import UsageLedger
 from playbooks.models import Version
 from playbooks.services.loading import document_of
@@ -58,14 +57,11 @@ def run_engine(claim: Claim, *, budget: Budget | None = None) -> EvolutionResult
 
 def choose_engine(ledger: UsageLedger) -> Engine:
     """The engine of settings.ACE_ENGINE; an owner with a key of their own always gets a model."""
-    # Importing openai takes 2 to 3 s, the rules' patterns half a second: only a worker that uses
-    # them does so.
     if not uses_llm(ledger):
+        # The rules' patterns take half a second: only a worker that uses them pays it.
         from evolution.engine.providers.rules_engine import RulesEngine  # noqa: PLC0415 - as said
 
         return RulesEngine()
-    from evolution.engine.providers.llm_engine import LLMEngine  # noqa: PLC0415 - as above
-
     return LLMEngine(
         connect_llm(ledger),
         reflector_model=settings.ACE_REFLECTOR_MODEL,
@@ -73,24 +69,16 @@ def choose_engine(ledger: UsageLedger) -> Engine:
     )
 
 
-def connect_llm(ledger: UsageLedger) -> LLM:
-    """The payer's endpoint, metered by the ledger and held to its budget if it has one."""
-    from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415 - as above
-
-    bare = OpenAILLM(
+def connect_llm(ledger: UsageLedger, wire: CancellableConnection | None = None) -> OpenAILLM:
+    """The payer's endpoint, metered by the ledger and held to its budget; `wire` can be cut."""
+    return OpenAILLM(
         api_key=ledger.credential.api_key,
         base_url=ledger.credential.base_url or None,
         deadline=settings.LLM_DEADLINE_SECONDS,
         ledger=ledger,
         resolve=ledger.credential.resolve,
+        wire=wire,
     )
-    llm = TracedLLM(bare, address=provider_host(ledger))
-    return llm if ledger.budget is None else BudgetedLLM(llm, ledger.budget)
-
-
-def provider_host(ledger: UsageLedger) -> str:
-    """The provider of an LLM call, for metrics and traces."""
-    return urlsplit(ledger.credential.base_url).hostname or "openai"
 
 
 def uses_llm(ledger: UsageLedger) -> bool:
@@ -102,17 +90,7 @@ def choose_pair_finder(claim: Claim, ledger: UsageLedger) -> FindPairs | None:
     """The finder of similar pairs by embedding; None without an embedding model."""
     if not uses_llm(ledger) or not settings.ACE_EMBEDDING_MODEL:
         return None
-    from evolution.engine.providers.embeddings import OpenAIEmbedder  # noqa: PLC0415 - as above
-
-    embedder = OpenAIEmbedder(
-        api_key=ledger.credential.api_key,
-        base_url=ledger.credential.base_url or None,
-        model=settings.ACE_EMBEDDING_MODEL,
-        deadline=settings.LLM_DEADLINE_SECONDS,
-        ledger=ledger,
-        resolve=ledger.credential.resolve,
-    )
-    return find_by_stored_embeddings(claim, TracedEmbedder(embedder, address=provider_host(ledger)))
+    return find_by_stored_embeddings(claim, connect_llm(ledger), settings.ACE_EMBEDDING_MODEL)
 
 
 def playbook_input(claim: Claim) -> PlaybookInput:

@@ -13,7 +13,7 @@ from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.trial_evidence import has_traffic
 from evolution.worker.claims import Claim
-from evolution.worker.outcome_settlement import settle_outcomes
+from evolution.worker.failures import settle_outcomes
 from playbooks.document.text import find_ids
 from playbooks.models import Playbook, Version
 from playbooks.services.publishing import publish_deltas

@@ -22,15 +22,15 @@ from django.db import Error as DatabaseFault
 from django.db import connections
 from django.utils.module_loading import import_string
 
+from core.clock import database_now
 from core.sql.storage_errors import fault_name
 from evolution.jobs.message_queue import RECONNECT_SECONDS, RUN_EVOLUTION, Inbox
-from evolution.models import EvolutionJob
+from evolution.models import EvolutionJob, WorkerHeartbeat
 from evolution.worker.claims import Claim, FenceLost, claim_next
 from evolution.worker.failures import requeue_claimed, rescue_job
 from evolution.worker.resume import resume_each
 from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_claim
-from evolution.worker.worker_heartbeat import record_heartbeat
 
 logger = logging.getLogger(__name__)
 
@@ -180,6 +180,13 @@ class Worker:
         connections.close_all()
 
 
+def record_heartbeat(worker: str) -> None:
+    """Record that this worker is alive, for /readyz, metrics and the admin."""
+    WorkerHeartbeat.objects.update_or_create(
+        worker=worker, defaults={"last_seen_at": database_now()}
+    )
+
+
 def _run_task(path: str) -> None:
     """Run the function that a message names. What it could not do, the sweep asks for again."""
     try:
@@ -191,12 +198,6 @@ def _run_task(path: str) -> None:
 
 
 def prepare_process() -> None:
-    """Keep connections over tasks, and import the LLM SDK where a model is configured.
-
-    Without the first, each LLM call would open two connections; the import takes seconds.
-    """
+    """Keep connections over tasks: else each LLM call would open two."""
     for alias in connections:
         connections[alias].settings_dict["CONN_MAX_AGE"] = CONNECTION_MAX_AGE
-    if settings.ACE_ENGINE != "rules":
-        import evolution.engine.providers.llm_engine  # noqa: PLC0415 - see above
-        import evolution.engine.providers.openai  # noqa: F401, PLC0415 - see above

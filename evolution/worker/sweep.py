@@ -17,12 +17,11 @@ from core.clock import database_now
 from evolution.jobs.finish import finish_job
 from evolution.jobs.message_queue import notify_billing_sync, notify_worker
 from evolution.jobs.triggers import trigger_if_time_is_up
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import EvolutionJob, Outcome, WorkerHeartbeat
 from evolution.outcomes.retention import purge_if_due
 from evolution.worker.failures import rescue_job
 from evolution.worker.llm_admission import max_call_duration
 from evolution.worker.resume import BATCH_SIZE, resume_each, resume_waiting_jobs
-from evolution.worker.worker_heartbeat import delete_old_heartbeats
 from playbooks.models import Playbook, Trial
 from playbooks.services.trials import (
     end_old_trial,
@@ -38,7 +37,7 @@ ABANDONED_AFTER = timedelta(minutes=5)
 def sweep() -> dict[str, int]:
     """One round, safe on several hosts at once; returns counts of what it did."""
     now, jobs = database_now(), EvolutionJob.objects.all()
-    delete_old_heartbeats()
+    WorkerHeartbeat.objects.filter(last_seen_at__lt=now - timedelta(days=1)).delete()
     clear_oauth_if_due()
     purge_if_due()
     if is_resync_due():

@@ -6,27 +6,19 @@ Spans follow OpenTelemetry's GenAI conventions and are exported only where confi
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any
 
 from django.conf import settings
-from opentelemetry import context, trace
+from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from core.http.request_id import request_id
-from evolution.engine.llm import (
-    LLM,
-    ChatRequest,
-    LLMError,
-    LLMReply,
-    LLMRequest,
-    StreamingLLM,
-)
+from evolution.engine.llm import ChatRequest, LLMReply, LLMRequest
 from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
-from evolution.worker.embeddings import Embedder
 
 logger = logging.getLogger(__name__)
 tracer = trace.get_tracer("ace.evolution")
@@ -50,105 +42,55 @@ def job_context(claim: Claim) -> Iterator[None]:
         request_id.reset(known)
 
 
-class _Traced:
-    """A span and a log line for each call.
+class CallTrace:
+    """The span and the log line of one LLM call, from admission to its end on whatever thread.
 
-    Calls may be made on any thread: the request id and the parent span are kept here.
+    `parent`, `known_id`: the span and the request id that the call belongs to.
     """
 
-    def __init__(self, *, address: str) -> None:
-        self._address = address
-        self._job, self._request_id = context.get_current(), request_id.get()
+    def __init__(
+        self, request: ChatRequest, *, address: str, parent: Context, known_id: str
+    ) -> None:
+        self._request, self._known_id, self._begun = request, known_id, monotonic()
+        name = "embeddings" if request.operation == "embed" else "chat"
+        self._span = tracer.start_span(f"{name} {request.model}", parent, SpanKind.CLIENT)
+        self._span.set_attributes(
+            {
+                "gen_ai.operation.name": name,
+                "gen_ai.provider.name": "openai",
+                "gen_ai.request.model": request.model,
+                "server.address": address,
+                "ace.operation": request.operation,
+                "ace.request_id": known_id,
+            }
+        )
+        if name == "embeddings":
+            self._span.set_attribute("ace.texts", len(request.messages))
+            return
+        self._span.set_attribute("gen_ai.request.max_tokens", request.max_tokens)
+        output = "json" if isinstance(request, LLMRequest) else "text"
+        self._span.set_attribute("gen_ai.output.type", output)
+        if settings.OTEL_CAPTURE_CONTENT:
+            self._span.set_attribute("gen_ai.input.messages", json.dumps(request.messages))
 
-    @contextmanager
-    def _chat_call(
-        self, request: LLMRequest[Any] | ChatRequest, output: str
-    ) -> Iterator[list[LLMReply]]:
-        """One call; the caller puts its reply into the list."""
-        replies = list[LLMReply]()
-        with self._call("chat", request.model, request.operation) as (span, fields):
-            span.set_attribute("gen_ai.request.max_tokens", request.max_tokens)
-            span.set_attribute("gen_ai.output.type", output)
-            if settings.OTEL_CAPTURE_CONTENT:
-                span.set_attribute("gen_ai.input.messages", json.dumps(request.messages))
-            yield replies
-            _describe_reply(span, replies[0])
-            fields["tokens"] = replies[0].usage.total_tokens
-
-    @contextmanager
-    def _call(
-        self, name: str, model: str, operation: str
-    ) -> Iterator[tuple[Span, dict[str, object]]]:
-        """The span of one call, and further fields of its log line."""
-        known, begun = request_id.set(self._request_id), monotonic()
-        fields = dict[str, object]()
-        span = tracer.start_span(f"{name} {model}", self._job, SpanKind.CLIENT)
-        status = "answered"
-        try:
-            span.set_attributes(
-                {
-                    "gen_ai.operation.name": name,
-                    "gen_ai.provider.name": "openai",
-                    "gen_ai.request.model": model,
-                    "server.address": self._address,
-                    "ace.operation": operation,
-                    "ace.request_id": self._request_id,
-                }
-            )
-            yield span, fields
-        except LLMError as error:
-            status = error.code
-            span.set_attribute("error.type", error.code)
-            span.set_status(StatusCode.ERROR)
-            raise
-        finally:
-            span.end()
-            call = {"model": model, "operation": operation, "status": status}
-            took = {"took_ms": _elapsed_ms(begun)}
-            logger.info("llm call", extra={"tokens": 0, **fields, **call, **took})
-            request_id.reset(known)
-
-
-class TracedLLM(_Traced):
-    """An LLM whose calls are logged and traced."""
-
-    def __init__(self, llm: LLM, *, address: str) -> None:
-        super().__init__(address=address)
-        self._llm = llm
-
-    def complete(self, request: LLMRequest[Any]) -> LLMReply:
-        """As the wrapped LLM's, errors included."""
-        with self._chat_call(request, "json") as replies:
-            replies.append(self._llm.complete(request))
-        return replies[0]
-
-
-class TracedChat(_Traced):
-    """The same for streamed answers."""
-
-    def __init__(self, llm: StreamingLLM, *, address: str) -> None:
-        super().__init__(address=address)
-        self._llm = llm
-
-    def chat(self, request: ChatRequest, on_text: Callable[[str], None]) -> LLMReply:
-        with self._chat_call(request, "text") as replies:
-            replies.append(self._llm.chat(request, on_text))
-        return replies[0]
-
-
-class TracedEmbedder(_Traced):
-    """The same for embeddings; the texts are in no span."""
-
-    def __init__(self, embedder: Embedder, *, address: str) -> None:
-        super().__init__(address=address)
-        self._embedder, self.model = embedder, embedder.model
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        with self._call("embeddings", self.model, "embed") as (span, _):
-            span.set_attribute("ace.texts", len(texts))
-            vectors = self._embedder.embed(texts)
-            span.set_attribute("gen_ai.embeddings.dimension.count", len(vectors[0]))
-        return vectors
+    def end(self, reply: LLMReply | None = None, error: str = "") -> None:
+        """End the span and write the log line; `error` is a code, empty for an answer."""
+        if error:
+            self._span.set_attribute("error.type", error)
+            self._span.set_status(StatusCode.ERROR)
+        elif reply is not None:
+            _describe_reply(self._span, reply)
+        self._span.end()
+        fields = {
+            "model": self._request.model,
+            "operation": self._request.operation,
+            "status": error or "answered",
+            "tokens": reply.usage.total_tokens if reply and not error else 0,
+            "took_ms": _elapsed_ms(self._begun),
+        }
+        known = request_id.set(self._known_id)
+        logger.info("llm call", extra=fields)
+        request_id.reset(known)
 
 
 def _describe_reply(span: Span, reply: LLMReply) -> None:

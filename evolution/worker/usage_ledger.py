@@ -4,19 +4,25 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from types import TracebackType
 from typing import ParamSpec, Protocol, TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.db import close_old_connections, connection, connections
+from opentelemetry.context import get_current
 
 from billing.models import UsageRecord
+from core.http.request_id import request_id
 from evolution.engine.cost_budget import Budget
-from evolution.engine.llm import CallHeldBack, Usage
+from evolution.engine.llm import CallHeldBack, ChatRequest, LLMError, LLMReply, Usage
 from evolution.models import EvolutionJob, Outcome
 from evolution.worker.credentials import credential_for
 from evolution.worker.llm_admission import AdmittedCall, LLMCall, ProviderBusy, admit, finish_call
+from evolution.worker.tracing import CallTrace
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,6 +47,15 @@ class Payer(Protocol):
     def job_id(self) -> UUID | None: ...
 
 
+@dataclass(frozen=True)
+class CallUnderWay:
+    """A call in the ledger; `reserved`: US dollars of the budget that are held for it."""
+
+    admitted: AdmittedCall
+    trace: CallTrace
+    reserved: Decimal
+
+
 class UsageLedger:
     """The engine's Ledger, written as UsageRecord rows; a `budget` pays for each of them.
 
@@ -55,6 +70,9 @@ class UsageLedger:
         self.budget = budget
         self.on_plan = on_plan
         self.credential = credential_for(payer.owner_id)
+        self.address = urlsplit(self.credential.base_url).hostname or "openai"
+        # Calls come from other threads: what they belong to is kept here.
+        self._span, self._known_id = get_current(), request_id.get()
         self.last: UsageRecord | None = None
         """The record of the call that ended last."""
         self._closing = threading.Event()
@@ -75,28 +93,42 @@ class UsageLedger:
         self._writer.submit(connections.close_all).result()
         self._writer.shutdown()
 
-    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> AdmittedCall:
+    def begin(self, request: ChatRequest) -> "CallUnderWay":
         """Admit and record a call; wait up to MAX_QUEUE_SECONDS for a free slot of its key."""
+        trace = CallTrace(request, address=self.address, parent=self._span, known_id=self._known_id)
+        try:
+            reserved = self.budget.reserve_cost(request) if self.budget else Decimal(0)
+            try:
+                return CallUnderWay(self._admitted(request), trace, reserved)
+            except BaseException:
+                if self.budget:
+                    self.budget.release(reserved)
+                raise
+        except LLMError as error:
+            trace.end(error=error.code)
+            raise
+
+    def _admitted(self, request: ChatRequest) -> AdmittedCall:
         until = time.monotonic() + MAX_QUEUE_SECONDS
         while True:
             try:
-                return self._write(lambda: admit(self._call(step, operation, model, most)))
+                return self._write(lambda: admit(self._call(request)))
             except ProviderBusy as busy:
                 if time.monotonic() > until or self._closing.wait(POLL_SECONDS):
                     message, wait = str(busy) or BUSY_MESSAGE, MAX_QUEUE_SECONDS
                     raise CallHeldBack("provider_busy", message, retry_after=wait) from None
 
-    def _call(self, step: str, operation: str, model: str, most: Usage) -> LLMCall:
+    def _call(self, request: ChatRequest) -> LLMCall:
         return LLMCall(
             owner_id=self.payer.owner_id,
             playbook_id=self.payer.playbook_id,
             job_id=self.payer.job_id,
-            api_key_id=self._key_behind(step),
+            api_key_id=self._key_behind(request.step),
             credential=self.credential,
-            step=step,
-            operation=operation,
-            model=model,
-            most=most,
+            step=request.step,
+            operation=request.operation,
+            model=request.model,
+            most=Usage.most(request),
             on_plan=self.on_plan,
         )
 
@@ -119,16 +151,20 @@ class UsageLedger:
         rows = Outcome.objects.filter(job=self.payer.job_id, api_key__isnull=False)
         return {str(pk): key for pk, key in rows.values_list("pk", "api_key_id")}
 
-    def finish(
-        self, entry: AdmittedCall, *, usage: Usage, model: str, request_id: str, error: str = ""
-    ) -> None:
+    def finish(self, entry: "CallUnderWay", reply: LLMReply, error: str = "") -> None:
         """Record what the call used; `error` is a code, empty for an answer."""
         record = self._write(
-            finish_call, entry, usage=usage, model=model, request_id=request_id, error=error
+            finish_call,
+            entry.admitted,
+            usage=reply.usage,
+            model=reply.model,
+            request_id=reply.request_id,
+            error=error,
         )
         self.last = record
         if self.budget is not None:
-            self.budget.pay(record.cost_usd)
+            self.budget.release(entry.reserved, record.cost_usd)
+        entry.trace.end(reply, error)
 
     def _write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def fresh() -> T:

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from accounts.models import User
 from billing.models import UsageRecord
 from core.clock import database_now
-from evolution.engine.llm import CallHeldBack, CredentialError, TransientError
+from evolution.engine.llm import CallHeldBack, ChatRequest, CredentialError, TransientError
 from evolution.models import EvolutionJob, ProviderCircuit
 from evolution.worker import tasks
 from evolution.worker.credentials import Credential
@@ -22,7 +22,7 @@ from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
 from evolution.worker.usage_ledger import UsageLedger
 from playbooks.models import Playbook
-from tests.evolution.llm_calls import USED, finish_call, raising
+from tests.evolution.llm_calls import finish_call, raising
 from tests.factories import make_session
 from tests.harness.concurrency import is_waiting_for_lock, run_concurrently, with_closed_connections
 from tests.harness.waiting import wait_until
@@ -191,9 +191,10 @@ def test_a_full_provider_lets_the_job_wait_without_an_attempt(
     settings.LLM_CALLS_PER_KEY = 1
     monkeypatch.setattr("evolution.worker.usage_ledger.MAX_QUEUE_SECONDS", 0.0)
     with UsageLedger(call) as ledger:
-        ledger.begin(step="curate", operation="curate", model="m", most=USED)
+        request = ChatRequest("curate", "m", [], max_tokens=500)
+        ledger.begin(request)
         with pytest.raises(TransientError) as raised:
-            ledger.begin(step="curate", operation="curate", model="m", most=USED)
+            ledger.begin(request)
     assert (raised.value.code, raised.value.costs_attempt) == ("provider_busy", False)
 
 

@@ -11,8 +11,7 @@ from accounts.models import User
 from evolution.models import EvolutionJob, WorkerHeartbeat
 from evolution.worker import runner, tasks
 from evolution.worker.claims import Claim, claim_job
-from evolution.worker.runner import Worker
-from evolution.worker.worker_heartbeat import record_heartbeat
+from evolution.worker.runner import Worker, record_heartbeat
 from tests.evolution.test_fair_claims import give_endpoint, queue_jobs
 from tests.factories import make_user
 from tests.harness.waiting import wait_until

@@ -6,7 +6,7 @@ from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
 from billing.models import UsageRecord
 from core.security.scopes import Principal
-from evolution.engine.llm import Usage
+from evolution.engine.llm import ChatRequest
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.reporting import report_outcome
@@ -32,7 +32,7 @@ def keys_behind(job: EvolutionJob, *steps: str) -> list[UUID | None]:
     claim = claim_job(str(job.pk))
     assert claim is not None
     ledger = UsageLedger(claim)
-    return [ledger._call(step, "reflect", "gpt-4o-mini", Usage()).api_key_id for step in steps]
+    return [ledger._call(ChatRequest(step, "gpt-4o-mini", [], 0)).api_key_id for step in steps]
 
 
 def test_a_reflection_counts_for_the_key_that_reported(alice: User, playbook: Playbook) -> None:
@@ -71,5 +71,5 @@ def test_the_ledger_writes_the_key_down(alice: User, playbook: Playbook) -> None
     job = trigger_evolution(playbook=playbook, by=by).job
     claim = claim_job(str(job.pk))
     assert claim is not None
-    admit(UsageLedger(claim)._call("curate", "curate", "gpt-4o-mini", Usage()))
+    admit(UsageLedger(claim)._call(ChatRequest("curate", "gpt-4o-mini", [], 0)))
     assert UsageRecord.objects.get().api_key_id == key.pk

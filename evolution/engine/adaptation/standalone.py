@@ -26,7 +26,8 @@ from evolution.engine.environments import Question
 from evolution.engine.evolve import Engine, evolve
 from evolution.engine.generator import Generation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput, max_adds
-from evolution.engine.llm import LLM, AnswerError, Ledger, Usage
+from evolution.engine.llm import LLM, AnswerError, ChatRequest, Ledger, LLMReply
+from evolution.engine.providers.openai import OpenAILLM
 from evolution.engine.reflector import Reflection, ReflectionResult
 from evolution.engine.retry import RetryingLLM
 from playbooks.document.budget import collapses
@@ -110,22 +111,17 @@ class TokenLedger:
         self.calls = self.tokens = 0
         self._lock = threading.Lock()
 
-    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> None:
+    def begin(self, request: ChatRequest) -> None:
         """A call is about to be made."""
 
-    def finish(
-        self, entry: None, *, usage: Usage, model: str, request_id: str, error: str = ""
-    ) -> None:
+    def finish(self, entry: None, reply: LLMReply, error: str = "") -> None:
         with self._lock:
             self.calls += 1
-            self.tokens += usage.total_tokens
+            self.tokens += reply.usage.total_tokens
 
 
 def connect(base_url: str, api_key: str, ledger: Ledger, *, deadline: float = 120) -> LLM:
     """Any OpenAI-compatible endpoint, every call of it noted in the ledger; `deadline` in s."""
-    # Importing openai costs 2 to 3 s: only who calls a model pays them.
-    from evolution.engine.providers.openai import OpenAILLM  # noqa: PLC0415
-
     return OpenAILLM(api_key=api_key, base_url=base_url, deadline=deadline, ledger=ledger)
 
 

@@ -1,8 +1,7 @@
-"""Parses an unchecked chat completion: the text, and the tokens it cost."""
+"""Parses an unchecked chat completion, whole or streamed: the text, and the tokens it cost."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from evolution.engine.llm import (
@@ -17,49 +16,118 @@ from evolution.engine.prompt_text import clean_text
 
 MAX_REPORTED_TOKENS = 100_000_000
 NAME_LIMIT = 100
+DONE = "[DONE]"
 
 
-@dataclass(frozen=True)
-class ParsedCompletion:
-    """A response with status 200: the reply with its usage, and why it is unusable, if so."""
+class CompletionParser:
+    """Adds up one answer, a whole body or events; `reply` is what is known of it so far."""
 
-    reply: LLMReply
-    error: LLMError | None = None
+    def __init__(self, request: ChatRequest) -> None:
+        self._request = request
+        self._texts: list[str] = []
+        self._usage: Usage | None = None
+        self._model, self._id = request.model, ""
+        self._finish_reason, self._refusal = "", ""
+        self._count, self._is_done = 0, False
+
+    def begin(self, headers: Mapping[str, str]) -> None:
+        """The head of the response is there."""
+        self._id = name_of(headers.get("x-request-id"))
+
+    def read(self, body: bytes) -> str:
+        """The text of a whole answer."""
+        self._is_done = True
+        return self._take(object_of(body), "message")
+
+    def take(self, data: str) -> str:
+        """The text that this event brings; raises an LLMError for what is no chunk."""
+        if data.strip() == DONE:
+            self._is_done = True
+            return ""
+        # ValueError: no JSON, or a number of thousands of digits.
+        try:
+            chunk = json.loads(data)
+        except (ValueError, RecursionError):
+            chunk = None
+        if not isinstance(chunk, dict):
+            raise AnswerError("malformed", "The provider's stream has a piece that makes no sense.")
+        if "error" in chunk:
+            message = "The provider reports a fault in the middle of its answer."
+            raise TransientError("provider_fault", message)
+        return self._take(chunk, "delta")
+
+    def _take(self, payload: dict[str, Any], part: str) -> str:
+        self._count += "choices" in payload
+        self._usage = usage_of(payload.get("usage")) or self._usage
+        self._model = name_of(payload.get("model")) or self._model
+        self._id = self._id or name_of(payload.get("id"))
+        choice = first_of(payload.get("choices"))
+        self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
+        message = dict_of(choice.get(part))
+        self._refusal += text_of(message.get("refusal"))
+        text = clean_text(text_of(message.get("content")))
+        self._texts.append(text)
+        return text
+
+    @property
+    def reply(self) -> LLMReply:
+        text = "".join(self._texts)
+        return LLMReply(
+            text=text,
+            usage=self._usage or Usage.estimate(self._request, text),
+            model=self._model,
+            request_id=self._id,
+            finish_reason=self._finish_reason or "stop",
+        )
+
+    def check(self) -> None:
+        """Raise an LLMError unless it all was an answer: a status of 200 is not yet one."""
+        error: LLMError | None = None
+        if not self._count:
+            error = TransientError(
+                "not_a_completion",
+                "The address answered with something that is no chat completion. "
+                "Check the base URL.",
+            )
+        elif not self._finish_reason and not self._is_done:
+            message = "The provider broke off in the middle of its answer."
+            error = TransientError("connection", message)
+        elif self._finish_reason == "content_filter":
+            error = AnswerError("filtered", "The provider's content filter stopped the answer.")
+        elif self._refusal:
+            error = AnswerError("refused", "The model refused to answer.")
+        elif not any(self._texts) and self._finish_reason != "length":
+            error = AnswerError("empty", "The model gave an empty answer.")
+        if error is not None:
+            raise error
 
 
-def read_reply(body: bytes, headers: Mapping[str, str], request: ChatRequest) -> ParsedCompletion:
-    """A 200 is not yet an answer: choices, finish_reason, refusal and content are checked."""
-    payload = object_of(body)
-    choice = first_of(payload.get("choices"))
-    message = dict_of(choice.get("message"))
-    text = text_of(message.get("content"))
-    finish_reason = str(choice.get("finish_reason") or "stop")
-    reply = LLMReply(
-        text=text,
-        usage=usage_of(payload.get("usage")) or Usage.estimate(request, text),
-        model=name_of(payload.get("model")) or request.model,
-        request_id=name_of(headers.get("x-request-id")) or name_of(payload.get("id")),
-        finish_reason=finish_reason,
-    )
-    if "choices" not in payload:
-        return ParsedCompletion(reply, NOT_A_COMPLETION)
-    return ParsedCompletion(reply, reason_for_none(finish_reason, message, text))
+def events(pieces: Iterable[bytes]) -> Iterator[str]:
+    """The data of each server-sent event; comments and other fields are skipped."""
+    data: list[str] = []
+    for line in _lines(pieces):
+        if not line:
+            if data:
+                yield "\n".join(data)
+            data = []
+        elif line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" ").decode(errors="replace"))
+    if data:
+        yield "\n".join(data)
 
 
-NOT_A_COMPLETION = TransientError(
-    "not_a_completion",
-    "The address answered with something that is no chat completion. Check the base URL.",
-)
-
-
-def reason_for_none(finish_reason: str, message: dict[str, Any], text: str) -> LLMError | None:
-    if finish_reason == "content_filter":
-        return AnswerError("filtered", "The provider's content filter stopped the answer.")
-    if message.get("refusal"):
-        return AnswerError("refused", "The model refused to answer.")
-    if not text and finish_reason != "length":
-        return AnswerError("empty", "The model gave an empty answer.")
-    return None
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    rest: list[bytes] = []
+    for piece in pieces:
+        # Joined once a line, not once a piece: a line may come byte by byte.
+        *whole, last = piece.split(b"\n")
+        if whole:
+            yield b"".join([*rest, whole[0]]).removesuffix(b"\r")
+            yield from (line.removesuffix(b"\r") for line in whole[1:])
+            rest = []
+        rest.append(last)
+    if any(rest):
+        yield b"".join(rest).removesuffix(b"\r")
 
 
 def object_of(body: bytes) -> dict[str, Any]:

@@ -1,162 +1,222 @@
-"""The client of an OpenAI-compatible endpoint, without the retries and redirects of the SDK.
+"""An OpenAI-compatible endpoint: one deadline for a call, a size cap, no redirects, no proxies.
 
-Importing this module imports the SDK, which takes 2 to 3 s: import it where a model is called, not
-at the top of a command (`evolution.worker` does so inside the function that chooses an engine).
+Each call has a connection of its own: a kept one that the server has closed looks like a reset, and
+beside an answer of seconds a new handshake costs nothing.
 """
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from ssl import SSLContext
+from typing import Any
 from urllib.parse import urlsplit
 
+import httpcore2
 import httpx2
-import openai
 
-from core.http.deadlines import Resolve
-from evolution.engine.llm import (
-    AnswerError,
-    ChatRequest,
-    CredentialError,
-    Ledger,
-    LLMError,
-    LLMReply,
-    TransientError,
-    Usage,
-)
-from evolution.engine.providers.bounded_transport import BoundedTransport, ReplyTooLarge
-from evolution.engine.providers.completion_parser import NAME_LIMIT
-from evolution.engine.providers.error_mapping import Refusal, map_refusal
+from core.http.deadlines import DeadlineBackend, Resolve, to_httpcore_request
+from evolution.engine.llm import AnswerError, CredentialError, TransientError
+from evolution.engine.providers.completion_parser import dict_of, object_of, text_of
+from evolution.engine.providers.error_mapping import Refusal
 
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_REPLY_BYTES = 2 * 1024 * 1024
-# At DEBUG the SDK writes whole prompts to the log; its HTTP client names every address at INFO.
-for _logger in ("openai", "httpx2", "httpcore2"):
-    logging.getLogger(_logger).setLevel(logging.WARNING)
 
 
-class FailedCall(Exception):
-    """A failed call: its error, and the tokens it cost."""
+class CancellableConnection:
+    """The connection of one call. `cut`, from any thread, ends whatever waits on it."""
 
-    def __init__(self, error: LLMError, usage: Usage, request_id: str = "") -> None:
-        super().__init__(error.code)
-        self.error = error
-        self.usage = usage
-        self.request_id = request_id
+    def __init__(self) -> None:
+        self._is_cut = threading.Event()
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        return self._is_cut.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """True as soon as it is cut, False after so many seconds."""
+        return self._is_cut.wait(seconds)
+
+    def hold(self, connected: socket.socket) -> None:
+        """Take over this connection."""
+        # A copy of the descriptor: TLS takes the socket's own away, and the number of
+        # a closed one may be reused by the time that it is cut.
+        copy = socket.socket(fileno=os.dup(connected.fileno()))
+        with self._lock:
+            self._drop()
+            self._socket = copy
+            if self.is_cut:
+                self._shut()
+
+    def cut(self) -> None:
+        """Cancel the call."""
+        with self._lock:
+            self._is_cut.set()
+            self._shut()
+
+    def let_go(self) -> None:
+        """Release the connection at the end of the call."""
+        with self._lock:
+            self._drop()
+
+    def _shut(self) -> None:
+        if self._socket is None:
+            return
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # the other side was faster
+
+    def _drop(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
 
-def make_client(
-    *, api_key: str, base_url: str | None, deadline: float, resolve: Resolve | None = None
-) -> openai.OpenAI:
-    """A client of one endpoint with one key; `deadline` in seconds is for a whole call.
+class _Backend(DeadlineBackend):
+    def __init__(
+        self, deadline: float, resolve: Resolve | None, wire: CancellableConnection | None
+    ) -> None:
+        super().__init__(deadline, resolve)
+        self._wire = wire
 
-    `resolve` is for an address that a user chose: nothing else is connected to.
-
-    Raises CredentialError for a base URL or a key that cannot be used at all.
-    """
-    transport = BoundedTransport(deadline=deadline, max_bytes=MAX_REPLY_BYTES, resolve=resolve)
-    return make_client_over(transport, api_key=api_key, base_url=base_url)
-
-
-def make_client_over(
-    transport: BoundedTransport, *, api_key: str, base_url: str | None
-) -> openai.OpenAI:
-    """A client over the given transport; raises CredentialError as make_client does."""
-    _check(api_key, base_url)
-    return openai.OpenAI(
-        api_key=api_key,
-        base_url=base_url,
-        max_retries=0,
-        http_client=httpx2.Client(
-            transport=transport,
-            headers={"accept-encoding": "identity"},
-            follow_redirects=False,
-        ),
-    )
+    def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore2.NetworkStream:
+        stream = super().connect_tcp(*args, **kwargs)
+        if self._wire is not None:
+            self._wire.hold(stream.get_extra_info("socket"))
+        return stream
 
 
-def metered_call(ledger: Ledger, request: ChatRequest, call: Callable[[], LLMReply]) -> LLMReply:
-    """The reply of one physical call, written in the ledger before and after; raises an LLMError.
+@dataclass(frozen=True)
+class Response:
+    """A response whose body is read as somebody asks for it."""
 
-    `call` raises FailedCall.
-    """
-    entry = ledger.begin(
-        step=request.step,
-        operation=request.operation,
-        model=request.model,
-        most=Usage.most(request),
-    )
-    try:
-        reply = call()
-    except FailedCall as failed:
-        ledger.finish(
-            entry,
-            usage=failed.usage,
-            model=request.model,
-            request_id=failed.request_id,
-            error=failed.error.code,
+    raw: httpx2.Response
+
+    @property
+    def is_refusal(self) -> bool:
+        return not 200 <= self.raw.status_code < 300
+
+    def pieces(self) -> Iterator[bytes]:
+        """The decoded body, of MAX_REPLY_BYTES at most, whatever encoding the server chose."""
+        count = 0
+        for piece in self.raw.iter_bytes():
+            count += len(piece)
+            if count > MAX_REPLY_BYTES:
+                raise AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
+            yield piece
+
+    def body(self) -> bytes:
+        return b"".join(self.pieces())
+
+    def refusal(self) -> Refusal:
+        """The response with an error status, for matching."""
+        body = self.body()
+        payload = object_of(body)
+        error = dict_of(payload.get("error")) or payload
+        return Refusal(
+            status=self.raw.status_code,
+            code=text_of(error.get("code")) or text_of(error.get("type")),
+            text=body.decode(errors="replace"),
+            headers=self.raw.headers,
         )
-        raise failed.error from None
-    ledger.finish(entry, usage=reply.usage, model=reply.model, request_id=reply.request_id)
-    return reply
 
 
-@contextmanager
-def provider_errors(
-    sent: Usage, refused: Callable[[openai.APIStatusError], FailedCall]
-) -> Iterator[None]:
-    """Raise the errors of a call as FailedCall; `refused` makes one of an error status."""
-    try:
-        yield
-    except openai.APIStatusError as error:
-        raise refused(error) from None
-    except openai.APIConnectionError as error:
-        raise connection_failure(error, sent) from None
-    except CredentialError as error:  # of `resolve`: nothing was sent
-        raise FailedCall(error, Usage()) from None
-    except ReplyTooLarge:
-        raise FailedCall(reply_too_large(), sent) from None
+@dataclass(frozen=True)
+class Endpoint:
+    """An address and a key, which may be empty; `deadline`: seconds for a whole call.
+
+    With `resolve` a connection goes only to the addresses that it returns. Raises CredentialError
+    for an address or a key that cannot be used at all.
+    """
+
+    api_key: str = field(repr=False)
+    base_url: str
+    deadline: float
+    resolve: Resolve | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise CredentialError("key_refused", "The API key has characters that no key can have.")
+        try:
+            parts = urlsplit(self.base_url)
+            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise CredentialError(
+                "not_found", "The base URL is no http or https address. Check it."
+            )
+
+    @contextmanager
+    def post(
+        self, path: str, body: Mapping[str, Any], wire: CancellableConnection | None = None
+    ) -> Iterator[Response]:
+        """The response to one request, once its head is there; cutting `wire` ends it.
+
+        Raises an LLMError, also for what goes wrong while the block reads the body.
+        """
+        headers = {"accept-encoding": "identity"}
+        if self.api_key:
+            headers["authorization"] = f"Bearer {self.api_key}"
+        request = httpx2.Request(
+            "POST", self.base_url.rstrip("/") + path, json=body, headers=headers
+        )
+        deadline = time.monotonic() + self.deadline
+        backend = _Backend(deadline, self.resolve, wire)
+        has_begun = False
+        try:
+            with httpcore2.ConnectionPool(
+                ssl_context=trusted_ssl_context(), network_backend=backend
+            ) as pool:
+                reply = pool.handle_request(to_httpcore_request(request))
+                has_begun = True
+                with closing(reply):
+                    body_read = _Body(reply)
+                    yield Response(
+                        httpx2.Response(reply.status, headers=reply.headers, stream=body_read)
+                    )
+        except (httpcore2.ConnectTimeout, httpcore2.ConnectError) as error:
+            # Nothing was sent, so nothing can be charged.
+            raise _connection_error(error, has_begun=False, is_charged=False) from None
+        except (
+            httpcore2.TimeoutException,
+            httpcore2.NetworkError,
+            httpcore2.ProtocolError,
+            httpx2.DecodingError,
+        ) as error:
+            raise _connection_error(error, has_begun=has_begun) from None
 
 
-def reply_too_large() -> AnswerError:
-    return AnswerError("reply_too_large", "The provider's reply was over 2 MB.")
+class _Body(httpx2.SyncByteStream):
+    def __init__(self, reply: httpcore2.Response) -> None:
+        self._reply = reply
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._reply.iter_stream()
 
 
-def refused_call(error: openai.APIStatusError) -> FailedCall:
-    """An error status as a failed call, which costs nothing."""
-    return FailedCall(map_refusal(refusal_of(error)), Usage(), request_id_of(error))
+def _connection_error(
+    error: Exception, *, has_begun: bool, is_charged: bool = True
+) -> TransientError:
+    """A call that was sent may be charged although nobody answered."""
+    if isinstance(error, httpcore2.TimeoutException):
+        made = TransientError("timeout", "The provider did not answer in time.")
+    else:
+        done = "broke off in the middle of its answer" if has_begun else "could not be reached"
+        made = TransientError("connection", f"The provider {done}.")
+    made.is_charged = is_charged
+    return made
 
 
-def refusal_of(error: openai.APIStatusError) -> Refusal:
-    """The status, code, text and headers of an error."""
-    return Refusal(
-        status=error.status_code,
-        code=error.code or str(error.type or ""),
-        text=f"{error.param} {error.message} {error.body}",
-        headers=error.response.headers,
-    )
-
-
-def request_id_of(error: openai.APIStatusError) -> str:
-    return (error.request_id or "")[:NAME_LIMIT]
-
-
-def connection_failure(error: openai.APIConnectionError, sent: Usage) -> FailedCall:
-    """No connection costs nothing; a call that was sent may be charged although nobody answered."""
-    unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
-    usage = Usage() if unsent else sent
-    if isinstance(error, openai.APITimeoutError):
-        return FailedCall(TransientError("timeout", "The provider did not answer in time."), usage)
-    return FailedCall(TransientError("connection", "The provider could not be reached."), usage)
-
-
-def _check(api_key: str, base_url: str | None) -> None:
-    if not (api_key.isascii() and api_key.isprintable()):
-        raise CredentialError("key_refused", "The API key has characters that no key can have.")
-    if base_url is None:
-        return
-    try:
-        parts = urlsplit(base_url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise CredentialError("not_found", "The base URL is no http or https address. Check it.")
+@cache
+def trusted_ssl_context() -> SSLContext:
+    """The trusted certificates; read once a process, as reading takes some 20 ms."""
+    return httpx2.create_ssl_context()

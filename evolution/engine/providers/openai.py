@@ -1,38 +1,46 @@
-"""Chat completions of any OpenAI-compatible endpoint: one physical call, metered on both sides.
-
-Importing this module imports the SDK; see `endpoint`.
-"""
+"""Models behind any OpenAI-compatible endpoint: chat completions and embeddings, metered."""
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-import openai
 from pydantic import BaseModel
 
 from core.http.deadlines import Resolve
 from evolution.engine.llm import (
+    AnswerError,
+    Cancelled,
     ChatRequest,
-    DialectRefused,
     Ledger,
+    LLMError,
     LLMReply,
     LLMRequest,
     Usage,
 )
-from evolution.engine.providers.completion_parser import read_reply
-from evolution.engine.providers.endpoint import (
-    FailedCall,
-    make_client,
-    metered_call,
-    provider_errors,
-    refusal_of,
-    refused_call,
-    request_id_of,
+from evolution.engine.providers.completion_parser import (
+    CompletionParser,
+    dict_of,
+    events,
+    name_of,
+    object_of,
 )
-from evolution.engine.providers.error_mapping import Refusal
+from evolution.engine.providers.endpoint import (
+    DEFAULT_BASE_URL,
+    CancellableConnection,
+    Endpoint,
+    Response,
+)
+from evolution.engine.providers.error_mapping import Refusal, map_refusal
 
 SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
+MAX_DIALECTS = 4
+"""Parameters that a provider may refuse before the refusal counts."""
+EVENT_STREAM = "text/event-stream"
+MAX_NUMBERS = 16_384
+MAX_COMPONENT = 1e6
+OnText = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -44,27 +52,22 @@ class Dialect:
     counts: bool = True
     """Whether a stream is asked to end with its usage."""
 
-    def parameters(self, request: LLMRequest[Any]) -> dict[str, Any]:
-        return {self.cap: request.max_tokens} | self._format(request)
-
-    def chat_parameters(self, request: ChatRequest) -> dict[str, Any]:
-        """The same for an answer that is streamed, in words."""
-        counts = {"stream_options": {"include_usage": True}} if self.counts else {}
-        return {self.cap: request.max_tokens} | counts
-
-    def _format(self, request: LLMRequest[Any]) -> dict[str, Any]:
-        if self.format == "text":
-            return {}
+    def parameters(self, request: ChatRequest, *, streams: bool) -> dict[str, Any]:
+        """What is sent beside model and messages."""
+        found: dict[str, Any] = {self.cap: request.max_tokens}
+        if streams:
+            counts = {"stream_options": {"include_usage": True}} if self.counts else {}
+            return found | {"stream": True} | counts
         if self.format == "json_object":
-            return {"response_format": {"type": "json_object"}}
-        schema = {
-            "name": request.schema_name,
-            "strict": True,
-            "schema": strict_schema(request.schema),  # type: ignore[arg-type]  # a class is hashable
-        }
-        # Past the SDK's own walk over every part of a parameter: it knows nothing to change here.
-        asked = {"type": "json_schema", "json_schema": schema}
-        return {"extra_body": {"response_format": asked}}
+            found["response_format"] = {"type": "json_object"}
+        elif self.format == "json_schema" and isinstance(request, LLMRequest):
+            schema = {
+                "name": request.schema_name,
+                "strict": True,
+                "schema": strict_schema(request.schema),  # type: ignore[arg-type]  # a class is hashable
+            }
+            found["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return found
 
     def simpler(self, refusal: Refusal) -> "Dialect | None":
         """The next dialect, if the refusal names something that this one uses."""
@@ -81,17 +84,13 @@ class Dialect:
             return replace(self, cap="max_tokens")
         return None
 
-    def after(self, error: openai.APIStatusError) -> "tuple[FailedCall, Dialect]":
-        """The failed call of an error status, and the dialect of the next call."""
-        simpler = self.simpler(refusal_of(error))
-        if simpler is None:
-            return refused_call(error), self
-        refused = DialectRefused("dialect", "The provider does not know a parameter that was sent.")
-        return FailedCall(refused, Usage(), request_id_of(error)), simpler
+
+class DialectRefused(LLMError):
+    """The provider does not know a parameter that was sent. The next call leaves it out."""
 
 
 class OpenAILLM:
-    """One endpoint with one key. Several threads may share it.
+    """One endpoint with one key. Several threads may share it; cutting the `wire` ends its call.
 
     `deadline`: seconds for a whole call, connection to last byte. Raises CredentialError for a
     base URL or a key that cannot be used at all.
@@ -105,39 +104,152 @@ class OpenAILLM:
         deadline: float,
         ledger: Ledger,
         resolve: Resolve | None = None,
+        wire: CancellableConnection | None = None,
     ) -> None:
-        self._client = make_client(
-            api_key=api_key, base_url=base_url, deadline=deadline, resolve=resolve
-        )
-        self._ledger = ledger
+        self._endpoint = Endpoint(api_key, base_url or DEFAULT_BASE_URL, deadline, resolve)
+        self._ledger, self._wire = ledger, wire
         self._dialects: dict[str, Dialect] = {}
         self._lock = threading.Lock()
 
     def complete(self, request: LLMRequest[Any]) -> LLMReply:
-        """Make one physical call, written in the ledger before and after; raises an LLMError."""
-        return metered_call(self._ledger, request, lambda: self._call(request))
+        return self._in_accepted_dialect(request, None)
 
-    def _call(self, request: LLMRequest[Any]) -> LLMReply:
+    def chat(self, request: ChatRequest, say: OnText) -> LLMReply:
+        return self._in_accepted_dialect(request, say)
+
+    def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text, in order, all of one length; raises an LLMError.
+
+        Exactly one physical call. 32 texts of 3,072 numbers stay under the cap on a reply.
+        """
+        messages = [{"content": text} for text in texts]
+        request = ChatRequest("embed", model, messages, max_tokens=0)
+        entry = self._ledger.begin(request)
+        reply = LLMReply("", Usage.estimate(request), model, "")
+        try:
+            body = {"model": model, "input": list(texts), "encoding_format": "float"}
+            with self._endpoint.post("/embeddings", body) as response:
+                reply = replace(reply, request_id=_request_id(response))
+                if response.is_refusal:
+                    raise _refused(response.refusal())
+                payload = object_of(response.body())
+            reply = replace(reply, usage=_embedding_usage(payload) or reply.usage)
+            vectors = _vectors(payload, len(texts))
+        except LLMError as error:
+            self._ledger.finish(entry, _charged(reply, error), error.code)
+            raise
+        self._ledger.finish(entry, reply)
+        return vectors
+
+    def _in_accepted_dialect(self, request: ChatRequest, say: OnText | None) -> LLMReply:
+        """The reply; repeated at once while it is learnt which parameters are accepted."""
+        for _ in range(MAX_DIALECTS):
+            try:
+                return self._metered(request, say)
+            except DialectRefused:
+                continue
+        return self._metered(request, say)
+
+    def _metered(self, request: ChatRequest, say: OnText | None) -> LLMReply:
+        """One physical call, written in the ledger before and after."""
+        entry, parser = self._ledger.begin(request), CompletionParser(request)
+        try:
+            self._call(request, say, parser)
+        except LLMError as error:
+            self._ledger.finish(entry, _charged(parser.reply, error), error.code)
+            raise
+        finally:
+            if self._wire is not None:
+                self._wire.let_go()
+        self._ledger.finish(entry, parser.reply)
+        return parser.reply
+
+    def _call(self, request: ChatRequest, say: OnText | None, parser: CompletionParser) -> None:
+        """Ask, and fill the parser; a call whose wire was cut is `cancelled`, however it ended."""
+        if self._wire is not None and self._wire.is_cut:
+            raise Cancelled(is_charged=False)  # while it waited for its turn: nothing was sent
+        try:
+            self._ask(request, say, parser)
+        except LLMError as error:
+            if self._wire is not None and self._wire.is_cut:
+                raise Cancelled(is_charged=error.is_charged) from None
+            raise
+
+    def _ask(self, request: ChatRequest, say: OnText | None, parser: CompletionParser) -> None:
         dialect = self._dialects.get(request.model, Dialect())
-        refused = partial(self._refused, model=request.model, dialect=dialect)
-        with provider_errors(Usage.estimate(request), refused):
-            raw = self._client.chat.completions.with_raw_response.create(
-                model=request.model,
-                messages=request.messages,  # type: ignore[arg-type]  # plain dicts, as documented
-                **dialect.parameters(request),
-            )
-        served = read_reply(raw.content, raw.headers, request)
-        if served.error is not None:
-            raise FailedCall(served.error, served.reply.usage, served.reply.request_id)
-        return served.reply
+        parameters = dialect.parameters(request, streams=say is not None)
+        body = {"model": request.model, "messages": request.messages} | parameters
+        with self._endpoint.post("/chat/completions", body, self._wire) as response:
+            headers = response.raw.headers
+            parser.begin(headers)
+            if response.is_refusal:
+                raise self._simplified(request.model, dialect, response.refusal())
+            # A server may not stream although it was asked to.
+            if say and EVENT_STREAM in headers.get("content-type", EVENT_STREAM):
+                for data in events(response.pieces()):
+                    if text := parser.take(data):
+                        say(text)
+            elif (text := parser.read(response.body())) and say:
+                say(text)
+        parser.check()
 
-    def _refused(self, error: openai.APIStatusError, model: str, dialect: Dialect) -> FailedCall:
-        failed, simpler = dialect.after(error)
+    def _simplified(self, model: str, dialect: Dialect, refusal: Refusal) -> LLMError:
+        """The error of a refusal; the next call leaves out the parameter that it names."""
+        simpler = dialect.simpler(refusal)
+        if simpler is None:
+            return _refused(refusal)
         with self._lock:
             # Calls under way are refused for the same thing: only the first one is news.
             if self._dialects.get(model, Dialect()) == dialect:
                 self._dialects[model] = simpler
-        return failed
+        refused = DialectRefused("dialect", "The provider does not know a parameter that was sent.")
+        refused.is_charged = False
+        return refused
+
+
+def _refused(refusal: Refusal) -> LLMError:
+    """An error status costs nothing."""
+    error = map_refusal(refusal)
+    error.is_charged = False
+    return error
+
+
+def _charged(reply: LLMReply, error: LLMError) -> LLMReply:
+    """What a failed call may cost."""
+    return reply if error.is_charged else replace(reply, usage=Usage())
+
+
+def _request_id(response: Response) -> str:
+    return name_of(response.raw.headers.get("x-request-id"))
+
+
+def _embedding_usage(body: dict[str, Any]) -> Usage | None:
+    tokens = dict_of(body.get("usage")).get("prompt_tokens")
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+        return None
+    return Usage(tokens, total_tokens=tokens)
+
+
+def _vectors(body: dict[str, Any], count: int) -> list[list[float]]:
+    """The vectors in the order of the texts; AnswerError when anything about them is wrong."""
+    data = body.get("data")
+    rows = data if isinstance(data, list) else []
+    by_index = {item.get("index"): item.get("embedding") for item in rows if isinstance(item, dict)}
+    vectors = [by_index.get(index) for index in range(count)]
+    fits = len(rows) == count and all(_is_vector(vector) for vector in vectors)
+    if not fits or len({len(vector) for vector in vectors if vector}) != 1:
+        message = "The provider's embeddings do not fit the texts that were sent."
+        raise AnswerError("malformed", message)
+    return [list(map(float, vector or ())) for vector in vectors]
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= MAX_NUMBERS
+        and all(isinstance(n, int | float) and abs(n) <= MAX_COMPONENT for n in value)
+        and any(value)
+    )
 
 
 _KEPT = {"type", "enum", "items", "anyOf", "$ref", "properties", "$defs"}

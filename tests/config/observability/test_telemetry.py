@@ -1,13 +1,14 @@
 """Spans and errors leave the process without anybody's text."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
 import sentry_sdk
 import sentry_sdk.integrations.logging as logging_integration
 from opentelemetry import trace
+from opentelemetry.context import get_current
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -18,7 +19,7 @@ from sentry_sdk.transport import Transport
 from config.observability import telemetry
 from config.observability.telemetry import scrub_event
 from core.http.request_id import request_id
-from evolution.engine.llm import AnswerError
+from evolution.engine.llm import ChatRequest, LLMReply, Usage
 from evolution.models import EvolutionJob
 from evolution.worker import tracing
 from evolution.worker.tasks import run_evolution
@@ -86,28 +87,22 @@ def test_a_failed_call_says_its_code(
     assert dict(failed[0].attributes or {})["error.type"] == "provider_fault"
 
 
-class Vectors:
-    """A model of vectors, which may refuse."""
-
-    model = "small-vectors"
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        if "refuse" in texts:
-            raise AnswerError("malformed", "Made to fail.")
-        return [[0.5, 0.5] for _ in texts]
-
-
 def test_vectors_are_asked_for_in_a_span_without_the_texts(spans: InMemorySpanExporter) -> None:
-    embedder = tracing.TracedEmbedder(Vectors(), address="models.example")
-    embedder.embed([CANARY, "two"])
-    with pytest.raises(AnswerError):
-        embedder.embed(["refuse"])
+    request = ChatRequest("embed", "small-vectors", [{"content": CANARY}, {"content": "two"}], 0)
+    reply = LLMReply("", Usage(), "small-vectors", "")
+    for error in ("", "malformed"):
+        trace_of_call(request).end(reply, error)
     good, bad = output(spans)["embeddings small-vectors"]
     attributes = dict(good.attributes or {})
     assert attributes["gen_ai.operation.name"] == "embeddings"
-    assert (attributes["ace.texts"], attributes["gen_ai.embeddings.dimension.count"]) == (2, 2)
+    assert attributes["ace.texts"] == 2
     assert dict(bad.attributes or {})["error.type"] == "malformed"
     assert CANARY not in good.to_json()
+
+
+def trace_of_call(request: ChatRequest) -> tracing.CallTrace:
+    parent = get_current()
+    return tracing.CallTrace(request, address="models.example", parent=parent, known_id="r")
 
 
 def test_an_event_for_sentry_keeps_types_places_and_ids_only() -> None:

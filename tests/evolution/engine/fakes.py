@@ -7,7 +7,7 @@ from typing import Any
 
 from evolution.engine.curator import Curation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
-from evolution.engine.llm import Usage
+from evolution.engine.llm import ChatRequest, LLMReply, Usage
 from evolution.engine.providers.llm_engine import LLMEngine
 from evolution.engine.providers.openai import OpenAILLM
 from evolution.engine.reflector import Reflection
@@ -55,14 +55,13 @@ class FakeLedger:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
 
-    def begin(self, *, step: str, operation: str, model: str, most: Usage) -> Entry:
-        self.entries.append(Entry(step, operation, model))
+    def begin(self, request: ChatRequest) -> Entry:
+        self.entries.append(Entry(request.step, request.operation, request.model))
         return self.entries[-1]
 
-    def finish(
-        self, entry: Entry, *, usage: Usage, model: str, request_id: str, error: str = ""
-    ) -> None:
-        entry.usage, entry.model, entry.request_id, entry.error = usage, model, request_id, error
+    def finish(self, entry: Entry, reply: LLMReply, error: str = "") -> None:
+        entry.usage, entry.model = reply.usage, reply.model
+        entry.request_id, entry.error = reply.request_id, error
 
     @property
     def tokens(self) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from evolution.engine.llm import ChatRequest, LLMError, LLMReply
-from evolution.engine.providers.cancellable_transport import CancellableConnection
-from evolution.engine.providers.chat_stream import ChatLLM
-from evolution.engine.retry import RetryingStream
+from evolution.engine.providers.endpoint import CancellableConnection
+from evolution.engine.providers.openai import OpenAILLM
+from evolution.engine.retry import chat_with_retry
 from tests.evolution.engine.fakes import FakeLedger
 from tests.harness.fake_llm.model import ALWAYS, FakeLLM
 from tests.harness.waiting import wait_until
@@ -30,14 +30,14 @@ class ChatTurn:
     waits: list[float] = field(default_factory=list)
 
     def ask(self) -> LLMReply:
-        llm = ChatLLM(
+        llm = OpenAILLM(
             api_key="k",
             base_url=self.fake.base_url,
             deadline=self.deadline,
             ledger=self.ledger,
             wire=self.wire,
         )
-        return RetryingStream(llm, self.waits.append).chat(REQUEST, self.pieces_received.append)
+        return chat_with_retry(llm, REQUEST, self.pieces_received.append, self.waits.append)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from evolution.engine.grow_refine import (
     refine,
 )
 from evolution.engine.llm import AnswerError, CredentialError, LLMError, TransientError
-from evolution.engine.providers.embeddings import OpenAIEmbedder
+from evolution.engine.providers.openai import OpenAILLM
 from playbooks.document.text import Document, content_hash
 from tests.evolution.engine.fakes import EngineHarness
 from tests.evolution.engine.test_grow_refine import Kept, document
@@ -20,20 +20,19 @@ ONE, OTHER = "Verify all figures again.", "All numbers: check twice."
 TEXTS = [ONE, OTHER, "Quote the law."]
 
 
-def embedder(stage: EngineHarness) -> OpenAIEmbedder:
-    return OpenAIEmbedder(
-        api_key="k", base_url=stage.fake.base_url, model="e", deadline=20, ledger=stage.ledger
-    )
+def embed(stage: EngineHarness, texts: list[str]) -> list[list[float]]:
+    url = stage.fake.base_url
+    return OpenAILLM(api_key="k", base_url=url, deadline=20, ledger=stage.ledger).embed("e", texts)
 
 
 def test_vectors_come_back_in_the_order_of_the_texts(stage: EngineHarness) -> None:
-    one, other, law = embedder(stage).embed(TEXTS)
+    one, other, law = embed(stage, TEXTS)
     assert one == other != law
     assert len(law) == 64
 
 
 def test_one_call_is_metered_as_the_server_counts_it(stage: EngineHarness) -> None:
-    embedder(stage).embed(TEXTS)
+    embed(stage, TEXTS)
     (entry,) = stage.ledger.entries
     assert (entry.step, entry.operation, entry.model, entry.error) == ("embed", "embed", "e", "")
     assert stage.ledger.tokens == stage.fake.served_tokens > 0
@@ -41,7 +40,7 @@ def test_one_call_is_metered_as_the_server_counts_it(stage: EngineHarness) -> No
 
 def test_without_a_count_from_the_server_it_is_an_estimate(stage: EngineHarness) -> None:
     stage.fake.fail("embedder", "no_usage")
-    embedder(stage).embed(TEXTS)
+    embed(stage, TEXTS)
     usage = stage.ledger.entries[0].usage
     assert usage is not None
     assert usage.estimated
@@ -68,7 +67,7 @@ def test_each_fault_is_named_and_metered(
 ) -> None:
     stage.fake.fail("embedder", **fault)
     with pytest.raises(error) as raised:
-        embedder(stage).embed(TEXTS)
+        embed(stage, TEXTS)
     assert raised.value.code == code
     assert [entry.error for entry in stage.ledger.entries] == [code]
 
@@ -79,19 +78,19 @@ def test_each_fault_is_named_and_metered(
 def test_a_vector_that_is_none_is_not_believed(stage: EngineHarness, vector: Any) -> None:
     stage.fake.say("embedder", {"data": [{"index": 0, "embedding": vector}]})
     with pytest.raises(AnswerError):
-        embedder(stage).embed(["a"])
+        embed(stage, ["a"])
 
 
 def test_vectors_of_two_lengths_are_not_believed(stage: EngineHarness) -> None:
     data = [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]
     stage.fake.say("embedder", {"data": data})
     with pytest.raises(AnswerError):
-        embedder(stage).embed(["a", "b"])
+        embed(stage, ["a", "b"])
 
 
 def vectors(found: Document, stage: EngineHarness) -> dict[str, list[float]]:
     texts = [bullet.content for bullet in found.bullets]
-    return dict(zip(map(content_hash, texts), embedder(stage).embed(texts), strict=True))
+    return dict(zip(map(content_hash, texts), embed(stage, texts), strict=True))
 
 
 def test_by_meaning_finds_what_spelling_does_not(stage: EngineHarness) -> None:

@@ -1,4 +1,4 @@
-"""What the SDK does not promise: a total deadline, a size cap, no redirects, a true ledger."""
+"""What HTTP clients do not promise: a total deadline, a size cap, no redirects, a true ledger."""
 
 import gzip
 import time
@@ -8,9 +8,9 @@ import httpx2
 import pytest
 
 from core.http.deadlines import DeadlineStream
-from evolution.engine.llm import CredentialError, TransientError
+from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.engine.prompt_text import FULL_LIMITS
-from evolution.engine.providers.bounded_transport import BoundedTransport, ReplyTooLarge
+from evolution.engine.providers.endpoint import Response
 from evolution.engine.providers.error_mapping import retry_after_seconds
 from evolution.engine.providers.openai import OpenAILLM
 from evolution.engine.reflector import reflection_request
@@ -91,10 +91,10 @@ def test_a_key_that_fits_no_header_is_refused_at_once() -> None:
 
 def test_a_small_reply_that_unpacks_to_a_large_one_is_refused() -> None:
     packed = gzip.compress(b" " * 4_000_000)
-    reply = httpcore2.Response(200, headers={"content-encoding": "gzip"}, content=packed)
-    transport = BoundedTransport(deadline=1, max_bytes=2_000_000)
-    with pytest.raises(ReplyTooLarge):
-        transport._read(reply, httpx2.Request("POST", "http://127.0.0.1/"))
+    stream = httpx2.ByteStream(packed)
+    reply = httpx2.Response(200, headers={"content-encoding": "gzip"}, stream=stream)
+    with pytest.raises(AnswerError, match="over 2 MB"):
+        Response(reply).body()
 
 
 def test_after_the_deadline_a_socket_gives_nothing_more() -> None:

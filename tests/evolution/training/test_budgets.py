@@ -4,13 +4,12 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from evolution.engine.cost_budget import Budget, BudgetedLLM, CostLimitReached
+from evolution.engine.cost_budget import Budget, CostLimitReached
 from evolution.engine.generator import Generation
-from evolution.engine.llm import LLMReply, LLMRequest, Usage
+from evolution.engine.llm import LLMRequest
 
 REQUEST = LLMRequest(
     role="generator",
@@ -21,31 +20,23 @@ REQUEST = LLMRequest(
     schema_name="ace_generation",
     max_tokens=1_000,
 )
-REPLY = LLMReply("{}", Usage(), "m", "r")
 
 
 def cent_per_thousand(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal:
     return Decimal(completion_tokens) / 100_000
 
 
-class Paid:
+def pay(budget: Budget) -> None:
     """A call that costs half of what it could."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-
-    def complete(self, request: LLMRequest[Any]) -> LLMReply:
-        self.budget.pay(Decimal("0.005"))
-        return REPLY
+    budget.release(budget.reserve_cost(REQUEST), Decimal("0.005"))
 
 
 def test_a_call_that_could_go_over_the_limit_is_not_made() -> None:
     budget = Budget(limit=Decimal("0.02"), price=cent_per_thousand)
-    llm = BudgetedLLM(Paid(budget), budget)
     for _ in range(3):
-        llm.complete(REQUEST)
+        pay(budget)
     with pytest.raises(CostLimitReached, match="0.02 US"):
-        llm.complete(REQUEST)
+        pay(budget)
     assert budget.spent == Decimal("0.015")
     with pytest.raises(CostLimitReached):
         budget.raise_if_reached()
@@ -53,11 +44,10 @@ def test_a_call_that_could_go_over_the_limit_is_not_made() -> None:
 
 def test_many_threads_together_stay_under_the_limit() -> None:
     budget = Budget(limit=Decimal("0.1"), price=cent_per_thousand)
-    llm = BudgetedLLM(Paid(budget), budget)
 
     def call(number: int) -> bool:
         try:
-            llm.complete(REQUEST)
+            pay(budget)
         except CostLimitReached:
             return False
         return True
@@ -70,15 +60,15 @@ def test_many_threads_together_stay_under_the_limit() -> None:
 def test_what_an_earlier_process_spent_counts() -> None:
     budget = Budget(limit=Decimal("0.02"), price=cent_per_thousand, spent=Decimal("0.011"))
     with pytest.raises(CostLimitReached):
-        BudgetedLLM(Paid(budget), budget).complete(REQUEST)
+        pay(budget)
 
 
 def test_a_call_that_failed_gives_back_what_was_set_aside() -> None:
     budget = Budget(limit=Decimal("0.01"), price=cent_per_thousand)
-    with pytest.raises(RuntimeError), budget.reserve_cost(REQUEST):
-        raise RuntimeError
-    with budget.reserve_cost(REQUEST):
-        budget.raise_if_reached()
+    budget.release(budget.reserve_cost(REQUEST))
+    budget.reserve_cost(REQUEST)
+    budget.raise_if_reached()
+    assert budget.spent == 0
 
 
 def test_the_schema_and_each_letter_beyond_ascii_count_as_sent() -> None:

@@ -18,12 +18,12 @@ from evolution.engine.environments import (
     FunctionEnvironment,
     ListMatch,
     NumberMatch,
+    ProgramEnvironment,
     Question,
     Sample,
     evaluate_sample,
 )
 from evolution.engine.generator import Generation
-from evolution.engine.program_environment import ProgramEnvironment
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -16,9 +16,9 @@ from evolution.models import EvolutionJob, Outcome, Reflection
 from evolution.outcomes import reporting, validation
 from evolution.worker import (
     claims,
+    failures,
     lease_renewal,
     llm_admission,
-    outcome_settlement,
     publication,
     sweep,
     tasks,
@@ -253,7 +253,7 @@ def forget_to_settle() -> None:
     """A version is published and its outcomes wait on, for the next evolution to apply again."""
 
     def settle(job: EvolutionJob, **kwargs: Any) -> int:
-        done = outcome_settlement.settle_outcomes(job, **kwargs)
+        done = failures.settle_outcomes(job, **kwargs)
         Outcome.objects.filter(job=job).order_by("pk")[:1].first()
         first = Outcome.objects.filter(job=job).order_by("pk").first()
         if first is not None and done > 1:
