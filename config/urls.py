@@ -32,6 +32,7 @@ pages = [
     path("metrics", views.metrics, name="metrics"),
     path("start", views.onboarding, name="onboarding"),
     path("start/dismiss", views.dismiss_onboarding, name="dismiss_onboarding"),
+    path("stop-viewing", views.stop_viewing, name="stop_viewing"),
     path("theme", theme.choose_theme, name="theme"),
     path("docs", docs.index, name="docs_index"),
     path("docs/<path:slug>.md", docs.markdown_source, name="docs_source"),

@@ -4,6 +4,7 @@ import csv
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
+from urllib.parse import urlsplit
 
 from asgiref.sync import sync_to_async
 from django.contrib import admin, messages
@@ -14,9 +15,9 @@ from django.core.exceptions import BadRequest, PermissionDenied
 from django.core.handlers.asgi import ASGIRequest
 from django.db.models import Model, QuerySet
 from django.forms import Form
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path, resolve, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.text import capfirst
@@ -59,6 +60,41 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         if request.method == "POST" and (again := ask_to_reauthenticate(request)):
             return again
         return super().changelist_view(request, extra_context)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        """The row's page, with the actions of the list that apply to this row as buttons."""
+        row = self.get_object(request, object_id) if object_id else None
+        actions = {"row_actions": self.row_actions(request, row) if row else []}
+        return super().changeform_view(
+            request, object_id, form_url, actions | (extra_context or {})
+        )
+
+    def row_actions(self, request: HttpRequest, row: Model) -> list[tuple[str, str]]:
+        """Name and description of each action of the list that is offered for this row."""
+        found = self.model._default_manager.filter(pk=row.pk)
+        actions: dict[str, Any] = self.get_actions(request)
+        return [
+            (name, str(description))
+            for name, (act, _, description) in actions.items()
+            if name != "delete_selected" and getattr(act, "offered", QuerySet.all)(found).exists()
+        ]
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:  # type: ignore[override]  # the stubs' third argument is not Django's
+        """After an action from a row's page, that page again."""
+        response = super().response_action(request, queryset)
+        back = request.POST.get("row", "")
+        is_done = (
+            isinstance(response, HttpResponseRedirect) and response.url == request.get_full_path()
+        )
+        if is_done and back and queryset.filter(pk=back).exists():
+            return redirect(f"admin:{self.opts.label_lower.replace('.', '_')}_change", back)
+        return response
 
     def has_delete_rows_permission(self, request: HttpRequest) -> bool:
         """For actions that delete by a service, where the form for deleting is off."""
@@ -177,11 +213,13 @@ def row_action(
     many: str,
     permission: str = "change",
     rows: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
+    offered: Callable[[Any], QuerySet[Any]] | None = None,
 ) -> Callable[[Any, HttpRequest, QuerySet[Any]], None]:
     """An admin action that calls a service for each selected row that `rows` lets through.
 
     `permission` is what the service does: change, or one that the page defines by
-    `has_<permission>_permission`, such as delete_rows.
+    `has_<permission>_permission`, such as delete_rows. On a row's page the action is a button if
+    `offered`, or else `rows`, lets the row through.
     """
 
     @admin.action(description=description, permissions=[permission])
@@ -189,6 +227,7 @@ def row_action(
         by = request_principal(request)
         apply_action(request, rows(selected), lambda row: act(row, by), one=one, many=many)
 
+    action.offered = offered or rows  # type: ignore[attr-defined]  # like Django's allowed_permissions
     return action
 
 
@@ -224,6 +263,12 @@ def changelist_url(model: str, **query: object) -> str:
     if not query:
         return address
     return f"{address}?{urlencode({name: str(value) for name, value in query.items()})}"
+
+
+def may_open(request: HttpRequest, url: str) -> bool:
+    """Whether the member of staff may see the list at `url`: a link to a 403 helps nobody."""
+    page = getattr(resolve(urlsplit(url).path).func, "model_admin", None)
+    return page is not None and bool(page.has_view_permission(request))
 
 
 class Echo:

@@ -32,6 +32,7 @@ class ClientActivity(BaseModel):
     objects = ClientActivityQuerySet.as_manager()
 
     class Meta:
+        verbose_name_plural = "client activity"
         ordering = ("-seen_at",)
         constraints = (
             models.UniqueConstraint(

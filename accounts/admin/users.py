@@ -3,6 +3,7 @@
 import json
 from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm
@@ -11,6 +12,7 @@ from django.db.models import Count, Field, IntegerField, OuterRef, Q, QuerySet, 
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 
+from accounts.admin.api_keys import ReasonForm
 from accounts.models import ApiKey, User
 from accounts.services import user_administration
 from core.admin import CsvExportAdmin, apply_action, confirm_page, request_principal, row_action
@@ -26,6 +28,24 @@ class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]  # generic i
 
     def clean_email(self) -> str:
         return str(self.cleaned_data["email"]).lower()
+
+
+class EraseForm(forms.Form):
+    """Typed confirmation: the e-mail address of the one account, or how many accounts."""
+
+    confirmation = forms.CharField(max_length=254)
+
+    def __init__(self, *args: Any, users: list[User], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.users = users
+        self.wanted = str(users[0]) if len(users) == 1 else f"{len(users)} accounts"
+        self.fields["confirmation"].help_text = f"Type “{self.wanted}”."
+
+    def clean_confirmation(self) -> str:
+        typed = str(self.cleaned_data["confirmation"])
+        if typed != self.wanted:
+            raise forms.ValidationError(f"Type “{self.wanted}” to delete.")
+        return typed
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -67,7 +87,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         ("Times", {"fields": ("last_login", "created_at")}),
     )
     add_fieldsets = ((None, {"fields": ("email", "usable_password", "password1", "password2")}),)
-    actions = (
+    actions: tuple[str, ...] = (
         "disable",
         "enable",
         "require_second_factor",
@@ -121,13 +141,30 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
     def joined(self, user: User) -> Any:
         return user.created_at
 
-    disable = row_action(
-        "Disable: refuse logins, keys and tokens at once",
-        lambda user, by: user_administration.disable_user(user=user, by=by),
-        one="user disabled",
-        many="users disabled",
-        rows=lambda rows: rows.filter(is_active=True),
-    )
+    @admin.action(description="Disable, with a reason…", permissions=["change"])
+    def disable(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
+        form = ReasonForm(request.POST if "apply" in request.POST else None)
+        form.fields["reason"].help_text = "For the audit log. For example: sends spam."
+        if not form.is_valid():
+            return confirm_page(
+                request,
+                self,
+                rows,
+                form=form,
+                title="Disable accounts",
+                action="disable",
+                verb="Disable",
+                consequence="Refuses sessions, keys, tokens and apps at once. Nothing is deleted.",
+            )
+        by, reason = request_principal(request), form.cleaned_data["reason"]
+        apply_action(
+            request,
+            rows.filter(is_active=True),
+            lambda user: user_administration.disable_user(user=user, by=by, reason=reason),
+            one="user disabled",
+            many="users disabled",
+        )
+        return None
 
     enable = row_action(
         "Enable again",
@@ -157,11 +194,15 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
 
     @admin.action(description="Delete for good, at their request…", permissions=["delete_rows"])
     def erase(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
-        if "apply" not in request.POST:
+        form = EraseForm(request.POST if "apply" in request.POST else None, users=list(rows))
+        if not form.is_valid():
+            counts = (user_administration.count_rows(user=user) for user in form.users)
             return confirm_page(
                 request,
                 self,
                 rows,
+                form=form,
+                lines=[f"{user}: {words}" for user, words in zip(form.users, counts, strict=True)],
                 title="Delete accounts for good",
                 action="erase",
                 verb="Delete for good",

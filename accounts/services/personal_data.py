@@ -38,15 +38,18 @@ Secrets are left out: digests of passwords and keys, encrypted keys.
 """
 
 
-def export_account(*, user: User) -> bytes:
-    """A ZIP file of the user's data: a JSON list for each table, without secrets."""
+def export_account(*, user: User, by: Principal | None = None) -> bytes:
+    """A ZIP file of the user's data: a JSON list for each table, without secrets.
+
+    `by` is the user unless staff takes it on their behalf.
+    """
     file = BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("README.txt", README)
         for rows in personal_rows(user):
             with archive.open(f"{rows.model._meta.label_lower}.json", "w") as part:
                 _write_list(part, rows.iterator(chunk_size=500))
-    record(action="export_account", by=user, subject=user)
+    record(action="export_account", by=by or user, subject=user, owner=user)
     return file.getvalue()
 
 

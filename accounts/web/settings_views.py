@@ -145,7 +145,11 @@ def export_account(request: UserRequest) -> HttpResponse:
     """Ask, then send the file."""
     if request.method != "POST":
         return render(request, "accounts/export_account.html")
-    file = personal_data.export_account(user=request.user)
+    return account_file(personal_data.export_account(user=request.user))
+
+
+def account_file(file: bytes) -> HttpResponse:
+    """The download of an exported account."""
     headers = {
         "Content-Disposition": 'attachment; filename="ace-account.zip"',
         "Cache-Control": "no-store",

@@ -1,19 +1,29 @@
 """The figures on the admin's first page, each with a link to the list behind it."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Max, Q, Sum
-from django.db.models.functions import TruncHour
+from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models.functions import TruncDay, TruncHour
+from django.http import HttpRequest
 from django.utils.timesince import timesince
 
 from billing.models import UsageRecord
 from config.observability.readiness import WORKER_SILENT_AFTER
-from core.admin import changelist_url
+from core.admin import changelist_url, may_open
+from core.charts import BarChart, draw_bars
 from core.clock import database_now
-from evolution.models import EvolutionJob, Outcome, ProviderCircuit, WorkerHeartbeat, start_of_day
+from evolution.models import (
+    EvolutionJob,
+    Incident,
+    Outcome,
+    ProviderCircuit,
+    WorkerHeartbeat,
+    start_of_day,
+)
+from evolution.worker.incidents import QUEUE_OLD
 from playbooks.models import ReviewItem
 
 HOURS = 24
@@ -33,38 +43,36 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class HourlyCount:
-    """Outcomes reported within one hour; `height` is its share of the busiest, 0 to 100."""
-
-    start: datetime
-    outcomes: int
-    height: int
-
-    @property
-    def top(self) -> int:
-        return 100 - self.height
-
-
-@dataclass(frozen=True)
 class Dashboard:
+    """The tiles, and outcomes by hour or, over more than a day, by day."""
+
     now: datetime
     figures: list[Tile]
-    hours: list[HourlyCount]
+    days: int
+    outcomes: dict[date, int | Decimal]
 
     @property
-    def outcomes(self) -> int:
-        return sum(hour.outcomes for hour in self.hours)
+    def chart(self) -> BarChart:
+        return draw_bars(self.outcomes, list(self.outcomes))
+
+    @property
+    def total(self) -> int:
+        return int(sum(self.outcomes.values()))
 
 
-def read_dashboard() -> Dashboard:
-    """All figures, in a number of queries that no row changes."""
+def read_dashboard(days: int = 1) -> Dashboard:
+    """All figures, in a number of queries that no row changes; outcomes of the last `days`."""
     now = database_now()
-    hours = outcomes_by_hour(now)
     figures = [
         *(*job_tiles(now), failed_jobs_tile(now), provider_tile(now), worker_tile(now)),
-        *(spend_tile(now), review_tile(), outcomes_tile(hours, now)),
+        *(spend_tile(now), review_tile(), incidents_tile(), outcomes_tile(now)),
     ]
-    return Dashboard(now, figures, hours)
+    return Dashboard(now, figures, days, outcomes_by_bucket(now, days))
+
+
+def linked_figures(request: HttpRequest, figures: list[Tile]) -> list[Tile]:
+    """The figures, linked where the reader may see the list behind."""
+    return [one if may_open(request, one.href) else replace(one, href="") for one in figures]
 
 
 def job_tiles(now: datetime) -> list[Tile]:
@@ -75,10 +83,14 @@ def job_tiles(now: datetime) -> list[Tile]:
     )
     oldest = active.in_state("queue", now).order_by("created_at").values("created_at").first()
     waits = timesince(oldest["created_at"], now) if oldest else "queue is empty"
+    late = oldest is not None and now - oldest["created_at"] > QUEUE_OLD
     queue = changelist_url(JOBS, state="queue", o="7")
     return [
         Tile("Queued", str(found["queue"]), changelist_url(JOBS, state="queue")),
-        Tile("Oldest queued", waits if oldest else "–", queue, "" if oldest else waits),
+        Tile(
+            *("Oldest queued", waits if oldest else "–", queue, "" if oldest else waits),
+            ALERT if late else OK,
+        ),
         Tile("Running", str(found["running"]), changelist_url(JOBS, state="running")),
         Tile(
             "Waiting to retry",
@@ -147,22 +159,29 @@ def review_tile() -> Tile:
     return Tile("Needs review", str(count), href, "bullets waiting for a decision")
 
 
-def outcomes_tile(hours: list[HourlyCount], now: datetime) -> Tile:
-    day = sum(hour.outcomes for hour in hours)
-    since = (now - timedelta(hours=HOURS)).isoformat()
-    href = changelist_url("evolution_outcome", created_at__gte=since)
-    return Tile("Outcomes this hour", str(hours[-1].outcomes), href, f"{day} in {HOURS} hours")
+def incidents_tile() -> Tile:
+    count = Incident.objects.filter(closed_at=None).count()
+    href = changelist_url("evolution_incident", closed_at__isempty=1)
+    return Tile("Open incidents", str(count), href, "", ALERT if count else OK)
 
 
-def outcomes_by_hour(now: datetime) -> list[HourlyCount]:
-    """The last 24 hours, oldest first, empty ones included."""
-    this = now.replace(minute=0, second=0, microsecond=0)
-    starts = [this - timedelta(hours=back) for back in reversed(range(HOURS))]
-    rows = Outcome.objects.filter(created_at__gte=starts[0]).order_by()
-    counted = rows.annotate(hour=TruncHour("created_at")).values("hour")
-    found = {row["hour"]: row["number"] for row in counted.annotate(number=Count("pk"))}
-    most = max(found.values(), default=0) or 1
-    return [
-        HourlyCount(start, found.get(start, 0), round(100 * found.get(start, 0) / most))
-        for start in starts
-    ]
+def outcomes_tile(now: datetime) -> Tile:
+    since = now - timedelta(hours=1)
+    count = Outcome.objects.filter(created_at__gte=since).count()
+    href = changelist_url("evolution_outcome", created_at__gte=since.isoformat())
+    return Tile("Outcomes, last hour", str(count), href)
+
+
+def outcomes_by_bucket(
+    now: datetime, days: int, *, rows: QuerySet[Outcome] | None = None
+) -> dict[date, int | Decimal]:
+    """Outcomes for each of the last 24 hours or `days` days, oldest first, empty ones included."""
+    this, step = now.replace(minute=0, second=0, microsecond=0), timedelta(hours=1)
+    if days > 1:
+        this, step = this.replace(hour=0), timedelta(days=1)
+    starts = [this - step * back for back in reversed(range(HOURS if days == 1 else days))]
+    found = (Outcome.objects.all() if rows is None else rows).filter(created_at__gte=starts[0])
+    bucket = TruncHour("created_at") if days == 1 else TruncDay("created_at")
+    counted = found.order_by().annotate(bucket=bucket).values("bucket")
+    numbers = dict(counted.annotate(number=Count("pk")).values_list("bucket", "number"))
+    return {start: numbers.get(start, 0) for start in starts}

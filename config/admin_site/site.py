@@ -1,15 +1,25 @@
 """The admin site: Django's own, with the operations dashboard on its first page."""
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib.admin import AdminSite
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
 
-from config.admin_site.dashboard import read_dashboard
+from accounts.models import User
+from accounts.services.personal_data import export_account
+from accounts.web.settings_views import account_file
+from config.admin_site.customers import read_customer
+from config.admin_site.dashboard import linked_figures, read_dashboard
+from config.admin_site.search import search_rows
+from core.admin import may, request_principal
+from core.http.reauthentication import ask_to_reauthenticate
 
 # Models by subject, in the order of the index page; the rest goes to OTHER_GROUP.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -22,6 +32,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "TrainingRun",
             "ProviderCircuit",
             "WorkerHeartbeat",
+            "Incident",
         ),
     ),
     (
@@ -42,6 +53,10 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 OTHER_GROUP = "Other"
 
 
+# Days of the chart on the first page.
+SPANS = {1: "24 hours", 7: "7 days", 30: "30 days"}
+
+
 class AceAdminSite(AdminSite):
     site_header = site_title = "ACE Platform admin"
     index_title = "System status"
@@ -49,12 +64,27 @@ class AceAdminSite(AdminSite):
     enable_nav_sidebar = False
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        ours = [path("operations/", self.operations, name="operations")]
+        ours = [
+            path("operations/", self.operations, name="operations"),
+            path("search/", self.admin_view(require_POST(self.search)), name="search"),
+            path("customers/<uuid:pk>/", self.admin_view(self.customer), name="customer"),
+            path(
+                "customers/<uuid:pk>/export/",
+                self.admin_view(require_POST(self.export_customer)),
+                name="export_customer",
+            ),
+        ]
         return [*ours, *super().get_urls()]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        context = {"panel": read_dashboard(), "groups": self.groups(request)}
+        context = self._panel(request) | {"groups": self.groups(request)}
         return super().index(request, context | (extra_context or {}))
+
+    def _panel(self, request: HttpRequest) -> dict[str, Any]:
+        days = next((days for days in SPANS if request.GET.get("days") == str(days)), 1)
+        panel = read_dashboard(days)
+        figures = linked_figures(request, panel.figures)
+        return {"panel": panel, "figures": figures, "spans": SPANS.items()}
 
     def operations(self, request: HttpRequest) -> HttpResponse:
         """The dashboard alone, polled by the index page."""
@@ -69,7 +99,35 @@ class AceAdminSite(AdminSite):
         return never_cache(self._dashboard)(request)
 
     def _dashboard(self, request: HttpRequest) -> HttpResponse:
-        return render(request, "admin/dashboard.html", {"panel": read_dashboard()})
+        return render(request, "admin/dashboard.html", self._panel(request))
+
+    def search(self, request: HttpRequest) -> HttpResponse:
+        """Rows by e-mail, key, id or name. A form, because a pasted key must not be in a URL."""
+        query = request.POST.get("q", "")
+        context = {"title": "Search", "query": query, "hits": search_rows(request, query)}
+        return render(request, "admin/search.html", self.each_context(request) | context)
+
+    def customer(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """One account in one view: plan, spending, keys, playbooks, last jobs, limits, audit."""
+        user = self._customer(request, pk)
+        actions = self._registry[User].row_actions(request, user)  # type: ignore[attr-defined]  # of BaseAdmin
+        context = {"customer": read_customer(request, user), "row_actions": actions}
+        context |= {"title": user.email, "opts": User._meta, "original": user}
+        return render(request, "admin/customer.html", self.each_context(request) | context)
+
+    def export_customer(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """The file that the person would get in their settings; the audit log says who took it."""
+        user = self._customer(request, pk)
+        if not may(request, "change", User):
+            raise PermissionDenied
+        if again := ask_to_reauthenticate(request):
+            return again
+        return account_file(export_account(user=user, by=request_principal(request)))
+
+    def _customer(self, request: HttpRequest, pk: UUID) -> User:
+        if not may(request, "view", User):
+            raise PermissionDenied
+        return get_object_or_404(User, pk=pk)
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -4,16 +4,19 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import Count, DecimalField, F, QuerySet, Sum
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.html import format_html_join
 
 from accounts.admin.users import AccountUserAdmin, per_user_subquery
 from accounts.models import User
 from billing.models import UsageRecord
-from core.admin import changelist_url
+from config.web.view_as import start_viewing
+from core.admin import changelist_url, request_principal
+from core.errors import AceError
 from playbooks.models import Playbook
 
 SPEND_DAYS = 30
@@ -44,6 +47,7 @@ class UserAdmin(AccountUserAdmin):
         *AccountUserAdmin.fieldsets,
         ("Elsewhere", {"fields": ("plan", "related_lists")}),
     )
+    actions = (*AccountUserAdmin.actions, "view_as")
     csv_columns = (
         *("id", "email", "is_active", "is_staff", "second_factor_required", "playbook_count"),
         *("key_count", "spent", "unpriced", "last_login", "created_at"),
@@ -62,6 +66,19 @@ class UserAdmin(AccountUserAdmin):
             plan_name=F("billing_account__plan__name"),
             plan_status=F("billing_account__status"),
         )
+
+    @admin.action(description="View as this user (read-only)", permissions=["change"])
+    def view_as(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
+        """Show their pages in this browser; staff cannot be viewed."""
+        try:
+            start_viewing(request=request, user=rows.get(), by=request_principal(request))
+        except User.MultipleObjectsReturned:
+            messages.warning(request, "Choose one user.")
+        except AceError as error:
+            messages.warning(request, error.message)
+        else:
+            return redirect("playbooks:list")
+        return None
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return (*self.list_display, *(("plan",) if settings.BILLING_ENABLED else ()))

@@ -71,6 +71,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "config.web.middleware.HtmxLoginMiddleware",
     "config.web.middleware.ErrorPageMiddleware",
+    "config.web.view_as.ViewAsMiddleware",
 ]
 
 # --- limits of size, in bytes -----------------------------------------------------------------

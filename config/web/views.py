@@ -18,6 +18,7 @@ from accounts.mfa.second_factor import has_second_factor, requires_second_factor
 from accounts.services.account_settings import finish_onboarding
 from config.observability.metrics import render_metrics
 from config.observability.readiness import run_checks
+from config.web import view_as
 from config.web.onboarding import onboarding_context, show_onboarding, steps_of
 from core.errors import AceError, Forbidden
 from core.http.requests import UserRequest
@@ -109,6 +110,14 @@ def admin_log_in(request: HttpRequest) -> HttpResponse:
         raise Forbidden("This account isn't staff. Log out, then log in with a staff account.")
     wanted = urlencode({"next": request.GET.get("next") or reverse("admin:index")})
     return redirect(f"{reverse('accounts:log_in')}?{wanted}")
+
+
+@login_required
+@require_POST
+def stop_viewing(request: UserRequest) -> HttpResponse:
+    """Back from a user's pages to that user in the admin."""
+    viewed = view_as.stop_viewing(request)
+    return redirect("admin:customer", viewed) if viewed else redirect("home")
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

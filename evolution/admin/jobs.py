@@ -119,24 +119,28 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
         lambda job, by: retry_evolution(job=job, by=by),
         one="evolution queued again",
         many="evolutions queued again",
+        offered=lambda jobs: jobs.filter(status__in=("failed", "cancelled")),
     )
     hasten = row_action(
         "Try now (waiting for a later try)",
         lambda job, by: jobs_redrive.hasten_evolution(job=job, by=by),
         one="evolution is due now",
         many="evolutions are due now",
+        offered=lambda jobs: jobs.waiting(database_now()),
     )
     cancel = row_action(
         "Cancel (queued or running)",
         lambda job, by: cancel_evolution(job=job, by=by),
         one="evolution cancelled",
         many="evolutions cancelled",
+        offered=lambda jobs: jobs.active(),
     )
     redrive = row_action(
         "Redrive the outcomes it set aside",
         lambda job, by: jobs_redrive.redrive_evolution(job=job, by=by),
         one="evolution has its outcomes pending again",
         many="evolutions have their outcomes pending again",
+        offered=lambda jobs: jobs.filter(status="failed") | jobs.exclude(skipped_outcomes={}),
     )
 
 

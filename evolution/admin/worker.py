@@ -1,15 +1,16 @@
-"""Staff pages of provider circuits and worker heartbeats."""
+"""Staff pages of incidents, provider circuits and worker heartbeats."""
 
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
 
-from core.admin import ReadOnlyAdmin, row_action
+from core.admin import ReadOnlyAdmin, changelist_url, row_action
 from core.clock import database_now
 from evolution.jobs import redrive as jobs_redrive
-from evolution.models import ProviderCircuit, WorkerHeartbeat
+from evolution.models import Incident, ProviderCircuit, WorkerHeartbeat
 
 
 class CircuitStateFilter(admin.SimpleListFilter):
@@ -54,3 +55,31 @@ class ProviderCircuitAdmin(ReadOnlyAdmin):
 class WorkerHeartbeatAdmin(ReadOnlyAdmin):
     list_display = ("worker", "last_seen_at")
     ordering = ("-last_seen_at",)
+
+
+# The list that shows what an incident is about: its model, and the filter.
+INCIDENT_LISTS: dict[str, tuple[str, dict[str, str]]] = {
+    Incident.Kind.PROVIDER_DOWN: ("evolution_providercircuit", {"state": "open"}),
+    Incident.Kind.QUEUE_OLD: ("evolution_evolutionjob", {"state": "queue"}),
+    Incident.Kind.JOBS_STUCK: ("evolution_evolutionjob", {"state": "stuck"}),
+    Incident.Kind.EVOLUTIONS_FAILED: ("evolution_evolutionjob", {"state": "failed"}),
+    Incident.Kind.VERSION_TAKEN_BACK: ("playbooks_trial", {"verdict__exact": "worse"}),
+    Incident.Kind.SPEND_JUMPED: ("billing_usagerecord", {}),
+}
+
+
+@admin.register(Incident)
+class IncidentAdmin(ReadOnlyAdmin):
+    """What went wrong while nobody looked."""
+
+    list_display = ("kind", "text", "opened_at", "last_seen_at", "closed_at", "see")
+    list_filter = (("closed_at", admin.EmptyFieldListFilter), "kind")
+    date_hierarchy = "opened_at"
+    exclude = ("key",)
+    readonly_fields = ("see",)
+    csv_columns = ("kind", "text", "opened_at", "last_seen_at", "closed_at")
+
+    @admin.display(description="go to")
+    def see(self, incident: Incident) -> str:
+        model, query = INCIDENT_LISTS[incident.kind]
+        return format_html('<a href="{}">rows</a>', changelist_url(model, **query))

@@ -1,6 +1,7 @@
 """Models of outcomes, evolution jobs, sessions, trainings and workers."""
 
 from evolution.models.chat_slots import ChatSlot
+from evolution.models.incidents import Incident
 from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, start_of_day
 from evolution.models.outcomes import Outcome, OutcomeCounts, OutcomeQuerySet
 from evolution.models.provider_circuits import ProviderCircuit
@@ -21,6 +22,7 @@ __all__ = [
     "AgentSession",
     "ChatSlot",
     "EvolutionJob",
+    "Incident",
     "JOB_STATES",
     "JobQuerySet",
     "Outcome",

@@ -20,6 +20,7 @@ from evolution.jobs.triggers import trigger_if_time_is_up
 from evolution.models import EvolutionJob, Outcome, WorkerHeartbeat
 from evolution.outcomes.retention import purge_if_due
 from evolution.worker.failures import rescue_job
+from evolution.worker.incidents import watch_incidents
 from evolution.worker.llm_admission import max_call_duration
 from evolution.worker.resume import BATCH_SIZE, resume_each, resume_waiting_jobs
 from playbooks.models import Playbook, Trial
@@ -51,6 +52,7 @@ def sweep() -> dict[str, int]:
         "triggered": _trigger_waiting(now),
         "trials": _settle_trials(now),
         "noticed": send_quota_notices() + send_budget_warnings() + send_trial_notices(),
+        "incidents": watch_incidents(),
     }
 
 

@@ -84,13 +84,23 @@ def test_a_session_is_stored_under_a_digest_that_opens_nothing(alice: User) -> N
 
 
 def test_without_the_permission_to_delete_staff_erase_nobody(alice: User) -> None:
-    sent = {"action": "erase", "_selected_action": [alice.pk], "apply": "1"}
+    sent = {
+        "action": "erase",
+        "_selected_action": [alice.pk],
+        "apply": "1",
+        "confirmation": alice.email,
+    }
     clerk("view_user", "change_user").post("/admin/accounts/user/", sent)
     assert User.objects.filter(pk=alice.pk).exists()
 
 
 def test_with_it_they_do(alice: User) -> None:
-    sent = {"action": "erase", "_selected_action": [alice.pk], "apply": "1"}
+    sent = {
+        "action": "erase",
+        "_selected_action": [alice.pk],
+        "apply": "1",
+        "confirmation": alice.email,
+    }
     clerk("view_user", "change_user", "delete_user").post("/admin/accounts/user/", sent)
     assert not User.objects.filter(pk=alice.pk).exists()
 
@@ -112,7 +122,7 @@ def test_actions_need_the_permission_of_what_they_do(playbook: Any, alice: User)
 
 
 def test_an_action_asks_for_the_password_again_after_some_minutes(alice: User) -> None:
-    sent = {"action": "disable", "_selected_action": [alice.pk]}
+    sent = {"action": "disable", "_selected_action": [alice.pk], "apply": "1", "reason": "spam"}
     late = clerk("view_user", "change_user", minutes_ago=6)
     answer = late.post("/admin/accounts/user/", sent)
     assert answer.status_code == 302

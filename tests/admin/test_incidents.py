@@ -69,7 +69,7 @@ def test_an_abusive_user_is_shut_out_and_let_in_again(
 ) -> None:
     _, token = make_key(alice)
     access = Rest.of(alice)
-    assert "1 user disabled." in desk.act("disable", alice)
+    assert "1 user disabled." in desk.act("disable", alice, apply="Disable", reason="sends spam")
     assert owner.get("/playbooks").status_code == 302
     assert {Rest(token).get("/playbooks").status_code, access.get("/auth/me").status_code} == {401}
     assert "1 user enabled." in desk.act("enable", alice)

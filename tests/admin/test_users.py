@@ -52,7 +52,11 @@ def test_factors_of_a_lost_device_can_be_removed(desk: AdminClient, alice: User)
 
 def test_an_account_is_deleted_at_its_owners_request(desk: AdminClient, world: World) -> None:
     assert "This cannot be undone" in desk.act("erase", world.owner)
-    assert "1 account deleted." in desk.act("erase", world.owner, apply="Delete for good")
+    typed = {"apply": "Delete for good", "confirmation": world.owner.email}
+    sent = typed | {"confirmation": "yes", "action": "erase", "_selected_action": world.owner.pk}
+    refused = desk.client.post("/admin/accounts/user/", sent)
+    assert (refused.status_code, User.objects.filter(pk=world.owner.pk).count()) == (400, 1)
+    assert "1 account deleted." in desk.act("erase", world.owner, **typed)
     assert not User.objects.filter(pk=world.owner.pk).exists()
     entry = AuditEntry.objects.get(action="delete_account")
     assert (entry.actor, entry.owner_id) == ("staff@example.org", world.owner.pk)
@@ -64,7 +68,13 @@ def test_staff_with_view_permission_cannot_act_on_users(alice: User, action: str
     looker = make_user("looker@example.org", is_staff=True)
     looker.user_permissions.set(Permission.objects.filter(codename="view_user"))
     User.objects.filter(pk=alice.pk).update(second_factor_required=True)
-    sent = {"action": action, "_selected_action": str(alice.pk), "apply": "Yes"}
+    sent = {
+        "action": action,
+        "_selected_action": str(alice.pk),
+        "apply": "Yes",
+        "reason": "x",
+        "confirmation": alice.email,
+    }
     logged_in_client(looker).post("/admin/accounts/user/", sent)
     assert refresh(alice).is_active
     assert refresh(alice).second_factor_required

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.commands import migrate
 from django.db import connections
 
+from config.admin_site.roles import load_roles
 from core.sql.database_address import database_address
 
 TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
@@ -25,3 +26,5 @@ class Command(migrate.Command):
                 for name in TIMEOUTS:
                     cursor.execute(f"SET {name} = 0")
         super().handle(*args, **options)
+        if not options["app_label"] and not options["plan"] and not options["check_unapplied"]:
+            load_roles()

@@ -1,0 +1,139 @@
+"""One account as support needs it: plan, spending, keys, playbooks, jobs, limits and audit log."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, Model, Q, Sum
+from django.http import HttpRequest
+from django.urls import reverse
+
+from accounts.models import ApiKey, User
+from billing.models import CostCap, UsageRecord
+from billing.plans.entitlements import entitlement_for, find_quota_period
+from config.admin_site.dashboard import ALERT, OK, Tile, linked_figures, outcomes_by_bucket
+from core.admin import changelist_url, may
+from core.charts import BarChart, draw_bars
+from core.clock import database_now
+from core.models import AuditEntry, BaseModel
+from evolution.models import EvolutionJob, Outcome
+from playbooks.models import Playbook, ReviewItem
+
+DAYS, ROWS = 30, 8
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of the page: whose rows `owner` names, and the attributes that it shows of each."""
+
+    title: str
+    model: type[Model]
+    owner: str
+    columns: tuple[str, ...]
+    related: tuple[str, ...] = ()
+
+
+LISTINGS = (
+    Listing("API keys", ApiKey, "user", ("name", "state", "last_used_at", "expires_at")),
+    Listing("Playbooks", Playbook, "owner", ("name", "status", "updated_at")),
+    Listing(
+        "Evolutions",
+        EvolutionJob,
+        "playbook__owner",
+        ("playbook", "status", "error_code", "wait_reason", "created_at"),
+        ("playbook",),
+    ),
+    Listing("Limits of their own", CostCap, "user", ("usd_per_day",)),
+    Listing("Audit log", AuditEntry, "owner_id", ("action", "actor", "request_id", "at")),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The newest rows: a link to each, and its cells; `href` leads to all of them."""
+
+    title: str
+    href: str
+    columns: list[str]
+    rows: list[tuple[str, list[Any]]]
+
+
+@dataclass(frozen=True)
+class Customer:
+    figures: list[Tile]
+    tables: list[Table]
+    chart: BarChart
+    outcomes: int
+
+
+def read_customer(request: HttpRequest, user: User) -> Customer:
+    """What the reader's permissions show of this account, in a bounded number of queries."""
+    now = database_now()
+    reported = outcomes_by_bucket(now, DAYS, rows=Outcome.objects.filter(playbook__owner=user))
+    tables = [_table(one, user) for one in LISTINGS if may(request, "view", one.model)]
+    return Customer(
+        figures=linked_figures(request, _figures(user)),
+        tables=tables,
+        chart=draw_bars(reported, list(reported)),
+        outcomes=int(sum(reported.values())),
+    )
+
+
+def _figures(user: User) -> list[Tile]:
+    since = database_now() - timedelta(days=DAYS)
+    usage = UsageRecord.objects.filter(user=user, created_at__gte=since)
+    spent = usage.aggregate(
+        cost=Sum("cost_usd", default=0), unpriced=Count("pk", filter=Q(cost_usd=None))
+    )
+    failed = EvolutionJob.objects.filter(
+        playbook__owner=user, status="failed", completed_at__gte=since
+    ).count()
+    note = f"{spent['unpriced']} calls of unknown price" if spent["unpriced"] else ""
+    jobs = changelist_url("evolution_evolutionjob", owner=user.pk, state="failed")
+    reviews = ReviewItem.objects.pending().filter(playbook__owner=user).count()
+    return [
+        *_plan_figures(user),
+        Tile(
+            *(f"Spent in {DAYS} days", f"${spent['cost']:.2f}"),
+            *(changelist_url("billing_usagerecord", owner=user.pk), note),
+        ),
+        Tile("Evolutions failed", str(failed), jobs, "", ALERT if failed else OK),
+        Tile("Needs review", str(reviews), changelist_url("playbooks_reviewitem", owner=user.pk)),
+    ]
+
+
+def _plan_figures(user: User) -> list[Tile]:
+    """The plan and what is used of its month; nothing while billing is off."""
+    entitlement = entitlement_for(user.pk)
+    if entitlement is None:
+        return []
+    href = changelist_url("billing_billingaccount", owner=user.pk)
+    figures = [Tile("Plan", entitlement.plan.name, href, entitlement.status.replace("_", " "))]
+    period = find_quota_period(user.pk, entitlement.period)
+    if period is not None:
+        used = f"{period.tokens_used:,} tokens, {period.evolutions_used:,} evolutions"
+        rows = changelist_url("billing_quotaperiod", owner=user.pk)
+        figures.append(Tile("Used this month", used, rows))
+    return figures
+
+
+def _table(listing: Listing, user: User) -> Table:
+    label = listing.model._meta.label_lower.replace(".", "_")
+    found = listing.model._default_manager.filter(**{listing.owner: user.pk})
+    rows = found.select_related(*listing.related).order_by(f"-{_newest(listing.model)}")[:ROWS]
+    return Table(
+        listing.title,
+        changelist_url(label, owner=user.pk),
+        [name.removesuffix("_at").replace("_", " ") for name in listing.columns],
+        [
+            (
+                reverse(f"admin:{label}_change", args=[row.pk]),
+                [getattr(row, name) for name in listing.columns],
+            )
+            for row in rows
+        ],
+    )
+
+
+def _newest(model: type[Model]) -> str:
+    return "created_at" if issubclass(model, BaseModel) else "pk"

@@ -1,0 +1,90 @@
+"""Staff seeing a user's pages as the user does: read-only, for half an hour, audited."""
+
+import re
+import time
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
+
+from accounts.models import User
+from config.web.middleware import error_page
+from core.audit import record
+from core.errors import AceError, Conflict, Forbidden
+from core.security.scopes import Principal
+
+SESSION_KEY, SECONDS = "view_as", 30 * 60
+# Not settings, keys or consent pages: nothing there helps to see what a playbook does.
+NAMESPACES = frozenset(("playbooks", "evolution", "billing"))
+WRITES = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
+READ_ONLY = "You see this account as {email} does, and cannot change it. Stop viewing first."
+
+
+def start_viewing(*, request: HttpRequest, user: User, by: Principal) -> None:
+    """Show the user's pages to this browser. Raises Conflict for staff and disabled accounts."""
+    if user.is_staff or user.is_superuser or not user.is_active:
+        raise Conflict(
+            "Only active accounts without staff rights can be viewed.", code="not_viewable"
+        )
+    record(action="view_as_user", by=by, subject=user, owner=user)
+    request.session[SESSION_KEY] = [str(user.pk), time.time() + SECONDS]
+
+
+def stop_viewing(request: HttpRequest) -> str | None:
+    """End it; the id of the user whose pages were shown."""
+    found = request.session.pop(SESSION_KEY, None)
+    return str(found[0]) if found else None
+
+
+class ViewAsMiddleware(MiddlewareMixin):
+    """Runs views of NAMESPACES with the viewed user, without any write to the database.
+
+    The last middleware, because it calls the view itself.
+    """
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+    ) -> HttpResponseBase | None:
+        match = request.resolver_match
+        if (
+            match is None
+            or not NAMESPACES.intersection(match.namespaces)
+            or match.namespaces[0] == "api"
+        ):
+            return None
+        viewed = viewed_user(request)
+        if viewed is None:
+            return None
+        try:
+            if request.method not in {"GET", "HEAD"}:
+                raise Forbidden(READ_ONLY.format(email=viewed.email), code="read_only")
+            request.viewed_as, request.user = viewed, viewed  # type: ignore[attr-defined]  # Django's documented way to extend a request
+            with connection.execute_wrapper(_refuse_writes):
+                response: HttpResponse = view(request, *args, **kwargs)
+                return response
+        except AceError as error:
+            return error_page(request, error)
+
+
+def viewed_user(request: HttpRequest) -> User | None:
+    """Whose pages this member of staff is viewing, until the time is over."""
+    staff = request.user
+    found = request.session.get(SESSION_KEY) if staff.is_authenticated and staff.is_staff else None
+    if found is None:
+        return None
+    pk, until = found
+    if time.time() > until:
+        stop_viewing(request)
+        return None
+    user: User | None = (
+        get_user_model().objects.filter(pk=pk, is_active=True, is_staff=False).first()
+    )
+    return user
+
+
+def _refuse_writes(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    if WRITES.match(sql):
+        raise Forbidden("This page changes something, so it cannot be viewed.", code="read_only")
+    return execute(sql, params, many, context)

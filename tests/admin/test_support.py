@@ -1,0 +1,166 @@
+"""What support uses: one search, the customer page, buttons on a row, seeing a user's pages."""
+
+import io
+import re
+import zipfile
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import User
+from accounts.services.personal_data import export_account
+from config.admin_site.roles import ROLES, load_roles
+from core.models import AuditEntry
+from evolution.models import EvolutionJob
+from playbooks.models import Playbook
+from tests.factories import make_key, make_user
+from tests.harness.admin_client import AdminClient, is_denied, refresh
+from tests.harness.clients import logged_in_client
+from tests.harness.sample_account import World
+
+
+@pytest.fixture
+def helper(db: None) -> User:
+    """Staff in the group Support."""
+    load_roles()
+    user = make_user("helper@example.org", is_staff=True)
+    user.groups.add(Group.objects.get(name="Support"))
+    return user
+
+
+def find(client: Client, query: str) -> str:
+    answer = client.post(reverse("admin:search"), {"q": query})
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_one_search_finds_what_people_send(desk: AdminClient, world: World) -> None:
+    key, token = make_key(world.owner, name="laptop")
+    EvolutionJob.objects.filter(pk=world.failed.pk).update(correlation_id="request-1234")
+    customer = reverse("admin:customer", args=[world.owner.pk])
+    for query, found in (
+        ("alice@", customer),
+        (str(world.owner.pk), customer),
+        (token, f"apikey/{key.pk}/"),
+        (key.prefix, f"apikey/{key.pk}/"),
+        (str(world.failed.pk), f"evolutionjob/{world.failed.pk}/"),
+        ("request-1234", f"evolutionjob/{world.failed.pk}/"),
+        ("Fixing te", f"playbook/{world.playbook.pk}/"),
+        ("mis-00003", "/admin/playbooks/bullet/"),
+    ):
+        assert found in find(desk.client, query), query
+    assert "Nothing found" in find(desk.client, "no such thing")
+    assert "Type something to find." in find(desk.client, " ")
+
+
+def test_a_pasted_key_is_never_in_a_url(desk: AdminClient) -> None:
+    assert desk.client.get(reverse("admin:search"), {"q": "ace_live_x"}).status_code == 405
+
+
+def test_the_customer_page_shows_an_account_in_one_view(desk: AdminClient, world: World) -> None:
+    page = desk.client.get(reverse("admin:customer", args=[world.owner.pk])).content.decode()
+    for text in ("Fixing tests", "Spent in 30 days", "Evolutions failed", "API keys", "Audit log"):
+        assert text in page, text
+    assert 'value="View as this user (read-only)"' in page
+    assert 'value="Enable again"' not in page
+
+
+def test_only_support_and_superusers_open_it(
+    helper: User, owner: Client, stranger: Client, world: World
+) -> None:
+    address = reverse("admin:customer", args=[world.owner.pk])
+    assert is_denied(owner, address, reverse("admin:search"))
+    assert is_denied(stranger, address, reverse("admin:search"))
+    assert logged_in_client(helper).get(address).status_code == 200
+    clerk = make_user("clerk@example.org", is_staff=True)
+    assert logged_in_client(clerk).get(address).status_code == 403
+    assert "alice" not in find(logged_in_client(clerk), "alice@").replace('value="alice@"', "")
+
+
+def test_staff_export_on_behalf_is_audited(desk: AdminClient, world: World) -> None:
+    address = reverse("admin:export_customer", args=[world.owner.pk])
+    answer = desk.client.post(address)
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        own = zipfile.ZipFile(io.BytesIO(export_account(user=world.owner)))
+        assert archive.namelist() == own.namelist()
+    entry = AuditEntry.objects.filter(action="export_account").order_by("id").first()
+    assert entry is not None
+    assert (entry.actor, entry.owner_id) == ("staff@example.org", world.owner.pk)
+
+
+def test_a_rows_page_offers_the_actions_that_apply(desk: AdminClient, world: World) -> None:
+    offered = set(re.findall(r'name="action" value="(\w+)"', desk.row(world.failed)))
+    assert offered == {"retry", "redrive"}
+    assert set(re.findall(r'name="action" value="(\w+)"', desk.row(world.queued))) >= {"cancel"}
+
+
+def test_after_an_action_the_rows_page_comes_back(desk: AdminClient, world: World) -> None:
+    pk = str(world.queued.pk)
+    sent = {"action": "cancel", "_selected_action": pk, "row": pk}
+    answer = desk.client.post(reverse("admin:evolution_evolutionjob_changelist"), sent)
+    assert answer["Location"] == reverse("admin:evolution_evolutionjob_change", args=[pk])
+    assert refresh(world.queued).status == "cancelled"
+
+
+def test_viewing_as_a_user_shows_their_pages_and_changes_nothing(
+    desk: AdminClient, world: World
+) -> None:
+    page = f"/playbooks/{world.playbook.pk}"
+    assert desk.client.get(page).status_code == 404
+    assert "You see this page as alice@example.org" in desk.act("view_as", world.owner)
+    assert "Fixing tests" in desk.client.get(page).content.decode()
+    entry = AuditEntry.objects.get(action="view_as_user")
+    assert (entry.actor, entry.owner_id) == ("staff@example.org", world.owner.pk)
+    refused = desk.client.post(f"{page}/archive")
+    assert refused.status_code == 403
+    assert "cannot change it" in refused.content.decode()
+    assert refresh(world.playbook).status == Playbook.Status.ACTIVE
+    assert "alice" not in desk.client.get("/settings").content.decode()
+    done = desk.client.post("/stop-viewing")
+    assert done["Location"] == reverse("admin:customer", args=[world.owner.pk])
+    assert desk.client.get(page).status_code == 404
+
+
+def test_viewing_ends_by_itself(desk: AdminClient, world: World) -> None:
+    desk.act("view_as", world.owner)
+    session = desk.client.session
+    session["view_as"] = [str(world.owner.pk), 0]
+    session.save()
+    assert desk.client.get(f"/playbooks/{world.playbook.pk}").status_code == 404
+
+
+def test_staff_and_disabled_accounts_cannot_be_viewed(desk: AdminClient, helper: User) -> None:
+    assert "without staff rights" in desk.act("view_as", helper)
+    assert "view_as" not in desk.client.session
+    User.objects.filter(pk=helper.pk).update(is_staff=False, is_active=False)
+    desk.act("view_as", helper)
+    assert "view_as" not in desk.client.session
+
+
+def test_a_person_without_staff_rights_views_nobody(owner: Client, world: World) -> None:
+    """A session that was staff's when it began."""
+    other = make_user("other@example.org")
+    session = owner.session
+    session["view_as"] = [str(other.pk), 1e12]
+    session.save()
+    assert owner.get(f"/playbooks/{world.playbook.pk}").status_code == 200
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_meets_no_link_that_is_refused(role: str, world: World) -> None:
+    load_roles()
+    user = make_user(f"{role.lower()}@example.org", is_staff=True)
+    user.groups.add(Group.objects.get(name=role))
+    client = logged_in_client(user)
+    page = client.get("/admin/").content.decode()
+    lists = set(re.findall(r'href="(/admin/[a-z_]+/[a-z_]+/)"', page))
+    assert len(lists) >= 5
+    assert {address for address in lists if client.get(address).status_code != 200} == set()
+
+
+def test_roles_name_permissions_that_exist(db: None) -> None:
+    known = set(Permission.objects.values_list("codename", flat=True))
+    for name, (_, further) in ROLES.items():
+        assert set(further) <= known, name

@@ -1,0 +1,75 @@
+"""Incidents are opened once, mailed once, and closed when the fault has been gone for a while."""
+
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.core.cache import cache
+from django.utils import timezone
+
+from accounts.models import User
+from evolution.models import EvolutionJob, Incident, ProviderCircuit
+from evolution.worker.incidents import find_faults, watch_incidents
+from tests.factories import make_playbook
+
+Kind = Incident.Kind
+
+
+def watch() -> int:
+    cache.delete("watch_incidents")
+    return watch_incidents()
+
+
+def open_circuit() -> ProviderCircuit:
+    later = timezone.now() + timedelta(minutes=5)
+    return ProviderCircuit.objects.create(
+        key="k", label="api.example", code="provider_down", open_until=later
+    )
+
+
+def test_a_fault_is_mailed_once_and_closed_after_a_while(staff: User, alice: User) -> None:
+    circuit = open_circuit()
+    assert (watch(), watch()) == (1, 0)
+    incident = Incident.objects.get()
+    assert (incident.kind, incident.closed_at) == (Kind.PROVIDER_DOWN, None)
+    assert [message.to for message in mail.outbox] == [[staff.email]]
+    assert "api.example: provider_down" in mail.outbox[0].body
+    circuit.delete()
+    watch()
+    assert Incident.objects.get().closed_at is None
+    Incident.objects.update(last_seen_at=timezone.now() - timedelta(minutes=16))
+    watch()
+    assert Incident.objects.get().closed_at is not None
+    open_circuit()
+    assert watch() == 1
+    assert Incident.objects.count() == 2
+
+
+def test_it_looks_once_a_minute(staff: User) -> None:
+    open_circuit()
+    assert (watch(), watch_incidents()) == (1, 0)
+
+
+def test_a_users_own_key_and_a_calm_platform_are_no_incident(staff: User) -> None:
+    ProviderCircuit.objects.create(
+        key="u", is_user_key=True, open_until=timezone.now() + timedelta(hours=1)
+    )
+    assert watch() == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"status": "failed", "error_code": "poison"}, Kind.EVOLUTIONS_FAILED),
+        ({"status": "queued"}, Kind.QUEUE_OLD),
+        ({"status": "running"}, Kind.JOBS_STUCK),
+    ],
+)
+def test_each_fault_of_a_job_is_found(fields: dict[str, str], kind: str, alice: User) -> None:
+    job = EvolutionJob.objects.create(playbook=make_playbook(alice), trigger="manual")
+    now = timezone.now()
+    late = now - timedelta(minutes=20)
+    when = {"completed_at": now} if "error_code" in fields else {"created_at": late}
+    when |= {"lease_expires_at": late - timedelta(hours=1)} if kind == Kind.JOBS_STUCK else {}
+    EvolutionJob.objects.filter(pk=job.pk).update(**fields, **when)
+    assert [fault.kind for fault in find_faults(now)] == [kind]
