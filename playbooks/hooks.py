@@ -4,13 +4,20 @@ Nothing has a default, as in accounts/hooks.py.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 
-class OutcomeValues(Protocol):
-    def __call__(self, playbook_id: UUID, *, ids: Collection[UUID], field: str) -> dict[UUID, str]:
-        """One field of each of these outcomes that the playbook has, by id."""
+class SourceOutcome(NamedTuple):
+    """The outcome behind an edit or a vote."""
+
+    task: str
+    status: str
+
+
+class FindOutcomes(Protocol):
+    def __call__(self, playbook_id: UUID, *, ids: Collection[UUID]) -> dict[UUID, SourceOutcome]:
+        """Those of these outcomes that the playbook has, by id."""
 
 
 class Hooks:
@@ -19,7 +26,7 @@ class Hooks:
     outcome_counts: Mapping[str, Any]  # outcome_count, pending_outcomes
     evolution_state: Mapping[str, Any]
     """success_rate (0-1 or NULL); job_status, job_id, job_at, job_version of the newest job."""
-    outcome_values: OutcomeValues
+    find_outcomes: FindOutcomes
 
 
 hooks = Hooks()

@@ -1,12 +1,13 @@
-"""Template tags and filters of every page: relative times, badges, browser names, undo URLs."""
+"""Template tags and filters of every page: times, badges, browser names, undo URLs, code."""
 
+import re
 from datetime import UTC, datetime
 
 from django import template
 from django.contrib.messages.storage.base import Message
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from core.http.messages import undo_url
 
@@ -63,6 +64,16 @@ def when(at: datetime | None, none: str = "") -> SafeString:
     return format_html(form, exact.isoformat(), ago(at), shown)
 
 
+@register.filter
+def lasted(start: datetime, end: datetime) -> str:
+    """The time between as “4 s”, “3 min 20 s” or “2 h 5 min”."""
+    seconds = max(0, round((end - start).total_seconds()))
+    hours, minutes = seconds // 3600, seconds // 60 % 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+
+
 # The first match counts: Edge and Opera also say Chrome, and all of them say Safari.
 BROWSERS = (
     *(("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox", "Firefox"), ("FxiOS", "Firefox")),
@@ -87,3 +98,10 @@ def browser_name(user_agent: str) -> str:
 @register.filter(name="undo_url")
 def undo_address_of(message: Message) -> str:
     return undo_url(message)
+
+
+@register.filter
+def inline_code(sentence: str) -> SafeString:
+    """The sentence, escaped, with `this` as <code>."""
+    escaped = conditional_escape(sentence)
+    return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))  # noqa: S308 - escaped above

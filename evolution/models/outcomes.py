@@ -52,6 +52,8 @@ class Outcome(BaseModel):
         IN_REVIEW = "in_review", "needs review"
         LEARNED = "learned", "learned from"
         REFUSED = "refused"
+        KNOWN = "known", "already known"
+        COUNTED = "counted", "counted as votes"
         UNCHANGED = "unchanged", "nothing to change"
 
     class Signal(models.TextChoices):
@@ -151,10 +153,13 @@ class Outcome(BaseModel):
             return self.Result.SET_ASIDE
         if self.processed_at is None:
             return self.Result.EVOLVING if self.job_id else self.Result.PENDING
-        ends = {edit.end for edit in edits}
+        edits = list(edits)
+        ends = {edit.end for edit in edits if edit.type != Delta.Type.TAG}
         known = {"held": self.Result.IN_REVIEW, "applied": self.Result.LEARNED}
-        known["rejected"] = self.Result.REFUSED
-        return next((known[end] for end in known if end in ends), self.Result.UNCHANGED)
+        known |= {"rejected": self.Result.REFUSED, "noop": self.Result.KNOWN}
+        votes = [edit for edit in edits if (edit.type, edit.status) == ("TAG", "applied")]
+        nothing = self.Result.COUNTED if votes else self.Result.UNCHANGED
+        return next((known[end] for end in known if end in ends), nothing)
 
 
 class OutcomeCounts(BaseModel):

@@ -7,12 +7,13 @@ from django.db.models import Count, F, FloatField, OuterRef, Subquery
 from django.db.models.functions import Cast, Coalesce, NullIf
 
 from evolution.models import EvolutionJob, Outcome
-from playbooks.hooks import hooks
+from playbooks.hooks import SourceOutcome, hooks
 
 
-def outcome_values(playbook_id: UUID, *, ids: Collection[UUID], field: str) -> dict[UUID, str]:
+def find_outcomes(playbook_id: UUID, *, ids: Collection[UUID]) -> dict[UUID, SourceOutcome]:
     rows = Outcome.objects.filter(playbook=playbook_id, pk__in=ids)
-    return dict(rows.values_list("pk", field))
+    found = rows.values_list("pk", "task_description", "status")
+    return {pk: SourceOutcome(task, status) for pk, task, status in found}
 
 
 def set_hooks() -> None:
@@ -32,4 +33,4 @@ def set_hooks() -> None:
         "job_at": Subquery(newest_job.values(at=Coalesce("completed_at", "created_at"))[:1]),
         "job_version": Subquery(newest_job.values("to_version__number")[:1]),
     }
-    hooks.outcome_values = outcome_values
+    hooks.find_outcomes = find_outcomes

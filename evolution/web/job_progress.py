@@ -8,6 +8,7 @@ from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.metrics import pending_count
 from evolution.worker.claims import MAX_OUTCOMES
 from playbooks.models import Delta
+from playbooks.services.history import source_outcomes
 
 PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
 MAX_OUTCOMES_SHOWN = 100
@@ -31,6 +32,7 @@ def live_state(job: EvolutionJob) -> dict[str, Any]:
     deltas = list(rows)
     waiting = [delta for delta in deltas if delta.end == Delta.Status.HELD]
     applied = [delta for delta in deltas if delta.status == Delta.Status.APPLIED]
+    named = [delta.outcome_ids for delta in deltas if delta.type != Delta.Type.TAG]
     parts = (job.status, job.phase, bound, reflected, job.attempt, job.wait_reason)
     figures = (usage["calls"], usage["tokens"], usage["cost"])
     return {
@@ -42,6 +44,7 @@ def live_state(job: EvolutionJob) -> dict[str, Any]:
         "phases": phases_of(job),
         "waiting": waiting,
         "rejected": [d for d in deltas if d.status != Delta.Status.APPLIED and d not in waiting],
+        "sources": source_outcomes(job.playbook, named),
         "skipped": skipped_outcomes(job),
         "state": "-".join(str(part) for part in (*parts, *figures)),
     }

@@ -12,7 +12,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from core.http.pagination import KeysetPage
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
-from evolution.evidence.provenance import edits_by_outcome, edits_from, reflection_of
+from evolution.evidence.provenance import (
+    edits_by_outcome,
+    edits_from,
+    reflection_of,
+    unused_lessons,
+)
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import reporting
@@ -83,14 +88,16 @@ def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
     related = ("version", "job__to_version", "api_key", "reported_by", "agent_session")
     row = rows.select_related(*related).fetch(outcome)
     edits = edits_from(row)
+    votes = [edit for edit in edits if edit.type == Delta.Type.TAG]
     context = {
         "playbook": playbook,
         "tab": "outcomes",
         "outcome": row,
-        "edits": edits,
+        "edits": [edit for edit in edits if edit not in votes],
+        "votes": [vote for vote in votes if vote.status == Delta.Status.APPLIED],
+        "unused": unused_lessons(row, edits),
         "result": row.result_of(edits),
-        "is_waiting": any(edit.end == Delta.Status.HELD for edit in edits),
-        "voted": {edit.bullet_public_id for edit in edits if edit.type == Delta.Type.TAG},
+        "voted": {vote.bullet_public_id for vote in votes},
     }
     data, is_draft = reflection_of(row)
     reflection = reflection_context(data, is_draft=is_draft)

@@ -1,6 +1,6 @@
 """History of a playbook and of one bullet: who changed what, when and why. Read only."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,12 +9,15 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from core.errors import NotFound
+from core.sql.querysets import is_uuid
 from playbooks.document.state import Snapshot, closure
-from playbooks.hooks import hooks
+from playbooks.hooks import SourceOutcome, hooks
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 
 CHUNK = 1_000
 """Ids in one query."""
+SHOWN = 3
+"""Outcomes that a page names behind one edit."""
 # What was requested, and what was done.
 VERBS = {
     "ADD": ("Add", "Added"),
@@ -56,15 +59,19 @@ class BulletChange:
 class BulletVote:
     """One source's vote after one outcome; `bullet_id` is the bullet it was cast on.
 
-    `outcome_status` is None for a vote without an outcome, and for one whose outcome is gone.
+    `outcome` is None for a vote without an outcome, and for one whose outcome is gone.
     """
 
     bullet_id: str
     tag: str
     source: str
     outcome_id: UUID | None
-    outcome_status: str | None
+    outcome: SourceOutcome | None
     at: datetime
+
+    @property
+    def outcome_status(self) -> str | None:
+        return self.outcome.status if self.outcome else None
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,23 @@ def playbook_history(playbook: Playbook) -> list[VersionChanges]:
     return [VersionChanges(v, changes.get(v.number, []), refused.get(v.pk, 0)) for v in versions]
 
 
+def source_outcomes(playbook: Playbook, named: Iterable[Iterable[str]]) -> Mapping[str, Any]:
+    """The first outcomes behind each edit, by id; a deleted one is missing. One query."""
+    ids = {UUID(name) for names in named for name in list(names)[:SHOWN] if is_uuid(name)}
+    found = hooks.find_outcomes(playbook.pk, ids=ids) if ids else {}
+    return {str(pk): outcome for pk, outcome in found.items()}
+
+
+def reasons_between(playbook: Playbook, older: int, newer: int) -> Mapping[str, list[Delta]]:
+    """The applied edits of the versions after `older` up to `newer`, by bullet, oldest first."""
+    found: dict[str, list[Delta]] = {}
+    rows = playbook.deltas.applied().exclude(type=Delta.Type.TAG)
+    rows = rows.filter(version__number__gt=older, version__number__lte=newer)
+    for delta in rows.order_by("version__number", "index"):
+        found.setdefault(delta.bullet_public_id, []).append(delta)
+    return found
+
+
 def change_text(change: BulletChange | Delta) -> str:
     """What one applied change did to a bullet: “Moved”."""
     before, after = change.before or {}, change.after or {}
@@ -188,17 +212,17 @@ def _votes_on(playbook: Playbook, bullet: Bullet) -> QuerySet[Vote]:
 
 def _bullet_votes(playbook: Playbook, rows: QuerySet[Vote]) -> list[BulletVote]:
     ids = list({row.outcome_id for row in rows if row.outcome_id})
-    statuses: dict[UUID, str] = {}
+    outcomes: dict[UUID, SourceOutcome] = {}
     for start in range(0, len(ids), CHUNK):
         chunk = ids[start : start + CHUNK]
-        statuses |= hooks.outcome_values(playbook.pk, ids=chunk, field="status")
+        outcomes |= hooks.find_outcomes(playbook.pk, ids=chunk)
     return [
         BulletVote(
             bullet_id=row.bullet.public_id,
             tag=row.tag,
             source=row.source,
             outcome_id=row.outcome_id,
-            outcome_status=statuses.get(row.outcome_id) if row.outcome_id else None,
+            outcome=outcomes.get(row.outcome_id) if row.outcome_id else None,
             at=row.updated_at,
         )
         for row in rows

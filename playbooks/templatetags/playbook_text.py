@@ -1,6 +1,7 @@
 """Template filters for bullets, deltas, diffs, votes and rates."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from django import template
 
@@ -26,6 +27,36 @@ def delta_text(delta: Delta) -> str:
         return requested
     unpinned = delta.type == Delta.Type.PIN and not (delta.after or {}).get("pinned")
     return "Unpinned" if unpinned else done
+
+
+FATES = {
+    "applied": "Learned as",
+    "noop": "Same as",
+    "held": "Waits for review",
+    "rejected": "Refused",
+}
+
+
+@register.filter
+def fate_text(delta: Delta) -> str:
+    """What became of a lesson: “Learned as str-00031”; of another edit what it did."""
+    end = delta.end
+    if delta.type != Delta.Type.ADD and end == Delta.Status.APPLIED:
+        return change_text(delta)
+    bullet = delta.bullet_public_id if end in {"applied", "noop"} else ""
+    return f"{FATES[end]} {bullet}".strip()
+
+
+@register.filter
+def vote_text(delta: Delta) -> str:
+    """“helpful 1 → 2”, or that it counted neither way."""
+    before, after = delta.before or {}, delta.after or {}
+    changed = [
+        f"{name} {before.get(name, 0)} → {after[name]}"
+        for name in ("helpful", "harmful")
+        if after.get(name, 0) != before.get(name, 0)
+    ]
+    return ", ".join(changed) or reason_text(delta.reason_code) or "neutral: used, no effect"
 
 
 @register.filter
@@ -119,6 +150,6 @@ def strip_leading_space(text: str) -> str:
 
 
 @register.filter
-def of(values: Mapping[int, str], key: int) -> str:
+def of(values: Mapping[Any, Any], key: Any) -> Any:
     """The value of a key that is a variable; empty for an unknown one."""
-    return values.get(key, "")
+    return values.get(key, "") if values else ""

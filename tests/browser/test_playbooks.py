@@ -155,7 +155,8 @@ def test_two_versions_are_compared_rolled_back_and_undone(
     change(playbook, alice, "Second change.")
     page = watch.page
     watch.open(f"{playbook.get_absolute_url()}/versions")
-    page.get_by_label("Compare from version 1").check()
+    page.get_by_role("link", name="Compare version 3").click()
+    page.get_by_label("Compare version 3 with").fill("1")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("From version 1 to version 3")
     page.get_by_role("link", name="Side by side").click()

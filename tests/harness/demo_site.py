@@ -40,7 +40,7 @@ class Demo:
             "usage": "/usage",
             "keys": "/keys",
             "connect": "/connect",
-            "starters": "/starters",
+            "starters": "/playbooks/new",
             "start": "/start",
             "evidence": f"{one}/evidence",
         }

@@ -33,7 +33,6 @@ def common_pages() -> list[str]:
         *(
             "/playground",
             "/playground/recorded",
-            "/starters",
             "/keys",
             "/usage",
             "/usage?period=week",

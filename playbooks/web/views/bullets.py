@@ -15,7 +15,6 @@ from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from playbooks.document.diff import diff_words
 from playbooks.document.formats import FORMATS
-from playbooks.hooks import hooks
 from playbooks.models import Bullet, Playbook
 from playbooks.services.history import (
     BulletChange,
@@ -23,6 +22,7 @@ from playbooks.services.history import (
     bullet_history,
     change_text,
     fetch_bullet,
+    source_outcomes,
 )
 from playbooks.web.bullet_list import bullet_list_context
 from playbooks.web.forms import BulletForm
@@ -125,13 +125,15 @@ def bullet(request: UserRequest, pk: str, bullet: str) -> HttpResponse:
     playbook = fetch_readable_playbook(request, pk)
     number = page_number(request)
     history = bullet_history(playbook=playbook, bullet_id=bullet, most_votes=VOTES * number)
+    steps = bullet_timeline(history)
     context = {
         "playbook": playbook,
         "tab": "content",
         "history": history,
         "bullet": history.bullet,
-        "steps": bullet_timeline(history),
-        "votes": page_of_votes(playbook, history, number),
+        "steps": steps,
+        "votes": history.votes[VOTES * (number - 1) :],
+        "sources": source_outcomes(playbook, [entry["change"].outcome_ids for entry in steps]),
         "number": number,
         "has_more": history.vote_count > VOTES * number,
         "editable": not playbook.is_starter and not playbook.is_archived,
@@ -164,14 +166,3 @@ def timeline_entry(change: BulletChange, bullet: Bullet) -> dict[str, Any]:
         "moved": before.get("section") not in {None, after.get("section")},
         "older": new if revertible else "",
     }
-
-
-def page_of_votes(playbook: Playbook, history: BulletHistory, number: int) -> list[dict[str, Any]]:
-    """The votes of one page, each with the task of its outcome."""
-    votes = history.votes[VOTES * (number - 1) :]
-    ids = [vote.outcome_id for vote in votes if vote.outcome_id]
-    tasks = hooks.outcome_values(playbook.pk, ids=ids, field="task_description")
-    return [
-        {"vote": vote, "task": tasks.get(vote.outcome_id, "") if vote.outcome_id else ""}
-        for vote in votes
-    ]

@@ -18,7 +18,6 @@ PAGES = (
     ("Start", "onboarding"),
     ("Playbooks", "playbooks:list"),
     ("Playground", "evolution:playground"),
-    ("Starters", "playbooks:starters"),
     ("Connect an agent", "mcp_bridge:connect"),
     ("Sessions", "evolution:sessions"),
     ("Usage", "billing:usage"),

@@ -92,14 +92,9 @@ def create(request: UserRequest) -> HttpResponse:
     if playbook is not None:
         messages.success(request, "Playbook created. Add its first bullet below.")
         return redirect(playbook)
-    return render(request, "playbooks/create.html", {"form": form}, status=form.status)
-
-
-@login_required
-@require_safe
-def starters(request: UserRequest) -> HttpResponse:
-    rows = Playbook.objects.starters().active().with_counts().order_by("name")
-    return render(request, "playbooks/starters.html", {"starters": rows})
+    starters = Playbook.objects.starters().active().with_counts().order_by("name")
+    context = {"form": form, "starters": starters}
+    return render(request, "playbooks/create.html", context, status=form.status)
 
 
 @login_required

@@ -12,6 +12,7 @@ from core.http.messages import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from playbooks.models import Delta, Playbook, Version
+from playbooks.services.history import reasons_between, source_outcomes
 from playbooks.services.loading import version_of
 from playbooks.services.reading import diff_versions
 from playbooks.services.rollback import preview_rollback, rollback_playbook
@@ -49,28 +50,18 @@ def timeline(playbook: Playbook) -> QuerySet[Version]:
 def version(request: UserRequest, pk: str, number: int) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     row = version_of(playbook, number)
-    deltas = row.deltas.order_by("index")
+    deltas = row.deltas.select_related("review_item").order_by("index")
+    edits = deltas.exclude(type=Delta.Type.TAG)
+    page = Paginator(edits, PAGE).get_page(request.GET.get("page"))
     context = {
         "playbook": playbook,
         "tab": "versions",
         "version": row,
-        "page": Paginator(deltas, PAGE).get_page(request.GET.get("page")),
-        "newest": playbook.current_version.number if playbook.current_version else number,
+        "page": page,
+        "votes": deltas.filter(type=Delta.Type.TAG),
+        "sources": source_outcomes(playbook, [delta.outcome_ids for delta in page]),
     }
     return render(request, "playbooks/version.html", context)
-
-
-@login_required
-@require_safe
-def compare(request: UserRequest, pk: str) -> HttpResponse:
-    """Redirect to the comparison of the two versions that were picked."""
-    playbook = fetch_own_playbook(request, pk)
-    numbers = sorted((version_param(request, "from"), version_param(request, "to")))
-    if numbers[0] == numbers[1]:
-        raise Invalid("Select two different versions to compare.")
-    response = redirect("playbooks:diff", playbook.pk, numbers[1])
-    response["Location"] += f"?against={numbers[0]}"
-    return response
 
 
 @login_required
@@ -79,13 +70,19 @@ def diff(request: UserRequest, pk: str, number: int) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     against = version_param(request, "against", default=max(1, number - 1))
     view = request.GET.get("view", "")
+    current = playbook.current_version
+    reasons = reasons_between(playbook, against, number)
+    named = [delta.outcome_ids for deltas in reasons.values() for delta in deltas]
     context = {
         "playbook": playbook,
         "tab": "versions",
         "number": number,
         "against": against,
+        "reasons": reasons,
+        "sources": source_outcomes(playbook, named),
         "view": view if view in VIEWS else VIEWS[0],
-        "newest": playbook.current_version.number if playbook.current_version else number,
+        "newest": current.number if current else number,
+        "offers_rollback": current and current.text_hash != version_of(playbook, number).text_hash,
         "diff": diff_versions(playbook=playbook, number=number, against=against),
     }
     return render(request, "playbooks/diff.html", context)
@@ -121,10 +118,10 @@ def undo(request: UserRequest, pk: str, number: int) -> HttpResponse:
     return redirect(playbook)
 
 
-def version_param(request: HttpRequest, name: str, *, default: int | None = None) -> int:
+def version_param(request: HttpRequest, name: str, *, default: int) -> int:
     """The version number in the query string; Invalid for anything else."""
     text = request.GET.get(name, "")
-    if not text and default is not None:
+    if not text:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise Invalid(f"“{text[:40]}” is not a version number. Pick a version from the list.")
