@@ -4,16 +4,17 @@ Each call has a connection of its own: a kept one that the server has closed loo
 beside an answer of seconds a new handshake costs nothing.
 """
 
+import logging
 import os
 import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from ssl import SSLContext
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import httpcore2
@@ -24,8 +25,14 @@ from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.engine.providers.completion_parser import dict_of, object_of, text_of
 from evolution.engine.providers.error_mapping import Refusal
 
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+Kind = Literal["chat", "embeddings"]
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_REPLY_BYTES = 2 * 1024 * 1024
+# At DEBUG the SDK writes whole prompts to the log.
+logging.getLogger("openai").setLevel(logging.WARNING)
 
 
 class CancellableConnection:
@@ -156,43 +163,72 @@ class Endpoint:
             )
 
     @contextmanager
-    def post(
-        self, path: str, body: Mapping[str, Any], wire: CancellableConnection | None = None
+    def create(
+        self, kind: Kind, body: Mapping[str, Any], wire: CancellableConnection | None = None
     ) -> Iterator[Response]:
         """The response to one request, once its head is there; cutting `wire` ends it.
 
         Raises an LLMError, also for what goes wrong while the block reads the body.
         """
-        headers = {"accept-encoding": "identity"}
-        if self.api_key:
-            headers["authorization"] = f"Bearer {self.api_key}"
-        request = httpx2.Request(
-            "POST", self.base_url.rstrip("/") + path, json=body, headers=headers
-        )
-        deadline = time.monotonic() + self.deadline
-        backend = _Backend(deadline, self.resolve, wire)
+        # Takes 2 to 3 s: whoever never calls a model does not wait for it.
+        import openai  # noqa: PLC0415 - see above
+
         has_begun = False
         try:
-            with httpcore2.ConnectionPool(
-                ssl_context=trusted_ssl_context(), network_backend=backend
-            ) as pool:
-                reply = pool.handle_request(to_httpcore_request(request))
+            with ExitStack() as stack:
+                transport = _Transport(time.monotonic() + self.deadline, self.resolve, wire)
+                client = stack.enter_context(self._client(openai.OpenAI, transport))
+                resource = client.embeddings if kind == "embeddings" else client.chat.completions
+                call = resource.with_streaming_response.create(**body)
+                try:
+                    raw = stack.enter_context(call).http_response
+                except openai.APIStatusError as error:
+                    raw = error.response
                 has_begun = True
-                with closing(reply):
-                    body_read = _Body(reply)
-                    yield Response(
-                        httpx2.Response(reply.status, headers=reply.headers, stream=body_read)
-                    )
-        except (httpcore2.ConnectTimeout, httpcore2.ConnectError) as error:
-            # Nothing was sent, so nothing can be charged.
-            raise _connection_error(error, has_begun=False, is_charged=False) from None
-        except (
-            httpcore2.TimeoutException,
-            httpcore2.NetworkError,
-            httpcore2.ProtocolError,
-            httpx2.DecodingError,
-        ) as error:
-            raise _connection_error(error, has_begun=has_begun) from None
+                yield Response(raw)
+        except (openai.APIConnectionError, httpx2.TransportError, httpx2.DecodingError) as error:
+            raise _connection_error(error.__cause__ or error, has_begun=has_begun) from None
+
+    def _client(self, make: "type[OpenAI]", transport: httpx2.BaseTransport) -> "OpenAI":
+        """The SDK without its retries and redirects, which the job and the ledger decide."""
+        http = httpx2.Client(
+            transport=transport, headers={"accept-encoding": "identity"}, follow_redirects=False
+        )
+        return make(api_key=self.api_key, base_url=self.base_url, max_retries=0, http_client=http)
+
+
+class _Transport(httpx2.BaseTransport):
+    """One request on a connection of its own, with the faults named as the SDK knows them."""
+
+    def __init__(
+        self, deadline: float, resolve: Resolve | None, wire: CancellableConnection | None
+    ) -> None:
+        backend = _Backend(deadline, resolve, wire)
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=trusted_ssl_context(), network_backend=backend
+        )
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        with _named_as_in_httpx2():
+            reply = self._pool.handle_request(to_httpcore_request(request))
+        return httpx2.Response(reply.status, headers=reply.headers, stream=_Body(reply))
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+@contextmanager
+def _named_as_in_httpx2() -> Iterator[None]:
+    try:
+        yield
+    except httpcore2.ConnectTimeout as error:
+        raise httpx2.ConnectTimeout(str(error)) from None
+    except httpcore2.TimeoutException as error:
+        raise httpx2.ReadTimeout(str(error)) from None
+    except httpcore2.ConnectError as error:
+        raise httpx2.ConnectError(str(error)) from None
+    except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+        raise httpx2.ReadError(str(error)) from None
 
 
 class _Body(httpx2.SyncByteStream):
@@ -200,19 +236,21 @@ class _Body(httpx2.SyncByteStream):
         self._reply = reply
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from self._reply.iter_stream()
+        with _named_as_in_httpx2():
+            yield from self._reply.iter_stream()
+
+    def close(self) -> None:
+        self._reply.close()
 
 
-def _connection_error(
-    error: Exception, *, has_begun: bool, is_charged: bool = True
-) -> TransientError:
+def _connection_error(error: BaseException, *, has_begun: bool) -> TransientError:
     """A call that was sent may be charged although nobody answered."""
-    if isinstance(error, httpcore2.TimeoutException):
+    if isinstance(error, httpx2.TimeoutException):
         made = TransientError("timeout", "The provider did not answer in time.")
     else:
         done = "broke off in the middle of its answer" if has_begun else "could not be reached"
         made = TransientError("connection", f"The provider {done}.")
-    made.is_charged = is_charged
+    made.is_charged = not isinstance(error, httpx2.ConnectTimeout | httpx2.ConnectError)
     return made
 
 

@@ -128,7 +128,7 @@ class OpenAILLM:
         reply = LLMReply("", Usage.estimate(request), model, "")
         try:
             body = {"model": model, "input": list(texts), "encoding_format": "float"}
-            with self._endpoint.post("/embeddings", body) as response:
+            with self._endpoint.create("embeddings", body) as response:
                 reply = replace(reply, request_id=_request_id(response))
                 if response.is_refusal:
                     raise _refused(response.refusal())
@@ -179,7 +179,7 @@ class OpenAILLM:
         dialect = self._dialects.get(request.model, Dialect())
         parameters = dialect.parameters(request, streams=say is not None)
         body = {"model": request.model, "messages": request.messages} | parameters
-        with self._endpoint.post("/chat/completions", body, self._wire) as response:
+        with self._endpoint.create("chat", body, self._wire) as response:
             headers = response.raw.headers
             parser.begin(headers)
             if response.is_refusal:
