@@ -19,12 +19,25 @@ from django.utils.crypto import constant_time_compare
 from accounts.keys.key_format import digest
 from accounts.models import RefreshToken, User
 from core.errors import NotAuthenticated
+from core.sql.compiled_queries import CompiledQuery, uuid_param
 
 ISSUER = "ace"
 ALGORITHM = "HS256"
 # Allowed difference between the clocks of two hosts.
 CLOCK_SKEW = timedelta(seconds=10)
 Kind = Literal["access", "refresh"]
+# Only the SQL is cached: building it was a quarter of a request's CPU.
+USER_OF_FAMILY = CompiledQuery(
+    lambda: User.objects.filter(
+        Exists(
+            RefreshToken.objects.filter(
+                family=uuid_param("family"), user=OuterRef("pk"), revoked_at=None
+            )
+        ),
+        pk=uuid_param("user"),
+        is_active=True,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -95,8 +108,7 @@ def user_for_access_token(token: str) -> tuple[User, datetime]:
     Raises NotAuthenticated.
     """
     claims = _decode(token, "access")
-    valid = RefreshToken.objects.filter(family=claims.family, user=OuterRef("pk"), revoked_at=None)
-    user = User.objects.filter(Exists(valid), pk=claims.user_id, is_active=True).first()
+    user = USER_OF_FAMILY.first(family=claims.family, user=claims.user_id)
     if user is None or not claims.match(user):
         raise NotAuthenticated
     return user, claims.login_at

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -10,6 +11,12 @@ from pydantic import BaseModel
 from playbooks.document.text import estimate_tokens
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+@cache  # of a few classes; making one takes as long as claiming a job
+def json_schema(answer: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of an answer; shared, so nobody may change it."""
+    return answer.model_json_schema()
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,12 @@ class LLMRequest(ChatRequest, Generic[AnswerT]):
     role: str
     schema: type[AnswerT]
     schema_name: str
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The schema as it is sent; shared, so nobody may change it."""
+        schema: type[BaseModel] = self.schema
+        return json_schema(schema)
 
 
 @dataclass(frozen=True)
