@@ -13,7 +13,7 @@ from accounts.models import User
 from config.management import gc_tuning
 from playbooks.models import Playbook
 from tests.factories import make_playbook, make_user
-from tests.harness import fast_flush
+from tests.harness import cpu_by_file, fast_flush, shared_tls
 from tests.harness.migrated_template import TEMPLATE
 
 # What takes a module long to make is made by one process.
@@ -35,8 +35,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByItself:
     return ByItself(config, log)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     fast_flush.install()
+    shared_tls.install()
+    cpu_by_file.install(config)
     gc_tuning.disable_gc()
 
 

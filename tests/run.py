@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
 
+from tests.harness import cpu_by_file
 from tests.harness.migrated_template import MIGRATE, template_to_migrate
 from tests.harness.postgres import PostgresNotFound, temporary_cluster
 
@@ -31,8 +32,8 @@ ON_SQLITE, ON_POSTGRES = "(databases or not postgres)", "(databases or postgres)
 COVERAGE = bool(os.environ.get("COVERAGE"))
 # The headless shell first: it needs 60 % less CPU, as no window has a toolbar with its processes.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# One more than the two cores that the time is promised for: tests wait for browsers and processes.
-WORKERS = "3"
+# As many as the cores that the time is promised for: each starts for 10 s of CPU.
+WORKERS = "2"
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ class Run:
         report += ["--cov", "--cov-report="] if COVERAGE else []
         command = ["python", "-m", "pytest", "-q", *report, *arguments]
         environment = environment | {"COVERAGE_FILE": str(self.reports / f"{name}.coverage")}
+        environment[cpu_by_file.FOLDER] = str(self.reports)
         # Compiling the tests is half of what their collection costs every process.
         return Step(name, command, environment | {"PYTHONDONTWRITEBYTECODE": ""})
 
@@ -218,6 +220,7 @@ class Run:
         """Print what failed, was left out and was counted; return the exit code."""
         counted = self.count()
         bad = counted["failures"] + counted["errors"]
+        print(*cpu_by_file.dearest(self.reports), sep="\n")
         if self.failed:
             print(f"Failed: {', '.join(self.failed)}.")
         if counted["tests"]:
