@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
@@ -29,7 +29,11 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    # A process for each page costs more than most tests do on it.
+    "--renderer-process-limit=1",
 ]
+
+STORED = "local_storage,indexeddb,cache_storage,service_workers"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,6 +53,36 @@ def base_url() -> str:
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict[str, Any]:
     return {"executable_path": CHROMIUM, "args": ARGS}
+
+
+@pytest.fixture(scope="session")
+def contexts(browser: Browser) -> dict[str, BrowserContext]:
+    """The contexts that tests share, by their settings."""
+    return {}
+
+
+@pytest.fixture
+def context(
+    browser: Browser, contexts: dict[str, BrowserContext], browser_context_args: dict[str, Any]
+) -> Iterator[BrowserContext]:
+    """An empty context. It is emptied and kept, as are its files, its process and compiled scripts.
+
+    An empty page stays open in it, since a process ends with its last page.
+    """
+    key = repr(sorted(browser_context_args.items()))
+    if key not in contexts:
+        contexts[key] = browser.new_context(**browser_context_args)
+        contexts[key].new_page()
+    context = contexts[key]
+    kept = context.pages[0]
+    yield context
+    for page in context.pages[1:]:
+        page.close()
+    context.unroute_all()
+    context.clear_cookies()
+    storage = context.new_cdp_session(kept)
+    storage.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": STORED})
+    storage.detach()
 
 
 @pytest.fixture
