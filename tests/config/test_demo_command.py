@@ -1,6 +1,5 @@
 """`manage.py demo`: a history that holds every promise of the loop, made once, gone whole."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -39,12 +38,7 @@ def verify_problems() -> list[Problem]:
     return [found for found in verify_database() if isinstance(found, Problem)]
 
 
-@pytest.fixture
-def demo() -> Iterator[User]:
-    yield build_demo(password="look at this demo", days=DAYS, scenarios=SCENARIOS[:1])
-
-
-def test_the_history_is_old_in_order_and_whole(demo: User) -> None:
+def the_history_is_old_in_order_and_whole(demo: User) -> None:
     playbook = Playbook.objects.get(owner=demo)
     versions = list(Version.objects.filter(playbook=playbook).order_by("number"))
     ages = [version.created_at for version in versions]
@@ -53,7 +47,7 @@ def test_the_history_is_old_in_order_and_whole(demo: User) -> None:
     assert [p for p in verify_database([playbook.pk]) if isinstance(p, Problem)] == []
 
 
-def test_evolutions_lie_within_the_history_and_went_by_the_playbooks_own_rules(demo: User) -> None:
+def evolutions_lie_within_the_history_and_went_by_the_playbooks_own_rules(demo: User) -> None:
     playbook = Playbook.objects.get(owner=demo)
     for job in EvolutionJob.objects.all():
         assert job.status == "completed" and job.completed_at is not None
@@ -66,19 +60,12 @@ def test_evolutions_lie_within_the_history_and_went_by_the_playbooks_own_rules(d
     assert not EvolutionJob.objects.active().exists()
 
 
-def test_everything_says_that_it_is_made_up(demo: User) -> None:
+def everything_says_that_it_is_made_up(demo: User) -> None:
     playbook = Playbook.objects.get(owner=demo)
     assert playbook.name.startswith("Demo: ") and "Made-up data" in playbook.description
 
 
-def test_no_model_is_asked_and_no_limit_is_used_up(settings: Any) -> None:
-    settings.ACE_ENGINE, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:1"
-    build_demo(password="look at this demo", days=4, scenarios=SCENARIOS[:1])
-    assert set(EvolutionJob.objects.values_list("status", flat=True)) == {"completed"}
-    assert settings.ACE_ENGINE == "openai"
-
-
-def test_evolutions_and_usage_tell_the_same_calls_tokens_and_cost(demo: User) -> None:
+def evolutions_and_usage_tell_the_same_calls_tokens_and_cost(demo: User) -> None:
     jobs = EvolutionJob.objects.exclude(outcomes_processed=0)
     totals = [job.token_totals for job in jobs]
     used = UsageRecord.objects.filter(user=demo).aggregate(
@@ -92,6 +79,26 @@ def test_evolutions_and_usage_tell_the_same_calls_tokens_and_cost(demo: User) ->
     assert f"<dd>{job.token_totals['total_tokens']:,}</dd>" in page
     assert "<dt>Engine</dt><dd>openai</dd>" in page  # not the one that calls no model
     assert verify_problems() == []
+
+
+def test_the_demo_holds_every_promise_of_the_loop(subtests: pytest.Subtests) -> None:
+    """Built once, which takes two seconds; what lets a sweep run comes last."""
+    demo = build_demo(password="look at this demo", days=DAYS, scenarios=SCENARIOS[:1])
+    for promise in (
+        the_history_is_old_in_order_and_whole,
+        everything_says_that_it_is_made_up,
+        evolutions_and_usage_tell_the_same_calls_tokens_and_cost,
+        evolutions_lie_within_the_history_and_went_by_the_playbooks_own_rules,
+    ):
+        with subtests.test(promise.__name__):
+            promise(demo)
+
+
+def test_no_model_is_asked_and_no_limit_is_used_up(settings: Any) -> None:
+    settings.ACE_ENGINE, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:1"
+    build_demo(password="look at this demo", days=4, scenarios=SCENARIOS[:1])
+    assert set(EvolutionJob.objects.values_list("status", flat=True)) == {"completed"}
+    assert settings.ACE_ENGINE == "openai"
 
 
 def test_it_is_made_once_and_taken_away_without_a_trace(alice: User, playbook: Playbook) -> None:

@@ -47,16 +47,20 @@ def test_the_tokenizer_counts_as_published() -> None:
     assert (count("hello world"), count("")) == (2, 0)
 
 
-def test_token_economics_command_prints_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    command.main([])
-    out = capsys.readouterr().out
+def test_token_economics_command_writes_the_document(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "DOCUMENT", tmp_path / "figures.md")
+    command.main(["--write"])
+    out = (tmp_path / "figures.md").read_text()
     assert out.startswith("# Token economics\n")
+    assert "## A thousand outcomes" in out
     assert "`o200k_base`" in out
     assert "unknown" not in out
     assert "$" not in out
 
 
-def test_without_a_tokenizer_it_says_so(
+def test_without_a_tokenizer_it_prints_that(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "tokenizer", lambda: None)
@@ -72,14 +76,6 @@ def test_a_missing_package_is_no_tokenizer(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(measurement, "import_module", missing)
     assert tokenizer() is None
-
-
-def test_token_economics_command_writes_the_document(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(command, "DOCUMENT", tmp_path / "figures.md")
-    command.main(["--write", "--dataset", str(DATA)])
-    assert "## A thousand outcomes" in (tmp_path / "figures.md").read_text()
 
 
 def test_the_models_priced_are_in_the_price_list() -> None:

@@ -7,17 +7,23 @@ used, is a local server that speaks its protocol.
 
 import json
 import re
+import shutil
+import sqlite3
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from django.db import connection
 
 from accounts.keys.key_format import mint
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.live_server import Agent, live_mcp
+from tests.harness.migrated_template import TEMPLATE
 from tests.harness.platform_process import Platform, running_platform
 from tests.harness.waiting import wait_until
 
@@ -30,18 +36,45 @@ FORMULA = re.compile(
 
 
 @pytest.fixture(
-    scope="module", params=["rules", pytest.param("openai", marks=pytest.mark.postgres)]
+    scope="module",
+    params=[
+        "rules",
+        pytest.param("openai", marks=pytest.mark.postgres),
+        pytest.param("first start", marks=pytest.mark.nightly),
+    ],
 )
 def platform(request: pytest.FixtureRequest) -> Iterator[tuple[Platform, FakeLLM | None]]:
     key = mint().token
-    if request.param == "rules":
-        with running_platform(key, template="") as platform:  # from nothing, as at a first start
+    if request.param == "first start":  # from nothing, which takes 10 s of CPU
+        with running_platform(key, template="") as platform:
             yield platform, None
+        return
+    if request.param == "rules":
+        with (
+            without_sessions() as template,
+            running_platform(key, template=template) as p,
+        ):
+            yield p, None
         return
     with FakeLLM() as llm:
         model = {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": llm.base_url}
         with running_platform(key, **model) as platform:
             yield platform, llm
+
+
+@contextmanager
+def without_sessions() -> Iterator[str]:
+    """A copy of the template that the start has to migrate: the table of sessions is missing."""
+    if not TEMPLATE or connection.vendor != "sqlite":
+        yield ""
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copyfile(TEMPLATE, Path(folder) / "older.sqlite3")
+        with closing(sqlite3.connect(copy)) as file:
+            file.execute("DROP TABLE django_session")
+            file.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+            file.commit()
+        yield str(copy)
 
 
 def reports(content: str, serving_id: str) -> list[dict[str, Any]]:

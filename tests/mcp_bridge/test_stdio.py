@@ -12,6 +12,7 @@ from typing import TypeVar
 import httpx2
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.db import connection
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
@@ -106,12 +107,16 @@ def revoke(key: ApiKey) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "ace_live_nonsense"])
-def test_a_missing_or_bad_key_exits_with_one_sentence(tmp_path: Path, token: str) -> None:
-    done = manage(tmp_path, "run_mcp", ACE_API_KEY=token)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.strip().startswith(("Set ACE_API_KEY", "ACE_API_KEY is not"))
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_a_missing_or_bad_key_exits_with_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], token: str
+) -> None:
+    monkeypatch.setenv("ACE_API_KEY", token)
+    with pytest.raises(SystemExit) as ended:
+        call_command("run_mcp")
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (1, "")
+    assert printed.err.strip().startswith(("Set ACE_API_KEY", "ACE_API_KEY is not"))
+    assert len(printed.err.strip().splitlines()) == 1
 
 
 def test_a_well_formed_key_on_an_empty_database_says_to_migrate(
@@ -119,7 +124,8 @@ def test_a_well_formed_key_on_an_empty_database_says_to_migrate(
 ) -> None:
     done = manage(tmp_path, "run_mcp", ACE_API_KEY=key[1])
     assert (done.returncode, done.stdout) == (1, "")
-    assert "migrate" in done.stderr.strip().splitlines()[-1]
+    (sentence,) = done.stderr.strip().splitlines()
+    assert "migrate" in sentence
 
 
 def test_the_http_transport_alone_serves_mcp_and_no_pages(key: tuple[ApiKey, str]) -> None:

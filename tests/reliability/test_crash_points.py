@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 
 from tests.harness.fault_injection import seeded_bugs
-from tests.harness.fault_injection.crash_points import HALVES, POINTS
+from tests.harness.fault_injection.crash_points import POINTS, SHARES
 from tests.harness.fault_injection.mutants import MUTANTS, Mutant
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
@@ -62,15 +62,27 @@ def test_each_seeded_fault_breaks_a_function_that_exists(
 
 
 def test_each_half_has_points_of_every_family() -> None:
-    families = {half: {p.name.partition(":")[0] for p in points} for half, points in HALVES.items()}
-    assert families["even"] == families["odd"] == {p.name.partition(":")[0] for p in POINTS}
+    def families(*points: Any) -> set[str]:
+        return {point.name.partition(":")[0] for point in points}
+
+    assert families(*SHARES["even"]) == families(*SHARES["odd"]) == families(*POINTS)
+    assert {*SHARES["even"]} == {*SHARES["first"], *SHARES["third"]}
+    assert {*POINTS} == {*SHARES["even"], *SHARES["odd"]}
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("half", ["even", pytest.param("odd", marks=pytest.mark.postgres)])
-def test_killed_once_at_every_point_nothing_is_lost_and_nothing_happens_twice(half: str) -> None:
-    count = len(HALVES[half])
-    verdict = run("kills", "--half", half, "--count", str(count))
+@pytest.mark.parametrize(
+    "share",
+    [
+        "first",
+        pytest.param("third", marks=pytest.mark.postgres),
+        pytest.param("even", marks=pytest.mark.nightly),
+        pytest.param("odd", marks=pytest.mark.nightly),
+    ],
+)
+def test_killed_once_at_every_point_nothing_is_lost_and_nothing_happens_twice(share: str) -> None:
+    count = len(SHARES[share])
+    verdict = run("kills", "--share", share, "--count", str(count))
     # For the long form, on a machine that has time: how soon a job is taken over, and that a kill
     # costs one call. On a busy one more of a job's calls are under way at once; none is paid twice
     # that was not.
@@ -79,9 +91,10 @@ def test_killed_once_at_every_point_nothing_is_lost_and_nothing_happens_twice(ha
     assert verdict["points reached"] == count
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="once is enough")
 @pytest.mark.django_db(transaction=True)
 def test_a_seeded_fault_is_found() -> None:
-    """The others are `python -m tests.harness.fault_injection mutants`."""
+    """That the harness sees; the others are `python -m tests.harness.fault_injection mutants`."""
     found = run("kills", "--count", "5", "--mutant", "votes_without_identity")["wrong"]
     assert any(line.startswith("verify: {'history'") for line in found)

@@ -25,7 +25,10 @@ def main() -> int:
     add("--lanes", type=int, default=0, help="playbooks; 0: 16, or 40 to pause workers")
     add("--seconds", type=float, default=570)
     add("--existing", default="", help="the name of a migrated SQLite or PostgreSQL database")
-    add("--half", choices=["even", "odd"], default="", help="kill at every second point only")
+    shares = ["even", "odd", "first", "third"]
+    add(
+        "--share", choices=shares, default="", help="kill only at a half or a quarter of the points"
+    )
     add("--mutant", default="", help="seed this fault first")
     options = parser.parse_args()
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings.test"

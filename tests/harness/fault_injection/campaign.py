@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connections
 
 from tests.harness.fault_injection import world
-from tests.harness.fault_injection.crash_points import HALVES, POINTS, Point
+from tests.harness.fault_injection.crash_points import POINTS, SHARES, Point
 from tests.harness.fault_injection.verdict import Verdict, judge
 from tests.harness.fault_injection.victims import Victim
 from tests.harness.waiting import wait_until
@@ -39,7 +39,7 @@ class Plan:
     seconds: float = 570
     sweep_seconds: float = 0.5
     report_every: float = 0.25
-    half: str = ""
+    share: str = ""
 
 
 def run(plan: Plan) -> Verdict:
@@ -99,9 +99,9 @@ def _end(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def _points(count: int, half: str, *, pausing: bool) -> Iterator[Point]:
+def _points(count: int, share: str, *, pausing: bool) -> Iterator[Point]:
     """Every point in turn, in another order each round."""
-    chosen = [p for p in HALVES.get(half, POINTS) if not pausing or _can_pause(p)]
+    chosen = [p for p in SHARES.get(share, POINTS) if not pausing or _can_pause(p)]
     for number in range(count):
         if number % len(chosen) == 0:
             random.shuffle(chosen)
@@ -116,7 +116,7 @@ def _can_pause(point: Point) -> bool:
 
 def kill_many(plan: Plan, lanes: list[UUID], until: float) -> None:
     """So many kills; a child that misses its point is sent again."""
-    todo, killed = list(_points(plan.kills, plan.half, pausing=False)), Counter[str]()
+    todo, killed = list(_points(plan.kills, plan.share, pausing=False)), Counter[str]()
     running: dict[int, Point] = {}
     while (todo or running) and time.monotonic() < until:
         while todo and len(running) < AT_ONCE:
@@ -169,7 +169,7 @@ def _repeat_reports(lanes: list[UUID]) -> None:
 
 def pause_many(plan: Plan, lanes: list[UUID], until: float) -> None:
     """So many workers stopped past their lease, then let go on."""
-    todo = list(_points(plan.pauses, plan.half, pausing=True))
+    todo = list(_points(plan.pauses, plan.share, pausing=True))
     stopped: dict[int, float] = {}
     running: dict[int, Point] = {}
     while (todo or stopped or running) and time.monotonic() < until + (LAST if stopped else 0):

@@ -156,8 +156,14 @@ POINTS: list[Point] = [
         "after commit": ("playbooks.services.rollback:rollback_playbook", "after"),
     }),
 ]  # fmt: skip
-# Neighbours are alike: each half has points of every family.
-HALVES = {"even": POINTS[::2], "odd": POINTS[1::2]}
+# Neighbours are alike: each half has points of every family. `make test` kills at one half, a
+# quarter on each database; `make nightly` at all points.
+SHARES = {
+    "even": POINTS[::2],
+    "odd": POINTS[1::2],
+    "first": POINTS[::4],
+    "third": POINTS[2::4],
+}
 
 
 class UnderWay:

@@ -25,7 +25,7 @@ class Options:
     seconds: float
     existing: str
     mutant: str
-    half: str
+    share: str
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -50,7 +50,7 @@ def _campaign(options: Options) -> int:
     campaign = importlib.import_module("tests.harness.fault_injection.campaign")
     count = options.count or COUNTS.get((options.part, options.database), 100)
     lanes = options.lanes or (40 if options.part == "pauses" else 16)
-    kinds = {options.part: count, "half": options.half}
+    kinds = {options.part: count, "share": options.share}
     plan = campaign.Plan(lanes=lanes, seconds=options.seconds, **kinds)
     verdict = campaign.run(plan)
     return report(options, verdict.figures, verdict.wrong)
