@@ -5,14 +5,14 @@ django-oauth-toolkit registers its models with the classes that settings.OAUTH2_
 
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Count, Exists, Model, OuterRef, QuerySet
 from django.http import HttpRequest
 from oauth2_provider.models import RefreshToken
 
 from accounts.models import ConnectedApp
 from accounts.oauth.connections import disconnect_app
-from core.admin import ReadOnlyAdmin
+from core.admin import ReadOnlyAdmin, row_action
 
 
 @admin.register(ConnectedApp)
@@ -37,12 +37,14 @@ class ConnectedAppAdmin(ReadOnlyAdmin):
     def is_live(self, app: Any) -> bool:
         return bool(app.is_signed_in)
 
-    @admin.action(description="Disconnect", permissions=["delete_rows"])
-    def disconnect(self, request: HttpRequest, rows: QuerySet[ConnectedApp]) -> None:
-        found = list(rows.select_related("user", "application"))
-        for app in found:
-            disconnect_app(app=app, by=request.user)  # type: ignore[arg-type]  # staff, never anonymous
-        messages.success(request, f"{len(found)} connected app(s) disconnected.")
+    disconnect = row_action(
+        "Disconnect",
+        lambda app, by: disconnect_app(app=app, by=by),
+        one="app disconnected",
+        many="apps disconnected",
+        permission="delete_rows",
+        rows=lambda rows: rows.select_related("user", "application"),
+    )
 
 
 class ClientAdmin(ReadOnlyAdmin):

@@ -96,34 +96,29 @@ def issue_code(request: HttpRequest, wanted: AuthorizationRequest, scopes: Colle
 
 def deny(request: HttpRequest, wanted: AuthorizationRequest) -> str:
     """The redirect that reports the denial to the client."""
-    error = [("error", "access_denied"), ("error_description", "The user denied access.")]
-    return _redirect_location(request, wanted.redirect_uri, [*error, *_state(wanted)])
+    return _error_location(request, wanted, "access_denied", "The user denied access.")
 
 
 def _check(request: HttpRequest, wanted: AuthorizationRequest) -> None:
     """Require an S256 challenge and the resource /mcp. Raises AuthorizationError."""
-    sent = wanted.credentials
-    if sent.get("code_challenge_method") != "S256" or not CHALLENGE.fullmatch(
+    sent, code, why = wanted.credentials, "invalid_request", ""
+    known = [mcp_resource(request_origin(request))]
+    if len(sent.get("state") or "") > MAX_STATE:
+        sent["state"], why = "", "The state is too long."
+    elif sent.get("code_challenge_method") != "S256" or not CHALLENGE.fullmatch(
         sent.get("code_challenge") or ""
     ):
-        _decline(request, wanted, "invalid_request", "Send an S256 code_challenge.")
-    if len(sent.get("state") or "") > MAX_STATE:
-        _decline(request, wanted, "invalid_request", "The state is too long.", echo=False)
-    known = [mcp_resource(request_origin(request))]
-    if not all(same_resource(uri, known=known) for uri in request.GET.getlist("resource")):
-        _decline(request, wanted, "invalid_target", f"The resource here is {known[0]}.")
+        why = "Send an S256 code_challenge."
+    elif not all(same_resource(uri, known=known) for uri in request.GET.getlist("resource")):
+        code, why = "invalid_target", f"The resource here is {known[0]}."
+    if why:
+        raise AuthorizationError(_error_location(request, wanted, code, why))
 
 
-def _decline(
-    request: HttpRequest, wanted: AuthorizationRequest, code: str, why: str, *, echo: bool = True
-) -> None:
-    error = [("error", code), ("error_description", why), *(_state(wanted) if echo else [])]
-    raise AuthorizationError(_redirect_location(request, wanted.redirect_uri, error))
-
-
-def _state(wanted: AuthorizationRequest) -> list[tuple[str, str]]:
-    state = wanted.credentials.get("state")
-    return [("state", state)] if state else []
+def _error_location(request: HttpRequest, wanted: AuthorizationRequest, code: str, why: str) -> str:
+    error, state = [("error", code), ("error_description", why)], wanted.credentials.get("state")
+    params = [*error, ("state", state)] if state else error
+    return _redirect_location(request, wanted.redirect_uri, params)
 
 
 def _redirect_location(

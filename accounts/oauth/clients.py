@@ -7,6 +7,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NoReturn
@@ -70,7 +71,8 @@ def refresh_client_metadata(*, client_id: str, user_id: str) -> None:
     if not settings.OAUTH_CLIENT_DOCUMENTS:
         return
     known = Application.objects.filter(client_id=client_id).first()
-    if known is not None and not _is_stale(known):
+    expiry = known.cimd_expires_at if known is not None else timezone.now()
+    if expiry is None or expiry > timezone.now():
         return
     consume_rate_limit("register_client", f"document:{user_id}")
     try:
@@ -86,7 +88,9 @@ def refresh_client_metadata(*, client_id: str, user_id: str) -> None:
         "client_secret": "",
         "cimd_expires_at": timezone.now() + fresh,
     }
-    _store(client_id, fields)
+    # IntegrityError: two users connected the same new client at once; the other's row is the same.
+    with suppress(IntegrityError), transaction.atomic():
+        Application.objects.update_or_create(client_id=client_id, defaults=fields)
 
 
 def client_exists(client_id: str) -> bool:
@@ -104,19 +108,6 @@ def _unknown(client_id: str, error: Invalid) -> Invalid:
     )
     hint = "Operators of servers without internet access set OAUTH_CLIENT_DOCUMENTS=false."
     return Invalid(f"{message} {hint}", code="unknown_app")
-
-
-def _store(client_id: str, fields: dict[str, Any]) -> None:
-    try:
-        with transaction.atomic():
-            Application.objects.update_or_create(client_id=client_id, defaults=fields)
-    except IntegrityError:
-        # Two users connected the same new client at once: the other's row is the same.
-        return
-
-
-def _is_stale(client: Application) -> bool:
-    return client.cimd_expires_at is not None and client.cimd_expires_at <= timezone.now()
 
 
 def _read_document(client_id: str) -> tuple[dict[str, Any], timedelta]:
@@ -172,11 +163,11 @@ def _fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
     grants = metadata.get("grant_types", ["authorization_code"])
     if not isinstance(grants, list) or "authorization_code" not in grants:
         _refuse("grant_types must include authorization_code.")
-    types = metadata.get("response_types", ["code"])
+    types, name = metadata.get("response_types", ["code"]), metadata.get("client_name")
     if not isinstance(types, list) or "code" not in types:
         _refuse("response_types must include code.")
     return {
-        "name": _name(metadata.get("client_name")),
+        "name": clean_client_name(name if isinstance(name, str) else "", most=MAX_NAME) or NAMELESS,
         "redirect_uris": " ".join(_redirects(metadata.get("redirect_uris"))),
         "authorization_grant_type": Application.GRANT_AUTHORIZATION_CODE,
         "hash_client_secret": False,
@@ -191,10 +182,6 @@ def _redirects(value: object) -> list[str]:
         if problem or not isinstance(uri, str):
             _refuse(problem or "Send strings.", "invalid_redirect_uri")
     return list(value)
-
-
-def _name(value: object) -> str:
-    return clean_client_name(value if isinstance(value, str) else "", most=MAX_NAME) or NAMELESS
 
 
 def _refuse(message: str, code: str = "invalid_client_metadata") -> NoReturn:

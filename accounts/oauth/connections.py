@@ -1,21 +1,44 @@
-"""Connected apps: connecting, disconnecting, and the principal of an app's token."""
+"""Connected apps: connecting, disconnecting, the principal of an app's token, and cleanup."""
 
+import secrets
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
+from django.core.cache import cache
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
-from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
+from oauth2_provider.models import (
+    AccessToken,
+    Application,
+    Grant,
+    RefreshToken,
+    clear_expired,
+)
 
 from accounts.keys.credentials import record_last_used
 from accounts.keys.key_format import digest
 from accounts.models import ConnectedApp, User
-from accounts.oauth.token_formats import ACCESS
 from accounts.security_notices import send_security_notice
 from core import audit
 from core.errors import NotAuthenticated
 from core.security.scopes import KEY_SCOPES, Principal, granted_scopes
+
+ACCESS, REFRESH = "ace_oat_", "ace_ort_"
+"""Prefixes of tokens, which tell them from API keys."""
+UNUSED_CLIENT_AGE, LEFT_CLIENT_AGE = timedelta(days=1), timedelta(days=90)
+CREATION_TOLERANCE = timedelta(seconds=1)
+INTERVAL_SECONDS = 3600.0
+
+
+def make_access_token(request: object) -> str:
+    """256 random bits; oauthlib passes its request, which is not used."""
+    return ACCESS + secrets.token_urlsafe(32)
+
+
+def make_refresh_token(request: object) -> str:
+    return REFRESH + secrets.token_urlsafe(32)
 
 
 def connect_app(
@@ -96,6 +119,33 @@ def end_idle_connections(*, client: Application | None = None) -> int:
     return len(rows)
 
 
+def clear_oauth() -> dict[str, int]:
+    """Delete expired codes and tokens, idle connections and unused clients; returns how many.
+
+    Used refresh tokens stay until they expire, to detect reuse. A client that was connected once
+    may come back with its old id, so it is kept longer.
+    """
+    clear_expired()
+    connections = end_idle_connections()
+    now = timezone.now()
+    never_used = Q(
+        updated__lt=F("created") + CREATION_TOLERANCE, created__lt=now - UNUSED_CLIENT_AGE
+    )
+    in_use = Exists(ConnectedApp.objects.filter(application=OuterRef("pk"))) | Exists(
+        Grant.objects.filter(application=OuterRef("pk"))
+    )
+    clients = Application.objects.filter(never_used | Q(updated__lt=now - LEFT_CLIENT_AGE))
+    clients = clients.exclude(registration_source=Application.RegistrationSource.MANUAL)
+    _, deleted = clients.exclude(in_use).delete()
+    return {"connections": connections, "clients": deleted.get(Application._meta.label, 0)}
+
+
+def clear_oauth_if_due() -> None:
+    """Run clear_oauth once an hour on one host: `cache.add` is atomic."""
+    if cache.add("clear-oauth", 1, INTERVAL_SECONDS):
+        clear_oauth()
+
+
 def _touch(client: Application) -> None:
-    """Mark the client as used now, for cleanup.py."""
+    """Mark the client as used now, for clear_oauth."""
     Application.objects.filter(pk=client.pk).update(updated=timezone.now())

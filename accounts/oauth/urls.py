@@ -15,5 +15,4 @@ urlpatterns: list[URLPattern] = [
     path("oauth/token", endpoints.token, name="token"),
     path("oauth/register", endpoints.register, name="register"),
     path("oauth/revoke", endpoints.revoke, name="revoke"),
-    path("keys/apps/<uuid:pk>/disconnect", views.disconnect, name="disconnect"),
 ]

@@ -1,16 +1,12 @@
-"""Pages: consent to an app, and disconnect it."""
+"""The page where a user consents to an app."""
 
 from django import forms
-from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts.models import ConnectedApp
 from accounts.oauth.authorization import (
     AuthorizationError,
     AuthorizationRequest,
@@ -19,13 +15,12 @@ from accounts.oauth.authorization import (
     parse_authorization_request,
 )
 from accounts.oauth.clients import client_exists, is_metadata_document_id, refresh_client_metadata
-from accounts.oauth.connections import connect_app, disconnect_app
-from accounts.oauth.http import contains_nul, require_oauth_enabled
+from accounts.oauth.connections import connect_app
+from accounts.oauth.endpoints import contains_nul, require_oauth_enabled
 from accounts.oauth.redirect_uris import display_host, form_action, is_loopback
 from core.errors import Invalid
-from core.http.forms import ConfirmForm, ServiceForm
+from core.http.forms import ServiceForm
 from core.http.reauthentication import ask_to_reauthenticate
-from core.http.requests import UserRequest
 from core.security.scopes import SCOPE_TEXTS
 
 
@@ -126,23 +121,3 @@ def redirect_303(location: str) -> HttpResponse:
     response = HttpResponse(status=303)
     response["Location"] = location
     return response
-
-
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
-def disconnect(request: UserRequest, pk: str) -> HttpResponse:
-    app = ConnectedApp.objects.for_user(request.user).newest_first().fetch(pk)
-    form = ConfirmForm(request.POST if request.method == "POST" else None)
-    if form.is_valid():
-        disconnect_app(app=app, by=request.user)
-        messages.success(request, f"“{app.name}” is disconnected.")
-        return redirect("accounts:keys")
-    context = {
-        "form": form,
-        "question": f"Disconnect “{app.name}”?",
-        "consequence": "Its requests are refused from now on. It can ask to connect again.",
-        "verb": "Disconnect",
-        "back": reverse("accounts:keys"),
-        "back_label": "API keys",
-    }
-    return render(request, "components/confirm.html", context)

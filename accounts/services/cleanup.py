@@ -9,14 +9,15 @@ from django.utils import timezone
 from accounts.models import RefreshToken
 from accounts.services.login_throttling import delete_old_login_attempts
 from core.models import IdempotentResponse
-from core.models.idempotent_responses import KEPT_FOR
 from core.ratelimit.limits import delete_expired_rate_counters
 
 
 def delete_expired_rows() -> int:
     """Delete stored responses, counters, login attempts, tokens and sessions that have expired."""
     now = timezone.now()
-    deleted: int = IdempotentResponse.objects.filter(created_at__lt=now - KEPT_FOR).delete()[0]
+    deleted: int = IdempotentResponse.objects.filter(
+        created_at__lt=now - IdempotentResponse.KEPT_FOR
+    ).delete()[0]
     deleted += RefreshToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
     deleted += Session.objects.filter(expire_date__lt=now).delete()[0]
     live = Session.objects.values("session_key")

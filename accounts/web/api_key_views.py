@@ -1,4 +1,4 @@
-"""Pages of API keys: list, create, rotate, revoke."""
+"""Pages of API keys and apps: list, create, rotate, revoke, disconnect."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -9,7 +9,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from accounts.keys.api_keys import create_api_key, revoke_api_key, rotate_api_key
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey, ConnectedApp, User
+from accounts.oauth.connections import disconnect_app
 from accounts.web.forms import ApiKeyForm, RotateApiKeyForm
 from core.errors import FormAlreadySubmitted
 from core.http.forms import ConfirmForm
@@ -68,6 +69,23 @@ def revoke_key(request: UserRequest, pk: str) -> HttpResponse:
         "question": f"Revoke the key “{key.name}”?",
         "consequence": "Requests with it are refused from now on.",
         "verb": "Revoke",
+    }
+    return confirm_page(request, form, question)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def disconnect(request: UserRequest, pk: str) -> HttpResponse:
+    app = ConnectedApp.objects.for_user(request.user).newest_first().fetch(pk)
+    form = ConfirmForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        disconnect_app(app=app, by=request.user)
+        messages.success(request, f"“{app.name}” is disconnected.")
+        return redirect("accounts:keys")
+    question = {
+        "question": f"Disconnect “{app.name}”?",
+        "consequence": "Its requests are refused from now on. It can ask to connect again.",
+        "verb": "Disconnect",
     }
     return confirm_page(request, form, question)
 

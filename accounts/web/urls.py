@@ -42,6 +42,7 @@ urlpatterns: list[URLPattern] = [
     path("keys", api_key_views.keys, name="keys"),
     path("keys/<uuid:pk>/rotate", api_key_views.rotate_key, name="rotate_key"),
     path("keys/<uuid:pk>/revoke", api_key_views.revoke_key, name="revoke_key"),
+    path("keys/apps/<uuid:pk>/disconnect", api_key_views.disconnect, name="disconnect_app"),
 ]
 # allauth's views, with the names that allauth looks up.
 FACTOR = "settings/second-factor"

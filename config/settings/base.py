@@ -157,8 +157,8 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "OAUTH2_BACKEND_CLASS": "accounts.oauth.validators.OAuthBackend",
     "OAUTH2_SERVER_CLASS": "oauthlib.oauth2.WebApplicationServer",
     "OAUTH2_VALIDATOR_CLASS": "accounts.oauth.validators.OAuthValidator",
-    "ACCESS_TOKEN_GENERATOR": "accounts.oauth.token_formats.make_access_token",
-    "REFRESH_TOKEN_GENERATOR": "accounts.oauth.token_formats.make_refresh_token",
+    "ACCESS_TOKEN_GENERATOR": "accounts.oauth.connections.make_access_token",
+    "REFRESH_TOKEN_GENERATOR": "accounts.oauth.connections.make_refresh_token",
     "SCOPES": {name: name for name in ("read", "report", "write", "evolve")},
     # For clients that request no scope: nothing that edits or costs money.
     "DEFAULT_SCOPES": ["read", "report"],

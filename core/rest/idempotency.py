@@ -17,7 +17,6 @@ from rest_framework.request import Request
 
 from core.errors import Conflict, Invalid
 from core.models import IdempotentResponse
-from core.models.idempotent_responses import KEPT_FOR
 from core.rest.views import BaseAPIView
 from core.security.scopes import Principal
 
@@ -69,7 +68,7 @@ def _run_once(
 ) -> HttpResponseBase:
     fingerprint = _fingerprint(view.principal, request)
     IdempotentResponse.objects.filter(
-        user=view.principal.user, created_at__lt=timezone.now() - KEPT_FOR
+        user=view.principal.user, created_at__lt=timezone.now() - IdempotentResponse.KEPT_FOR
     ).delete()
     try:
         # One transaction: the unique row makes a parallel retry wait until the first request is

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from accounts.oauth.cleanup import clear_oauth_if_due
+from accounts.oauth.connections import clear_oauth_if_due
 from billing.limits.budgets import send_budget_warnings
 from billing.limits.quota import release_stale_holds
 from billing.limits.quota_notices import send_quota_notices

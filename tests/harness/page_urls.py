@@ -107,5 +107,5 @@ def own_pages(world: World) -> list[str]:
         f"/usage/budgets/set?playbook={world.playbook.pk}",
         reverse("accounts:rotate_key", args=[world.key.pk]),
         reverse("accounts:revoke_key", args=[world.key.pk]),
-        reverse("oauth:disconnect", args=[world.app.pk]),
+        reverse("accounts:disconnect_app", args=[world.app.pk]),
     ]

@@ -2,14 +2,11 @@
 
 from datetime import timedelta
 
-import pytest
-from django.core.management import call_command
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from accounts.models import ConnectedApp
-from accounts.oauth.cleanup import clear_oauth, clear_oauth_if_due
-from accounts.oauth.connections import disconnect_app
+from accounts.oauth.connections import clear_oauth, clear_oauth_if_due, disconnect_app
 from core.models import AuditEntry
 from tests.harness.oauth_client import OAuthClient, register, who
 
@@ -56,16 +53,13 @@ def test_what_is_in_use_stays(app: OAuthClient) -> None:
     assert app.refresh(pair["refresh_token"]).status_code == 200
 
 
-def test_a_connection_ends_when_its_last_token_has_expired(
-    app: OAuthClient, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_connection_ends_when_its_last_token_has_expired(app: OAuthClient) -> None:
     app.refresh(app.tokens()["refresh_token"])
     app.code()
     AccessToken.objects.update(expires=timezone.now() - LONG_AGO)
     RefreshToken.objects.exclude(revoked=None).update(revoked=timezone.now() - LONG_AGO)
     Grant.objects.update(expires=timezone.now() - LONG_AGO)
-    call_command("clear_oauth")
-    assert capsys.readouterr().out == "Deleted 1 connections and 0 clients.\n"
+    assert clear_oauth() == {"connections": 1, "clients": 0}
     for model in (AccessToken, RefreshToken, Grant, ConnectedApp):
         assert not model.objects.exists()
     assert AuditEntry.objects.get(action="disconnect_app").actor == ""

@@ -17,7 +17,7 @@ from tests.harness.rest_client import Rest
 
 
 def address_of(app: OAuthClient) -> str:
-    return reverse("oauth:disconnect", args=[app.user.connected_apps.get().pk])
+    return reverse("accounts:disconnect_app", args=[app.user.connected_apps.get().pk])
 
 
 def test_the_keys_page_lists_them(app: OAuthClient) -> None:

@@ -1,14 +1,27 @@
-"""The rows of the audit log: written by core/audit.py, never changed."""
+"""The models that every app uses: audit log, stored responses, counters."""
 
 import uuid
+from datetime import timedelta
 from typing import Any, ClassVar, NoReturn
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
 from core.sql.querysets import OwnedQuerySet
 
 APPEND_ONLY = "The audit log is append-only."
+
+
+class BaseModel(models.Model):
+    """A random UUID as primary key, and the times of creation and last change."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        abstract = True
 
 
 class AuditQuerySet(OwnedQuerySet["AuditEntry"]):
@@ -74,3 +87,59 @@ class AuditEntry(models.Model):
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(APPEND_ONLY)
+
+
+class IdempotentResponse(BaseModel):
+    """The response to a request with an `Idempotency-Key`, replayed for the same request."""
+
+    KEPT_FOR = timedelta(hours=24)
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    request_hash = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.JSONField(null=True)
+    # A plain id: the rows that requests create belong to the apps above.
+    subject_id = models.UUIDField(
+        null=True, db_index=True, help_text="what the request made, and the answer shows"
+    )
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("user", "key"), name="idempotent_response_once_per_key"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.key
+
+    @classmethod
+    def erase(cls, subject_id: uuid.UUID) -> None:
+        """Erase the responses that show this row, in the transaction that deletes the row.
+
+        The keys stay, so that a late retry does not create it again.
+        """
+        cls.objects.filter(subject_id=subject_id).update(body=None, status=None)
+
+
+class RateCounter(models.Model):
+    """A counter of core/ratelimit/cache_backends.py; times in seconds since the epoch."""
+
+    key = models.CharField(max_length=255, primary_key=True)
+    value = models.BigIntegerField()
+    expires_at = models.FloatField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class CounterTotals(models.Model):
+    """One row for each metric family; see config/observability/monotonic_counters.py."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    counted = models.JSONField(default=dict, help_text="a sample → rows at the last scrape")
+    removed = models.JSONField(default=dict, help_text="a sample → rows that were deleted since")
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,8 +1,0 @@
-"""Django's configuration of the accounts app."""
-
-from django.apps import AppConfig
-
-
-class AccountsConfig(AppConfig):
-    name = "accounts"
-    default_auto_field = "django.db.models.BigAutoField"
