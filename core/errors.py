@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+INVALID_LINK = "This link is invalid or has expired. Request a new one."
+
 
 class AceError(Exception):
     """Base of all: a stable code, an HTTP status and a sentence that tells what to do."""

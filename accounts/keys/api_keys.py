@@ -11,8 +11,8 @@ from django.utils import timezone
 from accounts.hooks import hooks
 from accounts.keys import key_format
 from accounts.models import ApiKey, User
-from accounts.security_notices import send_security_notice
 from core.audit import record
+from core.emails import send_security_notice
 from core.errors import Conflict, FormAlreadySubmitted, Invalid
 from core.models import IdempotentResponse
 from core.security.scopes import KEY_SCOPES, Principal

@@ -1,6 +1,6 @@
 """Middleware that sends users who must set up a second factor to the page where they can.
 
-Setting up the first one needs an e-mailed link (accounts/mfa/enrolment.py).
+Setting up the first one needs an e-mailed link (accounts/mfa/second_factor.py).
 """
 
 import time

@@ -1,4 +1,9 @@
-"""The second factor of a user: whether it exists, is required, and matches a code."""
+"""The second factor of a user: whether it exists, is required, and matches a code; enrolment.
+
+Where a factor is required, the password alone does not enrol the first one: a thief of the password
+could enrol their own device. The second proof is a link sent by e-mail, or printed by an operator
+with `manage.py enrol_second_factor`.
+"""
 
 import hashlib
 
@@ -8,9 +13,15 @@ from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.cache import cache
 
+from accounts.keys.signed_tokens import SignedToken
 from accounts.models import User
+from core.audit import record
+from core.emails import send_email
+from core.errors import INVALID_LINK, Invalid
+from core.ratelimit.limits import consume_rate_limit
 
 SECOND_FACTOR_TYPES = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+ENROLMENT = SignedToken("accounts.enrol", seconds=3600)
 CODE_VALID_SECONDS = 30 * (2 * settings.MFA_TOTP_TOLERANCE + 1)
 
 
@@ -49,3 +60,23 @@ def consume_code(user: User, code: str) -> bool:
     """
     words = f"{user.pk} {normalize_user_code(code)}".encode()
     return bool(cache.add(f"used-code-{hashlib.sha256(words).hexdigest()}", 1, CODE_VALID_SECONDS))
+
+
+def request_enrolment(*, user: User, site: str) -> None:
+    """E-mail a link to the set-up to the account's address. Raises RateLimited."""
+    consume_rate_limit("send_mail", str(user.pk))
+    record(action="request_enrolment", by=user, subject=user)
+    link = site + enrolment_path(user)
+    send_email("second_factor_enrolment", to=user.email, site=site, link=link)
+
+
+def enrolment_path(user: User) -> str:
+    """The path at which the logged-in user can set up the first factor within an hour."""
+    return f"/settings/second-factor/first/{ENROLMENT.make(user, user.email)}"
+
+
+def check_enrolment(*, user: User, token: str) -> None:
+    """Check that the link is the user's, is recent, and no factor exists. Raises Invalid."""
+    if ENROLMENT.read(token) != (user, [user.email]) or has_second_factor(user):
+        raise Invalid(INVALID_LINK)
+    record(action="confirm_enrolment", by=user, subject=user)

@@ -20,8 +20,8 @@ from oauth2_provider.models import (
 from accounts.keys.credentials import record_last_used
 from accounts.keys.key_format import digest
 from accounts.models import ConnectedApp, User
-from accounts.security_notices import send_security_notice
 from core import audit
+from core.emails import send_security_notice
 from core.errors import NotAuthenticated
 from core.security.scopes import KEY_SCOPES, Principal, granted_scopes
 

@@ -12,15 +12,20 @@ from accounts.keys.api_keys import revoke_api_key
 from accounts.keys.jwt_tokens import revoke_all_tokens
 from accounts.mfa.second_factor import has_second_factor, needs_enrolment
 from accounts.models import ApiKey, ConnectedApp, User
-from accounts.services.email_verification import read_verification_token, send_verification_email
-from accounts.services.login import check_code, check_new_password, clean_email
+from accounts.services.login import (
+    check_code,
+    check_new_password,
+    clean_email,
+    read_verification_token,
+    send_verification_email,
+)
 from accounts.services.login_throttling import (
     LoginSource,
     count_login_attempt,
     reset_login_attempts,
 )
 from core.audit import record
-from core.emails import send_email
+from core.emails import send_email, send_security_notice
 from core.errors import Forbidden, Invalid, NotFound, SecondFactorRequired
 from core.ratelimit.limits import consume_rate_limit
 
@@ -126,7 +131,7 @@ def reset_password(*, uid: str, token: str, password: str, revoke_keys: bool = F
             revoke_credentials(user=user, reason="The password was reset.")
         user.email_verified = True
         _set_password(user, password, action="reset_password")
-    send_email("security_notice", to=user.email, what="Your password was reset", account=user.email)
+    send_security_notice(user, "Your password was reset")
     return user
 
 
@@ -150,9 +155,7 @@ def change_password(*, user: User, current: str, password: str, source: LoginSou
     check_new_password(password, user)
     with transaction.atomic():
         _set_password(user, password, action="change_password")
-    send_email(
-        "security_notice", to=user.email, what="Your password was changed", account=user.email
-    )
+    send_security_notice(user, "Your password was changed")
     return user
 
 

@@ -9,9 +9,9 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from accounts.keys.signed_tokens import SignedToken
 from accounts.mfa.second_factor import has_second_factor, requires_second_factor, verify_code
 from accounts.models import User
-from accounts.services.email_verification import send_verification_email
 from accounts.services.login_throttling import (
     LoginSource,
     count_login_attempt,
@@ -20,10 +20,18 @@ from accounts.services.login_throttling import (
 )
 from core.audit import record
 from core.emails import send_email
-from core.errors import Forbidden, Invalid, SecondFactorRequired, WrongCode, WrongCredentials
+from core.errors import (
+    INVALID_LINK,
+    Forbidden,
+    Invalid,
+    SecondFactorRequired,
+    WrongCode,
+    WrongCredentials,
+)
 from core.ratelimit.limits import consume_rate_limit
 
 logger = logging.getLogger(__name__)
+VERIFICATION = SignedToken("accounts.verify", seconds=3 * 86_400)
 
 
 def register_user(*, email: str, password: str, address: str, site: str) -> None:
@@ -100,6 +108,21 @@ def check_code(*, user: User, code: str, source: LoginSource) -> None:
     with throttle_codes(user, source):
         if not verify_code(user, code.strip()):
             raise WrongCode
+
+
+def send_verification_email(user: User, *, to: str, site: str) -> None:
+    """E-mail a link that verifies the address `to`."""
+    link = f"{site}/verify/{VERIFICATION.make(user, to)}"
+    send_email("verify_email", to=to, site=site, link=link)
+
+
+def read_verification_token(token: str) -> tuple[User, str]:
+    """The user and the address of a link. Raises Invalid if it is old, used or forged."""
+    if found := VERIFICATION.read(token):
+        user, (email,) = found
+        if email == user.pending_email or (email == user.email and not user.email_verified):
+            return user, email
+    raise Invalid(INVALID_LINK)
 
 
 def clean_email(email: str) -> str:

@@ -15,11 +15,11 @@ from django.shortcuts import redirect
 from accounts.browser_sessions.tracking import track_session
 from accounts.mfa.second_factor import consume_code
 from accounts.models import User
-from accounts.security_notices import send_security_notice
 from accounts.services.account_settings import check_current_password, end_other_sessions
 from accounts.services.login_throttling import throttle_codes
 from accounts.web.device_cookies import login_source, set_device_cookie
 from core.audit import record
+from core.emails import send_security_notice
 from core.errors import Invalid
 from core.http.reauthentication import RECENT_SECONDS
 from core.models import AuditEntry

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 
 from accounts.models import User
 from accounts.services.login_throttling import (
-    DEVICE_AGE,
+    DEVICE,
     LoginSource,
     make_device_cookie,
     read_device_cookie,
@@ -24,7 +24,7 @@ def set_device_cookie(response: HttpResponse, user: User) -> None:
     response.set_cookie(
         device_cookie_name(),
         make_device_cookie(user),
-        max_age=DEVICE_AGE,
+        max_age=DEVICE.seconds,
         secure=settings.HTTPS,
         httponly=True,
         samesite="Lax",

@@ -10,14 +10,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from accounts.mfa import enrolment
-from accounts.mfa.enrolment import check_enrolment
+from accounts.mfa import second_factor
 from accounts.mfa.middleware import ENROLMENT_SESSION_KEY
-from accounts.mfa.second_factor import needs_enrolment
 from accounts.models import User
 from accounts.services import account_settings
 from accounts.services.account_settings import request_password_reset, user_for_reset_token
-from accounts.services.email_verification import read_verification_token
+from accounts.services.login import read_verification_token
 from accounts.web.device_cookies import login_source
 from accounts.web.forms import EmailForm, ResetPasswordForm, VerifyForm
 from core.http.forms import ConfirmForm
@@ -47,10 +45,10 @@ def verify_email(request: HttpRequest, token: str) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def request_enrolment(request: UserRequest) -> HttpResponse:
     """Request the link to set up a required second factor."""
-    if not needs_enrolment(request.user):
+    if not second_factor.needs_enrolment(request.user):
         return redirect("mfa_index")
     form = ConfirmForm(request.POST if request.method == "POST" else None)
-    form.submit(enrolment.request_enrolment, user=request.user, site=site_url(request))
+    form.submit(second_factor.request_enrolment, user=request.user, site=site_url(request))
     if form.is_valid():
         messages.success(request, "We sent you an email. Its link is valid for an hour.")
         return redirect("mfa_index")
@@ -64,7 +62,7 @@ def request_enrolment(request: UserRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD"])
 def begin_enrolment(request: UserRequest, token: str) -> HttpResponse:
     """Let this session set up the first factor."""
-    check_enrolment(user=request.user, token=token)
+    second_factor.check_enrolment(user=request.user, token=token)
     request.session[ENROLMENT_SESSION_KEY] = time.time()
     messages.success(request, "Now set up an app or a passkey.")
     return redirect("mfa_index")

@@ -22,8 +22,7 @@ from accounts.services.account_settings import (
     user_for_reset_token,
     verify_email,
 )
-from accounts.services.email_verification import read_verification_token
-from accounts.services.login import register_user
+from accounts.services.login import read_verification_token, register_user
 from accounts.services.login_throttling import LoginSource
 from accounts.services.user_administration import require_second_factor
 from core.errors import (

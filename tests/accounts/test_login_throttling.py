@@ -88,7 +88,7 @@ def test_a_browser_is_known_to_its_own_account_only(alice: User, charlie: User) 
     assert not login_throttling.read_device_cookie(cookie[:-2], WHO)
     assert not login_throttling.read_device_cookie("x", WHO)
     assert not login_throttling.read_device_cookie(
-        signing.dumps(["x", "y"], salt=login_throttling.DEVICE_SALT), WHO
+        signing.dumps(["x", "y"], salt=login_throttling.DEVICE.salt), WHO
     )
 
 

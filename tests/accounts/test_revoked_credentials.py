@@ -15,7 +15,7 @@ from accounts.keys.jwt_tokens import issue_tokens, refresh_tokens, user_for_acce
 from accounts.models import ApiKey, ConnectedApp, User
 from accounts.services import login
 from accounts.services.account_settings import reset_password, tokens, verify_email
-from accounts.services.email_verification import send_verification_email
+from accounts.services.login import send_verification_email
 from accounts.services.login_throttling import LoginSource
 from core.errors import Invalid, NotAuthenticated, RateLimited, WrongCode
 from tests.factories import PASSWORD, make_app, make_key

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from pytest_django import Settings
 
-from accounts.mfa.enrolment import AGE, enrolment_path
+from accounts.mfa.second_factor import ENROLMENT, enrolment_path
 from accounts.models import User
 from accounts.services.account_settings import request_email_change
 from core.errors import Forbidden
@@ -76,7 +76,7 @@ def test_an_expired_or_used_link_is_refused(
 ) -> None:
     path = enrolment_path(staff)
     if spoiled == "old":
-        monkeypatch.setattr("accounts.mfa.enrolment.AGE", -AGE)
+        monkeypatch.setattr(ENROLMENT, "seconds", -1)
     elif spoiled == "forged":
         path = path[:-2]
     elif spoiled == "password":

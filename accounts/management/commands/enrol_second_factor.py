@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.mfa.enrolment import enrolment_path
+from accounts.mfa.second_factor import enrolment_path
 from accounts.models import User
 from core.audit import record
 
