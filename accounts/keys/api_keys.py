@@ -189,7 +189,7 @@ def _clean_scopes(scopes: Iterable[str]) -> list[str]:
 
 
 def _own_playbooks(user: User, ids: Iterable[UUID | str]) -> list[str]:
-    """The ids as strings, in the given order. Raises Invalid for one that is not the user's."""
+    """The ids in the given order. Raises Invalid for one that is not the user's."""
     try:
         wanted = list(dict.fromkeys(UUID(str(pk)) for pk in ids))
     except ValueError:

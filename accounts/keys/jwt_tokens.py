@@ -51,7 +51,7 @@ class TokenPair:
 
 @dataclass(frozen=True)
 class Claims:
-    """The verified claims of a token: its user, its family, a digest of the password.
+    """What the tokens of a login share: its user, its family, a digest of the password.
 
     `login_at` is when the password was given, which stays through refreshes.
     """
@@ -71,7 +71,7 @@ def issue_tokens(*, user: User) -> TokenPair:
     now = timezone.now()
     expired = now - settings.JWT_ACCESS_TOKEN_LIFETIME
     RefreshToken.objects.filter(user=user, expires_at__lt=expired).delete()
-    return _new_pair(user, uuid.uuid4(), now, login_at=now)
+    return _new_pair(Claims(user.pk, uuid.uuid4(), _password_digest(user), now), now)
 
 
 def refresh_tokens(*, refresh: str) -> TokenPair:
@@ -128,44 +128,34 @@ def _use(refresh: str, claims: Claims) -> TokenPair | None:
     if not used:
         _revoke_family(claims.family, now)
         return None
-    return _new_pair(user, claims.family, now, login_at=claims.login_at)
+    return _new_pair(claims, now)
 
 
 def _revoke_family(family: uuid.UUID, now: datetime) -> None:
     RefreshToken.objects.filter(family=family, revoked_at=None).update(revoked_at=now)
 
 
-def _new_pair(user: User, family: uuid.UUID, now: datetime, *, login_at: datetime) -> TokenPair:
-    life = settings.JWT_ACCESS_TOKEN_LIFETIME
-    access = _sign(user, family, "access", now, life, login_at)
-    refresh = _sign(user, family, "refresh", now, settings.JWT_REFRESH_TOKEN_LIFETIME, login_at)
+def _new_pair(login: Claims, now: datetime) -> TokenPair:
+    life, expiry = settings.JWT_ACCESS_TOKEN_LIFETIME, now + settings.JWT_REFRESH_TOKEN_LIFETIME
+    access = _sign(login, "access", now, now + life)
+    refresh = _sign(login, "refresh", now, expiry)
     RefreshToken.objects.create(
-        user=user,
-        family=family,
-        digest=digest(refresh),
-        expires_at=now + settings.JWT_REFRESH_TOKEN_LIFETIME,
+        user_id=login.user_id, family=login.family, digest=digest(refresh), expires_at=expiry
     )
     return TokenPair(access, refresh, int(life.total_seconds()))
 
 
-def _sign(
-    user: User,
-    family: uuid.UUID,
-    kind: Kind,
-    now: datetime,
-    life: timedelta,
-    login_at: datetime,
-) -> str:
+def _sign(login: Claims, kind: Kind, now: datetime, expiry: datetime) -> str:
     claims = {
         "iss": ISSUER,
-        "sub": str(user.pk),
-        "fam": str(family),
-        "pwd": _password_digest(user),
+        "sub": str(login.user_id),
+        "fam": str(login.family),
+        "pwd": login.password_digest,
         "typ": kind,
         "jti": uuid.uuid4().hex,
         "iat": now,
-        "exp": now + life,
-        "auth_time": int(login_at.timestamp()),
+        "exp": expiry,
+        "auth_time": int(login.login_at.timestamp()),
     }
     return jwt.encode(claims, settings.JWT_SECRET_KEY, algorithm=ALGORITHM)
 

@@ -28,9 +28,8 @@ class KeysetPage(Generic[M]):
         self.rows, self.size = rows, size
         self.by_key = isinstance(rows.model._meta.pk, AutoField)
         self.newer = self.older = ""
-        self.found = self._before(query.get("before", "")) or self._after(query.get("after", ""))
-        if not self.found:
-            self.found = self._first()
+        before, after = query.get("before", ""), query.get("after", "")
+        self.found = self._page(before, "lt") or self._page(after, "gt") or self._page()
 
     def __iter__(self) -> Iterator[M]:
         return iter(self.found)
@@ -43,37 +42,25 @@ class KeysetPage(Generic[M]):
         """True when the page has all rows."""
         return not (self.newer or self.older)
 
-    def _first(self) -> list[M]:
-        found = list(self.rows.order_by(*self._order())[: self.size + 1])
-        self.older = self.cursor(found[self.size - 1]) if len(found) > self.size else ""
-        return found[: self.size]
+    def _page(self, cursor: str = "", lookup: str = "") -> list[M]:
+        """The first rows, or the next ones older (lt) or newer (gt) than the cursor.
 
-    def _before(self, cursor: str) -> list[M]:
-        """The next rows older than the cursor."""
-        position = self._decode(cursor)
-        if position is None:
+        None for a malformed cursor, and when the newer ones are on the first page.
+        """
+        rows, position = self.rows, self._decode(cursor)
+        if lookup:
+            if position is None:
+                return []
+            rows = rows.filter(self._beyond(position, lookup))
+        sign, step = ("", -1) if lookup == "gt" else ("-", 1)
+        columns = ["pk"] if self.by_key else ["created_at", "pk"]
+        found = list(rows.order_by(*(f"{sign}{name}" for name in columns))[: self.size + 1])
+        has_more, found = len(found) > self.size, found[: self.size][::step]
+        if not found or (lookup == "gt" and not has_more):
             return []
-        beyond = self.rows.filter(self._beyond(position, "lt"))
-        found = list(beyond.order_by(*self._order())[: self.size + 1])
-        self.newer = self.cursor(found[0]) if found else ""
-        self.older = self.cursor(found[self.size - 1]) if len(found) > self.size else ""
-        return found[: self.size]
-
-    def _after(self, cursor: str) -> list[M]:
-        """The next rows newer than the cursor; none when they are on the first page."""
-        position = self._decode(cursor)
-        if position is None:
-            return []
-        beyond = self.rows.filter(self._beyond(position, "gt"))
-        nearest = list(beyond.order_by(*self._order(""))[: self.size + 1])
-        if len(nearest) <= self.size:
-            return []
-        found = nearest[: self.size][::-1]
-        self.newer, self.older = self.cursor(found[0]), self.cursor(found[-1])
+        self.newer = self.cursor(found[0]) if lookup else ""
+        self.older = self.cursor(found[-1]) if has_more else ""
         return found
-
-    def _order(self, sign: str = "-") -> list[str]:
-        return [f"{sign}{name}" for name in (["pk"] if self.by_key else ["created_at", "pk"])]
 
     def _beyond(self, position: tuple[Any, ...], lookup: str) -> Q:
         if self.by_key:

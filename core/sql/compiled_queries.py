@@ -5,8 +5,9 @@ Values that differ between runs must be `Param`s; a literal time or id is refuse
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from django.db import connection, models
@@ -128,44 +129,6 @@ class CompiledQuery(Generic[M]):
         return [select.take(list(row)) for row in rows]
 
 
-@dataclass(frozen=True)
-class _UpdateStatement:
-    """An UPDATE, and the converters of the values that it returns."""
-
-    statement: CompiledStatement
-    converters: list[list[Callable[..., Any]]]
-    columns: list[Any]
-
-    @classmethod
-    def of(
-        cls, rows: models.QuerySet[Any], changes: dict[str, Any], returning: dict[str, Any]
-    ) -> "_UpdateStatement":
-        query: Any = rows.query.chain(sql.UpdateQuery)
-        query.add_update_values(changes)
-        update = CompiledStatement.of(query.get_compiler(connection=connection))
-        text, params = update.text, update.params
-        columns: list[Any] = []
-        converters: list[list[Callable[..., Any]]] = []
-        for values in returning.values():
-            compiler: Any = values.query.get_compiler(connection=connection)
-            figure = CompiledStatement.of(compiler)
-            column = compiler.select[0][0]
-            text += f"{', ' if columns else ' RETURNING '}({figure.text})"
-            params += figure.params
-            columns.append(column)
-            converters.append(compiler.get_converters([column]).get(0, ([],))[0])
-        return cls(CompiledStatement(text, params), converters, columns)
-
-    def take(self, row: Sequence[Any]) -> list[Any]:
-        found = list(row)
-        for index, (converters, column) in enumerate(
-            zip(self.converters, self.columns, strict=True)
-        ):
-            for convert in converters:
-                found[index] = convert(found[index], column, connection)
-        return found
-
-
 class CompiledUpdate:
     """`rows().update(**changes)` of one row that also returns the values of `returning()`.
 
@@ -180,15 +143,31 @@ class CompiledUpdate:
         **changes: Any,
     ) -> None:
         self._rows, self._returning, self._changes = rows, returning, changes
-        self._statements: dict[str, _UpdateStatement] = {}
+        self._statements: dict[str, tuple[CompiledStatement, Any, Any]] = {}
 
     def run(self, **values: Any) -> list[Any] | None:
         """The values in order; None when there is no such row."""
-        change = self._statements.get(connection.vendor)
-        if change is None:
-            change = _UpdateStatement.of(self._rows(), self._changes, self._returning())
-            self._statements[connection.vendor] = change
+        if connection.vendor not in self._statements:
+            self._statements[connection.vendor] = self._compile()
+        statement, compiler, converters = self._statements[connection.vendor]
         with connection.cursor() as cursor:
-            cursor.execute(change.statement.text, change.statement.with_values(values))
+            cursor.execute(statement.text, statement.with_values(values))
             row = cursor.fetchone()
-        return None if row is None else change.take(row)
+        return None if row is None else next(compiler.apply_converters([row], converters))
+
+    def _compile(self) -> tuple[CompiledStatement, Any, Any]:
+        """The statement, and a compiler with the converters of the values that it returns."""
+        query: Any = self._rows().query.chain(sql.UpdateQuery)
+        query.add_update_values(self._changes)
+        update = CompiledStatement.of(query.get_compiler(connection=connection))
+        returned = self._returning().values()
+        compilers: list[Any] = [each.query.get_compiler(connection=connection) for each in returned]
+        figures = [CompiledStatement.of(compiler) for compiler in compilers]
+        text = f"{update.text} RETURNING {', '.join(f'({figure.text})' for figure in figures)}"
+        params = chain(update.params, *(figure.params for figure in figures))
+        columns = [compiler.select[0][0] for compiler in compilers]
+        return (
+            CompiledStatement(text, tuple(params)),
+            compilers[0],
+            compilers[0].get_converters(columns),
+        )
