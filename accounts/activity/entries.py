@@ -1,7 +1,6 @@
 """Entries of the activity log: audit entries as users read them, on the page and over REST."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
 from django.db.models import F, QuerySet
 
@@ -18,31 +17,7 @@ SUBJECT_FILTERS = {
     "account": ("Account", ("user", "budget", "billingaccount")),
 }
 ACTOR_FILTERS = {"": "Anyone", "me": "Me", "key": "My API keys", "staff": "Staff"}
-
-
-@dataclass(frozen=True)
-class ActivityEntry:
-    """One entry. `by` is `me`, `key` (`key` is then its beginning), `staff` or `platform`.
-
-    Users do not learn which member of staff it was. `subject_name` is the current name of a
-    playbook or key, else empty.
-    """
-
-    at: datetime
-    action: str
-    summary: str
-    by: str
-    key: str
-    subject: str
-    subject_id: str
-    subject_name: str
-    detail: str
-
-    @property
-    def who(self) -> str:
-        """The actor in words, for the page."""
-        words = {"platform": "The platform", "staff": "Staff", "me": "You"}
-        return words.get(self.by) or f"Key {self.key}…"
+ACTOR_WORDS = {"platform": "The platform", "staff": "Staff", "me": "You"}
 
 
 def filter_entries(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[AuditEntry]:
@@ -59,8 +34,11 @@ def filter_entries(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[
     return rows
 
 
-def activity_entries(entries: list[AuditEntry], user: User) -> list[ActivityEntry]:
-    """The entries with summaries and the current names of playbooks and keys; two queries."""
+def activity_entries(entries: list[AuditEntry], user: User) -> list[dict[str, Any]]:
+    """The entries as ActivityEntrySerializer describes them, `who` for the page; two queries.
+
+    Users do not learn which member of staff it was.
+    """
     ids = {entry.subject_id for entry in entries} | {_playbook_id(entry) for entry in entries}
     known = {str(pk) for pk in ids if is_uuid(pk)}
     keys = dict(user.api_keys.filter(pk__in=known).values_list("pk", "name"))
@@ -68,19 +46,20 @@ def activity_entries(entries: list[AuditEntry], user: User) -> list[ActivityEntr
     return [_activity_entry(entry, user, names) for entry in entries]
 
 
-def _activity_entry(entry: AuditEntry, user: User, names: dict[str, str]) -> ActivityEntry:
-    by = _actor_kind(entry, user)
-    return ActivityEntry(
-        at=entry.at,
-        action=entry.action,
-        summary=describe_action(entry.action),
-        by=by,
-        key=f"ace_live_{entry.key_prefix}" if by == "key" else "",
-        subject=entry.subject,
-        subject_id=entry.subject_id,
-        subject_name=names.get(entry.subject_id) or names.get(_playbook_id(entry), ""),
-        detail=describe_detail(entry, without="playbook"),
-    )
+def _activity_entry(entry: AuditEntry, user: User, names: dict[str, str]) -> dict[str, Any]:
+    by, key = _actor_kind(entry, user), f"ace_live_{entry.key_prefix}"
+    return {
+        "at": entry.at,
+        "action": entry.action,
+        "summary": describe_action(entry.action),
+        "by": by,
+        "who": ACTOR_WORDS.get(by, f"Key {key}…"),
+        "key": key if by == "key" else "",
+        "subject": entry.subject,
+        "subject_id": entry.subject_id,
+        "subject_name": names.get(entry.subject_id) or names.get(_playbook_id(entry), ""),
+        "detail": describe_detail(entry, without="playbook"),
+    }
 
 
 def _actor_kind(entry: AuditEntry, user: User) -> str:
@@ -96,15 +75,9 @@ def _playbook_id(entry: AuditEntry) -> str:
 
 
 # Verbs without a regular past tense, actions with a clearer description, and proper spellings.
-IRREGULAR_PAST = {
-    **{"set": "set", "reset": "reset", "undo": "undid", "withdraw": "withdrew", "log": "logged"},
-    **{
-        "rollback": "rolled back",
-        "redrive": "redrove",
-        "trigger": "started",
-        "cancel": "cancelled",
-        "hasten": "hurried",
-    },
+IRREGULAR_PAST = {"set": "set", "reset": "reset", "undo": "undid", "withdraw": "withdrew"} | {
+    **{"log": "logged", "rollback": "rolled back", "redrive": "redrove", "trigger": "started"},
+    **{"cancel": "cancelled", "hasten": "hurried"},
 }
 DESCRIPTIONS = {"finish_onboarding": "Finished onboarding", "register_user": "Registered"}
 SPELLINGS = {"api key": "API key", "llm key": "LLM key"}

@@ -1,5 +1,7 @@
 """The page of the activity log."""
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -9,7 +11,6 @@ from django.views.decorators.http import require_safe
 from accounts.activity.entries import (
     ACTOR_FILTERS,
     SUBJECT_FILTERS,
-    ActivityEntry,
     activity_entries,
     filter_entries,
 )
@@ -39,6 +40,6 @@ def activity(request: UserRequest) -> HttpResponse:
     return render(request, "accounts/activity.html", context)
 
 
-def subject_url(entry: ActivityEntry) -> str:
-    page = DETAIL_PAGES.get(entry.subject)
-    return reverse(page, args=[entry.subject_id]) if page else ""
+def subject_url(entry: dict[str, Any]) -> str:
+    page = DETAIL_PAGES.get(entry["subject"])
+    return reverse(page, args=[entry["subject_id"]]) if page else ""

@@ -20,36 +20,27 @@ def reencrypt_all(*, after_each: Callable[[], None] = lambda: None) -> int:
     Raises DecryptionError, which names the row.
     """
     done = 0
-    for model, renew in ((LlmKey, _reencrypt_llm_key), (Authenticator, _reencrypt_authenticator)):
+    for model in (LlmKey, Authenticator):
         for pk in list(model.objects.order_by("pk").values_list("pk", flat=True)):
-            done += _reencrypt_row(model, pk, renew)
+            # Locked, so that a key that its user sets meanwhile is not overwritten by the old one.
+            with transaction.atomic():
+                row = model.objects.select_for_update().filter(pk=pk).first()
+                done += row is not None and _reencrypt(row)
             after_each()
     return done
 
 
-def _reencrypt_row(model: Any, pk: Any, renew: Callable[[Any], bool]) -> int:
-    with transaction.atomic():
-        # Locked, so that a key that its user sets meanwhile is not overwritten with the old one.
-        row = model.objects.select_for_update().filter(pk=pk).first()
-        if row is None:
-            return 0
-        try:
-            return int(renew(row))
-        except DecryptionError as error:
-            raise DecryptionError(f"{model._meta.label} {pk}: {error}") from None
-
-
-def _reencrypt_llm_key(key: LlmKey) -> bool:
-    key.encrypted_key = reencrypt(key.encrypted_key)
-    key.save(update_fields=["encrypted_key"])
-    return True
-
-
-def _reencrypt_authenticator(factor: Authenticator) -> bool:
-    """Apps have a `secret`, recovery codes a `seed`; passkeys have no secret."""
-    names = [name for name in ("secret", "seed") if name in factor.data]
-    for name in names:
-        factor.data[name] = reencrypt(factor.data[name])
+def _reencrypt(row: Any) -> bool:
+    """False without a secret. Apps have a `secret`, recovery codes a `seed`; passkeys have none."""
+    try:
+        if isinstance(row, LlmKey):
+            row.encrypted_key = reencrypt(row.encrypted_key)
+            row.save(update_fields=["encrypted_key"])
+            return True
+        names = [name for name in ("secret", "seed") if name in row.data]
+        row.data |= {name: reencrypt(row.data[name]) for name in names}
+    except DecryptionError as error:
+        raise DecryptionError(f"{row._meta.label} {row.pk}: {error}") from None
     if names:
-        factor.save(update_fields=["data"])
+        row.save(update_fields=["data"])
     return bool(names)

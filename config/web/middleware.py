@@ -14,9 +14,9 @@ from django.utils.deprecation import MiddlewareMixin
 
 from config.observability.metrics import observe_request
 from core.errors import AceError, RateLimited, TooLarge
-from core.http.cpu_budget import log_if_over_budget
 from core.http.request_id import request_id
-from core.ratelimit.requests import count_request
+from core.http.requests import log_if_over_budget
+from core.ratelimit.limits import count_request
 from core.sql.storage_errors import log_storage_error, storage_error
 
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")

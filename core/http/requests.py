@@ -1,5 +1,6 @@
-"""The request type of pages, and the client's address and program of a request."""
+"""The request type of pages; the client's address and program, and the CPU of a request."""
 
+import logging
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -8,6 +9,11 @@ from django_htmx.middleware import HtmxDetails
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import _User as User
+
+CPU_BUDGET = 0.25
+"""Seconds of CPU that a request may cost. A thread cannot be stopped (docs/DECISIONS.md): limits on
+what requests contain keep them cheap, and a log line says where one is missing."""
+logger = logging.getLogger(__name__)
 
 
 class UserRequest(HttpRequest):
@@ -31,3 +37,9 @@ def client_address(request: HttpRequest) -> str:
 def site_url(request: HttpRequest) -> str:
     """The base URL of links in e-mails: PUBLIC_URL, else the host of this request."""
     return str(settings.PUBLIC_URL) or request.build_absolute_uri("/").rstrip("/")
+
+
+def log_if_over_budget(what: str, seconds: float) -> None:
+    """Warn of a request over the budget; the log line has the request's id."""
+    if seconds > CPU_BUDGET:
+        logger.warning("A request cost %d ms of CPU: %s", 1000 * seconds, what)

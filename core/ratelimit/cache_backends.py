@@ -85,11 +85,6 @@ class DatabaseCounterCache(BaseCache):
         row = self._one("DELETE FROM core_ratecounter WHERE key = %s RETURNING value", [name])
         return row is not None
 
-    def touch(self, key: str, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
-        name = self.make_and_validate_key(key, version)
-        sql = "UPDATE core_ratecounter SET expires_at = %s WHERE key = %s RETURNING value"
-        return self._one(sql, [self._expiry(timeout), name]) is not None
-
     def clear(self) -> None:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM core_ratecounter")

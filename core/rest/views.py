@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, ListField, ListSerializer, Serializer
 
 from core.errors import Invalid, NotAuthenticated
-from core.ratelimit.requests import Allowance, count_request
+from core.ratelimit.limits import Allowance, count_request
 from core.security.scopes import Principal, Scope
 
 MAX_INTEGER = 2_147_483_647

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 from rapidfuzz import fuzz, process
 
 from core.errors import Invalid
-from core.http.cpu_budget import log_if_over_budget
+from core.http.requests import log_if_over_budget
 from core.security.scopes import Principal, Scope
 from mcp_bridge.tools.results import OutcomeRecorded, ToolResult
 
