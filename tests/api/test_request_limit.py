@@ -5,7 +5,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from accounts.models import User
-from core.ratelimit import requests
+from core.ratelimit import limits
 from core.security.scopes import Principal
 from playbooks.models import Playbook
 from playbooks.services.settings import archive_playbook
@@ -17,7 +17,7 @@ from tests.harness.rest_client import Rest
 @pytest.fixture
 def limit(settings: Settings) -> int:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"requests": "3/h"}
-    requests._counts.clear()
+    limits._counts.clear()
     return 3
 
 
