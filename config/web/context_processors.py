@@ -7,6 +7,7 @@ from django.http import HttpRequest
 
 from config.web.onboarding import show_onboarding
 from config.web.theme import THEMES, current_theme
+from evolution.inbox import inbox_count
 
 
 def site(request: HttpRequest) -> dict[str, object]:
@@ -16,5 +17,10 @@ def site(request: HttpRequest) -> dict[str, object]:
         "themes": THEMES,
         # Called by the header only: not every answer has a user, or a database to ask for one.
         "show_onboarding": partial(show_onboarding, request),
+        "inbox_count": partial(_inbox_count, request),
         "request_id": getattr(request, "request_id", ""),
     }
+
+
+def _inbox_count(request: HttpRequest) -> int:
+    return inbox_count(request.user) if request.user.is_authenticated else 0

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from evolution.web import evidence_views, playground_views, session_views, views
+from evolution.web import evidence_views, inbox_views, playground_views, session_views, views
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
@@ -15,6 +15,7 @@ urlpatterns: list[URLPattern] = [
     path("trials/<uuid:pk>/end", evidence_views.end, name="end_trial"),
     path(f"{PLAYBOOK}/sources", evidence_views.sources, name="sources"),
     path(f"{PLAYBOOK}/sources/<str:source>", evidence_views.rollback, name="rollback_source"),
+    path("inbox", inbox_views.inbox, name="inbox"),
     path("playground", playground_views.start, name="playground"),
     path("playground/recorded", playground_views.demo, name="recorded_chat"),
     path("playground/<uuid:pk>", playground_views.chat, name="playground_chat"),

@@ -14,6 +14,7 @@ from billing.limits.quota_notices import send_quota_notices
 from billing.stripe.sync import is_resync_due
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
+from evolution.inbox import send_inbox_emails
 from evolution.jobs.finish import finish_job
 from evolution.jobs.message_queue import notify_billing_sync, notify_worker
 from evolution.jobs.triggers import trigger_if_time_is_up
@@ -51,7 +52,10 @@ def sweep() -> dict[str, int]:
         "resumed": resume_waiting_jobs(now),
         "triggered": _trigger_waiting(now),
         "trials": _settle_trials(now),
-        "noticed": send_quota_notices() + send_budget_warnings() + send_trial_notices(),
+        "noticed": send_quota_notices()
+        + send_budget_warnings()
+        + send_trial_notices()
+        + send_inbox_emails(),
         "incidents": watch_incidents(),
     }
 

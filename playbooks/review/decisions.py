@@ -1,5 +1,6 @@
 """Approve or decline an item of the review queue."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,3 +101,20 @@ def _refuse(delta: Delta) -> None:
     if delta.reason_code == "bad_content":
         raise Invalid.field("content", message)
     raise Conflict(f"It no longer fits the playbook: {message}", code=delta.reason_code)
+
+
+def decide_review_items(
+    *, items: Sequence[ReviewItem], by: Principal, approve: bool
+) -> tuple[int, list[str]]:
+    """Approve or decline each item; returns how many, and why the others were refused."""
+    done, refused = 0, []
+    for item in items:
+        try:
+            if approve:
+                approve_review_item(item=item, by=by)
+            else:
+                decline_review_item(item=item, by=by)
+            done += 1
+        except (Conflict, Invalid) as refusal:
+            refused.append(refusal.message)
+    return done, refused

@@ -31,6 +31,7 @@ def common_pages() -> list[str]:
             "/playbooks/import",
         ),
         *(
+            "/inbox",
             "/playground",
             "/playground/recorded",
             "/keys",

@@ -17,6 +17,7 @@ MAX_PLAYBOOKS = 8
 PAGES = (
     ("Start", "onboarding"),
     ("Playbooks", "playbooks:list"),
+    ("Inbox", "evolution:inbox"),
     ("Playground", "evolution:playground"),
     ("Connect an agent", "mcp_bridge:connect"),
     ("Sessions", "evolution:sessions"),

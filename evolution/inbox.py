@@ -1,0 +1,184 @@
+"""The inbox: what waits for a decision of the user, and the e-mail that says so.
+
+Suggestions to review, evolutions that failed or wait for the user, versions that a trial took back,
+and keys that expire. Their rows are the truth; a user's settings keep what they dismissed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Value
+from django.utils import timezone
+
+from accounts.models import ApiKey, User
+from billing.admission import LIMITS
+from core.emails import send_email
+from evolution.models import EvolutionJob
+from playbooks.models import ReviewItem, Trial
+
+MOST = 100
+RECENT, SOON = timedelta(days=30), timedelta(days=14)
+DAY, HOUR = timedelta(days=1), 3600
+PATIENCE = 3
+"""Attempts after which an evolution that waits is no passing fault."""
+MOST_SEEN = 300
+
+
+@dataclass(frozen=True)
+class InboxItem:
+    """One entry: `row` is the ReviewItem, EvolutionJob, Trial or ApiKey of its `kind`."""
+
+    kind: str
+    row: Any
+    at: datetime
+
+    @property
+    def name(self) -> str:
+        """What `dismiss_inbox_item` takes."""
+        return f"{self.kind}:{self.row.pk}"
+
+
+def inbox_items(user: User) -> list[InboxItem]:
+    """What waits for the user, newest first, at most MOST."""
+    found = _entries(user)
+    rows: dict[UUID, Any] = {}
+    for kind, (queryset, related, texts) in _SOURCES.items():
+        ids = [pk for known, pk, _ in found if known == kind]
+        if ids:
+            wanted: Any = queryset(user, timezone.now()).select_related(*related).defer(*texts)
+            rows |= {row.pk: row for row in wanted.filter(pk__in=ids)}
+    return [InboxItem(kind, rows[pk], at) for kind, pk, at in found if pk in rows]
+
+
+def inbox_count(user: User) -> int:
+    """The number of entries, for the navigation; one query."""
+    return len(_entries(user))
+
+
+def dismiss_inbox_item(*, user: User, name: str) -> None:
+    """Keep an entry, such as `trial:<id>`, out of the user's inbox; suggestions are decided."""
+    if name.partition(":")[0] in {"evolution", "waiting", "trial", "key"}:
+        _remember(user, seen=[*_marks(user).get("seen", []), name[:60]][-MOST_SEEN:])
+
+
+def set_inbox_emails(*, user: User, wanted: bool) -> None:
+    """Send the daily e-mail about new entries, or not."""
+    _remember(user, mail=wanted)
+
+
+def wants_inbox_emails(user: User) -> bool:
+    return bool(_marks(user).get("mail", True))
+
+
+def send_inbox_emails() -> int:
+    """E-mail each user with new entries, at most once a day; returns how many.
+
+    Not inside a transaction; once an hour, by whichever host comes first.
+    """
+    if not cache.add("inbox-emails", 1, HOUR):
+        return 0
+    now = timezone.now()
+    new = Q(created_at__gt=now - DAY)
+    owners = {
+        *ReviewItem.objects.pending().filter(new).values_list("playbook__owner", flat=True),
+        *EvolutionJob.objects.filter(status="failed", completed_at__gt=now - DAY).values_list(
+            "playbook__owner", flat=True
+        ),
+    }
+    users = User.objects.filter(pk__in=owners - {None}, is_active=True, email_verified=True)
+    return sum(_send(user, now) for user in users)
+
+
+def _send(user: User, now: datetime) -> int:
+    marks, count = _marks(user), inbox_count(user)
+    mailed = datetime.fromisoformat(marks["mailed"]) if "mailed" in marks else now - 2 * DAY
+    if not count or not wants_inbox_emails(user) or mailed > now - DAY:
+        return 0
+    # Recorded first: an e-mail lost with its process is better than one each hour.
+    _remember(user, mailed=now.isoformat())
+    send_email("inbox", to=user.email, site=settings.PUBLIC_URL, count=str(count))
+    return 1
+
+
+def _entries(user: User) -> list[tuple[str, UUID, datetime]]:
+    """Kind, id and time of each entry that was not dismissed, newest first; one query."""
+    now = timezone.now()
+    parts: list[Any] = [
+        queryset(user, now)
+        .order_by()
+        .annotate(entry=Value(kind, CharField()), entered_at=F(TIMES[kind]))
+        .values_list("entry", "pk", "entered_at")
+        for kind, (queryset, _, _) in _SOURCES.items()
+    ]
+    seen = set(_marks(user).get("seen", []))
+    rows = parts[0].union(*parts[1:], all=True).order_by("-entered_at")[: MOST + len(seen)]
+    return [row for row in rows if f"{row[0]}:{row[1]}" not in seen][:MOST]
+
+
+def _marks(user: User) -> dict[str, Any]:
+    found: dict[str, Any] = user.settings.get("inbox", {})
+    return found
+
+
+def _remember(user: User, **marks: Any) -> None:
+    with transaction.atomic():
+        row = User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
+        row.settings["inbox"] = user.settings["inbox"] = {**_marks(row), **marks}
+        row.save(update_fields=["settings", "updated_at"])
+
+
+def _reviews(user: User, now: datetime) -> QuerySet[ReviewItem]:
+    return ReviewItem.objects.for_user(user).pending().filter(playbook__status="active")
+
+
+def _failed(user: User, now: datetime) -> QuerySet[EvolutionJob]:
+    """The newest evolution of a playbook, if it failed."""
+    later = EvolutionJob.objects.filter(
+        playbook=OuterRef("playbook"), created_at__gt=OuterRef("created_at")
+    )
+    rows = EvolutionJob.objects.for_user(user).filter(playbook__status="active", training=None)
+    return rows.filter(~Exists(later), status="failed", completed_at__gt=now - RECENT)
+
+
+def _waiting(user: User, now: datetime) -> QuerySet[EvolutionJob]:
+    """Evolutions that wait for a limit, or for something that does not pass by itself."""
+    rows = EvolutionJob.objects.for_user(user).waiting(now).filter(training=None)
+    return rows.filter(Q(wait_code__in=LIMITS) | Q(wait_count__gte=PATIENCE))
+
+
+def _taken_back(user: User, now: datetime) -> QuerySet[Trial]:
+    rows = Trial.objects.for_user(user).filter(kind=Trial.Kind.VERSION, ended_at__gt=now - SOON)
+    return rows.filter(verdict=Trial.Verdict.WORSE)
+
+
+def _expiring(user: User, now: datetime) -> QuerySet[ApiKey]:
+    """Keys in use that end soon and have no replacement."""
+    return ApiKey.objects.counted_for(user).filter(
+        expires_at__lt=now + SOON, last_used_at__isnull=False
+    )
+
+
+TIMES = {
+    "review": "created_at",
+    "evolution": "completed_at",
+    "waiting": "created_at",
+    "trial": "ended_at",
+    "key": "last_used_at",
+}
+_SOURCES: dict[str, tuple[Any, Iterable[str], Iterable[str]]] = {
+    "review": (_reviews, ("playbook", "delta"), ()),
+    "evolution": (_failed, ("playbook",), ()),
+    "waiting": (_waiting, ("playbook",), ()),
+    "trial": (
+        _taken_back,
+        ("playbook", "newest_version", "stable_version"),
+        ("newest_version__text", "stable_version__text"),
+    ),
+    "key": (_expiring, (), ()),
+}
