@@ -32,16 +32,10 @@ def failed_job(playbook: Playbook) -> EvolutionJob:
     )
 
 
-def test_all_that_waits_is_listed_and_counted_for_its_owner_only(
-    owner: Client,
-    stranger: Client,
-    admin_page: Client,
-    alice: User,
-    playbook: Playbook,
-    waiting: list[ReviewItem],
-) -> None:
+def everything_else(playbook: Playbook, owner: User) -> EvolutionJob:
+    """A failed evolution, a waiting one, a version taken back and an expiring key."""
     job, soon = failed_job(playbook), timezone.now() + timedelta(days=3)
-    key = make_key(alice)[0]
+    key = make_key(owner)[0]
     ApiKey.objects.filter(pk=key.pk).update(expires_at=soon, last_used_at=timezone.now())
     first = playbook.versions.get(number=1)
     Trial.objects.create(
@@ -58,7 +52,7 @@ def test_all_that_waits_is_listed_and_counted_for_its_owner_only(
         error=0.05,
         outcome_limit=100,
     )
-    limited = make_playbook(alice, name="Limited")
+    limited = make_playbook(owner, name="Limited")
     EvolutionJob.objects.create(
         playbook=limited,
         trigger="manual",
@@ -67,6 +61,18 @@ def test_all_that_waits_is_listed_and_counted_for_its_owner_only(
         wait_count=3,
         next_attempt_at=soon,
     )
+    return job
+
+
+def test_all_that_waits_is_listed_and_counted_for_its_owner_only(
+    owner: Client,
+    stranger: Client,
+    admin_page: Client,
+    alice: User,
+    playbook: Playbook,
+    waiting: list[ReviewItem],
+) -> None:
+    job = everything_else(playbook, alice)
     page = owner.get("/inbox").content.decode()
     for text in (
         *TEXTS,

@@ -134,7 +134,7 @@ def test_the_page_costs_the_same_however_much_there_is(
         make_outcome(make_playbook(alice, name=f"{number}"), alice)
     make_key(alice)
     assert (Playbook.objects.count(), Outcome.objects.count()) == (3, 3)
-    with django_assert_num_queries(3):  # type: ignore[attr-defined]  # session, user, checklist
+    with django_assert_num_queries(4):  # type: ignore[attr-defined]  # session, user, inbox, checklist
         owner.get("/start")
 
 
