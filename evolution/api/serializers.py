@@ -40,6 +40,11 @@ class OutcomeCreateSerializer(serializers.Serializer[Any]):
     signal = serializers.ChoiceField(
         choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
     )
+    ref = Text(
+        allow_blank=True,
+        default="",
+        help_text="A commit, pull request or run, for a correction by PATCH /outcomes?ref=…",
+    )
     cost_usd = serializers.DecimalField(
         max_digits=12,
         decimal_places=6,
@@ -53,6 +58,14 @@ class OutcomeCreateSerializer(serializers.Serializer[Any]):
     )
 
 
+class OutcomeUpdateSerializer(serializers.Serializer[Any]):
+    """What a check that knows says of a reported task; its evidence is `ground_truth` then."""
+
+    outcome = serializers.ChoiceField(choices=Outcome.Status.choices, required=False)
+    notes = Text(**LONG_TEXT, help_text="What the check found, such as the failed test.")
+    ref = Text(allow_blank=True, default="", help_text="A commit, pull request or run.")
+
+
 class OutcomeSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     task_description = Text()
@@ -64,6 +77,10 @@ class OutcomeSerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField(source="version_number")
     version_assumed = serializers.BooleanField(help_text="true: no serving_id was sent.")
     bullet_ids = serializers.ListField(child=Text(), source="cited_bullets")
+    ref = Text(help_text="A commit, pull request or run; else empty.")
+    corrected_at = serializers.DateTimeField(
+        allow_null=True, help_text="When ground truth changed `outcome`, or null."
+    )
     job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that processed it.")
     processed_at = serializers.DateTimeField(allow_null=True)
     set_aside_reason = Text(help_text="Why no evolution will process it; else empty.")
@@ -100,6 +117,10 @@ class OutcomeDetailSerializer(OutcomeSerializer):
     to_version = serializers.IntegerField(
         source="job.to_version.number", **NULLABLE, help_text="The version that its evolution made."
     )
+
+
+class OutcomeListSerializer(serializers.Serializer[Any]):
+    results = OutcomeSerializer(many=True)
 
 
 class EvolutionRefSerializer(serializers.Serializer[Any]):

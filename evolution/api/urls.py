@@ -7,6 +7,7 @@ from evolution.api import views
 PLAYBOOK = "playbooks/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
     path(f"{PLAYBOOK}/outcomes", views.OutcomeListView.as_view(), name="outcomes"),
+    path("outcomes", views.OutcomeByRefView.as_view(), name="outcomes_by_ref"),
     path("outcomes/<uuid:pk>", views.OutcomeDetailView.as_view(), name="outcome"),
     path(f"{PLAYBOOK}/metrics", views.PlaybookMetricsView.as_view(), name="metrics"),
     path(f"{PLAYBOOK}/evidence", views.EvidenceView.as_view(), name="evidence"),

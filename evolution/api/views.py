@@ -13,7 +13,7 @@ from core.rest.views import BaseAPIView
 from core.security.scopes import Scope
 from evolution.api import serializers as s
 from evolution.evidence.comparison import playbook_evidence
-from evolution.evidence.provenance import edits_from, reflection_of, session_provenance
+from evolution.evidence.provenance import outcome_with_edits, session_provenance
 from evolution.evidence.sources import list_sources, rollback_source
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import (
@@ -24,7 +24,7 @@ from evolution.models import (
     SessionMessage,
     SessionQuerySet,
 )
-from evolution.outcomes import reporting
+from evolution.outcomes import correction, reporting
 from evolution.outcomes.metrics import playbook_metrics
 from evolution.sessions import recording as services
 from evolution.sessions.validation import NewMessage, ToolCall
@@ -59,20 +59,53 @@ class OutcomeListView(BaseAPIView):
         return Response(s.RecordedOutcomeSerializer(report).data, status=201, headers=headers)
 
 
-class OutcomeDetailView(BaseAPIView):
-    """GET /outcomes/{id}."""
+class OutcomeByRefView(BaseAPIView):
+    """PATCH /outcomes?ref=…."""
 
-    scopes: ClassVar = {"GET": Scope.READ}
+    scopes: ClassVar = {"PATCH": Scope.REPORT}
+
+    @extend_schema(
+        operation_id="update_outcomes_by_ref",
+        parameters=[OpenApiParameter("ref", str, required=True)],
+        request=s.OutcomeUpdateSerializer,
+        responses=s.OutcomeListSerializer,
+    )
+    def patch(self, request: Request) -> Response:
+        """Correct all outcomes that were reported with a reference, up to 100."""
+        sent = self.validated_body(s.OutcomeUpdateSerializer)
+        rows = correction.correct_by_ref(
+            ref=request.query_params.get("ref", ""),
+            by=self.principal,
+            status=sent.get("outcome", ""),
+            notes=sent["notes"],
+        )
+        found = Outcome.objects.filter(pk__in=[row.pk for row in rows])
+        return Response(s.OutcomeListSerializer({"results": s.OutcomeSerializer.rows(found)}).data)
+
+
+class OutcomeDetailView(BaseAPIView):
+    """GET, PATCH /outcomes/{id}."""
+
+    scopes: ClassVar = {"GET": Scope.READ, "PATCH": Scope.REPORT}
+
+    @extend_schema(
+        operation_id="update_outcome",
+        request=s.OutcomeUpdateSerializer,
+        responses=s.OutcomeDetailSerializer,
+    )
+    def patch(self, request: Request, pk: UUID) -> Response:
+        """Correct an outcome: a check that knows, such as CI, says how the task really went."""
+        sent = self.validated_body(s.OutcomeUpdateSerializer)
+        status = sent.pop("outcome", "")
+        outcome = Outcome.objects.for_user(self.principal).fetch(pk)
+        correction.correct_outcome(outcome=outcome, by=self.principal, status=status, **sent)
+        return self.get(request, pk)
 
     @extend_schema(operation_id="get_outcome", responses=s.OutcomeDetailSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """Get an outcome, its reflection and what became of it."""
-        rows = Outcome.objects.for_user(self.principal).select_related("version", "job__to_version")
-        row: Any = rows.defer("version__text", "job__to_version__text").fetch(pk)
-        edits = edits_from(row)
-        row.result, row.edits = row.result_of(edits), [edit.as_edit() for edit in edits]
-        row.version_number, row.reflection = row.version.number, reflection_of(row)[0]
-        return Response(s.OutcomeDetailSerializer(row).data)
+        outcome = outcome_with_edits(by=self.principal, pk=pk)
+        return Response(s.OutcomeDetailSerializer(outcome).data)
 
 
 class PlaybookMetricsView(BaseAPIView):

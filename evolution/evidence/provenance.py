@@ -88,6 +88,18 @@ def session_provenance(session: AgentSession) -> SessionProvenance:
     )
 
 
+def outcome_with_edits(*, by: Principal, pk: UUID | str) -> Outcome:
+    """The caller's outcome with `result`, `reflection`, `edits`, `unused` and `version_number`."""
+    rows = Outcome.objects.for_user(by).select_related("version", "job__to_version")
+    row: Any = rows.defer("version__text", "job__to_version__text").fetch(pk)
+    edits = edits_from(row)
+    row.result, row.edits = row.result_of(edits), [edit.as_edit() for edit in edits]
+    row.version_number, row.reflection = row.version.number, reflection_of(row)[0]
+    row.unused = [{"text": text, "reason": why} for text, why in unused_lessons(row, edits)]
+    outcome: Outcome = row
+    return outcome
+
+
 def reflection_of(outcome: Outcome) -> tuple[dict[str, Any], bool]:
     """The Reflector's answer, and whether it is a draft of an unpublished evolution."""
     if outcome.reflection_data:

@@ -1,6 +1,7 @@
 """Outcomes: what agents and people report of a task."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import ClassVar, Self
 
 from django.db import connection, models
@@ -76,6 +77,10 @@ class Outcome(BaseModel):
     version_assumed = models.BooleanField(default=False)
     cited_bullets = models.JSONField(default=list, help_text="public ids known to the playbook")
     signal = models.CharField(max_length=12, choices=Signal, default=Signal.SELF_REPORT)
+    ref = models.CharField(
+        max_length=200, blank=True, db_default="", help_text="commit, pull request or run"
+    )
+    corrected_at = models.DateTimeField(null=True, help_text="when ground truth changed its status")
     idempotency_key = models.CharField(max_length=200, blank=True)
     request_hash = models.CharField(max_length=64, blank=True)
     reflection_data = models.JSONField(default=dict, blank=True)
@@ -112,6 +117,8 @@ class Outcome(BaseModel):
             models.Index(fields=("version", "-created_at", "-id")),
             # For sources: who reported, how often and when last, from the index alone.
             models.Index(fields=("playbook", "api_key", "app", "reported_by", "-created_at")),
+            # For corrections by reference; few rows have one.
+            models.Index(fields=("ref",), condition=~Q(ref=""), name="outcome_ref"),
             # Few rows: pending, and set aside.
             models.Index(
                 fields=("playbook", "-created_at", "-id"),
@@ -146,6 +153,14 @@ class Outcome(BaseModel):
 
     def get_absolute_url(self) -> str:
         return reverse("evolution:outcome", args=[self.playbook_id, self.pk])
+
+    def correct(self, status: str, *, now: datetime) -> None:
+        """Set what ground truth says; a processed outcome is pending again if that is new."""
+        if status != self.status:
+            self.status, self.corrected_at = status, now
+            if self.processed_at is not None:
+                self.processed_at, self.job, self.reflection_data = None, None, {}
+        self.signal = self.Signal.GROUND_TRUTH
 
     def result_of(self, edits: Iterable[Delta]) -> Result:
         """What became of the report; `edits` are the operations based on it."""

@@ -47,12 +47,14 @@ def report_outcome(
     harmful_bullet_ids: Sequence[str] = (),
     serving_id: str = "",
     signal: str = Outcome.Signal.SELF_REPORT,
+    ref: str = "",
     idempotency_key: str = "",
     cost_usd: Decimal | None = None,
 ) -> RecordedOutcome:
     """Store the outcome for the next evolution, which is triggered when due.
 
-    `bullet_ids` were used, `harmful_bullet_ids` misled. Raises Invalid, TooLarge, RateLimited,
+    `bullet_ids` were used, `harmful_bullet_ids` misled; `ref` names a commit, pull
+    request or run, for a later correction. Raises Invalid, TooLarge, RateLimited,
     Conflict (`archived`, `idempotency_conflict`).
     """
     report, warnings = validation.clean_report(
@@ -66,6 +68,7 @@ def report_outcome(
         harmful_bullet_ids=harmful_bullet_ids,
         serving_id=serving_id,
         signal=signal,
+        ref=ref,
         idempotency_key=idempotency_key,
         cost_usd=cost_usd,
     )
@@ -85,7 +88,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
         known = _known_report(report)
         if known is not None:
             return RecordedOutcome(known, pending_count(locked), None, is_new=False)
-        waits = _is_over_rate(by)
+        waits = is_over_rate(by)
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id
         count_in_trial(report, locked)
@@ -95,7 +98,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
     return RecordedOutcome(report, state.pending, job, True, [RATE_WARNING] if waits else [])
 
 
-def _is_over_rate(by: Principal) -> bool:
+def is_over_rate(by: Principal) -> bool:
     """Whether a report of this user only waits: it is stored, and starts no evolution.
 
     Raises RateLimited far above that, where reports would fill the database.

@@ -7,7 +7,7 @@ from core.clock import database_now
 from core.sql.compiled_queries import CompiledQuery, Param, uuid_param
 from evolution.models import Outcome
 from playbooks.models import Playbook, Trial
-from playbooks.trials.lifecycle import MAX_AGE, count_outcome
+from playbooks.trials.lifecycle import MAX_AGE, count_outcome, recount_outcomes
 
 UNIT = Param("unit", CharField())
 RUNNING_TRIAL = CompiledQuery(
@@ -39,6 +39,17 @@ def count_in_trial(report: Outcome, playbook: Playbook) -> None:
         client=report.client,
     )
     report.trial_position = trial.tally.tasks
+
+
+def recount_in_trial(outcome: Outcome, playbook: Playbook) -> None:
+    """Count the arms of the outcome's trial anew while it runs: each task once, as corrected."""
+    trial = outcome.trial
+    if trial is None or not trial.is_running:
+        return
+    rows = Outcome.objects.filter(trial=trial).order_by("trial_position")
+    counted = rows.values_list("arm", "status", "client")
+    outcomes = [(arm, status == Outcome.Status.SUCCESS, client) for arm, status, client in counted]
+    recount_outcomes(trial, playbook=playbook, outcomes=outcomes)
 
 
 def has_traffic(playbook: Playbook) -> bool:

@@ -19,7 +19,7 @@ from playbooks.models import Bullet, Playbook
 from playbooks.services.serving_tokens import read_serving_token
 
 MAX_CITED = 100
-MAX_KEY_LENGTH = 200
+MAX_KEY_LENGTH = MAX_REF_BYTES = 200
 MAX_COST_USD = 100_000
 
 
@@ -35,6 +35,7 @@ def clean_report(
     harmful_bullet_ids: Sequence[str],
     serving_id: str,
     signal: str,
+    ref: str,
     idempotency_key: str,
     cost_usd: Decimal | None,
 ) -> tuple[Outcome, list[str]]:
@@ -43,13 +44,14 @@ def clean_report(
         "task_description": (task_description, settings.MAX_TASK_BYTES),
         "reasoning_trace": (reasoning_trace, settings.MAX_TRACE_BYTES),
         "notes": (notes, settings.MAX_NOTES_BYTES),
+        "ref": (ref.strip(), MAX_REF_BYTES),
+        "idempotency_key": (idempotency_key, MAX_KEY_LENGTH),
     }
     clean = {name: clean_field(name, text, limit) for name, (text, limit) in texts.items()}
     if not clean["task_description"].strip():
         raise Invalid.field("task_description", "Say in a sentence what the task was.")
     clean_choice("outcome", outcome, Outcome.Status.values)
     clean_choice("signal", signal, Outcome.Signal.values)
-    key = clean_field("idempotency_key", idempotency_key, MAX_KEY_LENGTH)
     if cost_usd is not None and not 0 <= cost_usd < MAX_COST_USD:
         raise Invalid.field("cost_usd", f"Send 0 to {MAX_COST_USD:,} US dollars.")
     cited, harmful, warnings = _citations(playbook, bullet_ids, harmful_bullet_ids)
@@ -57,16 +59,13 @@ def clean_report(
     hashed = [clean, outcome, signal, sorted(bullet_ids), serving_id, str(cost_usd), harmful]
     if harmful:  # every engine reads notes, and this form in them
         clean["notes"] = f"{clean['notes']}\nharmful: {', '.join(harmful)}".strip()
+    reporter = {"reported_by": by.user, "api_key": by.api_key, "app": by.app, "client": by.client}
     report = Outcome(
         playbook=playbook,
-        reported_by=by.user,
-        api_key=by.api_key,
-        app=by.app,
-        client=by.client,
+        **reporter,
         status=outcome,
         signal=signal,
         cited_bullets=cited,
-        idempotency_key=key,
         request_hash=_request_hash(hashed),
         cost_usd=cost_usd,
         **clean,

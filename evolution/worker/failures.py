@@ -168,7 +168,12 @@ def settle_outcomes(
         row.reflection_data = reflections[str(row.pk)].model_dump(mode="json")
     # Only the column that differs by row: each further one costs a bulk update as much again.
     Outcome.objects.bulk_update(done, ["reflection_data"], batch_size=200)
-    Outcome.objects.filter(pk__in=[row.pk for row in done]).update(processed_at=now)
+    # Corrected since the job began, so reflected on as it was: it waits for the next one.
+    late = [row.pk for row in done if row.corrected_at and row.corrected_at > job.created_at]
+    Outcome.objects.filter(pk__in=late).update(job=None)
+    Outcome.objects.filter(pk__in={row.pk for row in done}.difference(late)).update(
+        processed_at=now
+    )
     failed = [row for row in rows if str(row.pk) in set_aside.keys() - reflections.keys()]
     for row in failed:
         count_failure(row, set_aside[str(row.pk)])

@@ -14,8 +14,9 @@ from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.trial_evidence import has_traffic
 from evolution.worker.claims import Claim
 from evolution.worker.failures import settle_outcomes
+from playbooks.document.operations import Operation
 from playbooks.document.text import find_ids
-from playbooks.models import Playbook, Version
+from playbooks.models import Playbook, Version, Vote
 from playbooks.services.publishing import publish_deltas
 from playbooks.services.trials import settle_revert
 from playbooks.trials.lifecycle import open_version_trial
@@ -43,7 +44,7 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
         stable = playbook.current_version
         publication = publish_deltas(
             playbook=playbook,
-            operations=evolved.operations,
+            operations=[*_withdrawn_votes(job, evolved), *evolved.operations],
             reason=Version.Reason.EVOLUTION,
             job_id=job.pk,
             base=job.from_version,
@@ -68,6 +69,21 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
             outcomes=processed,
         )
         trigger_if_due(playbook, state=trigger_state_of(playbook), by=None)
+
+
+def _withdrawn_votes(job: EvolutionJob, evolved: EvolutionResult) -> list[Operation]:
+    """Neutral votes in place of those of an earlier evolution of a corrected outcome."""
+    ids = Outcome.objects.filter(job=job, corrected_at__isnull=False).values("pk")
+    votes = Vote.objects.filter(outcome_id__in=ids).exclude(tag=Vote.Tag.NEUTRAL)
+    return [
+        Operation(
+            "TAG", id=name, tag=Vote.Tag.NEUTRAL, source=source, outcome_ids=(str(outcome_id),)
+        )
+        for name, source, outcome_id in votes.values_list(
+            "bullet__public_id", "source", "outcome_id"
+        )
+        if str(outcome_id) in evolved.reflections
+    ]
 
 
 def _try_version(playbook: Playbook, *, stable: Version | None, candidate: Version | None) -> None:

@@ -52,16 +52,20 @@ def _understand_outcome(value: Any) -> Any:
 Text = Annotated[str, AfterValidator(_without_fault)]
 Number = Annotated[int, AfterValidator(_check_positive)]
 
-PlaybookId = Annotated[Text, Field(description="UUID of the playbook: `id` from list_playbooks.")]
+PlaybookId = Annotated[Text, Field(description="`id` from list_playbooks.")]
 OptionalPlaybookId = Annotated[
     Text,
-    Field(description="UUID: `id` from list_playbooks. Send this or `name`, not both."),
+    Field(description="`id` from list_playbooks. Send this or `name`."),
 ]
 PlaybookName = Annotated[
     Text,
     Field(description='Exact name in any case, e.g. "Coding agent". Send this or `playbook_id`.'),
 ]
 JobId = Annotated[Text, Field(description="`job_id` from trigger_evolution or list_evolutions.")]
+OutcomeId = Annotated[
+    Text,
+    Field(description="Instead: `outcome_id` from report_outcome, to see what became of it."),
+]
 PlaybookQuery = Annotated[
     Text,
     Field(
@@ -89,7 +93,7 @@ Limit = Annotated[
 ]
 Cursor = Annotated[
     Text,
-    Field(description="`next_cursor` of the previous page. Default: first page."),
+    Field(description="`next_cursor` of the previous page."),
 ]
 Repository = Annotated[
     Text,
@@ -175,6 +179,10 @@ Signal = Annotated[
         description="How you know the outcome. test: tests or a build ran. ground_truth: checked"
         " against the known answer. human: your user said so. Default self_report: your judgement."
     ),
+]
+Reference = Annotated[
+    Text,
+    Field(description="Commit id or URL of the pull request, for CI to correct the outcome."),
 ]
 IdempotencyKey = Annotated[
     Text,

@@ -6,6 +6,7 @@
 from core.errors import Invalid
 from core.security.scopes import Principal, Scope
 from core.sql.querysets import CompiledLookup
+from evolution.evidence.provenance import outcome_with_edits
 from evolution.jobs import lifecycle
 from evolution.models import EvolutionJob
 from evolution.outcomes import reporting
@@ -106,6 +107,7 @@ def report_outcome(
     harmful_bullet_ids: a.HarmfulBullets = (),
     serving_id: a.ServingId = "",
     signal: a.Signal = "self_report",
+    ref: a.Reference = "",
     idempotency_key: a.IdempotencyKey = "",
 ) -> r.OutcomeRecorded:
     """Report how a task went: once, at the end of every task for which you read a playbook, also
@@ -118,7 +120,7 @@ def report_outcome(
         task_description=task_description, outcome=outcome, signal=signal,
         reasoning_trace=reasoning_trace, notes=notes,
         bullet_ids=bullet_ids, harmful_bullet_ids=harmful_bullet_ids,
-        serving_id=serving_id, idempotency_key=idempotency_key,
+        serving_id=serving_id, ref=ref, idempotency_key=idempotency_key,
     )  # fmt: skip
     return r.OutcomeRecorded.of(report)
 
@@ -127,18 +129,24 @@ def report_outcome(
 def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTriggered:
     """Turn the pending reports of a playbook into a new version now. Evolutions start by themselves
     when enough reports are pending, so call this only when your user asks; then follow job_id
-    with get_evolution_status. `nothing_pending`: there is nothing to learn from yet.
+    with get_evolution_status.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     return r.EvolutionTriggered.of(lifecycle.trigger_evolution(playbook=playbook, by=by))
 
 
 @tool("Follow an evolution", Scope.READ, READ_ONLY)
-def get_evolution_status(by: Principal, job_id: a.JobId) -> r.EvolutionState:
-    """Where one evolution stands: queued, running, completed, failed or cancelled. While queued or
+def get_evolution_status(
+    by: Principal, job_id: a.JobId = "", outcome_id: a.OutcomeId = ""
+) -> r.EvolutionState | r.OutcomeState:
+    """Where one evolution stands, or what became of each lesson of one report. While queued or
     running, ask again after some seconds. Tell your user what error_message says and what was
     refused.
     """
+    if bool(job_id) == bool(outcome_id):
+        raise Invalid("Send either job_id or outcome_id.")
+    if outcome_id:
+        return r.OutcomeState.of(outcome_with_edits(by=by, pk=outcome_id))
     return r.EvolutionState.of(EvolutionJob.objects.for_user(by).fetch(job_id))
 
 
@@ -199,7 +207,7 @@ def clone_playbook(
 ) -> r.PlaybookCreated:
     """Copy a starter, or a playbook of yours, into a new one that you own and may report to. Do
     this once per project, then use the new id: every call makes another copy. Read the clone
-    before you report: a serving_id of the original is not accepted.
+    before you report.
     """
     playbook = _readable_playbook(by, playbook_id)
     if name or playbook.is_starter:

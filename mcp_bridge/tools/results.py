@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from django.db.models import Model
@@ -79,6 +79,7 @@ class PlaybookText(ToolResult):
     name: str
     version: int
     serving_id: str
+    token_count: int
     content: str
     left_out: list[str]
     rule: str
@@ -90,6 +91,7 @@ class PlaybookText(ToolResult):
             name=reading.name,
             version=reading.version,
             serving_id=reading.serving_id,
+            token_count=reading.token_count,
             content=reading.content,
             left_out=describe_omissions(reading),
             rule=REPORTING_RULE,
@@ -154,7 +156,23 @@ class EvolutionState(ResultItem, ToolResult):
     started_at: datetime | None
     completed_at: datetime | None
     error_message: str | None = Field(validation_alias="problem")
+    token_totals: dict[str, Any]
     refused: list[dict[str, str]]
+
+
+class OutcomeState(ResultItem, ToolResult):
+    """What became of a report: the edits based on it, and its lessons that became none."""
+
+    outcome_id: UUID = Field(validation_alias="pk")
+    outcome: str = Field(validation_alias="status")
+    signal: str
+    # Not `result`: clients take a list of that name for the whole answer.
+    became: str = Field(validation_alias="result")
+    job_id: UUID | None
+    to_version: int | None = Field(None, validation_alias=AliasPath("job", "to_version", "number"))
+    edits: list[dict[str, str]]
+    unused: list[dict[str, str]]
+    set_aside_reason: str
 
 
 class EvolutionItem(ResultItem):

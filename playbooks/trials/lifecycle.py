@@ -1,5 +1,6 @@
 """Trials open, count outcomes and end. Callers hold a transaction with the playbook locked."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from accounts.models import User
 from core.audit import record
 from core.clock import database_now
 from playbooks.models import Arm, Playbook, Trial, TrialPolicy, Version
+from playbooks.trial_statistics import TrialTally
 
 MAX_AGE = timedelta(days=30)
 """The length of a trial, and of the time in which its playbook's traffic is counted."""
@@ -65,7 +67,21 @@ def count_outcome(
 
     A few more at the end.
     """
-    tally = trial.count(newest=arm == Arm.NEWEST, success=success, client=client)
+    _decide(trial, playbook, trial.count(newest=arm == Arm.NEWEST, success=success, client=client))
+
+
+def recount_outcomes(
+    trial: Trial, *, playbook: Playbook, outcomes: Iterable[tuple[str, bool, str]]
+) -> None:
+    """Count all outcomes (arm, success, client) of a running trial anew: one was corrected."""
+    trial.stable_tasks = trial.stable_successes = trial.newest_tasks = trial.newest_successes = 0
+    trial.bets, trial.clients = {}, {}
+    for arm, success, client in outcomes:
+        trial.count(newest=arm == Arm.NEWEST, success=success, client=client)
+    _decide(trial, playbook, trial.tally)
+
+
+def _decide(trial: Trial, playbook: Playbook, tally: TrialTally) -> None:
     if trial.halfway_version_id is None and tally.tasks >= trial.outcome_limit // 2:
         trial.halfway_version_id = playbook.current_version_id
     if tally.is_worse(error=trial.error):

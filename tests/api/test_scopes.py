@@ -29,7 +29,9 @@ def declared() -> dict[tuple[str, str], Scope | None]:
 
 def pattern(route: Route) -> str:
     """The route as urls.py writes it."""
-    path = route.path.format(**NAMES).replace("versions/1", "versions/<int:number>")
+    path = (
+        route.path.partition("?")[0].format(**NAMES).replace("versions/1", "versions/<int:number>")
+    )
     return path.replace("str-00001", "<str:bullet>")
 
 

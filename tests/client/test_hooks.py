@@ -131,6 +131,22 @@ def test_the_end_reports_what_the_session_did(hooks: Hooks) -> None:
     assert hooks.variables["ACE_API_KEY"] not in notes.read_text()
 
 
+def test_a_session_that_commits_names_its_commit(hooks: Hooks) -> None:
+    git = ["git", "-C", str(hooks.folder), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    commit = [*git, "commit", "-q", "--allow-empty", "-m", "x"]
+    for command in ([*git, "init", "-q"], commit):
+        subprocess.run(command, check=True)
+    for session in ("reads-only", "commits"):
+        hooks.run("start", session, cwd=str(hooks.folder))
+        hooks.run("prompt", session, prompt="Make it green")
+        if session == "commits":
+            subprocess.run(commit, check=True)
+        hooks.report(session=session)
+        hooks.run("send")
+    refs = Outcome.objects.order_by("created_at").values_list("ref", flat=True)
+    assert [len(ref) for ref in refs] == [0, 40]
+
+
 def test_a_turn_with_a_result_is_reported_at_once(hooks: Hooks) -> None:
     hooks.run("start")
     hooks.run("prompt", prompt="What is this?")

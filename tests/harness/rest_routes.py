@@ -104,6 +104,8 @@ ROUTES = [
     Route("GET", f"{PLAYBOOK}/outcomes", READ),
     Route("POST", f"{PLAYBOOK}/outcomes", REPORT, {"task_description": "a", "outcome": "success"}),
     Route("GET", "/outcomes/{outcome}", READ),
+    Route("PATCH", "/outcomes/{outcome}", REPORT, {"outcome": "failure"}),
+    Route("PATCH", "/outcomes?ref=abc123", REPORT, {"outcome": "failure"}),
     Route("GET", f"{PLAYBOOK}/metrics", READ),
     Route("GET", f"{PLAYBOOK}/evidence", READ),
     Route("GET", f"{PLAYBOOK}/evolutions", READ),
@@ -151,7 +153,7 @@ class World:
 def make_world(owner: User, *, canary: str = CANARY) -> World:
     """A playbook with an outcome and a queued evolution, and an API key; the canary in each."""
     playbook = make_playbook(owner, name=f"Playbook {canary}")
-    outcome = make_outcome(playbook, owner, notes=canary, reasoning_trace=canary)
+    outcome = make_outcome(playbook, owner, notes=canary, reasoning_trace=canary, ref="abc123")
     who = Principal.of(owner)
     job = trigger_evolution(playbook=playbook, by=who).job
     key, token = make_key(owner, name=f"key {canary}")

@@ -8,6 +8,7 @@ from accounts.models import User
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
+from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
 from playbooks.starters.loader import load_starters
 from tests.factories import make_outcome, make_playbook
@@ -63,7 +64,7 @@ def test_reading_gives_text_and_structure_and_writes_nothing(
     answer = agent.call("get_playbook", playbook_id=str(playbook.pk))
     content = answer.structured_content or {}
     assert set(content) == {
-        "id", "name", "version", "serving_id", "content", "left_out", "rule"
+        "id", "name", "version", "serving_id", "token_count", "content", "left_out", "rule"
     }  # fmt: skip
     assert (content["id"], content["version"]) == (str(playbook.pk), 1)
     assert "[str-00001]" in content["content"]
@@ -138,6 +139,7 @@ def test_an_evolution_can_be_followed(agent: Agent, job: EvolutionJob) -> None:
         "started_at": None,
         "completed_at": None,
         "error_message": None,
+        "token_totals": {},
         "refused": [],
     }
     listed = agent.ask("list_evolutions", playbook_id=str(job.playbook_id))
@@ -191,6 +193,30 @@ def test_a_stranger_and_staff_get_not_found_as_for_a_missing_one(
     assert stranger.refused(tool, **theirs | {"playbook_id": "no id"}) == expected
     assert Outcome.objects.count() == EvolutionJob.objects.count() == 0
     assert Playbook.objects.count() == 1
+
+
+def test_a_report_is_followed_to_what_became_of_each_lesson(
+    agent: Agent, stranger: Agent, staff_agent: Agent, playbook: Playbook, alice: User
+) -> None:
+    lesson = "Run the linter before the tests."
+    outcome = make_outcome(
+        playbook, alice, notes=f"lesson: {lesson}\nlesson: Too short.", bullet_ids=["str-00001"]
+    )
+    pk = {"outcome_id": str(outcome.pk)}
+    waiting = agent.ask("get_evolution_status", **pk)
+    assert (waiting["became"], waiting["job_id"], waiting["edits"]) == ("pending", None, [])
+    job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
+    assert run_evolution(str(job.pk)) == "completed"
+    learned = agent.ask("get_evolution_status", **pk)
+    assert (learned["became"], learned["to_version"]) == ("learned", 2)
+    found = {(edit["type"], edit["status"], edit["text"]) for edit in learned["edits"]}
+    assert ("ADD", "applied", lesson) in found
+    assert [unused["reason"][:9] for unused in learned["unused"]] == ["Too short"]
+    assert agent.refused("get_evolution_status")[0] == "invalid"
+    assert agent.refused("get_evolution_status", **pk, job_id=str(job.pk))[0] == "invalid"
+    missing = stranger.refused("get_evolution_status", outcome_id=str(uuid4()))
+    assert stranger.refused("get_evolution_status", **pk) == missing
+    assert staff_agent.refused("get_evolution_status", **pk) == missing
 
 
 def test_a_strangers_evolution_is_like_a_missing_one(

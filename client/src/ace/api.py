@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import urllib.error
+import urllib.parse
 from typing import Any
 
-from ace.settings import Settings, access_token, send
+from ace.settings import NotConfigured, Settings, access_token, send
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -54,12 +55,12 @@ class Api:
         content: dict[str, Any] = result["structuredContent"]
         return content
 
-    def post(self, path: str, data: bytes) -> bytes:
+    def post(self, path: str, data: bytes, method: str = "POST") -> bytes:
         """The body of the answer."""
         token = self.settings.key or access_token(self.settings, seconds=self.seconds)
         url, seconds = self.settings.url + path, self.seconds
         try:
-            return send(url, data, HEADERS, seconds=seconds, token=token)
+            return send(url, data, HEADERS, seconds=seconds, token=token, method=method)
         except urllib.error.HTTPError as error:
             with error:
                 final = error.code in FINAL_STATUSES
@@ -77,6 +78,18 @@ class Api:
     def report(self, playbook_id: str, outcome: dict[str, Any]) -> dict[str, Any]:
         """Store an outcome: the arguments of the tool report_outcome."""
         return self.call("report_outcome", playbook_id=playbook_id, **outcome)
+
+    def correct(self, ref: str, outcome: str, notes: str = "") -> list[dict[str, Any]]:
+        """The outcomes that were reported with this reference, corrected as ground truth.
+
+        Over REST, so it needs a key. Raises Refused with the code 404 where there is none.
+        """
+        if not self.settings.key:
+            raise NotConfigured("a correction needs a key with the scope report: set ACE_API_KEY")
+        path = f"/api/v1/outcomes?{urllib.parse.urlencode({'ref': ref})}"
+        body = json.dumps({"outcome": outcome, "notes": notes}).encode()
+        found: list[dict[str, Any]] = json.loads(self.post(path, body, "PATCH"))["results"]
+        return found
 
 
 def which(playbook: str) -> dict[str, str]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ace import bridge, connect, hooks
+from ace import bridge, ci, connect, hooks
 from ace.api import Api, Refused
 from ace.outbox import Outbox
-from ace.settings import NotConfigured, load_settings, user_file
+from ace.settings import NotConfigured, commit_of, load_settings, user_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,12 +48,17 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--max-tokens", type=int, default=None)
     one = command("report", report, "Report the outcome of a task.")
     one.add_argument("outcome", choices=("success", "failure", "partial"))
-    one.add_argument("--task", required=True)
+    one.add_argument("--task", default="")
+    one.add_argument(
+        "--ref", default="", help="commit, pull request or run; without --task: correct its reports"
+    )
     one.add_argument("--notes", default="")
     one.add_argument("--bullets", nargs="*", default=[])
     one.add_argument("--serving-id", default="")
     one.add_argument("--signal", default="human", choices=("human", "test", "ground_truth"))
     one.add_argument("--playbook", default="")
+    one = command("ci", ci.run, "Correct the reports of a commit, in a run of GitHub Actions.")
+    one.add_argument("status", help="of the job")
     command("status", status, "Say who is connected to what, and which reports wait.")
     command("doctor", doctor, "Check settings, server, playbook and programs.")
     command(
@@ -93,10 +98,17 @@ def read(given: argparse.Namespace) -> None:
 
 def report(given: argparse.Namespace) -> None:
     api = Api(load_settings())
+    ref = commit_of(given.ref) or given.ref if given.ref else ""
+    if ref and not given.task:
+        for row in api.correct(ref, given.outcome, given.notes):
+            print(row["id"])
+        return
+    if not given.task:
+        raise NotConfigured("say what the task was: --task, or --ref of an earlier report")
     outcome = {
         "task_description": given.task, "outcome": given.outcome,
         "notes": given.notes, "bullet_ids": given.bullets, "serving_id": given.serving_id,
-        "signal": given.signal,
+        "signal": given.signal, "ref": ref,
     }  # fmt: skip
     playbook = api.read(playbook_of(api, given.playbook), max_tokens=1)["id"]
     stored = api.report(playbook, outcome)

@@ -19,7 +19,7 @@ from typing import Any
 
 from ace.api import Api
 from ace.outbox import Outbox
-from ace.settings import NotConfigured, load_settings, locked, write_private
+from ace.settings import NotConfigured, commit_of, load_settings, locked, write_private
 from ace.transcripts import Facts, facts_of, mask
 
 # Both programs cut what a hook adds to the context after 10,000 characters.
@@ -65,6 +65,8 @@ def start(session: Session, given: dict[str, Any]) -> None:
         serving_id=read["serving_id"],
         bullets=re.findall(r"\[([a-z]{2,8}-\d{5,7})\]", read["content"]),
         transcript=given.get("transcript_path"),
+        folder=given.get("cwd"),
+        commit=commit_of("HEAD", given.get("cwd")),
     )
     answer: dict[str, Any] = {"additional_context": advice(read)}
     if "CURSOR_VERSION" not in os.environ:
@@ -121,6 +123,7 @@ def outcome_of(facts: Facts, state: dict[str, Any], prompts: list[str]) -> dict[
     known = state["bullets"]
     misled = [bullet for bullet in dict.fromkeys(facts.misled) if bullet in known]
     cited = [bullet for bullet in dict.fromkeys(facts.cited) if bullet in known]
+    commit = commit_of("HEAD", state.get("folder"))
     return {
         "task_description": mask(" / ".join(prompts))[:MAX_TASK] or "(no words)",
         "outcome": facts.outcome,
@@ -130,6 +133,8 @@ def outcome_of(facts: Facts, state: dict[str, Any], prompts: list[str]) -> dict[
         "bullet_ids": cited,
         "harmful_bullet_ids": misled,
         "serving_id": state["serving_id"],
+        # Its own commit, for CI to say later how it went.
+        "ref": commit if commit != state.get("commit", commit) else "",
     }
 
 

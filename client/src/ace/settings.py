@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import time
 import urllib.error
 import urllib.parse
@@ -67,14 +68,17 @@ def send(
     *,
     seconds: float,
     token: str = "",
+    method: str = "POST",
 ) -> bytes:
-    """POST to the server; the body of its answer. The token follows no redirect.
+    """Send to the server; the body of its answer. The token follows no redirect.
 
     Raises NotConfigured for an address that is not the web's, HTTPError, OSError.
     """
     if not url.startswith(("http://", "https://")):
         raise NotConfigured("ACE_URL must begin with https:// or http://")
-    request = urllib.request.Request(url, data, dict(headers))  # noqa: S310 - checked above
+    request = urllib.request.Request(  # noqa: S310 - checked above
+        url, data, dict(headers), method=method
+    )
     if token:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310 - checked above
@@ -156,6 +160,19 @@ def mapped_playbook(folder: str | Path | None = None) -> str:
         found = re.search(r'^\s*playbook\s*=\s*"([^"\n]*)"', text, re.M)
         return found[1].strip() if found else ""
     return ""
+
+
+def commit_of(revision: str = "HEAD", folder: str | Path | None = None) -> str:
+    """The full id of the commit that git finds by this name in the folder, or an empty text."""
+    command = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options"]
+    command.append(f"{revision}^{{commit}}")
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, and no options in the name
+            command, cwd=folder, capture_output=True, text=True, timeout=2, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()
 
 
 def write_private(path: Path, text: str) -> None:
