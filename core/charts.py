@@ -107,19 +107,14 @@ class Point:
     high: float
 
 
-@dataclass(frozen=True)
-class PointChart:
-    """The newest MOST_POINTS versions, oldest first, and the x where the compared sides meet."""
+def draw_points(rates: Sequence[tuple[int, Any]]) -> list[Point]:
+    """The newest MOST_POINTS versions, oldest first.
 
-    points: Sequence[Point]
-    split: float | None
-
-
-def draw_points(rates: Sequence[tuple[int, Any]], *, since: int | None) -> PointChart:
-    """`rates`: numbers of versions, newest first, each with its rate's share and interval."""
+    `rates`: numbers of versions, newest first, each with its rate's share and interval.
+    """
     shown = list(reversed(rates[:MOST_POINTS]))
     slot = SMALL.width / max(1, len(shown))
-    points = [
+    return [
         Point(
             number,
             rate,
@@ -128,9 +123,6 @@ def draw_points(rates: Sequence[tuple[int, Any]], *, since: int | None) -> Point
         )
         for index, (number, rate) in enumerate(shown)
     ]
-    older = sum(number < since for number, _ in shown) if since is not None else 0
-    split = round(older * slot, 3) if 0 < older < len(shown) else None
-    return PointChart(points, split)
 
 
 def svg_text(x: float, y: float, text: str, *, anchor: str = "start", weight: str = "400") -> str:

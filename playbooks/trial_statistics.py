@@ -13,6 +13,8 @@ from math import sqrt
 DEPTHS = (0.1, 0.2, 0.4)
 """Differences between the arms that are bet on, each with a third of the stake."""
 LEAST_PER_ARM = 5
+Z = 1.959963984540054
+"""The standard normal quantile of 95 % confidence, two-sided."""
 SPLIT_ALARM = 3.3
 """Standard errors by which the arms' shares of the reports may differ from the coin's."""
 
@@ -26,6 +28,38 @@ class Counts:
 
     def plus(self, success: bool) -> "Counts":
         return Counts(self.tasks + 1, self.successes + success)
+
+    @property
+    def share(self) -> float:
+        """Successes of at least one task, 0 to 1."""
+        return self.successes / self.tasks
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the share: it stays honest for few tasks and for 0 or all.
+
+        E. B. Wilson, JASA 22 (1927); without a correction for continuity.
+        """
+        n, p = self.tasks, self.share
+        middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
+        half = Z / (1 + Z**2 / n) * sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    @property
+    def low(self) -> float:
+        return self.interval[0]
+
+    @property
+    def high(self) -> float:
+        return self.interval[1]
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.tasks + other.tasks, self.successes + other.successes)
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        """The rest; never below 0, nor more successes than tasks."""
+        tasks = max(0, self.tasks - other.tasks)
+        return Counts(tasks, min(tasks, max(0, self.successes - other.successes)))
 
 
 @dataclass(frozen=True)

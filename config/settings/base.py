@@ -238,7 +238,6 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "QuotaState": ["open", "near", "reached"],
         "BudgetState": ["ok", "warning", "reached"],
         "ActivityActor": "accounts.activity.api.ACTOR_CHOICES",
-        "EvidenceVerdict": ["better", "worse", "unclear"],
         "TrialKeep": ["newest", "stable"],
         "TrialStartKind": ["bullet", "bare"],
         "TrialKind": "playbooks.models.Trial.Kind",

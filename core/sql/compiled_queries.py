@@ -7,11 +7,9 @@ Values that differ between runs must be `Param`s; a literal time or id is refuse
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from django.db import connection, models
-from django.db.models import sql
 from django.db.models.expressions import Expression
 from django.db.models.query import get_related_populators
 
@@ -127,47 +125,3 @@ class CompiledQuery(Generic[M]):
             cursor.execute(select.statement.text, select.statement.with_values(values))
             rows = cursor.fetchall()
         return [select.take(list(row)) for row in rows]
-
-
-class CompiledUpdate:
-    """`rows().update(**changes)` of one row that also returns the values of `returning()`.
-
-    Each of those is a queryset of one value; they see earlier writes of the transaction.
-    """
-
-    def __init__(
-        self,
-        rows: Callable[[], models.QuerySet[Any]],
-        *,
-        returning: Callable[[], dict[str, Any]],
-        **changes: Any,
-    ) -> None:
-        self._rows, self._returning, self._changes = rows, returning, changes
-        self._statements: dict[str, tuple[CompiledStatement, Any, Any]] = {}
-
-    def run(self, **values: Any) -> list[Any] | None:
-        """The values in order; None when there is no such row."""
-        if connection.vendor not in self._statements:
-            self._statements[connection.vendor] = self._compile()
-        statement, compiler, converters = self._statements[connection.vendor]
-        with connection.cursor() as cursor:
-            cursor.execute(statement.text, statement.with_values(values))
-            row = cursor.fetchone()
-        return None if row is None else next(compiler.apply_converters([row], converters))
-
-    def _compile(self) -> tuple[CompiledStatement, Any, Any]:
-        """The statement, and a compiler with the converters of the values that it returns."""
-        query: Any = self._rows().query.chain(sql.UpdateQuery)
-        query.add_update_values(self._changes)
-        update = CompiledStatement.of(query.get_compiler(connection=connection))
-        returned = self._returning().values()
-        compilers: list[Any] = [each.query.get_compiler(connection=connection) for each in returned]
-        figures = [CompiledStatement.of(compiler) for compiler in compilers]
-        text = f"{update.text} RETURNING {', '.join(f'({figure.text})' for figure in figures)}"
-        params = chain(update.params, *(figure.params for figure in figures))
-        columns = [compiler.select[0][0] for compiler in compilers]
-        return (
-            CompiledStatement(text, tuple(params)),
-            compilers[0],
-            compilers[0].get_converters(columns),
-        )

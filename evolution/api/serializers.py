@@ -8,7 +8,7 @@ from rest_framework import serializers
 from evolution.jobs.lifecycle import NOTHING_PENDING
 from evolution.models import AgentSession, EvolutionJob, Outcome, SessionMessage
 from evolution.sessions.validation import MAX_MESSAGES_PER_CALL, MAX_TOOL_CALLS
-from playbooks.models import Delta
+from playbooks.models import Delta, Version
 
 Text = serializers.CharField
 NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
@@ -236,43 +236,58 @@ class SuccessRateSerializer(serializers.Serializer[Any]):
     high = serializers.FloatField()
 
 
-class SuccessRateChangeSerializer(serializers.Serializer[Any]):
-    difference = serializers.FloatField(help_text="-1 to 1; positive: more tasks succeed.")
-    low = serializers.FloatField(help_text="Lower end of its 95 % interval (Newcombe).")
-    high = serializers.FloatField()
-    verdict = serializers.ChoiceField(
-        choices=("better", "worse", "unclear"), help_text="unclear: it may be chance."
-    )
-
-
 class VersionEvidenceSerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField(source="version.number")
     reason = Text(source="version.reason", help_text="What created this version.")
     created_at = serializers.DateTimeField(source="version.created_at")
-    success = serializers.IntegerField(source="counted.success")
-    partial = serializers.IntegerField(source="counted.partial")  # type: ignore[assignment]  # DRF takes it out of the class
-    failure = serializers.IntegerField(source="counted.failure")
-    rate = SuccessRateSerializer(source="counted.rate")
+    success = serializers.IntegerField()
+    partial = serializers.IntegerField()  # type: ignore[assignment]  # DRF takes it out of the class
+    failure = serializers.IntegerField()
+    rate = SuccessRateSerializer()
     cost_usd = serializers.DecimalField(
-        source="counted.cost_usd", **PRICE, help_text="Reported; null: none."
+        source="reported_cost", **PRICE, help_text="Of tasks, as reported; null: none."
     )
     cost_per_success_usd = serializers.DecimalField(
-        source="counted.cost_per_success", **PRICE, help_text="Of tasks with a cost, or null."
+        source="cost_per_success", **PRICE, help_text="Of tasks with a cost, or null."
+    )
+    evolution_cost_usd = serializers.DecimalField(
+        **PRICE, help_text="Spent here on making the version; null: nothing, or price unknown."
     )
 
 
 class EvidenceSerializer(serializers.Serializer[Any]):
-    """Success rates before and since a version. A change is a correlation, not a cause."""
+    """Success rates and costs by version. What differs may have other causes."""
 
-    since = serializers.IntegerField(
-        allow_null=True, help_text="First version that counts as after; null: no evolution yet."
-    )
-    before = SuccessRateSerializer(allow_null=True)
-    after = SuccessRateSerializer(allow_null=True)
-    change = SuccessRateChangeSerializer(allow_null=True)
     assumed = serializers.IntegerField(help_text="Tasks without a known version.")
     versions = VersionEvidenceSerializer(many=True, help_text="Versions with tasks, newest first.")
     versions_left_out = serializers.IntegerField(source="left_out")
+
+
+class CountsSerializer(serializers.Serializer[Any]):
+    tasks = serializers.IntegerField()
+    successes = serializers.IntegerField()
+
+
+class LedgerRowSerializer(serializers.Serializer[Any]):
+    """Rates are 0 to 1, mixed with 10 tasks at the playbook's own rate; null: no such task."""
+
+    bullet_id = Text(source="bullet.public_id")
+    content = Text(source="bullet.content")
+    origin = serializers.ChoiceField(choices=Version.Reason.choices)
+    since_version = serializers.IntegerField(source="since")
+    served = CountsSerializer(help_text="Tasks of the versions that had it.")
+    cited = CountsSerializer(help_text="Tasks whose report cited it.")
+    helpful = serializers.IntegerField(source="bullet.helpful")
+    harmful = serializers.IntegerField(source="bullet.harmful")
+    rate_cited = serializers.FloatField(allow_null=True)
+    rate_not_cited = serializers.FloatField(allow_null=True, help_text="Served and not cited.")
+    difference = serializers.FloatField(allow_null=True)
+
+
+class LedgerSerializer(serializers.Serializer[Any]):
+    """Seen together, not cause: a bullet that is cited on hard tasks looks harmful."""
+
+    results = LedgerRowSerializer(many=True)
 
 
 class SourceSerializer(serializers.Serializer[Any]):

@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern] = [
     path("outcomes/<uuid:pk>", views.OutcomeDetailView.as_view(), name="outcome"),
     path(f"{PLAYBOOK}/metrics", views.PlaybookMetricsView.as_view(), name="metrics"),
     path(f"{PLAYBOOK}/evidence", views.EvidenceView.as_view(), name="evidence"),
+    path(f"{PLAYBOOK}/ledger", views.LedgerView.as_view(), name="ledger"),
     path(f"{PLAYBOOK}/evolutions", views.EvolutionListView.as_view(), name="evolutions"),
     path(f"{PLAYBOOK}/sources", views.SourceListView.as_view(), name="sources"),
     path(

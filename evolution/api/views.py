@@ -12,9 +12,10 @@ from core.rest.idempotency import idempotency_key, idempotent
 from core.rest.views import BaseAPIView
 from core.security.scopes import Scope
 from evolution.api import serializers as s
-from evolution.evidence.comparison import playbook_evidence
+from evolution.evidence.ledger import bullet_ledger
 from evolution.evidence.provenance import outcome_with_edits, session_provenance
 from evolution.evidence.sources import list_sources, rollback_source
+from evolution.evidence.versions import playbook_evidence
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import (
     AgentSession,
@@ -129,21 +130,33 @@ class EvidenceView(BaseAPIView):
 
     @extend_schema(
         operation_id="get_evidence",
-        parameters=[
-            OpenApiParameter("since", int, description="The first version counted as after."),
-            OpenApiParameter("signal", str, enum=Outcome.Signal.values),
-        ],
+        parameters=[OpenApiParameter("signal", str, enum=Outcome.Signal.values)],
         responses=s.EvidenceSerializer,
     )
     def get(self, request: Request, pk: UUID) -> Response:
-        """Get success rates by version, and before and since a version."""
+        """Get success rates and costs by version: history, not proof. Trials prove."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        evidence = playbook_evidence(
-            playbook=playbook,
-            since=self.query_integer("since"),
-            signal=request.query_params.get("signal", ""),
+        signal = request.query_params.get("signal", "")
+        return Response(
+            s.EvidenceSerializer(playbook_evidence(playbook=playbook, signal=signal)).data
         )
-        return Response(s.EvidenceSerializer(evidence).data)
+
+
+class LedgerView(BaseAPIView):
+    """GET /playbooks/{id}/ledger."""
+
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @extend_schema(
+        operation_id="get_bullet_ledger",
+        parameters=[OpenApiParameter("sort", str, description="-cited; one of the fields.")],
+        responses=s.LedgerSerializer,
+    )
+    def get(self, request: Request, pk: UUID) -> Response:
+        """Get what each active bullet was seen together with: not cause. A trial of it tells."""
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        rows = bullet_ledger(playbook=playbook, sort=request.query_params.get("sort", ""))
+        return Response(s.LedgerSerializer({"results": rows}).data)
 
 
 class EvolutionListView(BaseAPIView):

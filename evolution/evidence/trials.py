@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from core.charts import SMALL
-from evolution.evidence.intervals import SuccessRate
 from evolution.models import Outcome
 from playbooks.models import Arm, Playbook, Trial
+from playbooks.trial_statistics import Counts
 
 MOST_STEPS = 40
 HELPS = {
@@ -22,8 +22,10 @@ POWER = {
     "20 points in 8 of 10, 10 points in 4 of 10. One that is no worse is taken back in at most "
     "1 of {}.",
     Trial.Kind.BULLET: "A bullet worth 10 points is found in 6 of 10 trials of 400 tasks, one "
-    "worth 5 points in 1 of 4.",
-    Trial.Kind.BARE: "40 against 80 % takes about 80 tasks; small differences are not found.",
+    "worth 5 points in 1 of 4; else the trial cannot tell. One without effect is called helpful in "
+    "at most 1 of {}.",
+    Trial.Kind.BARE: "If 80 % of tasks succeed with the playbook and 40 % without, about 80 tasks "
+    "prove it; small differences are not found.",
 }
 
 
@@ -33,7 +35,7 @@ class ArmCurve:
 
     arm: str
     label: str
-    rate: SuccessRate
+    rate: Counts
     line: str
     band: str
 
@@ -77,9 +79,9 @@ def describe_without_trial(playbook: Playbook) -> str:
     )
 
 
-def power_of(trial: Trial) -> str:
+def power_of(kind: str) -> str:
     """What a trial of this kind can find, by simulation."""
-    return POWER[Trial.Kind(trial.kind)].format(trial.threshold)
+    return POWER[Trial.Kind(kind)].format(round(1 / settings.TRIAL_ERROR))
 
 
 def arm_curves(trial: Trial) -> list[ArmCurve]:
@@ -92,13 +94,12 @@ def arm_curves(trial: Trial) -> list[ArmCurve]:
 
 def _curve(trial: Trial, arm: str, told: Sequence[tuple[str, str]]) -> ArmCurve | None:
     """The rate after each of the arm's tasks, at so many of them as the picture can show."""
-    steps: list[tuple[float, SuccessRate]] = []
-    tasks = successes = 0
+    steps: list[tuple[float, Counts]] = []
+    counts = Counts()
     for position, (which, status) in enumerate(told, start=1):
         if which == arm:
-            tasks, successes = tasks + 1, successes + (status == Outcome.Status.SUCCESS)
-            x = SMALL.x(position / len(told))
-            steps.append((x, SuccessRate(successes, tasks)))
+            counts = counts.plus(status == Outcome.Status.SUCCESS)
+            steps.append((SMALL.x(position / len(told)), counts))
     if not steps:
         return None
     every = -(-len(steps) // MOST_STEPS)

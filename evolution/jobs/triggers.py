@@ -7,16 +7,16 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F, PositiveIntegerField, QuerySet, Subquery
+from django.db.models import Count, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from core.clock import database_now
 from core.http.request_id import request_id
 from core.security.scopes import Principal
-from core.sql.compiled_queries import CompiledQuery, CompiledUpdate, Param, uuid_param
+from core.sql.compiled_queries import CompiledQuery, uuid_param
 from evolution.jobs.message_queue import notify_worker
 from evolution.jobs.trigger_rules import cool_off_period, is_due, time_is_up
-from evolution.models import EvolutionJob, Outcome, OutcomeCounts
+from evolution.models import EvolutionJob, Outcome
 from playbooks.models import Playbook, Trial
 
 LOOK_BACK = 10
@@ -70,46 +70,21 @@ def trigger_state_of(playbook: Playbook) -> TriggerState:
     return TriggerState(found.pending or 0, found.ended or found.oldest, found.now)
 
 
-def _trigger_state_values() -> dict[str, QuerySet[Any, Any]]:
-    """The values of a TriggerState, each read from an index; the playbook is a Param."""
+def _trigger_state_rows() -> QuerySet[Playbook]:
+    """The values of a TriggerState, each read from an index."""
     playbook = uuid_param("playbook")
     waiting = Outcome.objects.pending().filter(playbook=playbook).order_by()
     ended = EvolutionJob.objects.filter(playbook=playbook, completed_at__isnull=False)
-    return {
-        "pending": waiting.values("playbook").annotate(n=Count("*")).values("n"),
-        "ended": ended.order_by("-completed_at").values("completed_at")[:1],
-        "oldest": waiting.order_by("created_at").values("created_at")[:1],
-        "now": Playbook.objects.filter(pk=playbook).order_by().values(now=Now()),
-    }
-
-
-def _trigger_state_rows() -> QuerySet[Playbook]:
-    rows: QuerySet[Playbook] = Playbook.objects.only("pk").filter(pk=uuid_param("playbook"))
+    rows: QuerySet[Playbook] = Playbook.objects.only("pk").filter(pk=playbook)
     return rows.annotate(
-        **{name: Subquery(values) for name, values in _trigger_state_values().items()}
+        now=Now(),
+        pending=Subquery(waiting.values("playbook").annotate(n=Count("*")).values("n")),
+        ended=Subquery(ended.order_by("-completed_at").values("completed_at")[:1]),
+        oldest=Subquery(waiting.order_by("created_at").values("created_at")[:1]),
     )
 
 
 TRIGGER_STATE = CompiledQuery(_trigger_state_rows)
-COUNT_REPORT = CompiledUpdate(
-    lambda: OutcomeCounts.objects.filter(playbook=uuid_param("playbook")),
-    returning=_trigger_state_values,
-    reported=F("reported") + 1,
-    succeeded=F("succeeded") + Param("succeeded", PositiveIntegerField()),
-)
-
-
-def count_report(playbook: Playbook, *, succeeded: bool) -> TriggerState:
-    """Count one report and read the trigger state in the same statement.
-
-    Call it in the report's transaction, with the playbook locked and the report stored.
-    """
-    row = COUNT_REPORT.run(playbook=playbook.pk, succeeded=int(succeeded))
-    if row is None:
-        OutcomeCounts.add(playbook, succeeded=succeeded)
-        return trigger_state_of(playbook)
-    pending, ended, oldest, now = row
-    return TriggerState(pending or 0, ended or oldest, now)
 
 
 def trigger_if_due(

@@ -19,8 +19,9 @@ from django.db.models.functions import Coalesce
 from billing.models import NO_PLAYBOOK, QuotaHold, QuotaPeriod, QuotaResource, UsageRecord
 from billing.usage.daily_spend import mismatched_days
 from core.clock import database_now
-from evolution.models import EvolutionJob, Outcome, OutcomeCounts, Reflection
-from playbooks.models import Delta, Playbook, Version, Vote
+from evolution.jobs.trial_verification import trial_problems
+from evolution.models import EvolutionJob, Outcome, Reflection, Tallies
+from playbooks.models import Delta, Playbook, Trial, Version, Vote
 from playbooks.services.verification import check_rows, check_versions
 
 SETTLED_WITHIN = timedelta(minutes=2)
@@ -212,13 +213,18 @@ def _paid(playbook: Playbook, job: EvolutionJob) -> Iterator[Problem]:
 
 
 def outcome_counts(playbook: Playbook) -> Iterator[Problem]:
-    """OutcomeCounts match the outcomes; a training's own attempts do not count."""
-    rows = Outcome.objects.filter(playbook=playbook, job__training=None)
-    counted = rows.aggregate(all=Count("pk"), won=Count("pk", filter=Q(status="success")))
-    kept = OutcomeCounts.objects.filter(playbook=playbook).first() or OutcomeCounts()
-    if (kept.reported, kept.succeeded) != (counted["all"], counted["won"]):
-        sentence = f"{counted['all']} outcomes were reported, counted are {kept.reported}"
-        yield _of(playbook, "outcome_counts", sentence)
+    """The counts and tallies are what the outcomes add up to."""
+    kept, found = Tallies.stored(playbook), Tallies.recounted(playbook)
+    if kept != found:
+        sentence = f"{found.reported} outcomes were reported, {kept.reported} counted, or by others"
+        yield _of(playbook, "outcome_counts", f"{sentence}: manage.py recount_outcomes")
+
+
+def trials(playbook: Playbook) -> Iterator[Problem]:
+    """Each trial, open or ended, is what its outcomes amount to."""
+    for trial in Trial.objects.filter(playbook=playbook).order_by("created_at").iterator():
+        for sentence in trial_problems(trial):
+            yield _of(playbook, "trial", f"a {trial.kind} trial: {sentence}", trial.pk)
 
 
 def votes(playbook: Playbook) -> Iterator[Problem]:
@@ -274,6 +280,7 @@ CHECKS: tuple[Check, ...] = (
     versions_of_jobs,
     each_job,
     outcome_counts,
+    trials,
     votes,
     open_calls,
 )

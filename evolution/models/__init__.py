@@ -3,7 +3,14 @@
 from evolution.models.chat_slots import ChatSlot
 from evolution.models.incidents import Incident
 from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, start_of_day
-from evolution.models.outcomes import Outcome, OutcomeCounts, OutcomeQuerySet
+from evolution.models.outcome_tallies import (
+    FIGURES,
+    CitationTally,
+    OutcomeCounts,
+    OutcomeTally,
+    Tallies,
+)
+from evolution.models.outcomes import Outcome, OutcomeQuerySet
 from evolution.models.provider_circuits import ProviderCircuit
 from evolution.models.reflections import Reflection
 from evolution.models.sessions import (
@@ -28,6 +35,10 @@ __all__ = [
     "Outcome",
     "OutcomeQuerySet",
     "OutcomeCounts",
+    "OutcomeTally",
+    "CitationTally",
+    "FIGURES",
+    "Tallies",
     "ProviderCircuit",
     "Reflection",
     "SessionMessage",

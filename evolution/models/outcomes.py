@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from django.db import connection, models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.urls import reverse
 
 from accounts.models import ApiKey, ConnectedApp, User
@@ -175,32 +175,3 @@ class Outcome(BaseModel):
         votes = [edit for edit in edits if (edit.type, edit.status) == ("TAG", "applied")]
         nothing = self.Result.COUNTED if votes else self.Result.UNCHANGED
         return next((known[end] for end in known if end in ends), nothing)
-
-
-class OutcomeCounts(BaseModel):
-    """Counts of reported outcomes of a playbook; a training's own attempts do not count.
-
-    Not columns of the playbook: saving a playbook that was read earlier would overwrite them.
-    """
-
-    playbook = models.OneToOneField(Playbook, models.CASCADE, related_name="outcome_counts")
-    reported = models.PositiveIntegerField(default=0)
-    succeeded = models.PositiveIntegerField(default=0)
-
-    class Meta:
-        constraints = (
-            models.CheckConstraint(
-                condition=Q(succeeded__lte=F("reported")),
-                name="outcome_counts_succeeded_within_reported",
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.reported} outcomes of {self.playbook_id}"
-
-    @classmethod
-    def add(cls, playbook: Playbook, *, succeeded: bool) -> None:
-        """Count one report, in its transaction and with the playbook locked."""
-        added, rows = int(succeeded), cls.objects.filter(playbook=playbook)
-        if not rows.update(reported=F("reported") + 1, succeeded=F("succeeded") + added):
-            cls.objects.create(playbook=playbook, reported=1, succeeded=added)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 
 from core.audit import record
 from core.clock import database_now
@@ -12,7 +11,7 @@ from core.errors import Invalid, NotFound
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
-from evolution.models import Outcome, OutcomeCounts
+from evolution.models import Outcome
 from evolution.outcomes.reporting import is_over_rate
 from evolution.outcomes.trial_evidence import recount_in_trial
 from evolution.outcomes.validation import MAX_REF_BYTES, clean_choice, clean_field
@@ -71,9 +70,7 @@ def correct_outcome(
 
 def _count_correction(row: Outcome, before: str, playbook: Playbook, by: Principal) -> None:
     success = Outcome.Status.SUCCESS
-    if delta := (row.status == success) - (before == success):
-        counts = OutcomeCounts.objects.filter(playbook=playbook)
-        counts.update(succeeded=F("succeeded") + delta)
+    if (row.status == success) != (before == success):
         recount_in_trial(row, playbook)
     record(action="correct_outcome", by=by, subject=row, owner=playbook.owner_id, status=row.status)
     if not is_over_rate(by):

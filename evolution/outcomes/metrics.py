@@ -1,17 +1,16 @@
 """Counts of outcomes, votes and evolutions of a playbook, and their recount."""
 
-from collections import Counter
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Max, Q, Sum
 
-from evolution.models import EvolutionJob, Outcome, OutcomeCounts
+from evolution.models import EvolutionJob, Outcome, OutcomeTally, Tallies
 from playbooks.models import Playbook
 
 
 def recount_outcomes() -> int:
-    """Correct the OutcomeCounts of all playbooks; returns how many were wrong."""
+    """Correct the counts of all playbooks; returns of how many they were wrong."""
     ids = Playbook.objects.order_by("pk").values_list("pk", flat=True)
     return sum(_recount(Playbook(pk=pk)) for pk in list(ids))
 
@@ -21,14 +20,10 @@ def _recount(playbook: Playbook) -> bool:
     with transaction.atomic():
         if not Playbook.objects.select_for_update(no_key=True).filter(pk=playbook.pk).exists():
             return False
-        rows = Outcome.objects.filter(playbook=playbook, job__training=None)
-        found = rows.aggregate(
-            reported=Count("pk"), succeeded=Count("pk", filter=Q(status=Outcome.Status.SUCCESS))
-        )
-        kept = OutcomeCounts.objects.filter(playbook=playbook).first() or OutcomeCounts()
-        if (kept.reported, kept.succeeded) == (found["reported"], found["succeeded"]):
+        found = Tallies.recounted(playbook)
+        if found == Tallies.stored(playbook):
             return False
-        OutcomeCounts.objects.update_or_create(playbook_id=playbook.pk, defaults=found)
+        found.store(playbook)
     return True
 
 
@@ -63,20 +58,13 @@ def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
 
 
 def _outcome_metrics(playbook: Playbook) -> dict[str, int]:
-    """Outcomes by status and state; each count reads an index only."""
-    outcomes = Outcome.objects.filter(playbook=playbook)
-    trained = EvolutionJob.objects.filter(playbook=playbook).exclude(training=None)
-    by_status = _by_status(outcomes)
-    by_status.subtract(_by_status(Outcome.objects.filter(job__in=trained)))
-    set_aside = outcomes.exclude(set_aside_reason="").filter(job__training=None)
+    """Outcomes by status and state, from tallies and indexes."""
+    sums = {status: Sum(status, default=0) for status in Outcome.Status.values}
+    by_status = OutcomeTally.objects.filter(playbook=playbook).aggregate(**sums)
+    set_aside = Outcome.objects.filter(playbook=playbook).exclude(set_aside_reason="")
     return {
-        "total": by_status.total(),
+        "total": sum(by_status.values()),
         "pending": pending_count(playbook),
-        "set_aside": set_aside.count(),
-        **{status: by_status[status] for status in Outcome.Status.values},
+        "set_aside": set_aside.filter(job__training=None).count(),
+        **by_status,
     }
-
-
-def _by_status(outcomes: QuerySet[Outcome]) -> Counter[str]:
-    rows = outcomes.order_by().values_list("status").annotate(count=Count("*"))
-    return Counter(dict(rows))

@@ -10,7 +10,7 @@ from core.errors import Conflict, RateLimited
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import lock_active_playbook
-from evolution.jobs.triggers import count_report, trigger_if_due
+from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import validation
 from evolution.outcomes.metrics import pending_count
@@ -93,7 +93,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
             report.version_id = locked.current_version_id
         count_in_trial(report, locked)
         report.save(force_insert=True)
-        state = count_report(locked, succeeded=report.status == Outcome.Status.SUCCESS)
+        state = trigger_state_of(locked)
         job = None if waits else trigger_if_due(locked, state=state, by=by)
     return RecordedOutcome(report, state.pending, job, True, [RATE_WARNING] if waits else [])
 

@@ -52,13 +52,18 @@ def recount_in_trial(outcome: Outcome, playbook: Playbook) -> None:
     recount_outcomes(trial, playbook=playbook, outcomes=outcomes)
 
 
-def has_traffic(playbook: Playbook) -> bool:
-    """Whether so many outcomes say what they read that a trial can find something."""
+def recent_tasks(playbook: Playbook, *, most: int) -> int:
+    """Outcomes of the time that a trial lasts at most that say what they read; up to `most`."""
     recent = Outcome.objects.filter(
         playbook=playbook,
         version_assumed=False,
         job__training=None,
         created_at__gte=database_now() - MAX_AGE,
     )
+    return len(recent.values_list("pk", flat=True)[:most])
+
+
+def has_traffic(playbook: Playbook) -> bool:
+    """Whether there are enough recent tasks for a trial to find something."""
     least: int = settings.TRIAL_MIN_TRAFFIC
-    return len(recent.values_list("pk", flat=True)[:least]) == least
+    return recent_tasks(playbook, most=least) == least

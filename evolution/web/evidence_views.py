@@ -1,7 +1,8 @@
-"""Pages of evidence: trials, success rates by version, and the sources of a playbook."""
+"""Pages of evidence: trials, success rates by version, the bullet ledger, and sources."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -12,48 +13,90 @@ from core.http.messages import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from evolution.evidence import trials
-from evolution.evidence.comparison import playbook_evidence
+from evolution.evidence.ledger import bullet_ledger
 from evolution.evidence.sources import list_sources, rollback_source
+from evolution.evidence.versions import playbook_evidence
+from evolution.outcomes.trial_evidence import recent_tasks
 from evolution.web.filters import EvidenceFilter
-from playbooks.models import Trial
+from playbooks.models import Trial, Version
+from playbooks.services.history import fetch_bullet
 from playbooks.services.trials import start_trial, stop_trial
+from playbooks.trials.lifecycle import task_limit
 from playbooks.web.lookups import fetch_own_playbook
+from playbooks.web.views.playbooks import choice_param
+
+LEDGER_PAGE = 100
+LEDGER_SORTS = {
+    "-cited": "Most cited",
+    "-served": "Most tasks served",
+    "difference": "Worse when cited",
+    "-difference": "Better when cited",
+    "-helpful": "Most helpful votes",
+    "-harmful": "Most harmful votes",
+    "bullet": "By number",
+}
 
 
 @login_required
 @require_safe
 def evidence(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
-    chosen = EvidenceFilter(request.GET, playbook=playbook)
-    found = playbook_evidence(
-        playbook=playbook, since=chosen.chosen("since"), signal=chosen.chosen("signal") or ""
-    )
-    rates = [(row.version.number, row.counted.rate) for row in found.versions]
+    chosen = EvidenceFilter(request.GET)
+    found = playbook_evidence(playbook=playbook, signal=chosen.chosen("signal") or "")
     trial = trials.latest_trial(playbook)
     context = {
         "playbook": playbook,
         "tab": "evidence",
         "filter": chosen,
         "evidence": found,
-        "chart": draw_points(rates, since=found.since),
+        "points": draw_points([(row.version.number, row.rate) for row in found.versions]),
         "trial": trial,
         "headline": trials.describe_trial(trial) if trial else "",
         "unproven": trials.describe_without_trial(playbook),
-        "power": trials.power_of(trial) if trial else "",
+        "power": trials.power_of(trial.kind) if trial else "",
         "curves": trials.arm_curves(trial) if trial else [],
     }
     return render(request, "evolution/evidence/evidence.html", context)
 
 
 @login_required
-@require_POST
-def start(request: UserRequest, pk: str) -> HttpResponse:
-    bullet = request.POST.get("bullet_id", "")
-    kind = Trial.Kind.BULLET if bullet else Trial.Kind.BARE
+@require_safe
+def ledger(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
-    start_trial(playbook=playbook, by=Principal.of(request.user), kind=kind, bullet_id=bullet)
-    add_success_message(request, "Trial started. Evolutions wait until it ends.")
-    return redirect("evolution:evidence", pk)
+    sort = choice_param(request, "sort", LEDGER_SORTS)
+    rows = bullet_ledger(playbook=playbook, sort=sort)
+    context = {
+        "playbook": playbook,
+        "tab": "evidence",
+        "page": Paginator(rows, LEDGER_PAGE).get_page(request.GET.get("page")),
+        "sort": sort,
+        "sorts": LEDGER_SORTS.items(),
+        "reasons": dict(Version.Reason.choices),
+    }
+    return render(request, "evolution/evidence/ledger.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def start(request: UserRequest, pk: str) -> HttpResponse:
+    """What a trial of a bullet, or without the playbook, can find; a POST starts it."""
+    playbook = fetch_own_playbook(request, pk)
+    name = request.POST.get("bullet_id", request.GET.get("bullet_id", ""))
+    kind = Trial.Kind.BULLET if name else Trial.Kind.BARE
+    if request.method == "POST":
+        start_trial(playbook=playbook, by=Principal.of(request.user), kind=kind, bullet_id=name)
+        add_success_message(request, "Trial started. Evolutions wait until it ends.")
+        return redirect("evolution:evidence", pk)
+    limit = task_limit(kind)
+    context = {
+        "playbook": playbook,
+        "tab": "evidence",
+        "bullet": fetch_bullet(playbook, name) if name else None,
+        "power": trials.power_of(kind),
+        "limit": limit,
+        "recent": recent_tasks(playbook, most=limit),
+    }
+    return render(request, "evolution/evidence/start_trial.html", context)
 
 
 @login_required

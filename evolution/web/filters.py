@@ -22,23 +22,18 @@ MOST_CLIENTS = 100
 MAX_INTEGER = 2_147_483_647
 
 
-class QueryForm(forms.Form):
-    """A form in the query string; an invalid value counts as empty."""
+class EvidenceFilter(forms.Form):
+    """The evidence source in the query string; an invalid value counts as empty."""
 
     signal = forms.ChoiceField(label="Evidence source", required=False, choices=SIGNALS)
 
-    def offer(self, name: str, choices: list[tuple[str, str]]) -> None:
-        """Set the choices of a field."""
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)  # noqa: S101 - narrows the type
-        field.choices = choices
-
     def chosen(self, name: str) -> Any:
         """The value of one field; None when empty or invalid."""
+        self.is_valid()
         return self.cleaned_data.get(name) or None
 
 
-class OutcomeFilter(QueryForm):
+class OutcomeFilter(EvidenceFilter):
     """Status, version, signal and client; the page shows `status` as links."""
 
     status = forms.ChoiceField(required=False, choices=STATES, widget=forms.HiddenInput)
@@ -55,8 +50,9 @@ class OutcomeFilter(QueryForm):
         self.playbook = playbook
         clients = Outcome.objects.all().client_names(playbook, most=MOST_CLIENTS)
         names = [(name, name) for name in clients]
-        self.offer("client", [("", "Any client"), *names, (NO_CLIENT, "Manual or unnamed")])
-        self.is_valid()
+        field = self.fields["client"]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101 - narrows the type
+        field.choices = [("", "Any client"), *names, (NO_CLIENT, "Manual or unnamed")]
 
     @property
     def is_set(self) -> bool:
@@ -86,20 +82,3 @@ def filter_by_state(rows: QuerySet[Outcome], state: str | None) -> QuerySet[Outc
     if state == "set_aside":
         return rows.exclude(set_aside_reason="")
     return rows.filter(status=state) if state else rows
-
-
-MAX_VERSION_CHOICES = 200
-
-
-class EvidenceFilter(QueryForm):
-    """The version to compare at, and the evidence source."""
-
-    since = forms.TypedChoiceField(required=False, coerce=int, empty_value=None)
-
-    def __init__(self, data: Any, *, playbook: Playbook) -> None:
-        super().__init__(data)
-        newest = playbook.versions.filter(number__gt=1).order_by("-number")
-        rows = newest.values_list("number", "reason")[:MAX_VERSION_CHOICES]
-        versions = [(str(number), f"Version {number} ({reason})") for number, reason in rows]
-        self.offer("since", [("", "First evolution"), *versions])
-        self.is_valid()

@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{PLAYBOOK}/outcomes/<uuid:outcome>", views.outcome, name="outcome"),
     path(f"{PLAYBOOK}/evolutions", views.evolutions, name="evolutions"),
     path(f"{PLAYBOOK}/evidence", evidence_views.evidence, name="evidence"),
+    path(f"{PLAYBOOK}/ledger", evidence_views.ledger, name="ledger"),
     path(f"{PLAYBOOK}/trials", evidence_views.start, name="start_trial"),
     path("trials/<uuid:pk>/end", evidence_views.end, name="end_trial"),
     path(f"{PLAYBOOK}/sources", evidence_views.sources, name="sources"),

@@ -3,9 +3,10 @@
 Every word costs tokens in each session of each agent; tests hold the list to a budget.
 """
 
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from core.text import find_fault
 
@@ -168,10 +169,7 @@ HarmfulBullets = Annotated[
 ]
 ServingId = Annotated[
     Text,
-    Field(
-        description="Copied unchanged from your get_playbook result for this playbook. Leave it"
-        " out if you lost it."
-    ),
+    Field(description="Copied unchanged from your get_playbook result; leave it out if lost."),
 ]
 Signal = Annotated[
     Literal["ground_truth", "test", "human", "self_report"],
@@ -184,12 +182,13 @@ Reference = Annotated[
     Text,
     Field(description="Commit id or URL of the pull request, for CI to correct the outcome."),
 ]
+CostUsd = Annotated[
+    Annotated[Decimal, WithJsonSchema({"type": "number"})] | None,
+    Field(description="Its cost in US dollars."),
+]
 IdempotencyKey = Annotated[
     Text,
-    Field(
-        description="Any string unique to this report; send the same one again after a lost answer"
-        " and it is stored once."
-    ),
+    Field(description="Unique to this report: sent again, it is stored once."),
 ]
 NewName = Annotated[
     Text,

@@ -109,6 +109,7 @@ def report_outcome(
     signal: a.Signal = "self_report",
     ref: a.Reference = "",
     idempotency_key: a.IdempotencyKey = "",
+    cost_usd: a.CostUsd = None,
 ) -> r.OutcomeRecorded:
     """Report how a task went: once, at the end of every task for which you read a playbook, also
     when it failed. This is how the playbook learns. Cite in bullet_ids what you used
@@ -120,7 +121,7 @@ def report_outcome(
         task_description=task_description, outcome=outcome, signal=signal,
         reasoning_trace=reasoning_trace, notes=notes,
         bullet_ids=bullet_ids, harmful_bullet_ids=harmful_bullet_ids,
-        serving_id=serving_id, ref=ref, idempotency_key=idempotency_key,
+        serving_id=serving_id, ref=ref, idempotency_key=idempotency_key, cost_usd=cost_usd,
     )  # fmt: skip
     return r.OutcomeRecorded.of(report)
 

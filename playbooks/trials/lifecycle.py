@@ -20,6 +20,12 @@ ARM_NAMES = {
 }
 
 
+def task_limit(kind: str) -> int:
+    """The tasks of both arms after which a trial of this kind ends."""
+    limit: int = settings.TRIAL_OUTCOMES
+    return limit if kind == Trial.Kind.VERSION else 2 * limit
+
+
 def open_version_trial(*, playbook: Playbook, stable: Version, candidate: Version) -> Trial | None:
     """Half of the readings get `stable` from now on; None if there is nothing to compare."""
     if (
@@ -44,7 +50,6 @@ def open_trial(
     control_share: float = 0.5,
 ) -> Trial:
     """A running trial; the playbook has none that is open."""
-    limit = settings.TRIAL_OUTCOMES
     trial = Trial.objects.create(
         playbook=playbook,
         kind=kind,
@@ -53,7 +58,7 @@ def open_trial(
         bullet_id=bullet_id,
         control_share=control_share,
         error=settings.TRIAL_ERROR,
-        outcome_limit=limit if kind == Trial.Kind.VERSION else 2 * limit,
+        outcome_limit=task_limit(kind),
         started_by=started_by,
     )
     _point(playbook, trial)

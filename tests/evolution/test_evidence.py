@@ -1,15 +1,21 @@
-"""Did it help: outcomes by the version that was read, before against after."""
+"""History: outcomes and costs by the version that was read, from tallies."""
+
+from decimal import Decimal
+from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
+from billing.models import UsageRecord
 from core.charts import draw_points
-from core.errors import Invalid
-from evolution.evidence.comparison import playbook_evidence
-from evolution.evidence.intervals import SuccessRate
-from evolution.models import EvolutionJob, Outcome, TrainingRun
-from playbooks.models import Playbook
+from evolution.evidence.versions import playbook_evidence
+from evolution.models import EvolutionJob, Outcome, Tallies, TrainingRun
+from playbooks.models import Playbook, Version
+from playbooks.trial_statistics import Counts
 from tests.evolution.evidence_data import evolve_once, report_outcomes
+from tests.harness.clients import logged_in_client
 from tests.harness.rest_client import Rest
 
 pytestmark = pytest.mark.databases
@@ -20,113 +26,107 @@ def evolved(playbook: Playbook, alice: User) -> Playbook:
     return evolve_once(playbook, alice)
 
 
-def test_tasks_before_the_first_evolution_are_compared_with_those_since(
+def rates(playbook: Playbook, signal: str = "") -> dict[int, Counts]:
+    found = playbook_evidence(playbook=playbook, signal=signal)
+    return {row.version.number: row.rate for row in found.versions}
+
+
+def test_outcomes_are_counted_under_the_version_that_was_read(
     evolved: Playbook, alice: User
 ) -> None:
     report_outcomes(evolved, alice, "sfff", version=1)
     report_outcomes(evolved, alice, "fp", version=2)
     report_outcomes(evolved, alice, "sssf", version=3)
-    found = playbook_evidence(playbook=evolved)
-    assert (found.since, found.before, found.after) == (3, SuccessRate(1, 6), SuccessRate(3, 4))
-    assert [(row.version.number, row.counted.partial) for row in found.versions] == [
-        (3, 0),
-        (2, 1),
-        (1, 0),
-    ]
-
-
-def test_any_version_can_be_the_border(evolved: Playbook, alice: User) -> None:
-    report_outcomes(evolved, alice, "sf", version=1)
-    report_outcomes(evolved, alice, "s", version=2)
-    found = playbook_evidence(playbook=evolved, since=2)
-    assert (found.before, found.after) == (SuccessRate(1, 2), SuccessRate(1, 1))
-
-
-def test_a_few_good_tasks_are_no_proof(evolved: Playbook, alice: User) -> None:
-    report_outcomes(evolved, alice, "sff", version=1)
-    report_outcomes(evolved, alice, "sss", version=3)
-    few = playbook_evidence(playbook=evolved).change
-    report_outcomes(evolved, alice, "f" * 12, version=1)
-    report_outcomes(evolved, alice, "s" * 12, version=3)
-    many = playbook_evidence(playbook=evolved).change
-    assert few is not None
-    assert many is not None
-    assert (few.verdict, many.verdict) == ("unclear", "better")
-
-
-def test_nothing_is_compared_before_the_first_evolution(playbook: Playbook, alice: User) -> None:
-    report_outcomes(playbook, alice, "sf", version=1)
-    found = playbook_evidence(playbook=playbook)
-    assert (found.since, found.before, found.after, found.change) == (
-        None,
-        SuccessRate(1, 2),
-        None,
-        None,
-    )
+    assert rates(evolved) == {3: Counts(4, 3), 2: Counts(2, 0), 1: Counts(4, 1)}
+    assert list(rates(evolved)) == [3, 2, 1]
 
 
 def test_only_what_is_known_from_a_signal_counts(evolved: Playbook, alice: User) -> None:
     report_outcomes(evolved, alice, "ff", version=1, signal="test")
     report_outcomes(evolved, alice, "ssss", version=1)
-    assert playbook_evidence(playbook=evolved, signal="test").before == SuccessRate(0, 2)
+    assert rates(evolved, "test") == {1: Counts(2, 0)}
 
 
 def test_a_report_without_a_serving_is_counted_as_assumed(evolved: Playbook, alice: User) -> None:
     report_outcomes(evolved, alice, "s", version=3)
     report_outcomes(evolved, alice, "ff")
-    found = playbook_evidence(playbook=evolved)
-    assert (found.after, found.assumed) == (SuccessRate(1, 3), 2)
+    assert rates(evolved) == {3: Counts(3, 1)}
+    assert playbook_evidence(playbook=evolved).assumed == 2
 
 
 def test_a_trainings_own_attempts_prove_nothing(evolved: Playbook, alice: User) -> None:
-    report_outcomes(evolved, alice, "sss", version=3)
-    run = TrainingRun.objects.create(
-        playbook=evolved, kind="offline", from_version=evolved.versions.get(number=1)
-    )
+    report_outcomes(evolved, alice, "ss", version=3)
+    first = evolved.versions.get(number=1)
+    run = TrainingRun.objects.create(playbook=evolved, kind="offline", from_version=first)
     job = EvolutionJob.objects.create(playbook=evolved, trigger="manual", training=run)
-    Outcome.objects.filter(pk=Outcome.objects.values("pk")[:1]).update(job=job)
-    assert playbook_evidence(playbook=evolved).after == SuccessRate(2, 2)
+    Outcome.objects.create(playbook=evolved, version=first, status="failure", job=job)
+    assert rates(evolved) == {3: Counts(2, 2)}
+    assert Tallies.stored(evolved) == Tallies.recounted(evolved)
 
 
-@pytest.mark.parametrize("sent", [{"since": 1}, {"since": 4}, {"signal": "hearsay"}])
-def test_an_unknown_version_or_signal_is_refused(evolved: Playbook, sent: dict[str, int]) -> None:
-    with pytest.raises(Invalid):
-        playbook_evidence(playbook=evolved, **sent)  # type: ignore[arg-type]  # the wrong ones
+def test_many_outcomes_of_one_statement_are_counted(evolved: Playbook) -> None:
+    first, second = evolved.versions.filter(number__lt=3).order_by("number")
+    Outcome.objects.bulk_create(
+        Outcome(
+            playbook=evolved,
+            version=(first, second)[n % 2],
+            status=("success", "partial", "failure")[n % 3],
+            signal=("test", "human")[n % 2],
+            cost_usd=("0.1", None)[n % 2],
+            cited_bullets=["str-00001", "str-00002"] if n % 2 else [],
+        )
+        for n in range(12)
+    )
+    kept = Tallies.stored(evolved)
+    assert kept == Tallies.recounted(evolved)
+    assert (kept.reported, kept.bullets) == (12, {"str-00001": (6, 2), "str-00002": (6, 2)})
+    assert kept.versions[first.pk, "test"][-1] == Decimal("0.6")
 
 
-def test_rest_returns_the_verdict_with_its_interval(evolved: Playbook, alice: User) -> None:
+def test_an_unknown_signal_is_refused(evolved: Playbook, alice: User) -> None:
+    answer = Rest.of(alice).get(f"/playbooks/{evolved.pk}/evidence?signal=hearsay")
+    assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["signal"])
+
+
+def test_evidence_reads_no_outcome(evolved: Playbook, alice: User) -> None:
+    report_outcomes(evolved, alice, "sf", version=3)
+    with CaptureQueriesContext(connection) as captured:
+        assert rates(evolved) == {3: Counts(2, 1)}
+    assert [query["sql"] for query in captured if '"evolution_outcome"' in query["sql"]] == []
+
+
+def test_rest_returns_each_rate_with_its_interval(evolved: Playbook, alice: User) -> None:
     report_outcomes(evolved, alice, "f" * 10, version=1)
-    report_outcomes(evolved, alice, "s" * 10, version=3)
-    told = Rest.of(alice).get(f"/playbooks/{evolved.pk}/evidence").json()
-    change = told["change"]
-    assert (change["verdict"], change["difference"]) == ("better", 1.0)
-    assert 0.6 < change["low"] < change["high"] == 1.0
-    assert told["before"] | {"high": 0} == {
+    (row,) = Rest.of(alice).get(f"/playbooks/{evolved.pk}/evidence").json()["versions"]
+    assert row["rate"] | {"high": 0} == {
         "tasks": 10, "successes": 0, "success_rate": 0.0, "low": 0.0, "high": 0,
     }  # fmt: skip
-
-
-def test_rest_refuses_a_version_that_is_not_there(evolved: Playbook, alice: User) -> None:
-    answer = Rest.of(alice).get(f"/playbooks/{evolved.pk}/evidence?since=9")
-    assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["since"])
+    assert 0.2 < row["rate"]["high"] < 0.3
 
 
 def test_the_chart_stands_between_nought_and_all() -> None:
-    chart = draw_points(
-        [(3, SuccessRate(4, 4)), (2, SuccessRate(1, 2)), (1, SuccessRate(0, 4))], since=3
-    )
-    assert [point.y for point in chart.points] == [40.0, 20.0, 0.0]
-    assert chart.split == pytest.approx(66.667)
-    assert all(point.high <= point.y <= point.low for point in chart.points)
+    points = draw_points([(3, Counts(4, 4)), (2, Counts(2, 1)), (1, Counts(4, 0))])
+    assert [point.y for point in points] == [40.0, 20.0, 0.0]
+    assert all(point.high <= point.y <= point.low for point in points)
 
 
-def test_the_cost_of_a_success_counts_priced_tasks_only(evolved: Playbook, alice: User) -> None:
-    rest, path = Rest.of(alice), f"/playbooks/{evolved.pk}"
+def test_the_cost_of_a_success_stands_beside_what_the_version_cost(
+    evolved: Playbook, alice: User
+) -> None:
+    rest, path, job = Rest.of(alice), f"/playbooks/{evolved.pk}", uuid4()
+    Version.objects.filter(playbook=evolved, number=3).update(job_id=job)
+    for attempt, spent in enumerate(("0.02", "0.03", None)):
+        UsageRecord.objects.create(
+            user=alice, job_id=job, step="curate", attempt=attempt, cost_usd=spent
+        )
     for outcome, cost in (("success", 0.5), ("failure", 0.25), ("success", None)):
         body = {"task_description": "a", "outcome": outcome, "cost_usd": cost}
         assert rest.post(f"{path}/outcomes", body).status_code == 201
     (row,) = rest.get(f"{path}/evidence").json()["versions"]
     assert (row["cost_usd"], row["cost_per_success_usd"]) == ("0.750000", "0.750000")
+    assert row["evolution_cost_usd"] == "0.050000"
+    page = logged_in_client(alice).get(f"{evolved.get_absolute_url()}/evidence").content.decode()
+    assert all(f"${cost}" in page for cost in ("0.7500", "0.0500"))
 
 
 @pytest.mark.parametrize("cost", [-1, 1_000_000, "much"])

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
+from random import Random
 from typing import Any
 from uuid import uuid4
 
@@ -20,10 +21,13 @@ from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.jobs.verification import Problem, consistent_snapshot, verify_database
 from evolution.models import EvolutionJob, Outcome, OutcomeCounts
+from evolution.outcomes.correction import correct_outcome
+from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
-from playbooks.models import Bullet, Delta, Playbook, Version, Vote
+from playbooks.models import Bullet, Delta, Playbook, Trial, Version, Vote
 from tests.factories import make_outcome, make_playbook
 from tests.harness.concurrency import run_concurrently
+from tests.harness.trials import on_trial, rates, work
 
 pytestmark = pytest.mark.databases
 
@@ -233,3 +237,75 @@ def test_an_unknown_id_is_refused(db: None) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_it_reads_one_moment_and_writes_nothing(playbook: Playbook) -> None:
     assert [each.pk for each in verify_database() if isinstance(each, Playbook)] == [playbook.pk]
+
+
+def tamper_with_status(outcome: Outcome) -> None:
+    Outcome.objects.filter(pk=outcome.pk).update(
+        status="success" if outcome.status == "failure" else "failure"
+    )
+
+
+def delete(outcome: Outcome) -> None:
+    outcome.delete()
+
+
+def change_the_arm(outcome: Outcome) -> None:
+    arm = "newest" if outcome.arm == "stable" else "stable"
+    Outcome.objects.filter(pk=outcome.pk).update(arm=arm)
+
+
+def raise_the_evidence(outcome: Outcome) -> None:
+    Trial.objects.update(bets={"worse": [9.0] * 3, "better": [0.1] * 3})
+
+
+def call_it_better(outcome: Outcome) -> None:
+    Trial.objects.update(status="ended", verdict="better")
+
+
+def stop(outcome: Outcome) -> None:
+    Trial.objects.update(status="ended", verdict="stopped")
+
+
+@pytest.mark.parametrize(
+    ("tamper", "said"),
+    [
+        (tamper_with_status, "successes are"),
+        (delete, "outcome 3 is missing"),
+        (change_the_arm, "tasks are"),
+        (raise_the_evidence, "evidence worse_by is 9"),
+        (call_it_better, "verdict is better, its outcomes say none"),
+        (stop, ""),
+    ],
+)
+def test_a_trial_is_recomputed_from_its_outcomes(
+    alice: User, tamper: Callable[[Outcome], None], said: str
+) -> None:
+    work(on_trial(alice), alice, rates(0.7, 0.7), 8, Random(1))
+    assert found() == []
+    tamper(Outcome.objects.get(trial_position=3))
+    sentences = [problem.sentence for problem in found() if problem.code == "trial"]
+    assert [said in " ".join(sentences), bool(sentences)] == [True, bool(said)]
+
+
+def test_a_trial_that_was_decided_stands(alice: User) -> None:
+    work(on_trial(alice), alice, rates(0.0, 1.0), 60, Random(1))
+    assert Trial.objects.get().verdict == "worse"
+    assert found() == []
+    sweep()
+    assert found() == []
+    Trial.objects.update(verdict="no_difference")
+    assert [problem.code for problem in found()] == ["trial"]
+
+
+def test_ground_truth_counts_anew_in_a_running_trial_and_changes_no_verdict(alice: User) -> None:
+    work(on_trial(alice), alice, rates(0.0, 1.0), 5, Random(1))
+    by = Principal.of(alice)
+    correct_outcome(outcome=Outcome.objects.get(trial_position=2), by=by, status="partial")
+    assert found() == []
+    work(Playbook.objects.get(), alice, rates(0.0, 1.0), 60, Random(1))
+    assert Trial.objects.get().verdict == "worse"
+    assert found() == []
+    sweep()
+    for outcome in Outcome.objects.filter(trial_position__lt=4):
+        correct_outcome(outcome=outcome, by=by, status="success")
+    assert found() == []

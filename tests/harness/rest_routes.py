@@ -108,6 +108,7 @@ ROUTES = [
     Route("PATCH", "/outcomes?ref=abc123", REPORT, {"outcome": "failure"}),
     Route("GET", f"{PLAYBOOK}/metrics", READ),
     Route("GET", f"{PLAYBOOK}/evidence", READ),
+    Route("GET", f"{PLAYBOOK}/ledger", READ),
     Route("GET", f"{PLAYBOOK}/evolutions", READ),
     Route("POST", f"{PLAYBOOK}/evolutions", EVOLVE),
     Route("GET", JOB, READ),

@@ -16,8 +16,13 @@ from accounts.models import User
 
 W = TypeVar("W", bound=Any)
 Rows = dict[str, list[tuple[Any, ...]]]
-# Written by a trigger when the ledger's rows are inserted.
-BY_TRIGGER = {"billing_dailyspend"}
+# Written by triggers when calls of models and outcomes are inserted.
+BY_TRIGGER = {
+    "billing_dailyspend",
+    "evolution_outcomecounts",
+    "evolution_outcometally",
+    "evolution_citationtally",
+}
 # Times this near to the recording moved with the clock since; dates and periods stay as they are.
 NEAR = timedelta(hours=2)
 

@@ -1,5 +1,6 @@
 """Each tool over real HTTP, for its owner, a stranger and staff."""
 
+from decimal import Decimal
 from uuid import uuid4
 
 import pytest
@@ -232,3 +233,11 @@ def test_a_stranger_and_staff_list_nothing_of_the_owners(
     stranger: Agent, staff_agent: Agent, playbook: Playbook
 ) -> None:
     assert stranger.ask("list_playbooks") == staff_agent.ask("list_playbooks") == []
+
+
+def test_a_report_takes_what_the_task_cost(agent: Agent, playbook: Playbook) -> None:
+    report = {"playbook_id": str(playbook.pk), "task_description": "a", "outcome": "success"}
+    agent.ask("report_outcome", **report, cost_usd=0.35)
+    assert Outcome.objects.get().cost_usd == Decimal("0.35")
+    for wrong in (-1, "nan"):
+        assert "cost_usd" in agent.refused("report_outcome", **report, cost_usd=wrong)[1]
