@@ -13,6 +13,14 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+UNITTEST = """\
+import unittest
+
+
+class Test(unittest.TestCase):
+    def test(self):
+        self.assertTrue({})
+"""
 Json = dict[str, Any]
 Results = list[str]
 

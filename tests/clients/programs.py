@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -101,6 +102,18 @@ def install(folder: Path) -> Path:
         subprocess.run(command, cwd=folder, check=True)
         listed.write_text(wanted)
     return folder / "node_modules" / ".bin"
+
+
+def install_sdks(folder: Path) -> Path:
+    """The Python of an environment with the agent SDKs of sdks.txt."""
+    wanted, python = Path(__file__).with_name("sdks.txt"), folder / "bin" / "python"
+    listed = folder / "installed.txt"
+    if not listed.exists() or listed.read_text() != wanted.read_text():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        quiet = ["--quiet", "--disable-pip-version-check"]
+        subprocess.run([python, "-m", "pip", "install", *quiet, "-r", wanted], check=True)
+        listed.write_text(wanted.read_text())
+    return python
 
 
 @contextmanager

@@ -1,12 +1,14 @@
 """The tasks of the real programs; each takes a new user and returns one line about its result."""
 
 import json
+import os
 import threading
 import time
 from pathlib import Path
 
 from mcp_bridge.clients import BY_SLUG
 from tests.clients.mock_model import (
+    UNITTEST,
     Call,
     Json,
     MockModel,
@@ -17,7 +19,7 @@ from tests.clients.mock_model import (
     texts_in,
 )
 from tests.clients.platform_client import Site
-from tests.clients.programs import Person, Ran
+from tests.clients.programs import Person, Ran, install_sdks
 
 ROOT = Path(__file__).parents[2]
 ADVICE = ["Read the failing test before the code.", "Run the linter before the tests."]
@@ -33,6 +35,26 @@ def connects(site: Site, person: Person, slug: str) -> str:
     assert CONNECTED[slug] in ran.out + ran.err, ran
     assert not person.files_with(site.key), person.files_with(site.key)
     return f"`{BY_SLUG[slug].verify}` says {CONNECTED[slug]!r}; the key is in no file"
+
+
+def adapter_learns(site: Site, person: Person, sdk: str) -> str:
+    """The real package with a scripted model: advice before the run, two outcomes after it."""
+    playbook = site.make_playbook(f"Adapter of {sdk}", ADVICE)
+    person.variables |= {"ACE_URL": site.url, "ACE_PLAYBOOK": playbook, "IS_SANDBOX": "1"}
+    person.variables["PYTHONPATH"] = f"{ROOT / 'client/src'}{os.pathsep}{ROOT}"
+    python = install_sdks(person.bin.parents[1] / "sdks")
+    ran = person.run(str(python), "-m", "tests.clients.sdk_sessions", sdk)
+    assert ran.code == 0, ran
+    assert ADVICE[0] in ran.out, ran
+    assert "Be brief." in ran.out, ran
+    rows = site.outcomes(playbook)
+    truth = "test" if sdk == "claude_agent" else "ground_truth"
+    seen = [(r["outcome"], r["bullet_ids"], r["version_assumed"]) for r in rows]
+    assert seen[-1] == ("success", ["str-00001"], False), rows
+    assert len(rows) == 2, rows
+    signals = {row["signal"] for row in rows}
+    assert truth in signals, rows
+    return f"advice in the instructions, two runs reported, evidence {', '.join(sorted(signals))}"
 
 
 def bridge_connects(site: Site, person: Person) -> str:
@@ -168,16 +190,6 @@ def plugin_tells_the_truth(site: Site, person: Person, slug: str, truth: str) ->
     assert (row["outcome"], row["signal"]) == (outcome, signal), row
     assert "git --version" in row["reasoning_trace"], row
     return f"advice before the first word of the model; one report: {outcome}, {signal}"
-
-
-UNITTEST = """\
-import unittest
-
-
-class Test(unittest.TestCase):
-    def test(self):
-        self.assertTrue({})
-"""
 
 
 def wait_for_rows(site: Site, playbook: str) -> list[Json]:

@@ -28,6 +28,11 @@ from ace.settings import NotConfigured, load_settings, user_file
 from ace.transcripts import mask
 
 logger = logging.getLogger("ace")
+PREFACE = (
+    "Advice that earlier agents learned from their outcomes. Your user's instructions come first."
+    " When a bullet helped, name its id in your answer, such as [str-00001]; when one misled you,"
+    " write “misled by [str-00001]”."
+)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -66,6 +71,17 @@ class Task:
         facts.hear(answer)
         self.used(*(bullet for bullet in facts.cited if f"[{bullet}]" in self.advice))
         self.misled(*(bullet for bullet in facts.misled if f"[{bullet}]" in self.advice))
+
+    def conclude(self, answer: Any, check: Callable[[Any], bool] | None) -> None:
+        """Take in an agent's answer: the bullets that its text names, and what a check says."""
+        self.hear(answer if isinstance(answer, str) else str(answer))
+        if check is not None:
+            self.check(bool(check(answer)))
+
+    @property
+    def instructions(self) -> str:
+        """The advice as a part of an agent's instructions; empty without advice."""
+        return f"{PREFACE}\n\n{self.advice}" if self.advice else ""
 
     def __enter__(self) -> Task:
         try:
@@ -144,10 +160,7 @@ def learn(*, playbook: str = "", check: Callable[[Any], bool] | None = None) -> 
             return {**{name: ours[name] for name in ours if name in names}, **given}
 
         def end(task: Task, result: Any) -> Any:
-            if check is not None:
-                task.check(bool(check(result)))
-            if isinstance(result, str):
-                task.hear(result)
+            task.conclude(result, check)
             return result
 
         @functools.wraps(function)
