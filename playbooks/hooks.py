@@ -3,7 +3,7 @@
 Nothing has a default, as in accounts/hooks.py.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -27,6 +27,10 @@ class Hooks:
     evolution_state: Mapping[str, Any]
     """success_rate (0-1 or NULL); job_status, job_id, job_at, job_version of the newest job."""
     find_outcomes: FindOutcomes
+    outcome_digests: Callable[[UUID], dict[str, str]]
+    """A digest of each outcome that a job processed, by id: what a seal says of it."""
+    changed_outcomes: Callable[[UUID, Mapping[str, str]], tuple[int, int]]
+    """How many of a playbook's sealed outcomes are gone, and how many are not as they were."""
 
 
 hooks = Hooks()

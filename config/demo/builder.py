@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -29,6 +29,7 @@ from evolution.worker.publication import publish
 from playbooks.models import Bullet, Playbook
 from playbooks.services.creation import clone_playbook
 from playbooks.services.reading import read_playbook
+from playbooks.services.seals import chain
 from playbooks.starters.loader import load_starters
 
 EMAIL = "demo@example.org"
@@ -132,6 +133,18 @@ def _simulate(user: User, scenarios: tuple[Scenario, ...], *, days: int) -> None
         back = timedelta(days=day, minutes=draw.randint(1, 500) if day else 20)
         backdate_rows(user, made_since=since, back=back)
     _restore_thresholds(runs)
+    for run in runs:
+        _seal_again(run.playbook)
+
+
+def _seal_again(playbook: Playbook) -> None:
+    """The seals say the times that the demo gave its versions."""
+    previous = ""
+    for version in playbook.versions.order_by("number"):
+        version.sealed = version.sealed or {}
+        version.sealed["time"] = version.created_at.astimezone(UTC).isoformat()
+        previous = chain(previous, version.sealed)
+        playbook.versions.filter(pk=version.pk).update(sealed=version.sealed, seal=previous)
 
 
 def _start_scenario(scenario: Scenario, by: Principal) -> ScenarioRun:

@@ -22,6 +22,7 @@ from core.clock import database_now
 from evolution.jobs.trial_verification import trial_problems
 from evolution.models import EvolutionJob, Outcome, Reflection, Tallies
 from playbooks.models import Delta, Playbook, Trial, Version, Vote
+from playbooks.services.seals import check_seals, check_serving
 from playbooks.services.verification import check_rows, check_versions
 
 SETTLED_WITHIN = timedelta(minutes=2)
@@ -248,6 +249,12 @@ def open_calls(playbook: Playbook) -> Iterator[Problem]:
         yield _of(playbook, "metering_held", "a call has ended and still holds money", pk)
 
 
+def seals(playbook: Playbook) -> Iterator[Problem]:
+    """Nothing was changed since it was sealed."""
+    for sentence in check_seals(playbook):
+        yield Problem("seal", playbook.pk, (), sentence)
+
+
 def quotas() -> Iterator[Problem]:
     """The amounts held by a quota period are the sums of its holds."""
     for resource in QuotaResource.values:
@@ -269,6 +276,13 @@ def daily_spend() -> Iterator[Problem]:
         yield Problem("spent_day", playbook_id, ids, f"{sentence}: manage.py rebuild_daily_spend")
 
 
+def serving_ids_of_logs(tokens: Iterable[str]) -> Iterator[Problem]:
+    """Versions have the seals that serving_ids in agents' logs carry."""
+    for token in tokens:
+        if sentence := check_serving(token):
+            yield Problem("seal", None, (), sentence)
+
+
 def _of(playbook: Playbook, code: str, sentence: str, *ids: object) -> Problem:
     return Problem(code, playbook.pk, tuple(str(each) for each in ids if each), sentence)
 
@@ -283,4 +297,5 @@ CHECKS: tuple[Check, ...] = (
     trials,
     votes,
     open_calls,
+    seals,
 )

@@ -1,6 +1,7 @@
 """Hooks that give `playbooks` its data on outcomes and jobs."""
 
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from django.db.models import Count, F, FloatField, OuterRef, Subquery
@@ -9,11 +10,41 @@ from django.db.models.functions import Cast, Coalesce, NullIf
 from evolution.models import EvolutionJob, Outcome
 from playbooks.hooks import SourceOutcome, hooks
 
+SEALED = (
+    *("playbook_id", "request_hash", "status", "signal", "version_id", "trial_id", "arm"),
+    "corrected_at",
+)
+
 
 def find_outcomes(playbook_id: UUID, *, ids: Collection[UUID]) -> dict[UUID, SourceOutcome]:
     rows = Outcome.objects.filter(playbook=playbook_id, pk__in=ids)
     found = rows.values_list("pk", "task_description", "status")
     return {pk: SourceOutcome(task, status) for pk, task, status in found}
+
+
+def outcome_digests(job_id: UUID) -> dict[str, str]:
+    rows = Outcome.objects.filter(job=job_id).exclude(processed_at=None).order_by("pk")
+    return {str(row.pk): _digest(row, row.status, row.signal) for row in rows.only(*SEALED)}
+
+
+def changed_outcomes(playbook_id: UUID, sealed: Mapping[str, str]) -> tuple[int, int]:
+    rows = Outcome.objects.filter(playbook=playbook_id, pk__in=list(sealed)).only(*SEALED)
+    found = list(rows)
+    changed = [row for row in found if sealed[str(row.pk)] not in _possible_digests(row)]
+    return len(sealed) - len(found), len(changed)
+
+
+def _possible_digests(row: Outcome) -> set[str]:
+    """Of the outcome as it may have been sealed: ground truth may have corrected it since."""
+    statuses = Outcome.Status.values if row.corrected_at else [row.status]
+    is_truth = row.signal == Outcome.Signal.GROUND_TRUTH
+    signals = Outcome.Signal.values if is_truth else [row.signal]
+    return {_digest(row, status, signal) for status in statuses for signal in signals}
+
+
+def _digest(row: Outcome, status: str, signal: str) -> str:
+    facts = (row.pk, row.request_hash, status, signal, row.version_id, row.trial_id, row.arm)
+    return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()[:32]
 
 
 def set_hooks() -> None:
@@ -34,3 +65,5 @@ def set_hooks() -> None:
         "job_version": Subquery(newest_job.values("to_version__number")[:1]),
     }
     hooks.find_outcomes = find_outcomes
+    hooks.outcome_digests = outcome_digests
+    hooks.changed_outcomes = changed_outcomes

@@ -18,6 +18,7 @@ from playbooks.document.operations import Operation
 from playbooks.document.text import find_ids
 from playbooks.models import Playbook, Version, Vote
 from playbooks.services.publishing import publish_deltas
+from playbooks.services.seals import seal_version
 from playbooks.services.trials import settle_revert
 from playbooks.trials.lifecycle import open_version_trial
 
@@ -60,6 +61,8 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
         processed = settle_outcomes(
             job, reflections=evolved.reflections, set_aside=evolved.set_aside
         )
+        if publication.version is not None:
+            seal_version(publication.version, publication.deltas)
         job.token_totals = token_totals(job)
         finish_job(
             job,

@@ -18,6 +18,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{VERSION}/diff", views.VersionDiffView.as_view(), name="diff"),
     path(f"{VERSION}/rollback", views.VersionRollbackView.as_view(), name="rollback"),
     path(f"{VERSION}/undo", views.VersionUndoView.as_view(), name="undo"),
+    path(f"{PLAYBOOK}/seals", views.SealView.as_view(), name="seals"),
     path(f"{PLAYBOOK}/sections", views.SectionListView.as_view(), name="sections"),
     path(f"{PLAYBOOK}/bullets", views.BulletListView.as_view(), name="bullets"),
     path(

@@ -26,6 +26,7 @@ from playbooks.services.history import bullet_history
 from playbooks.services.loading import version_of
 from playbooks.services.reading import diff_versions, export_file, read_playbook
 from playbooks.services.rollback import rollback_playbook
+from playbooks.services.seals import export_seals
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
 from playbooks.services.trials import start_trial, stop_trial
 from playbooks.services.undo import undo_version
@@ -397,6 +398,16 @@ class VersionRollbackView(BasePlaybookView):
         playbook = self.own_playbook(pk)
         version = rollback_playbook(playbook=playbook, by=self.principal, number=number)
         return Response(s.VersionSerializer(version).data, status=201)
+
+
+class SealView(BasePlaybookView):
+    """GET /playbooks/{id}/seals."""
+
+    @extend_schema(operation_id="export_seals", responses={(200, "text/plain"): str})
+    def get(self, request: Request, pk: UUID) -> HttpResponse:
+        """Export each version's seal and the facts that it was made of, as JSON Lines."""
+        lines = export_seals(playbook=self.own_playbook(pk))
+        return HttpResponse(lines, content_type="text/plain; charset=utf-8")
 
 
 class VersionUndoView(BasePlaybookView):

@@ -78,6 +78,9 @@ class Trial(BaseModel):
     restored_version = models.ForeignKey(
         Version, models.RESTRICT, null=True, related_name="+", help_text="took the tried ones back"
     )
+    sealed_in = models.ForeignKey(
+        Version, models.RESTRICT, null=True, related_name="+", help_text="seals the verdict"
+    )
     bullet_id = models.CharField(max_length=16, blank=True)
     control_share = models.FloatField(default=0.5, help_text="readings that get the stable arm")
     error = models.FloatField(help_text="chance of a verdict without cause")

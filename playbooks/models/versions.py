@@ -89,6 +89,8 @@ class Version(AuthoredModel):
     # A plain id: jobs belong to the app above.
     job_id = models.UUIDField(null=True, unique=True)
     diff_summary = models.JSONField(default=dict)
+    seal = models.CharField(max_length=64, blank=True, default="", db_default="", editable=False)
+    sealed = models.JSONField(null=True, editable=False, help_text="facts behind the seal")
 
     objects = VersionQuerySet.as_manager()
 

@@ -36,6 +36,7 @@ from playbooks.services.loading import (
     named_bullet_ids,
     with_sources,
 )
+from playbooks.services.seals import seal_version
 from playbooks.trials.lifecycle import end_trial_for_change
 
 MACHINE_REASONS = (Version.Reason.EVOLUTION, Version.Reason.REVERTED)
@@ -158,7 +159,10 @@ def publish(
     always: bool = False,
     provenance: Provenance = Provenance(),  # noqa: B008 - frozen
 ) -> Publication:
-    """Write the result; `always` makes a version even when nothing was applied."""
+    """Write the result; `always` makes a version even when nothing was applied.
+
+    The version of a job is sealed by its caller, once its outcomes are processed.
+    """
     try:
         # A savepoint: a lost race leaves the caller's transaction usable and nothing half-written.
         with transaction.atomic():
@@ -171,6 +175,8 @@ def publish(
             deltas = _deltas(playbook, version, result.records, author, job_id, provenance)
             Delta.objects.bulk_create(deltas)
             update_review_queue(playbook, deltas)
+            if version is not None and job_id is None:
+                seal_version(version, deltas)
     except IntegrityError:
         raise Conflict("This playbook was changed at the same time. Try again.") from None
     return Publication(version, deltas)

@@ -1,5 +1,6 @@
 """Serving tokens: signed, opaque proof of which version an agent read, and in which trial."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,11 +17,12 @@ from playbooks.models import Arm, Playbook, Trial, Version
 from playbooks.trials.arms import UNIT_LENGTH, Assignment
 
 SALT = "playbooks.serving"
-MAX_NUMBER = 2**31 - 1
-MAC_BYTES, UNIT_BYTES = 9, UNIT_LENGTH // 2
-ARMS = ("", Arm.STABLE, Arm.NEWEST)
+NEWEST = 1 << 23
+"""The bit beside the version's number that says which arm of a trial was read."""
+WITNESS, UNIT_BYTES = 16, UNIT_LENGTH // 2
+SERVING_ID = re.compile(r"([0-9a-f]{16})([\w-]{16}|[\w-]{24})", re.ASCII)
 SERVED_VERSION = CompiledQuery(
-    lambda: Version.objects.defer("text").filter(
+    lambda: Version.objects.defer("text", "sealed").filter(
         playbook=uuid_param("playbook"), number=Param("number", PositiveIntegerField())
     )
 )
@@ -39,24 +41,31 @@ class Serving:
 def sign_serving_token(
     *, version: Version, principal: Principal, assignment: Assignment | None = None
 ) -> str:
-    """A signed token of the version that was read, the user and the trial: 18 or 35 characters.
+    """A signed token of the version that was read, the user and the trial: 32 or 40 characters.
 
-    Models retype it: what the reader of a token knows anyway (playbook, user, trials) is signed
-    and not sent.
+    It begins with 16 hex digits of the version's seal. Models retype it: what the reader of a token
+    knows anyway (playbook, user, trials) is signed and not sent.
     """
-    payload, trial = version.number.to_bytes(4, "big"), None
+    number, trial, unit = version.number, None, b""
     if assignment is not None and assignment.unit:
-        arm = ARMS.index(Arm(assignment.arm)).to_bytes(1, "big")
-        payload, trial = payload + arm + bytes.fromhex(assignment.unit), assignment.trial.pk
-    mac = _mac(settings.SECRET_KEY, payload, version.playbook_id, principal, trial)
-    return b64_encode(payload + mac).decode()
+        number += NEWEST if assignment.arm == Arm.NEWEST else 0
+        trial, unit = assignment.trial.pk, bytes.fromhex(assignment.unit)
+    payload = number.to_bytes(3, "big") + unit
+    mac = _mac(settings.SECRET_KEY, version, payload, principal, trial)
+    return f"{_witness(version)}{b64_encode(payload + mac).decode()}"
+
+
+def _witness(version: Version) -> str:
+    return version.seal[:WITNESS].ljust(WITNESS, "0")
 
 
 def _mac(
-    secret: str, payload: bytes, playbook: UUID, principal: Principal, trial: UUID | None
+    secret: str, version: Version, payload: bytes, principal: Principal, trial: UUID | None
 ) -> bytes:
-    signed = f"{payload.hex()}:{playbook}:{principal.user.pk}:{trial or ''}"
-    return salted_hmac(SALT, signed, secret, algorithm="sha256").digest()[:MAC_BYTES]
+    where = f"{_witness(version)}:{payload.hex()}:{version.playbook_id}"
+    signed = f"{where}:{principal.user.pk}:{trial or ''}"
+    digest = salted_hmac(SALT, signed, secret, algorithm="sha256").digest()
+    return digest[: 9 if trial is None else 8]
 
 
 def _possible_trials(playbook: Playbook) -> Iterator[UUID]:
@@ -66,27 +75,32 @@ def _possible_trials(playbook: Playbook) -> Iterator[UUID]:
     yield from Trial.objects.filter(playbook=playbook).values_list("pk", flat=True)
 
 
+def decode_serving(token: str) -> tuple[str, int, bytes, bytes]:
+    """The digits of the seal, the version's number, the payload and its MAC; Invalid for others.
+
+    Nothing is proven by it.
+    """
+    found = SERVING_ID.fullmatch(token[:60].strip(" `'\"\n"))
+    if found is None:
+        raise Invalid.field("serving_id", "Send the serving_id of your own reading, or none.")
+    raw = b64_decode(found[2].encode())
+    size = 3 if len(raw) == 12 else 3 + UNIT_BYTES
+    return found[1], int.from_bytes(raw[:3], "big") % NEWEST, raw[:size], raw[size:]
+
+
 def read_serving_token(token: str, *, playbook: Playbook, principal: Principal) -> Serving:
     """What was read; Invalid for another playbook, another user, or a forgery.
 
     Another key of the same user may report what this one read. A serving does not expire: a task
     may take days, and what was read does not change.
     """
-    refusal = Invalid.field("serving_id", "Send the serving_id of your own reading, or none.")
-    try:
-        raw = b64_decode(token[:50].strip(" `'\"\n").encode("ascii"))
-    except ValueError:
-        raise refusal from None
-    payload, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
-    number = int.from_bytes(payload[:4], "big")
-    if len(payload) not in {4, 5 + UNIT_BYTES} or not 0 < number <= MAX_NUMBER:
-        raise refusal
+    _, number, payload, mac = decode_serving(token)
     version = SERVED_VERSION.first(playbook=playbook.pk, number=number)
-    if version is None:
-        raise refusal
-    for trial in _possible_trials(playbook) if len(payload) > 4 else (None,):
+    for trial in _possible_trials(playbook) if len(payload) > 3 else (None,):
         for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-            if constant_time_compare(mac, _mac(secret, payload, playbook.pk, principal, trial)):
-                arm = ARMS[payload[4]] if trial else ""
-                return Serving(version, trial, payload[5:].hex(), arm)
-    raise refusal
+            if version is not None and constant_time_compare(
+                mac, _mac(secret, version, payload, principal, trial)
+            ):
+                arm = Arm.NEWEST if payload[0] & 0x80 else Arm.STABLE
+                return Serving(version, trial, payload[3:].hex(), arm if trial else "")
+    raise Invalid.field("serving_id", "Send the serving_id of your own reading, or none.")

@@ -11,7 +11,7 @@ from core.sql.compiled_queries import CompiledQuery, uuid_param
 from playbooks.models import Arm, Playbook, Trial
 
 SALT = "playbooks.trials.coin"
-UNIT_LENGTH = 24
+UNIT_LENGTH = 14
 MAX_TASK_KEY = 200
 OPEN_TRIAL = CompiledQuery(
     lambda: (

@@ -88,6 +88,7 @@ ROUTES = [
     Route("GET", f"{VERSION}/diff", READ),
     Route("POST", f"{VERSION}/rollback", WRITE),
     Route("POST", f"{VERSION}/undo", WRITE),
+    Route("GET", f"{PLAYBOOK}/seals", READ),
     Route("GET", f"{PLAYBOOK}/sections", READ),
     Route("GET", f"{PLAYBOOK}/bullets", READ),
     Route("GET", HISTORY, READ),

@@ -2,33 +2,44 @@
 
 import json
 from argparse import ArgumentParser
+from itertools import chain
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from core.sql.database_address import database_address
-from evolution.jobs.verification import Problem, verify_database
+from evolution.jobs.verification import Problem, serving_ids_of_logs, verify_database
 from playbooks.management.lookups import playbook_named
 
 
 class Command(BaseCommand):
     help = (
         "Check every invariant of the stored data: no outcome lost or applied twice, consecutive "
-        "versions that replay from their deltas, one active job, counters, pointers, metered "
-        "calls. Prints violations; the exit code is 1 if there are any. Safe to run "
-        "beside a live platform."
+        "versions that replay from their deltas and match their seals, trials, one active job, "
+        "counters, pointers, metered calls. Prints violations; the exit code is 1 if there are "
+        "any. Safe to run beside a live platform."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("playbooks", nargs="*", help="ids or names; none: all")
         parser.add_argument(
+            "--serving-id",
+            dest="serving_ids",
+            action="append",
+            default=[],
+            help="from an agent's log: its version must still have the seal that it carries",
+        )
+        parser.add_argument(
             "--json", action="store_true", help="one JSON object a line, the last one sums up"
         )
 
-    def handle(self, *args: Any, playbooks: list[str], **options: Any) -> None:
+    def handle(
+        self, *args: Any, playbooks: list[str], serving_ids: list[str], **options: Any
+    ) -> None:
         self.stderr.write(f"Verifying {database_address()}.")
         checked = problems = 0
-        for found in verify_database([playbook_named(name).pk for name in playbooks]):
+        rows = verify_database([playbook_named(name).pk for name in playbooks])
+        for found in chain(rows, serving_ids_of_logs(serving_ids)):
             if isinstance(found, Problem):
                 problems += 1
                 self._say(found, as_json=options["json"])
