@@ -22,7 +22,7 @@ def faults(world: World) -> list[str]:
     pins = read_pins()
     return [
         f"{one.page}: {one.queries} queries, pinned {pins.get(one.page)}"
-        for one in measure_all(world, without=DOES_THE_WORK)
+        for one in measure_all(world, without=DOES_THE_WORK, pins=pins)
         if one.queries != pins.get(one.page) and one.page != ANOTHER_STEP
     ]
 
