@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import subprocess
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from _pytest.mark.expression import Expression
 
 from tests.conftest import TOGETHER
 from tests.harness import postgres
+from tests.harness.migrated_template import keep_template, password_of, restore_command
 from tests.run import ON_POSTGRES, ON_SQLITE, Run, Step
 
 REPORT = '<testsuites><testsuite tests="9" failures="1" errors="2" skipped="3"/></testsuites>'
@@ -25,14 +27,28 @@ def has_server() -> bool:
 
 
 @pytest.mark.skipif(not has_server(), reason="there are no PostgreSQL programs here")
-def test_a_temporary_cluster_serves_and_leaves_nothing() -> None:
+def test_a_temporary_cluster_serves_and_leaves_nothing(tmp_path: Path) -> None:
     with postgres.temporary_cluster() as url, psycopg.connect(url) as connection:
         found = connection.execute("SHOW data_directory").fetchone()
         assert found is not None
         assert stat.S_IMODE(Path(found[0]).parent.stat().st_mode) == 0o700
+        a_kept_database_is_restored_whole(url, tmp_path / "kept")
     assert not Path(found[0]).parent.exists()
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(url, connect_timeout=2)
+
+
+def a_kept_database_is_restored_whole(server: str, kept: Path) -> None:
+    with postgres.fresh_database(server) as url:
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE a (b serial PRIMARY KEY)")
+            connection.execute("INSERT INTO a VALUES (7)")
+        keep_template(kept, "", url)
+    with postgres.fresh_database(server) as url:
+        environment = os.environ | password_of(url)
+        subprocess.run(restore_command(kept, "", url), check=True, env=environment)
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT b FROM a").fetchall() == [(7,)]
 
 
 def test_without_server_programs_it_says_so(
@@ -120,6 +136,7 @@ def test_without_a_postgresql_everything_runs_on_sqlite(
     watched: list[Step] = []
     beside: list[Step] = []
     run = Run(tmp_path)
+    monkeypatch.setattr("tests.run.CACHE", None)
     monkeypatch.setattr("tests.run.postgres", none_here)
     monkeypatch.setattr(run, "step", watched.append)
     monkeypatch.setattr(run, "beside", noted)
@@ -133,6 +150,7 @@ def test_the_tests_begin_with_what_was_migrated_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     run, made = Run(tmp_path), "import os, pathlib; pathlib.Path(os.environ['NEW']).touch()"
+    monkeypatch.setattr("tests.run.CACHE", None)
     monkeypatch.setattr("tests.run.MIGRATE", ["python", "-c", made])
     monkeypatch.setattr(
         "tests.run.template_to_migrate", lambda url: nullcontext(("a-name", {"NEW": url}))
@@ -143,10 +161,30 @@ def test_the_tests_begin_with_what_was_migrated_once(
         assert run.paying("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == ""
 
 
+def test_what_was_migrated_is_kept_for_the_next_run_of_the_same_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = "import os, pathlib; pathlib.Path(os.environ['ACE_DATA_DIR'], 'ace.sqlite3').touch()"
+    monkeypatch.setattr("tests.run.CACHE", tmp_path)
+    monkeypatch.setattr("tests.run.MIGRATE", ["python", "-c", made])
+    with Run(tmp_path).migrated({"SQLite": ""}):
+        (kept,) = tmp_path.glob("*.template")
+    kept.write_text("kept")
+    monkeypatch.setattr("tests.run.MIGRATE", ["python", "-c", "1 / 0"])
+    run = Run(tmp_path)
+    with run.migrated({"SQLite": ""}):
+        assert Path(run.templates["SQLite"]).read_text() == "kept"
+    monkeypatch.setattr("tests.harness.migrated_template.sys.version", "of tomorrow")
+    with run.migrated({"SQLite": ""}):
+        assert run.failed == ["migrations on SQLite"]
+    assert list(tmp_path.glob("*.template")) == [kept]
+
+
 def test_where_a_migration_fails_every_test_makes_its_own_database(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     run = Run(tmp_path)
+    monkeypatch.setattr("tests.run.CACHE", tmp_path)
     monkeypatch.setattr("tests.run.MIGRATE", ["python", "-c", "1 / 0"])
     with run.migrated({"SQLite": ""}):
         assert run.suite("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == ""
