@@ -97,9 +97,9 @@ def scale_top(most: Decimal) -> Decimal:
 
 @dataclass(frozen=True)
 class Point:
-    """A version: its rate at `y`, its interval from `low` up to `high` (y grows downwards)."""
+    """A version or day: its rate at `y`, its interval from `low` to `high` (y grows downwards)."""
 
-    number: int
+    number: Any
     rate: Any
     x: float
     y: float
@@ -123,6 +123,44 @@ def draw_points(rates: Sequence[tuple[int, Any]]) -> list[Point]:
         )
         for index, (number, rate) in enumerate(shown)
     ]
+
+
+@dataclass(frozen=True)
+class TrendChart:
+    """Rates over time, oldest first; `line` joins them, `marks` are versions by their x."""
+
+    points: Sequence[Point]
+    line: str
+    marks: Sequence[tuple[Any, float]]
+
+
+def draw_trend(
+    rates: Sequence[tuple[date, Any]], marks: Mapping[int, float], frame: Frame = SMALL
+) -> TrendChart:
+    """`rates`: the first day of each bucket with its rate, None without a task.
+
+    `marks`: shares of the time (0 to 1), by the number of what happened then.
+    """
+    slot = 1 / len(rates)
+    points = [
+        Point(
+            day,
+            rate,
+            round(frame.x((index + 0.5) * slot), 3),
+            *(round(frame.y(share), 3) for share in (rate.share, rate.low, rate.high)),
+        )
+        for index, (day, rate) in enumerate(rates)
+        if rate is not None
+    ]
+    line = "M" + "L".join(f"{point.x} {point.y}" for point in points) if points else ""
+    return TrendChart(points, line, [(name, round(frame.x(at), 3)) for name, at in marks.items()])
+
+
+def draw_sparkline(shares: Sequence[float | None]) -> str:
+    """The path of a line through the known shares; empty with fewer than two."""
+    slot = SMALL.width / max(1, len(shares) - 1)
+    known = [(n * slot, SMALL.y(share)) for n, share in enumerate(shares) if share is not None]
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in known) if len(known) > 1 else ""
 
 
 def svg_text(x: float, y: float, text: str, *, anchor: str = "start", weight: str = "400") -> str:

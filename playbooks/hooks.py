@@ -31,6 +31,8 @@ class Hooks:
     """A digest of each outcome that a job processed, by id: what a seal says of it."""
     changed_outcomes: Callable[[UUID, Mapping[str, str]], tuple[int, int]]
     """How many of a playbook's sealed outcomes are gone, and how many are not as they were."""
+    trends: Callable[[Collection[UUID]], Mapping[UUID, Any]]
+    """Success over the last weeks of each playbook, by id."""
 
 
 hooks = Hooks()

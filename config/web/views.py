@@ -27,9 +27,9 @@ from core.rest.exceptions import error_body
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """The landing page; logged-in users are redirected to onboarding or their playbooks."""
+    """The landing page; logged-in users are redirected to onboarding or the overview."""
     if request.user.is_authenticated:
-        return redirect("onboarding" if show_onboarding(request) else "playbooks:list")
+        return redirect("onboarding" if show_onboarding(request) else "evolution:overview")
     return render(request, "config/home.html")
 
 

@@ -2,10 +2,19 @@
 
 from django.urls import URLPattern, path
 
-from evolution.web import evidence_views, inbox_views, playground_views, session_views, views
+from evolution.web import (
+    evidence_views,
+    inbox_views,
+    overview_views,
+    playground_views,
+    session_views,
+    views,
+)
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
+    path("overview", overview_views.overview, name="overview"),
+    path(f"{PLAYBOOK}/overview", overview_views.playbook_overview, name="playbook_overview"),
     path(f"{PLAYBOOK}/outcomes", views.outcomes, name="outcomes"),
     path(f"{PLAYBOOK}/outcomes/new", views.report, name="report_outcome"),
     path(f"{PLAYBOOK}/outcomes/<uuid:outcome>", views.outcome, name="outcome"),

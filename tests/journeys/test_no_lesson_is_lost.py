@@ -213,8 +213,8 @@ def test_a_playbook_says_what_waits_how_full_it_is_and_its_last_evolution(
 def test_the_first_page_shows_health_and_spending_at_a_glance(
     full: tuple[Playbook, EvolutionJob], alice: User, charlie: User
 ) -> None:
-    shown = page(alice, "/playbooks")
+    shown = page(alice, "/overview")
     figures = shown.split('aria-label="All active playbooks"')[1].split("</dl>")[0]
     assert "1 full" in figures
     assert "Cost, 30 days" in figures
-    assert "All active playbooks" not in page(charlie, "/playbooks")
+    assert "1 full" not in page(charlie, "/overview")

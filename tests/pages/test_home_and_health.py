@@ -25,7 +25,7 @@ def test_an_anonymous_visitor_sees_the_landing_page(client: Client, db: None) ->
 def test_home_leads_people_to_their_first_steps_then_to_their_playbooks(owner: Client) -> None:
     assert owner.get("/")["Location"] == "/start"
     owner.post("/start/dismiss")
-    assert owner.get("/")["Location"] == "/playbooks"
+    assert owner.get("/")["Location"] == "/overview"
 
 
 def test_a_live_process_answers_without_a_database(client: Client) -> None:

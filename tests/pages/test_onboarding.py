@@ -79,7 +79,7 @@ def test_when_all_is_done_the_page_asks_no_more_and_home_leads_on(
     page = owner.get("/start").content.decode()
     assert "All done: the first evolution has run" in page
     assert '<div id="live" class="stack">' in page
-    assert owner.get("/")["Location"] == "/playbooks"
+    assert owner.get("/")["Location"] == "/overview"
 
 
 def test_at_the_end_it_leads_to_what_was_learned(owner: Client, alice: User) -> None:

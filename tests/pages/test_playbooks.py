@@ -158,5 +158,5 @@ def test_the_list_makes_as_many_queries_for_many_as_for_one(
 ) -> None:
     for number in range(12):
         make_playbook(alice, name=f"{number} {LONG}"[:120])
-    with django_assert_num_queries(8):  # session, user, inbox, archived, totals, usage, count, rows
+    with django_assert_num_queries(7):  # session, user, inbox, archived, count, rows, trends
         owner.get("/playbooks")

@@ -16,6 +16,7 @@ from playbooks.web.lookups import search_text
 MAX_PLAYBOOKS = 8
 PAGES = (
     ("Start", "onboarding"),
+    ("Overview", "evolution:overview"),
     ("Playbooks", "playbooks:list"),
     ("Inbox", "evolution:inbox"),
     ("Playground", "evolution:playground"),

@@ -1,6 +1,5 @@
 """Pages of playbooks as a whole: list, starters, create, import, export, settings, archive."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -10,14 +9,13 @@ from django.db.models import F, OrderBy
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from billing.usage.metering import sum_usage
 from core.http.messages import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from playbooks.document.formats import FORMATS
+from playbooks.hooks import hooks
 from playbooks.models import Playbook, PlaybookQuerySet
 from playbooks.services import creation
 from playbooks.services.reading import export_file
@@ -26,7 +24,6 @@ from playbooks.web.forms import ImportForm, PlaybookForm, SettingsForm
 from playbooks.web.lookups import fetch_own_playbook, fetch_readable_playbook, search_text
 
 PAGE = 25
-GLANCE = timedelta(days=30)
 STATUS_FILTERS = {
     "active": "Active",
     "pending": "Outcomes pending",
@@ -49,19 +46,20 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
     status = choice_param(request, "status", STATUS_FILTERS)
     sort = choice_param(request, "sort", SORTS)
     words = search_text(request.GET)
-    own, since = Playbook.objects.for_user(request.user), timezone.now() - GLANCE
+    own = Playbook.objects.for_user(request.user)
     rows = (
         filter_playbooks(own, status).matching(words).order_by(SORTS[sort][1], "-updated_at", "pk")
     )
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
     context = {
-        "page": Paginator(rows, PAGE).get_page(request.GET.get("page")),
+        "page": page,
         "status": status,
         "sort": sort,
         "q": words,
         "filters": STATUS_FILTERS.items(),
         "sorts": [(name, label) for name, (label, _) in SORTS.items()],
         "counts": own.counts_by_state(),
-        "totals": own.active().totals() | sum_usage(user=request.user.pk, created_at__gt=since),
+        "trends": hooks.trends([row.pk for row in page]),
         "is_filtered": bool(words) or status in {"pending", "evolving"},
     }
     return render(request, "playbooks/list.html", context)

@@ -1,0 +1,91 @@
+"""Outcomes by day: success over time, for charts, sparklines and the change of a period."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from uuid import UUID
+
+from django.db.models import Count, Q
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from core.charts import BarChart, TrendChart, draw_bars, draw_sparkline, draw_trend
+from evolution.evidence.intervals import RateChange, SuccessRate
+from evolution.models import Outcome
+
+DAYS, BUCKET = 60, 4
+"""Days that are looked at, and days in one point of the chart."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The last DAYS days: `counts` has the tasks of each day, and how many succeeded."""
+
+    first: date
+    counts: Mapping[date, tuple[int, int]]
+
+    @property
+    def days(self) -> list[date]:
+        return [self.first + timedelta(days=n) for n in range(DAYS)]
+
+    def rate(self, start: int, end: int) -> SuccessRate | None:
+        """The success rate of the days from `start` up to `end`; None without a task."""
+        found = [self.counts.get(day, (0, 0)) for day in self.days[start:end]]
+        tasks = sum(count for count, _ in found)
+        return SuccessRate(sum(won for _, won in found), tasks) if tasks else None
+
+    @cached_property
+    def rates(self) -> list[tuple[date, SuccessRate | None]]:
+        """The rate of every BUCKET days, oldest first."""
+        return [(self.days[n], self.rate(n, n + BUCKET)) for n in range(0, DAYS, BUCKET)]
+
+    @property
+    def recent(self) -> SuccessRate | None:
+        """The rate of the second half."""
+        return self.rate(DAYS // 2, DAYS)
+
+    @property
+    def change(self) -> RateChange | None:
+        """The second half against the first."""
+        before, after = self.rate(0, DAYS // 2), self.recent
+        return RateChange(before, after) if before and after else None
+
+    @property
+    def sparkline(self) -> str:
+        """The SVG path of the rates."""
+        return draw_sparkline([rate.share if rate else None for _, rate in self.rates])
+
+    def chart(self, versions: Mapping[int, date]) -> TrendChart:
+        """Success over time; `versions` are marked at their days."""
+        marks = {number: (day - self.first).days / DAYS for number, day in versions.items()}
+        return draw_trend(self.rates, marks)
+
+    @property
+    def bars(self) -> BarChart:
+        """Outcomes per day."""
+        return draw_bars({day: count for day, (count, _) in self.counts.items()}, self.days)
+
+
+def trends_of(playbook_ids: Collection[UUID]) -> dict[UUID, Trend]:
+    """The trend of each playbook. One query over an index, of DAYS days."""
+    first = timezone.now().date() - timedelta(days=DAYS - 1)
+    rows = Outcome.objects.filter(playbook__in=playbook_ids, created_at__date__gte=first)
+    rows = rows.filter(created_at__gte=timezone.now() - timedelta(days=DAYS), job__training=None)
+    counted = rows.order_by().values("playbook_id", day=TruncDate("created_at"))
+    found: dict[UUID, dict[date, tuple[int, int]]] = {pk: {} for pk in playbook_ids}
+    won = Count("pk", filter=Q(status=Outcome.Status.SUCCESS))
+    for row in counted.annotate(tasks=Count("pk"), won=won):
+        found[row["playbook_id"]][row["day"]] = row["tasks"], row["won"]
+    return {pk: Trend(first, counts) for pk, counts in found.items()}
+
+
+def sum_trends(trends: Collection[Trend]) -> Trend:
+    """The trend of several playbooks together."""
+    first = timezone.now().date() - timedelta(days=DAYS - 1)
+    counts: dict[date, tuple[int, int]] = {}
+    for trend in trends:
+        for day, (tasks, won) in trend.counts.items():
+            old = counts.get(day, (0, 0))
+            counts[day] = old[0] + tasks, old[1] + won
+    return Trend(first, counts)

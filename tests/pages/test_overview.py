@@ -1,0 +1,65 @@
+"""The overview of an account and of a playbook: figures, charts, and what was learned."""
+
+from datetime import timedelta
+
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import User
+from core.security.scopes import Principal
+from evolution.evidence.trends import DAYS, trends_of
+from evolution.jobs.lifecycle import trigger_evolution
+from evolution.models import Outcome
+from evolution.worker.tasks import run_evolution
+from playbooks.models import Playbook
+from tests.factories import make_outcome, make_playbook
+
+
+def report(playbook: Playbook, by: User, *, won: int, lost: int, days_ago: int) -> None:
+    made = make_outcome(playbook, by)
+    at = timezone.now() - timedelta(days=days_ago)
+    for status, count in (("success", won), ("failure", lost)):
+        rows = Outcome.objects.bulk_create(
+            Outcome(playbook=playbook, version=made.version, status=status, task_description="x")
+            for _ in range(count)
+        )
+        Outcome.objects.filter(pk__in=[row.pk for row in rows]).update(created_at=at)
+    made.delete()
+
+
+def test_the_change_compares_the_last_thirty_days_with_those_before(
+    owner: Client, alice: User, playbook: Playbook
+) -> None:
+    report(playbook, alice, won=4, lost=6, days_ago=45)
+    report(playbook, alice, won=6, lost=4, days_ago=2)
+    report(playbook, alice, won=50, lost=0, days_ago=DAYS + 2)
+    trend = trends_of([playbook.pk])[playbook.pk]
+    assert trend.change is not None
+    assert (trend.change.before.tasks, trend.change.after.share) == (10, 0.6)
+    for path in ("/overview", f"{playbook.get_absolute_url()}/overview"):
+        page = " ".join(owner.get(path).content.decode().split())
+        assert "60 % <small>of 10 tasks" in page
+        assert "+20 <small>points against the 30 days before, may be chance" in page
+    row = owner.get("/playbooks").content.decode()
+    assert 'class="sparkline"' in row
+    assert "+20 points, may be chance" in row
+
+
+def test_the_last_evolutions_are_told_in_words(
+    owner: Client, alice: User, playbook: Playbook
+) -> None:
+    make_outcome(playbook, alice, notes="Lesson: Ask for the failing test before the fix.")
+    run_evolution(str(trigger_evolution(playbook=playbook, by=Principal.of(alice)).job.pk))
+    for path in ("/overview", f"{playbook.get_absolute_url()}/overview"):
+        page = owner.get(path).content.decode()
+        assert "Ask for the failing test before the fix." in page
+        assert "version 2</a>" in page
+
+
+def test_nobody_else_sees_an_overview_or_is_counted_in_it(
+    owner: Client, stranger: Client, admin_page: Client, charlie: User, playbook: Playbook
+) -> None:
+    report(make_playbook(charlie), charlie, won=3, lost=0, days_ago=1)
+    assert "No outcomes in the last 60 days" in owner.get("/overview").content.decode()
+    for other in (stranger, admin_page):
+        assert other.get(f"{playbook.get_absolute_url()}/overview").status_code == 404
