@@ -82,7 +82,10 @@ def own_pages(world: World) -> list[str]:
         f"{one}/bullets/str-00001",
         f"{one}/bullets/mis-00003",
         f"{one}/bullets/str-00001/edit",
-        *(f"{one}/{tab}" for tab in ("overview", "versions", "outcomes", "evolutions", "settings", "export")),
+        *(
+            f"{one}/{tab}"
+            for tab in ("overview", "versions", "outcomes", "evolutions", "settings", "export")
+        ),
         *(
             f"{one}/versions/{rest}"
             for rest in ("1", "2", "3", "3/diff?against=1&view=side", "2/diff")
