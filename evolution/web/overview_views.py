@@ -13,8 +13,8 @@ from accounts.models import User
 from billing.limits.budgets import list_budgets
 from billing.usage.metering import sum_usage
 from core.http.requests import UserRequest
-from evolution.models import EvolutionJob
 from evolution.evidence.trends import DAYS, sum_trends, trends_of
+from evolution.models import EvolutionJob
 from playbooks.models import Delta, Playbook, Version
 from playbooks.web.lookups import fetch_own_playbook
 
