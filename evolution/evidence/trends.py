@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from math import hypot
 from uuid import UUID
 
 from django.db.models import Count, Q
@@ -11,45 +12,68 @@ from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from core.charts import BarChart, TrendChart, draw_bars, draw_sparkline, draw_trend
-from evolution.evidence.intervals import RateChange, SuccessRate
 from evolution.models import Outcome
+from playbooks.trial_statistics import Counts
 
 DAYS, BUCKET = 60, 4
 """Days that are looked at, and days in one point of the chart."""
 
 
 @dataclass(frozen=True)
+class Change:
+    """The step from one success rate to another."""
+
+    before: Counts
+    after: Counts
+
+    @property
+    def difference(self) -> float:
+        """-1 to 1; positive where the later rate is higher."""
+        return self.after.share - self.before.share
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Whether the difference's 95 % interval has 0 in it.
+
+        R. G. Newcombe, Statistics in Medicine 17 (1998), method 10.
+        """
+        a, b = self.after, self.before
+        low = self.difference - hypot(a.share - a.low, b.high - b.share)
+        high = self.difference + hypot(a.high - a.share, b.share - b.low)
+        return low <= 0 <= high
+
+
+@dataclass(frozen=True)
 class Trend:
-    """The last DAYS days: `counts` has the tasks of each day, and how many succeeded."""
+    """The last DAYS days: `counts` of each day that has tasks."""
 
     first: date
-    counts: Mapping[date, tuple[int, int]]
+    counts: Mapping[date, Counts]
 
     @property
     def days(self) -> list[date]:
         return [self.first + timedelta(days=n) for n in range(DAYS)]
 
-    def rate(self, start: int, end: int) -> SuccessRate | None:
+    def rate(self, start: int, end: int) -> Counts | None:
         """The success rate of the days from `start` up to `end`; None without a task."""
-        found = [self.counts.get(day, (0, 0)) for day in self.days[start:end]]
-        tasks = sum(count for count, _ in found)
-        return SuccessRate(sum(won for _, won in found), tasks) if tasks else None
+        found = sum((self.counts.get(day, Counts()) for day in self.days[start:end]), Counts())
+        return found if found.tasks else None
 
     @cached_property
-    def rates(self) -> list[tuple[date, SuccessRate | None]]:
+    def rates(self) -> list[tuple[date, Counts | None]]:
         """The rate of every BUCKET days, oldest first."""
         return [(self.days[n], self.rate(n, n + BUCKET)) for n in range(0, DAYS, BUCKET)]
 
     @property
-    def recent(self) -> SuccessRate | None:
+    def recent(self) -> Counts | None:
         """The rate of the second half."""
         return self.rate(DAYS // 2, DAYS)
 
     @property
-    def change(self) -> RateChange | None:
+    def change(self) -> Change | None:
         """The second half against the first."""
         before, after = self.rate(0, DAYS // 2), self.recent
-        return RateChange(before, after) if before and after else None
+        return Change(before, after) if before and after else None
 
     @property
     def sparkline(self) -> str:
@@ -64,7 +88,7 @@ class Trend:
     @property
     def bars(self) -> BarChart:
         """Outcomes per day."""
-        return draw_bars({day: count for day, (count, _) in self.counts.items()}, self.days)
+        return draw_bars({day: counts.tasks for day, counts in self.counts.items()}, self.days)
 
 
 def trends_of(playbook_ids: Collection[UUID]) -> dict[UUID, Trend]:
@@ -73,19 +97,18 @@ def trends_of(playbook_ids: Collection[UUID]) -> dict[UUID, Trend]:
     rows = Outcome.objects.filter(playbook__in=playbook_ids, created_at__date__gte=first)
     rows = rows.filter(created_at__gte=timezone.now() - timedelta(days=DAYS), job__training=None)
     counted = rows.order_by().values("playbook_id", day=TruncDate("created_at"))
-    found: dict[UUID, dict[date, tuple[int, int]]] = {pk: {} for pk in playbook_ids}
+    found: dict[UUID, dict[date, Counts]] = {pk: {} for pk in playbook_ids}
     won = Count("pk", filter=Q(status=Outcome.Status.SUCCESS))
     for row in counted.annotate(tasks=Count("pk"), won=won):
-        found[row["playbook_id"]][row["day"]] = row["tasks"], row["won"]
+        found[row["playbook_id"]][row["day"]] = Counts(row["tasks"], row["won"])
     return {pk: Trend(first, counts) for pk, counts in found.items()}
 
 
 def sum_trends(trends: Collection[Trend]) -> Trend:
     """The trend of several playbooks together."""
     first = timezone.now().date() - timedelta(days=DAYS - 1)
-    counts: dict[date, tuple[int, int]] = {}
+    counts: dict[date, Counts] = {}
     for trend in trends:
-        for day, (tasks, won) in trend.counts.items():
-            old = counts.get(day, (0, 0))
-            counts[day] = old[0] + tasks, old[1] + won
+        for day, added in trend.counts.items():
+            counts[day] = counts.get(day, Counts()) + added
     return Trend(first, counts)
