@@ -9,6 +9,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Callable
+from time import perf_counter
 from typing import cast
 
 import anyio.to_thread
@@ -28,7 +29,7 @@ django.setup(set_prefix=False)
 gc_tuning.disable_gc()  # again: ConfigConfig.ready() has enabled it, and /mcp imports as much
 
 from config.observability.stall_watch import watch_for_stalls  # noqa: E402 - as above
-from config.web.middleware import REQUEST_ID_PATTERN  # noqa: E402 - needs the settings
+from config.web.middleware import REQUEST_ID_PATTERN, log_request  # noqa: E402 - needs the settings
 from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
 from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
 from mcp_bridge.protocol.auth import STANDALONE_KEY  # noqa: E402 - needs the models
@@ -152,9 +153,12 @@ class RequestIdASGIMiddleware:
         given = Headers(scope=scope).get("x-request-id", "")
         known = given if REQUEST_ID_PATTERN.fullmatch(given) else uuid.uuid4().hex
         request_id.set(known)
+        started_at = perf_counter()
 
         async def with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
+                took = perf_counter() - started_at
+                log_request(scope["method"], "mcp", message["status"], took)
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = known
                 for name, value in security_headers().items():

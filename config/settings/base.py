@@ -89,7 +89,7 @@ PLAYGROUND_STREAMS = 16
 SOURCE_CHANGES_PER_DAY = 60
 # In the notation of django-ratelimit. RATE_LIMITS in the environment replaces single entries.
 RATE_LIMITS = {
-    "requests": "1200/m",  # per user and web process: REST and pages
+    "requests": "1200/m",  # per user and web process: REST, MCP and pages
     "create_playbook": "120/h",  # per user: created, imported and cloned ones
     "report_outcome": "100/h",  # per user; what is over it waits for an evolution
     "report_outcome_over": "5000/h",  # per user; what is over both is refused

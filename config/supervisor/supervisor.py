@@ -26,6 +26,7 @@ MAX_DEATHS = 5  # of one child within DEATH_WINDOW seconds end a start
 DEATH_WINDOW = 60.0
 MAX_RESTART_DELAY = 10.0
 SILENT_AFTER = 45.0  # seconds; a start takes up to 20 of them on a busy machine
+FROZEN_AFTER = 10.0  # seconds, once it has called: then it calls every second
 PULSE_VARIABLE = "ACE_PULSE_PIPE"  # the file descriptor to write to
 
 
@@ -44,11 +45,12 @@ class Child:
     deaths: list[float] = field(default_factory=list)
     due: float = 0.0
     heard: float = 0.0
+    has_called: bool = False
     pipe: int = -1
 
     def start(self) -> int:
         """Start the command in a session of its own; returns its pid."""
-        self.heard = time.monotonic()
+        self.heard, self.has_called = time.monotonic(), False
         self.pipe, written = os.pipe()
         os.set_blocking(self.pipe, False)
         self.process = subprocess.Popen(  # noqa: S603 - our own command lines
@@ -67,8 +69,9 @@ class Child:
             return False
         with suppress(BlockingIOError):
             if os.read(self.pipe, 65536):
-                self.heard = time.monotonic()
-        return time.monotonic() - self.heard > seconds
+                self.heard, self.has_called = time.monotonic(), True
+        limit = min(seconds, FROZEN_AFTER) if self.has_called else seconds
+        return time.monotonic() - self.heard > limit
 
     def record_death(self, now: float) -> float:
         """Remember a death and return the seconds to wait before the next start."""
@@ -109,7 +112,7 @@ class Supervisor:
                 while self._reap_children():
                     self._start()
                     self._announce_ready()
-                    pause = min(5.0, self.silent_after) if self.announced else 0.2
+                    pause = min(2.0, self.silent_after) if self.announced else 0.2
                     self._sleep(wake, min(pause, self._next_start()))
             finally:
                 self._end(wake)
@@ -124,7 +127,8 @@ class Supervisor:
         """Record dead children and kill the rest of their groups; return whether to go on."""
         for child in self.children:
             if child.is_silent(self.silent_after) and child.process:
-                log(f"{child.name} has been silent for {self.silent_after:g} s: killing it.")
+                silent = time.monotonic() - child.heard
+                log(f"{child.name} has been silent for {silent:.1f} s: killing it.")
                 orphan_reaper.send(child.process.pid, signal.SIGKILL)
                 child.process.wait()
             if child.process is None or child.process.poll() is None:

@@ -1,5 +1,6 @@
 """Middleware: request ids, the body limit, probes, error pages, and htmx polls after a logout."""
 
+import logging
 import re
 import uuid
 from time import perf_counter, thread_time
@@ -21,6 +22,13 @@ from core.sql.storage_errors import log_storage_error, storage_error
 
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
 PROBE_PATHS = {"/healthz", "/readyz", "/metrics"}
+logger = logging.getLogger(__name__)
+
+
+def log_request(method: str, route: str, status: int, seconds: float) -> None:
+    """One line for a request: the route, not the path, which may hold the token of a link."""
+    fields = {"status": status, "took_ms": round(1000 * seconds)}
+    logger.info("%s %s", method, route, extra=fields)
 
 
 class RequestIdMiddleware(MiddlewareMixin):
@@ -39,7 +47,10 @@ class RequestIdMiddleware(MiddlewareMixin):
         match, method = request.resolver_match, request.method or ""
         route = match.route if match else "-"
         clock, cpu = getattr(request, "started_at", (perf_counter(), thread_time()))
-        observe_request(method, route, response.status_code, perf_counter() - clock)
+        took = perf_counter() - clock
+        observe_request(method, route, response.status_code, took)
+        if request.path not in PROBE_PATHS and not request.path.startswith(settings.STATIC_URL):
+            log_request(method, route, response.status_code, took)
         log_if_over_budget(f"{method} {route}", thread_time() - cpu)
         return response
 

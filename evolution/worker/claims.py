@@ -30,7 +30,7 @@ class Claim:
     """A worker's right to write to one job, for as long as the row still carries `fence`.
 
     `own_endpoint`: the owner's account has an LLM endpoint of its own. `is_rescued`: a worker died
-    with the job since it last got on.
+    with the job since it last got on. `request_id`: of the request that triggered it, for logs.
     """
 
     job_id: UUID
@@ -42,6 +42,7 @@ class Claim:
     is_training: bool = False
     own_endpoint: bool = False
     is_rescued: bool = False
+    request_id: str = "-"
 
     def lock(self) -> EvolutionJob:
         """The job's row inside the caller's transaction; FenceLost unless the claim still holds."""
@@ -200,6 +201,7 @@ def _take(job: EvolutionJob, old_fence: int) -> Claim | None:
         outcome_set_hash=job.outcome_set_hash,
         is_training=job.training_id is not None,
         is_rescued=job.rescues > 0,
+        request_id=job.correlation_id or job.pk.hex,
     )
 
 

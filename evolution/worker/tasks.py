@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import Error as DatabaseFault
 from django.db import InterfaceError, InternalError, OperationalError, connection
 
+from core.http.request_id import request_id
 from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.jobs.message_queue import RECONNECT_SECONDS
@@ -42,13 +43,19 @@ def run_evolution(job_id: str) -> str:
 
 
 def run_claim(claim: Claim) -> str:
-    """Run a claimed job to its end or requeue it; never raises. Returns the result in a word."""
+    """Run a claimed job to its end or requeue it; never raises. Returns the result in a word.
+
+    Its log lines carry the id of the request that triggered it.
+    """
+    known = request_id.set(claim.request_id)
     try:
         return _run(claim)
     except FenceLost:
         return "overtaken"
     except DatabaseFault as error:
         return _without_database(str(claim.job_id), error)
+    finally:
+        request_id.reset(known)
 
 
 def _without_database(job_id: str, error: DatabaseFault) -> str:

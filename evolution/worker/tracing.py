@@ -17,7 +17,6 @@ from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from core.http.request_id import request_id
 from evolution.engine.llm import ChatRequest, LLMReply, LLMRequest
-from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim
 
 logger = logging.getLogger(__name__)
@@ -26,9 +25,7 @@ tracer = trace.get_tracer("ace.evolution")
 
 @contextmanager
 def job_context(claim: Claim) -> Iterator[None]:
-    """Log and trace the block under the id of the request that triggered the job."""
-    rows = EvolutionJob.objects.filter(pk=claim.job_id).values_list("correlation_id", flat=True)
-    known = request_id.set(rows.first() or claim.job_id.hex)
+    """Log and trace the block."""
     fields = {"job_id": str(claim.job_id), "playbook_id": str(claim.playbook_id)}
     begun = monotonic()
     logger.info("evolution claimed", extra=fields)
@@ -39,7 +36,6 @@ def job_context(claim: Claim) -> Iterator[None]:
             yield
     finally:
         logger.info("evolution left", extra={**fields, "took_ms": _elapsed_ms(begun)})
-        request_id.reset(known)
 
 
 class CallTrace:

@@ -8,12 +8,13 @@ from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from pydantic_core import from_json
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from core.errors import AceError, NotAuthenticated
+from core.errors import AceError, NotAuthenticated, RateLimited
+from core.ratelimit.limits import Allowance, count_request
 from core.security.scopes import Principal
 from mcp_bridge.protocol.auth import (
     PRINCIPAL_KEY,
@@ -52,11 +53,29 @@ class RequestGuard:
             principal = await _authenticate(scope)
             activity_of(scope).principal = principal
             _check_method(scope)
+            allowance = _count(principal)
         except RequestRefused as refused:
             activity_of(scope).refusal = refused.code
             await error_response(refused, scope)(scope, receive, send)
             return
-        await self.app({**scope, PRINCIPAL_KEY: principal}, receive, send)
+
+        async def send_allowance(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(allowance.headers)
+            await send(message)
+
+        await self.app({**scope, PRINCIPAL_KEY: principal}, receive, send_allowance)
+
+
+def _count(principal: Principal) -> Allowance:
+    """Count the request against its user's limit, which REST and pages count against too."""
+    allowance = count_request(principal.user.pk)
+    try:
+        allowance.check()
+    except RateLimited as error:
+        headers = {**allowance.headers, "Retry-After": str(error.retry_after)}
+        raise RequestRefused(error.status, error.code, error.message, **headers) from None
+    return allowance
 
 
 def _check_source(scope: Scope) -> None:

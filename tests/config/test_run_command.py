@@ -1,5 +1,6 @@
 """`manage.py run` refuses a port in use, and knows what it starts."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from config.management.commands.run import commands, require_free_port
+from config.management.commands.run import commands, hold_port, require_free_port
 from config.observability.healthcheck import connect_host, is_serving
 from config.supervisor.process import SupervisorConfig, build_supervisor
 
@@ -34,6 +35,17 @@ def test_a_free_port_is_taken_for_free(taken: int) -> None:
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]
     require_free_port("127.0.0.1", free)
+
+
+def test_the_second_of_two_runs_on_one_port_is_refused() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    lock = hold_port("127.0.0.1", free)
+    with pytest.raises(CommandError, match=f"Another run is starting on port {free}"):
+        hold_port("127.0.0.1", free)
+    os.close(lock)
+    os.close(hold_port("127.0.0.1", free))
 
 
 def test_web_and_worker_are_what_runs() -> None:

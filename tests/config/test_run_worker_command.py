@@ -12,6 +12,7 @@ from django.core.management import call_command
 from config.management.commands import run_worker
 from config.management.commands.run_worker import pulse, worker_commands
 from config.supervisor.supervisor import PULSE_VARIABLE
+from tests.harness.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -61,14 +62,24 @@ def test_a_signal_ends_a_worker_in_order(
 def test_a_worker_whose_supervisor_is_gone_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     read, written = os.pipe()
     monkeypatch.setenv(PULSE_VARIABLE, str(written))
+    monkeypatch.setattr("config.management.commands.run_worker.PULSE_SECONDS", 0.001)
     stopping = threading.Event()
-    call = pulse(stopping)
-    call()
-    assert os.read(read, 9) == b"." and not stopping.is_set()
+    pulse(stopping)
+    assert os.read(read, 1) == b"." and not stopping.is_set()
     os.close(read)
-    call()
+    assert stopping.wait(20)
     os.close(written)
-    assert stopping.is_set()
+
+
+def test_a_worker_that_stays_in_one_step_falls_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, written = os.pipe()
+    monkeypatch.setenv(PULSE_VARIABLE, str(written))
+    monkeypatch.setattr("config.management.commands.run_worker.PULSE_SECONDS", 0.001)
+    monkeypatch.setattr("config.management.commands.run_worker.SILENT_AFTER", 0.01)
+    pulse(threading.Event())
+    wait_until(lambda: "pulse" not in {thread.name for thread in threading.enumerate()})
+    assert os.read(read, 1) == b"."
+    os.close(read), os.close(written)
 
 
 def test_a_worker_started_by_hand_has_nobody_to_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,10 @@
 """`manage.py run`: run the whole platform on one machine under a supervisor."""
 
+import fcntl
+import os
 import socket
 import sys
+from tempfile import gettempdir
 from typing import Any
 
 from django.conf import settings
@@ -18,7 +21,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # migrate runs them
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_free_port(settings.HOST, settings.PORT)
+        hold_port(settings.HOST, settings.PORT)
         self.prepare()
         exec_supervisor(SupervisorConfig(commands(), settings.HOST, settings.PORT))
 
@@ -43,6 +46,24 @@ def commands() -> dict[str, list[str]]:
     # block the shutdown forever.
     web += ["--no-access-log", "--no-server-header", "--timeout-graceful-shutdown", "5"]
     return {"web": [sys.executable, *web], **worker_commands()}
+
+
+def hold_port(host: str, port: int) -> int:
+    """Lock the port for this process and the supervisor that it becomes; returns the lock's file.
+
+    Two runs that start together would both find it free. Raises CommandError if it cannot be used.
+    """
+    require_free_port(host, port)
+    lock = os.open(
+        f"{gettempdir()}/ace-run-{os.getuid()}-{port}.lock", os.O_RDWR | os.O_CREAT, 0o600
+    )
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise CommandError(f"Another run is starting on port {port}.") from None
+    os.set_inheritable(lock, True)
+    return lock
 
 
 def require_free_port(host: str, port: int) -> None:

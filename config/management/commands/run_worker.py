@@ -3,7 +3,8 @@
 import os
 import signal
 import sys
-from threading import Event
+import time
+from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
@@ -11,8 +12,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from config.supervisor.process import SupervisorConfig, exec_supervisor
-from config.supervisor.supervisor import PULSE_VARIABLE
+from config.supervisor.supervisor import PULSE_VARIABLE, SILENT_AFTER
 from evolution.worker.runner import Worker
+
+PULSE_SECONDS = 1.0
 
 
 class Command(BaseCommand):
@@ -45,18 +48,31 @@ def worker_commands() -> dict[str, list[str]]:
 
 
 def pulse(stopping: Event) -> Any:
-    """What a worker calls while it is well; sets `stopping` once the supervisor is gone."""
+    """What a worker calls while it is well; sets `stopping` once the supervisor is gone.
+
+    The supervisor hears of it every second, from a thread: a step of the worker may wait for the
+    database for longer than a frozen process is left alone.
+    """
     pipe = int(os.environ.get(PULSE_VARIABLE, -1))
     if pipe < 0:
         return lambda: None
     os.set_blocking(pipe, False)
+    called = time.monotonic()
 
     def write() -> None:
-        try:
-            os.write(pipe, b".")
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            stopping.set()
+        while time.monotonic() - called < SILENT_AFTER:
+            try:
+                os.write(pipe, b".")
+            except BlockingIOError:
+                pass  # the supervisor sleeps
+            except BrokenPipeError:
+                stopping.set()
+                return
+            time.sleep(PULSE_SECONDS)
 
-    return write
+    def call() -> None:
+        nonlocal called
+        called = time.monotonic()
+
+    Thread(target=write, name="pulse", daemon=True).start()
+    return call

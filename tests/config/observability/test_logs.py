@@ -8,14 +8,17 @@ import sys
 from typing import Any
 
 import pytest
+from django.test import Client
 
+from accounts.models import User
 from config.observability.logging import json_formatter, lines_formatter
 from core.http.request_id import request_id
 from evolution.models import EvolutionJob
 from evolution.worker.tasks import run_evolution
-from playbooks.models import Bullet
+from playbooks.models import Bullet, Playbook
 from tests.config.observability.conftest import CANARY, KNOWN
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.rest_client import Rest
 
 
 def lines(logged: io.StringIO) -> list[dict[str, Any]]:
@@ -58,6 +61,36 @@ def test_no_text_of_an_outcome_or_a_playbook_is_logged(
     run_evolution(str(asked.pk))
     assert logged.getvalue()
     assert CANARY not in logged.getvalue()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_that_waits_or_fails_is_logged_with_the_id(
+    asked: EvolutionJob, model: FakeLLM, logged: io.StringIO
+) -> None:
+    model.fail("reflector", status=503, times=99)
+    run_evolution(str(asked.pk))
+    (row,) = [row for row in lines(logged) if " waits: " in row["event"]]
+    assert row["request_id"] == KNOWN
+
+
+def test_a_request_is_one_line_with_route_status_and_time(
+    alice: User, charlie: User, staff: User, playbook: Playbook, logged: io.StringIO
+) -> None:
+    for user, status in ((alice, 200), (charlie, 404), (staff, 404)):
+        logged.truncate(logged.seek(0))
+        answer = Rest.of(user).get(f"/playbooks/{playbook.pk}")
+        (row,) = [row for row in lines(logged) if row["logger"] == "config.web.middleware"]
+        assert (row["event"], row["status"]) == ("GET api/v1/playbooks/<uuid:pk>", status)
+        assert (row["request_id"], row["took_ms"] >= 0) == (answer["X-Request-ID"], True)
+
+
+def test_a_request_line_has_no_token_of_a_link_and_probes_have_none(
+    client: Client, db: None, logged: io.StringIO
+) -> None:
+    for path in ("/healthz", "/verify/secret-of-a-link?code=canary"):
+        client.get(path)
+    (row,) = [row for row in lines(logged) if row["logger"] == "config.web.middleware"]
+    assert row["event"] == "GET verify/<str:token>"
 
 
 def logged_error(form: logging.Formatter) -> str:
