@@ -111,10 +111,14 @@ class ApiKey(BaseModel):
         return f"{self.name} ({self.hint})"
 
     @property
+    def visible_prefix(self) -> str:
+        """The part after `ace_live_`; empty for a key that an operator chose."""
+        return "" if self.prefix == self.digest[: len(self.prefix)] else self.prefix
+
+    @property
     def hint(self) -> str:
         """The visible start of the key; of one that an operator chose nothing is known."""
-        chosen = self.prefix == self.digest[: len(self.prefix)]
-        return "chosen by the operator" if chosen else f"ace_live_{self.prefix}…"
+        return f"ace_live_{self.prefix}…" if self.visible_prefix else "chosen by the operator"
 
     def revoke(self, *, reason: str, now: datetime) -> None:
         """Refuse this key from the next request on; revoking twice keeps the first time."""

@@ -25,7 +25,6 @@ from django.views.decorators.http import require_safe
 
 from core.csv import escape_formula
 from core.errors import AceError
-from core.http.reauthentication import ask_to_reauthenticate
 from core.security.redaction import SECRET_FIELDS
 from core.security.scopes import Principal
 from core.sql.querysets import MAX_SEARCH_CHARS, MAX_SEARCH_WORDS, is_uuid
@@ -52,14 +51,6 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         """Django allows every local field: `?session_key__startswith=` would read a hidden one."""
         first = lookup.partition("__")[0]
         return first not in self.hidden_fields() and super().lookup_allowed(lookup, value, request)
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> Any:
-        """The list; its actions ask for the password again after some minutes."""
-        if request.method == "POST" and (again := ask_to_reauthenticate(request)):
-            return again
-        return super().changelist_view(request, extra_context)
 
     def changeform_view(
         self,

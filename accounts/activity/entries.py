@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from accounts.hooks import hooks
 from accounts.models import User
@@ -41,20 +41,26 @@ def activity_entries(entries: list[AuditEntry], user: User) -> list[dict[str, An
     """
     ids = {entry.subject_id for entry in entries} | {_playbook_id(entry) for entry in entries}
     known = {str(pk) for pk in ids if is_uuid(pk)}
-    keys = dict(user.api_keys.filter(pk__in=known).values_list("pk", "name"))
-    names = {str(pk): name for pk, name in (hooks.playbook_names(user, ids=known) | keys).items()}
-    return [_activity_entry(entry, user, names) for entry in entries]
+    used = Q(pk__in=known) | Q(prefix__in={entry.key_prefix for entry in entries})
+    keys = list(user.api_keys.filter(used))
+    named = hooks.playbook_names(user, ids=known) | {key.pk: key.name for key in keys}
+    names = {str(pk): name for pk, name in named.items()}
+    prefixes = {key.prefix: key.visible_prefix for key in keys}
+    return [_activity_entry(entry, user, names, prefixes) for entry in entries]
 
 
-def _activity_entry(entry: AuditEntry, user: User, names: dict[str, str]) -> dict[str, Any]:
-    by, key = _actor_kind(entry, user), f"ace_live_{entry.key_prefix}"
+def _activity_entry(
+    entry: AuditEntry, user: User, names: dict[str, str], prefixes: dict[str, str]
+) -> dict[str, Any]:
+    by, prefix = _actor_kind(entry, user), prefixes.get(entry.key_prefix, entry.key_prefix)
+    key = f"ace_live_{prefix}" if by == "key" and prefix else ""
     return {
         "at": entry.at,
         "action": entry.action,
         "summary": describe_action(entry.action),
         "by": by,
-        "who": ACTOR_WORDS.get(by, f"Key {key}…"),
-        "key": key if by == "key" else "",
+        "who": ACTOR_WORDS.get(by, f"Key {key}…" if key else "Key chosen by the operator"),
+        "key": key,
         "subject": entry.subject,
         "subject_id": entry.subject_id,
         "subject_name": names.get(entry.subject_id) or names.get(_playbook_id(entry), ""),

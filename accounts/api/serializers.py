@@ -58,7 +58,10 @@ class AccountDeleteSerializer(serializers.Serializer[Any]):
 class ApiKeySerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
-    prefix = serializers.CharField(help_text="The visible part after `ace_live_`.")
+    prefix = serializers.CharField(
+        source="visible_prefix",
+        help_text="The visible part after `ace_live_`; empty for a key that the operator chose.",
+    )
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=SCOPES))
     playbook_ids = serializers.ListField(
         child=serializers.UUIDField(), help_text="Empty: all of yours."

@@ -4,6 +4,7 @@ import logging
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
+from django.core.cache import cache
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
@@ -15,11 +16,12 @@ from accounts.models import User
 from accounts.services.login_throttling import (
     LoginSource,
     count_login_attempt,
+    network_of,
     reset_login_attempts,
     throttle_codes,
 )
 from core.audit import record
-from core.emails import send_email
+from core.emails import send_email, send_security_notice
 from core.errors import (
     INVALID_LINK,
     Forbidden,
@@ -31,6 +33,7 @@ from core.errors import (
 from core.ratelimit.limits import consume_rate_limit
 
 logger = logging.getLogger(__name__)
+KNOWN_NETWORK_SECONDS = 30 * 86_400
 VERIFICATION = SignedToken("accounts.verify", seconds=3 * 86_400)
 
 
@@ -82,7 +85,8 @@ def check_password(*, email: str, password: str, source: LoginSource, site: str)
 def log_in(*, email: str, password: str, code: str = "", address: str, site: str) -> User:
     """Log in with e-mail, password and second factor; sets `last_login`.
 
-    `address` is the client's, for rate limits. Raises RateLimited, WrongCredentials,
+    `address` is the client's, for rate limits; the user gets an e-mail of a network without a login
+    in the last 30 days, except for the very first one. Raises RateLimited, WrongCredentials,
     SecondFactorRequired (send `code`), WrongCode, Forbidden (`second_factor_setup_required`).
     """
     source = LoginSource(address)
@@ -96,7 +100,11 @@ def log_in(*, email: str, password: str, code: str = "", address: str, site: str
             "This account requires a second factor. Log in with a browser and set one up.",
             code="second_factor_setup_required",
         )
+    network = f"login-{user.pk}-{network_of(address)}"
+    is_new = cache.add(network, 1, KNOWN_NETWORK_SECONDS) and user.last_login is not None
     with transaction.atomic():
+        if is_new:
+            send_security_notice(user, f"New login from a program at {address}")
         user.last_login = timezone.now()
         user.save(update_fields=["last_login"])
         record(action="log_in", by=user, subject=user)

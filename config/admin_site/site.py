@@ -1,5 +1,7 @@
 """The admin site: Django's own, with the operations dashboard on its first page."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 from uuid import UUID
 
@@ -76,6 +78,17 @@ class AceAdminSite(AdminSite):
         ]
         return [*ours, *super().get_urls()]
 
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+        """Every change asks for the password again after some minutes: forms as well as actions."""
+        changes_nothing = getattr(view, "__wrapped__", view) in (self.search, self.logout)
+
+        @wraps(view)
+        def asked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            is_change = request.method == "POST" and not changes_nothing
+            return (is_change and ask_to_reauthenticate(request)) or view(request, *args, **kwargs)
+
+        return super().admin_view(asked, cacheable)
+
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         context = self._panel(request) | {"groups": self.groups(request)}
         return super().index(request, context | (extra_context or {}))
@@ -120,8 +133,6 @@ class AceAdminSite(AdminSite):
         user = self._customer(request, pk)
         if not may(request, "change", User):
             raise PermissionDenied
-        if again := ask_to_reauthenticate(request):
-            return again
         return account_file(export_account(user=user, by=request_principal(request)))
 
     def _customer(self, request: HttpRequest, pk: UUID) -> User:

@@ -87,6 +87,8 @@ MAX_BODY_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 PLAYGROUND_STREAMS = 16
 # Texts that one key or user may add to one playbook in a day; the rest waits for review.
 SOURCE_CHANGES_PER_DAY = 60
+# Texts that one key or app may import in a day, over all playbooks; the rest waits for review.
+SOURCE_IMPORTS_PER_DAY = 300
 # In the notation of django-ratelimit. RATE_LIMITS in the environment replaces single entries.
 RATE_LIMITS = {
     "requests": "1200/m",  # per user and web process: REST, MCP and pages

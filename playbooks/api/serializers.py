@@ -103,6 +103,7 @@ class ImportPreviewEntrySerializer(serializers.Serializer[Any]):
     helpful = serializers.IntegerField()
     harmful = serializers.IntegerField()
     skipped = CharField(help_text="Why it does not become a bullet; else empty.")
+    held = CharField(help_text="Why the bullet would wait for review, as a code; else empty.")
 
 
 class ImportPreviewSerializer(serializers.Serializer[Any]):

@@ -225,7 +225,7 @@ class PlaybookImportView(BaseAPIView):
         sent = self.validated_body(s.PlaybookImportSerializer)
         sent.pop("version", None)
         if sent.pop("dry_run"):
-            found = creation.preview_import(content=sent["content"])
+            found = creation.preview_import(content=sent["content"], by=self.principal)
             return Response(s.ImportPreviewSerializer(found).data)
         return playbook_response(creation.import_playbook(by=self.principal, **sent))
 

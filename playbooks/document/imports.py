@@ -59,7 +59,8 @@ _HEAD_FIELD = re.compile(r"(name|description):\s*(.*)")
 class Entry:
     """One piece of the given text. `skipped` says why it is no bullet; `section` is a title.
 
-    `line` counts from 1; in JSON it is 0.
+    `held` is the reason code of a bullet that waits for review. `line` counts from 1; in JSON it
+    is 0.
     """
 
     line: int
@@ -69,6 +70,7 @@ class Entry:
     helpful: int = 0
     harmful: int = 0
     skipped: str = ""
+    held: str = ""
 
 
 @dataclass(frozen=True)

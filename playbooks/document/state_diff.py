@@ -3,6 +3,7 @@
 The records explain the whole difference, so that these versions are replayed like any other.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -58,8 +59,14 @@ def build_initial_state(document: Document, *, reason: str, review: Review | Non
 
 def _held(bullets: Iterable[BulletState], review: Review) -> list[tuple[str, Bullet]]:
     """The bullets that wait for review, each with the first reason."""
-    found = [(review.hold_reasons(b.content, known=(), sources=(), now={}), b) for b in bullets]
-    return [(why[0], to_document_bullet(bullet)) for why, bullet in found if why]
+    found, taken, sources = [], Counter[str](), review.sources_of(())
+    for bullet in bullets:
+        why = review.hold_reasons(bullet.content, known=(), sources=sources, now=taken)
+        if why:
+            found.append((why[0], to_document_bullet(bullet)))
+        else:
+            taken.update(sources)
+    return found
 
 
 def bullets_of_document(

@@ -1,10 +1,13 @@
 """Create playbooks: empty, imported, or cloned."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from billing.limits.plan_limits import check_playbook_limit
 from core.audit import record
@@ -12,13 +15,13 @@ from core.errors import Forbidden, Invalid, TooLarge
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
 from playbooks.document.imports import Import, read_import
-from playbooks.document.operations import Result
+from playbooks.document.operations import HELD, Result
 from playbooks.document.review_rule import Review
 from playbooks.document.sections import DEFAULT_SECTIONS, Section
 from playbooks.document.state import State
 from playbooks.document.state_diff import build_initial_state, bullets_for_clone, change_state
 from playbooks.document.text import DocumentError
-from playbooks.models import Playbook, ReviewPolicy, Version
+from playbooks.models import Delta, Playbook, ReviewPolicy, Version
 from playbooks.services.initial_version import create_with_initial_version
 from playbooks.services.loading import load_state
 from playbooks.services.validation import (
@@ -67,11 +70,11 @@ def import_playbook(
     """A playbook of `by` with the bullets of a text in any import format, at version 1.
 
     Ids and counters are kept where the format has them. Name and description default to those
-    inside the text. Risky texts that a key or app imports wait in the review queue. Raises
-    TooLarge, and Invalid with the line.
+    inside the text. Of what a key or app imports, risky texts wait in the review queue, and those
+    over SOURCE_IMPORTS_PER_DAY. Raises TooLarge, and Invalid with the line.
     """
     _refuse_limited_key(by)
-    found = preview_import(content=content)
+    found = _read(content)
     description = description.strip() or found.description
     headings = [section.title for section in found.document.sections]
     refuse_risky_texts(by, description=[description], content=headings)
@@ -81,17 +84,43 @@ def import_playbook(
         name=clean_name(name.strip() or found.name),
         description=clean_description(description),
         source=Playbook.Source.IMPORTED,
-        result=build_initial_state(
-            found.document,
-            reason="Imported.",
-            review=None if by.is_person else Review(ReviewPolicy.RISKY),
-        ),
+        result=build_initial_state(found.document, reason="Imported.", review=_review_rule(by)),
         reason=Version.Reason.IMPORT,
     )
 
 
-def preview_import(*, content: str) -> Import:
-    """What import_playbook would make of the text, line by line. Raises as it does."""
+def preview_import(*, content: str, by: Principal | None = None) -> Import:
+    """What import_playbook would make of the text, line by line; None: for a person.
+
+    Raises as it does.
+    """
+    found = _read(content)
+    made = build_initial_state(found.document, reason="", review=_review_rule(by))
+    held = {r.after["id"]: r.reason_code for r in made.records if r.status == HELD and r.after}
+    entries = (replace(entry, held=held.get(entry.id, "")) for entry in found.entries)
+    return replace(found, entries=tuple(entries))
+
+
+def _review_rule(by: Principal | None) -> Review | None:
+    """The rule for the texts that a key or app imports; None for a person's."""
+    if by is None or by.is_person:
+        return None
+    since = timezone.now() - timedelta(days=1)
+    today = Delta.objects.applied().filter(
+        playbook__owner=by.user,
+        playbook__created_at__gt=since,
+        version__reason=Version.Reason.IMPORT,
+        version__source=by.source,
+    )
+    return Review(
+        ReviewPolicy.RISKY,
+        author=by.source,
+        taught={by.source: today.count()},
+        cap=settings.SOURCE_IMPORTS_PER_DAY,
+    )
+
+
+def _read(content: str) -> Import:
     size = len(content.encode(errors="replace"))
     if size > settings.MAX_PLAYBOOK_BYTES:
         message = f"The text has {size:,} bytes; the limit is {settings.MAX_PLAYBOOK_BYTES:,}."

@@ -132,3 +132,26 @@ def test_a_refresh_is_no_recent_login(alice: User) -> None:
     pair = issue_tokens(user=alice)
     at = user_for_access_token(pair.access)[1]
     assert user_for_access_token(refresh_tokens(refresh=pair.refresh).access)[1] == at
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_login_over_rest_from_a_new_network_is_mailed_once(alice: User, charlie: User) -> None:
+    for address in ("203.0.113.1", "198.51.100.1", "198.51.100.77", "203.0.113.9"):
+        login.log_in(email=alice.email, password=PASSWORD, address=address, site="https://a.test")
+    assert subjects() == "New login from a program at 198.51.100.1 on ACE Platform"
+    assert mail.outbox[0].to == [alice.email]
+
+
+@pytest.mark.parametrize("page", ["add/", "{}/change/", "{}/password/"])
+def test_a_form_of_the_admin_asks_for_the_password_again(
+    staff: User, alice: User, page: str
+) -> None:
+    User.objects.filter(pk=staff.pk).update(is_superuser=True)
+    url = f"/admin/accounts/user/{page.format(alice.pk)}"
+    sent = {"email": "mallory@example.org", "password1": PASSWORD, "password2": PASSWORD}
+    late = logged_in_client(staff, minutes_ago=6).post(url, sent)
+    assert "/settings/confirm" in late["Location"]
+    assert not User.objects.filter(email=sent["email"]).exists()
+    alice.refresh_from_db()
+    assert alice.check_password(PASSWORD)
+    assert "/settings/confirm" not in logged_in_client(staff).post(url, sent).get("Location", "")

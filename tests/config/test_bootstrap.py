@@ -11,7 +11,10 @@ from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
 from accounts.services.login import log_in
 from config.management.bootstrap import DEFAULT_EMAIL, FirstLogin, ensure_first_login
-from tests.factories import PASSWORD, make_key, make_user
+from core.security.scopes import Principal, Scope
+from playbooks.services.settings import archive_playbook
+from tests.factories import PASSWORD, make_key, make_playbook, make_user
+from tests.harness.rest_client import Rest
 
 pytestmark = pytest.mark.django_db
 EMAIL = "operator@example.org"
@@ -42,7 +45,14 @@ def test_an_empty_database_gets_a_login_and_a_key_that_work() -> None:
 
 def test_a_chosen_key_is_not_listed_under_a_prefix_that_it_does_not_have(chosen: Any) -> None:
     call_command("bootstrap", stdout=StringIO())
-    assert ApiKey.objects.get().hint == "chosen by the operator"
+    key = ApiKey.objects.get()
+    assert key.hint == "chosen by the operator"
+    archived = make_playbook(key.user)
+    archive_playbook(playbook=archived, by=Principal(key.user, frozenset(Scope), key))
+    rest = Rest.of(key.user)
+    assert [row["prefix"] for row in rest.get("/auth/api-keys").json()["results"]] == [""]
+    entry = rest.get("/activity").json()["results"][0]
+    assert (entry["by"], entry["key"]) == ("key", "")
 
 
 def test_it_is_printed_once() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from h11 import LocalProtocolError
 
 from accounts.models import User
-from config.observability.logging import json_formatter, lines_formatter
+from config.observability.logging import LateProtocolErrors, json_formatter, lines_formatter
 from core.http.request_id import request_id
 from evolution.models import EvolutionJob
 from evolution.worker.tasks import run_evolution
@@ -104,6 +105,17 @@ def logged_error(form: logging.Formatter) -> str:
         record = logging.LogRecord("x", logging.ERROR, "f", 1, "it failed", (), None)
         record.exc_info = sys.exc_info()
     return form.format(record)
+
+
+def test_a_malformed_chunk_after_the_response_is_one_line() -> None:
+    error = LocalProtocolError("too late")
+    extra = {"exc_info": (LocalProtocolError, error, None)}
+    record = logging.getLogger("asyncio").makeRecord(
+        "asyncio", logging.ERROR, "f", 1, "Fatal error\nprotocol: x\ntransport: y", (), **extra
+    )
+    assert LateProtocolErrors().filter(record)
+    (line,) = lines_formatter(texts=False).format(record).splitlines()
+    assert re.search(r"WARNING asyncio \[\S+\] Invalid HTTP request received\.$", line)
 
 
 def test_an_exception_is_its_type_and_its_places() -> None:
