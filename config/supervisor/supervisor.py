@@ -26,7 +26,7 @@ MAX_DEATHS = 5  # of one child within DEATH_WINDOW seconds end a start
 DEATH_WINDOW = 60.0
 MAX_RESTART_DELAY = 10.0
 SILENT_AFTER = 45.0  # seconds; a start takes up to 20 of them on a busy machine
-FROZEN_AFTER = 10.0  # seconds, once it has called: then it calls every second
+FROZEN_AFTER = 15.0  # seconds, once it has called: then it calls every second
 PULSE_VARIABLE = "ACE_PULSE_PIPE"  # the file descriptor to write to
 
 
