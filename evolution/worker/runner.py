@@ -29,7 +29,7 @@ from evolution.models import EvolutionJob, WorkerHeartbeat
 from evolution.worker.claims import Claim, FenceLost, claim_next
 from evolution.worker.failures import requeue_claimed, rescue_job
 from evolution.worker.resume import resume_each
-from evolution.worker.sweep import sweep
+from evolution.worker.sweep import keep_house, sweep_jobs
 from evolution.worker.tasks import run_claim
 
 logger = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 """Between looks for due jobs that no message announced: a wait that ends, a lost message."""
 HEARTBEAT_SECONDS = 10.0
+HOUSE_SECONDS = 60.0
 CONNECTION_MAX_AGE = 60
 MAX_REMEMBERED = 10_000
 GRACE_SECONDS = 20.0
@@ -151,9 +152,13 @@ class Worker:
         return bool(hung)
 
     def _keep_sweeping(self) -> None:
+        house_due = 0.0
         while not self.stopping.wait(settings.JOB_SWEEP_SECONDS):
             try:
-                done = sweep()
+                done = sweep_jobs()
+                if time.monotonic() >= house_due:
+                    house_due = time.monotonic() + HOUSE_SECONDS
+                    done |= keep_house()
             except DatabaseFault as error:
                 logger.warning("sweep: no database (%s)", fault_name(error))
                 connections.close_all()

@@ -37,19 +37,31 @@ ABANDONED_AFTER = timedelta(minutes=5)
 
 
 def sweep() -> dict[str, int]:
-    """One round, safe on several hosts at once; returns counts of what it did."""
+    """Both rounds, safe on several hosts at once; returns counts of what they did."""
+    return sweep_jobs() | keep_house()
+
+
+def sweep_jobs() -> dict[str, int]:
+    """What jobs wait for, every few seconds: dead workers, calls left open, waits that end."""
     now, jobs = database_now(), EvolutionJob.objects.all()
-    WorkerHeartbeat.objects.filter(last_seen_at__lt=now - timedelta(days=1)).delete()
-    clear_oauth_if_due()
-    purge_if_due()
-    if is_resync_due():
-        notify_billing_sync()
     return {
         "settled": settle_abandoned_usage(max_call_duration=max_call_duration()),
         "rescued": resume_each(jobs.lease_expired(now), partial(_rescue, now=now))
         + resume_each(jobs.abandoned_trainings(now, ABANDONED_AFTER), partial(_abandon, now=now)),
         "released": release_stale_holds(now),
         "resumed": resume_waiting_jobs(now),
+    }
+
+
+def keep_house() -> dict[str, int]:
+    """What may wait a minute: an idle platform would spend most of its time on it."""
+    now = database_now()
+    WorkerHeartbeat.objects.filter(last_seen_at__lt=now - timedelta(days=1)).delete()
+    clear_oauth_if_due()
+    purge_if_due()
+    if is_resync_due():
+        notify_billing_sync()
+    return {
         "triggered": _trigger_waiting(now),
         "trials": _settle_trials(now),
         "noticed": send_quota_notices()

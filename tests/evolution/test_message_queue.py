@@ -39,7 +39,7 @@ class Waiting:
             connection.close()
 
     def is_waiting(self) -> bool:
-        return self.inbox._listening is not None or self.inbox._version >= 0
+        return self.inbox._listening is not None or self.inbox._seen is not None
 
 
 @pytest.fixture
