@@ -1,5 +1,6 @@
 """The app that installs the admin site."""
 
+import sys
 from importlib import import_module
 
 from django.apps import apps
@@ -14,6 +15,8 @@ class AdminSiteConfig(SimpleAdminConfig):
 
     def ready(self) -> None:
         super().ready()
+        if sys.argv[1:2] == ["run_mcp"]:
+            return  # it serves no page, and an agent waits for its start
         for app in apps.get_app_configs():
             # dj-stripe's shows its tables with forms for API keys, and its list of invoices
             # answers 500: billing/admin shows what staff needs of them.

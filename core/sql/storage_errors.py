@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-import psycopg
 from django.db import connection
 from django.db.utils import Error
 
@@ -49,8 +48,9 @@ def storage_error(error: BaseException) -> StorageError | None:
     if not isinstance(error, Error):
         return None
     cause = error.__cause__
-    if isinstance(cause, psycopg.Error):
-        return _of_postgres(cause.sqlstate or "")
+    # Not by type: a start over stdio on SQLite needs no psycopg.
+    if state := getattr(cause, "sqlstate", None):
+        return _of_postgres(state)
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the rest tells which call failed
     if code in CORRUPT_CODES:
         return DatabaseCorrupt()
