@@ -59,3 +59,8 @@ _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 DESKTOP_NOTE: str = _FILE["desktop_note"]
 CLIENTS = [_client(row) for row in _FILE["client"]]
 BY_SLUG = {client.slug: client for client in CLIENTS}
+
+
+def connect_command(mcp_url: str) -> str:
+    """The shell lines that connect every agent program on a machine; see client/README.md."""
+    return f"pip install ./client\nace connect --url {mcp_url.removesuffix('/mcp')}"

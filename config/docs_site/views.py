@@ -11,6 +11,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.cache import get_conditional_response
+from django.utils.html import escape
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 from drf_spectacular.utils import extend_schema
@@ -20,6 +21,8 @@ from rest_framework.request import Request
 from config.docs_site.documents import Document, documents_in
 from config.docs_site.markdown import render_document
 
+EXAMPLE_URL = "http://127.0.0.1:8000"
+"""The address in the documents; a page shows the one in use."""
 MARKDOWN, PLAIN = "text/markdown; charset=utf-8", "text/plain; charset=utf-8"
 ABOUT = (
     "Agents learn from what happened to them: an agent reads a playbook before a task and reports "
@@ -47,11 +50,12 @@ def page(request: HttpRequest, slug: str) -> HttpResponse:
     if place is None:
         raise Http404
     rendered = render_document(listed[place])
+    site = escape(request.build_absolute_uri("/").rstrip("/"))
     context = {
         "document": listed[place],
         "headings": rendered.headings,
         # Rendered from files of this repository, with HTML in Markdown disabled.
-        "body": mark_safe(rendered.html),  # noqa: S308 - see above
+        "body": mark_safe(rendered.html.replace(EXAMPLE_URL, site)),  # noqa: S308 - see above
         "groups": [(name, [*found]) for name, found in groupby(listed, key=lambda d: d.group)],
         "before": listed[place - 1] if place else None,
         "after": listed[place + 1] if place + 1 < len(listed) else None,

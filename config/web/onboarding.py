@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from accounts.models import ApiKey, User
 from evolution.models import EvolutionJob, Outcome
-from mcp_bridge.clients import BY_SLUG
+from mcp_bridge.clients import BY_SLUG, connect_command
 from mcp_bridge.models import ClientActivity
 from playbooks.models import Playbook, Version
 
@@ -79,6 +79,7 @@ def onboarding_context(user: User, *, steps: list[Step], mcp_url: str) -> dict[s
     elif name == "key":
         context["form_id"] = uuid4().hex
     elif name == "connect":
+        context["form_id"], context["automatic"] = uuid4().hex, connect_command(mcp_url)
         clients = [BY_SLUG[slug] for slug in FIRST_CLIENTS if slug in BY_SLUG]
         context["snippets"] = [(one, one.snippets["key"].fill(mcp_url)) for one in clients]
     elif name:

@@ -12,7 +12,14 @@ from accounts.models import ApiKey
 from accounts.oauth.metadata import is_oauth_available, mcp_resource, request_origin
 from core.http.requests import UserRequest
 from core.security.scopes import Scope, granted_scopes
-from mcp_bridge.clients import BY_SLUG, CLIENTS, DESKTOP_NOTE, METHOD_TITLES, Client
+from mcp_bridge.clients import (
+    BY_SLUG,
+    CLIENTS,
+    DESKTOP_NOTE,
+    METHOD_TITLES,
+    Client,
+    connect_command,
+)
 from mcp_bridge.protocol import client_activity
 
 # A page that stays open longer stops polling.
@@ -41,6 +48,7 @@ def connect(request: UserRequest) -> HttpResponse:
         "client": client,
         "desktop_note": DESKTOP_NOTE if client.is_desktop_app else "",
         "address": address,
+        "automatic": connect_command(address),
         "methods": _connection_methods(client, address, login=login),
         "login_missing": not login,
         "unreachable": client.needs_public_url and not address.startswith("https://"),

@@ -158,3 +158,9 @@ def test_an_old_table_of_variables_is_found(tmp_path: Path, settings: Any) -> No
 def test_variables_that_one_comment_explains_share_a_row() -> None:
     table = settings_table("# --- One ----\n# Why,\n# indeed.\n#A=1\n#B=x|y\n\n# Else.\n#C=\n")
     assert "- `A=1`, `B=x|y`: Why, indeed.\n- `C=`: Else.\n" in table
+
+
+def test_a_page_shows_the_address_in_use(client: Client) -> None:
+    page = client.get("/docs/quickstart", headers={"host": "localhost:9123"}).content.decode()
+    assert "http://localhost:9123/api/v1" in page
+    assert "127.0.0.1:8000" not in page
