@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import DataError, InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.urls import resolve
 from rest_framework import exceptions
 from rest_framework.response import Response
 
@@ -105,7 +107,19 @@ def _flatten(detail: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
         yield path or "body", [str(part) for part in detail]
 
 
+def _malformed_id(path: str) -> str:
+    """What is wrong with a path that would be a route with another id in it; else empty."""
+    parts = path.split("/")
+    for place, part in enumerate(parts[3:9], start=3):
+        for valid, kind in ((str(UUID(int=0)), "an id (a UUID)"), ("1", "a version number")):
+            found = resolve("/".join([*parts[:place], valid, *parts[place + 1 :]]))
+            if found.func is not route_not_found:
+                return f"“{part[:60]}” is not {kind}. List the rows to see theirs."
+    return ""
+
+
 def route_not_found(request: HttpRequest, rest: str = "") -> HttpResponse:
     """The 404 of every unknown URL under /api/v1, authenticated or not."""
-    error = _error(404, "not_found", "There is no such route. See /api/docs.")
+    message = _malformed_id(request.path) or "There is no such route. See /api/docs."
+    error = _error(404, "not_found", message)
     return JsonResponse(error_body(error), status=error.status)

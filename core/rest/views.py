@@ -7,10 +7,17 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer, ListField, ListSerializer, Serializer
+from rest_framework.serializers import (
+    BaseSerializer,
+    ChoiceField,
+    ListField,
+    ListSerializer,
+    Serializer,
+)
 
 from core.errors import Invalid, NotAuthenticated
 from core.ratelimit.limits import Allowance, count_request
@@ -48,7 +55,8 @@ class BaseAPIView(GenericAPIView[Any]):
         if unknown:
             name, lines = next(iter(unknown.items()))
             raise Invalid(f"Check `{name}`: {lines[0]}", fields=unknown)
-        serializer.is_valid(raise_exception=True)
+        if not serializer.is_valid():
+            raise ValidationError(_with_choices(serializer))
         return dict(serializer.validated_data)
 
     def paginate(
@@ -111,3 +119,13 @@ def _unknown_fields(serializer: Any, sent: Any, where: str = "") -> Iterator[tup
             yield f"{where}{name[:100]}", [known]
         for name, field in serializer.fields.items():
             yield from _unknown_fields(field, sent.get(name), f"{where}{name}.")
+
+
+def _with_choices(serializer: Serializer[Any]) -> Any:
+    """The errors; that of an unknown choice lists the choices."""
+    errors: Any = dict(serializer.errors)
+    for name, field in serializer.fields.items():
+        found = errors.get(name)
+        if isinstance(field, ChoiceField) and found and found[0].code == "invalid_choice":
+            errors[name] = [f"Choose one of: {', '.join(map(str, field.choices))}."]
+    return errors

@@ -115,3 +115,30 @@ def test_a_page_of_a_listed_origin_may_send_an_idempotency_key(
     assert answer.status_code == 200
     assert "idempotency-key" in answer["Access-Control-Allow-Headers"]
     assert answer["Access-Control-Allow-Origin"] == "https://app.example.org"
+
+
+def test_a_missing_key_differs_from_a_wrong_one(db: None) -> None:
+    missing = error_of(Client().get("/api/v1/auth/me"), 401)["message"]
+    wrong = error_of(Rest("ace_live_x").get("/auth/me"), 401)["message"]
+    assert "Send a valid API key" in missing
+    assert "is not valid: it is unknown, incomplete, expired or revoked" in wrong
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/playbooks/abc", "“abc” is not an id (a UUID)"),
+        ("/playbooks/{}/versions/latest/diff", "“latest” is not a version number"),
+        ("/nonsense", "There is no such route"),
+        ("/playbooks/{}/nonsense", "There is no such route"),
+    ],
+)
+def test_a_bad_id_is_told_from_a_bad_route(alice: User, path: str, said: str) -> None:
+    error = error_of(Rest.of(alice).get(path.format(UNKNOWN)), 404)
+    assert said in error["message"]
+
+
+def test_an_unknown_choice_is_answered_with_the_choices(alice: User, playbook: Playbook) -> None:
+    sent = {"task_description": "x", "outcome": "great"}
+    error = error_of(Rest.of(alice).post(f"/playbooks/{playbook.pk}/outcomes", sent), 400)
+    assert error["fields"]["outcome"] == ["Choose one of: success, failure, partial."]

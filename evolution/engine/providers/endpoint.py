@@ -187,7 +187,10 @@ class Endpoint:
                 has_begun = True
                 yield Response(raw)
         except (openai.APIConnectionError, httpx2.TransportError, httpx2.DecodingError) as error:
-            raise _connection_error(error.__cause__ or error, has_begun=has_begun) from None
+            host = urlsplit(self.base_url).hostname or ""
+            raise _connection_error(
+                error.__cause__ or error, host=host, has_begun=has_begun
+            ) from None
 
     def _client(self, make: "type[OpenAI]", transport: httpx2.BaseTransport) -> "OpenAI":
         """The SDK without its retries and redirects, which the job and the ledger decide."""
@@ -243,13 +246,13 @@ class _Body(httpx2.SyncByteStream):
         self._reply.close()
 
 
-def _connection_error(error: BaseException, *, has_begun: bool) -> TransientError:
+def _connection_error(error: BaseException, *, host: str, has_begun: bool) -> TransientError:
     """A call that was sent may be charged although nobody answered."""
     if isinstance(error, httpx2.TimeoutException):
-        made = TransientError("timeout", "The provider did not answer in time.")
+        made = TransientError("timeout", f"The provider at {host} did not answer in time.")
     else:
         done = "broke off in the middle of its answer" if has_begun else "could not be reached"
-        made = TransientError("connection", f"The provider {done}.")
+        made = TransientError("connection", f"The provider at {host} {done}.")
     made.is_charged = not isinstance(error, httpx2.ConnectTimeout | httpx2.ConnectError)
     return made
 

@@ -44,7 +44,7 @@ def test_a_time_out_is_metered_as_an_estimate_and_never_as_nothing(stage: Engine
 
 def test_a_server_that_is_not_there_costs_nothing(stage: EngineHarness) -> None:
     llm = OpenAILLM(api_key="k", base_url="http://127.0.0.1:9/v1", deadline=2, ledger=stage.ledger)
-    with pytest.raises(TransientError, match="could not be reached"):
+    with pytest.raises(TransientError, match=r"at 127.0.0.1 could not be reached"):
         llm.complete(reflection_request("m", outcome(), PLAYBOOK, FULL_LIMITS))
     assert [entry.usage.total_tokens for entry in stage.ledger.entries if entry.usage] == [0]
 
