@@ -61,8 +61,8 @@ def make_many(owner: User) -> World:
     for number in range(3):
         body = {"operations": [{"type": "ADD", "section": "str", "content": f"Advice {number}"}]}
         assert rest.post(f"{root}/deltas", body).status_code == 201
-        body = {"task_description": "a", "outcome": "success"}
-        assert rest.post(f"{root}/outcomes", body).status_code == 201
+        report = {"task_description": "a", "outcome": "success"}
+        assert rest.post(f"{root}/outcomes", report).status_code == 201
     return world
 
 
