@@ -29,8 +29,6 @@ from tests.harness.mfa import set_up_totp
 from tests.harness.rest_client import Rest
 from tests.harness.rest_routes import make_world
 
-pytestmark = pytest.mark.databases
-
 CANARY = "canary-9d1f"
 EMAIL = f"{CANARY}@example.org"
 
@@ -79,6 +77,7 @@ def person(db: None) -> User:
     return user
 
 
+@pytest.mark.databases
 def test_an_export_has_every_kind_of_row(person: User) -> None:
     found = files(person)
     for name in ("accounts.user", "playbooks.version", "evolution.outcome", "core.auditentry"):
@@ -100,6 +99,7 @@ def test_an_export_has_nothing_of_others(person: User, charlie: User) -> None:
     assert "charlie@" not in json.dumps(files(person))
 
 
+@pytest.mark.databases
 def test_nothing_is_left_of_a_deleted_account(
     person: User, charlie: User, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -144,6 +144,7 @@ def test_the_last_superuser_stays(staff: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.databases
 def test_of_two_superusers_deleted_at_once_one_stays(staff: User) -> None:
     pair = [staff, make_user("second@example.org", is_staff=True, is_superuser=True)]
 

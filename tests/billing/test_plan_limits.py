@@ -24,8 +24,6 @@ from tests.factories import ACE_TEXT, make_key, make_outcome, make_playbook, mak
 from tests.harness.concurrency import run_concurrently
 from tests.harness.plans import set_limits, subscribe
 
-pytestmark = pytest.mark.databases
-
 
 @pytest.fixture
 def one(billing: Plan, playbook: Playbook) -> Plan:
@@ -35,6 +33,7 @@ def one(billing: Plan, playbook: Playbook) -> Plan:
 
 
 @pytest.mark.parametrize("verb", ["create", "import", "clone", "restore"])
+@pytest.mark.databases
 def test_every_way_to_create_a_playbook_checks_the_limit(
     alice: User, one: Plan, playbook: Playbook, verb: str
 ) -> None:
@@ -72,6 +71,7 @@ def test_playbooks_above_a_smaller_limit_keep_working(
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.databases
 def test_ten_concurrent_creations_respect_the_limit(alice: User, billing: Plan) -> None:
     set_limits(billing, max_playbooks=3)
 
@@ -118,6 +118,7 @@ def old_trace(playbook: Playbook, alice: User) -> Outcome:
 
 
 @pytest.mark.parametrize("days", [180, 0])
+@pytest.mark.databases
 def test_a_plan_keeps_traces_for_fewer_days_than_the_settings(
     old_trace: Outcome, billing: Plan, settings: Settings, days: int
 ) -> None:
@@ -238,6 +239,7 @@ def shorten(plan: Plan, how: str, *, by: User) -> None:
     plan.save()
 
 
+@pytest.mark.databases
 def test_two_changes_within_the_notice_period_keep_the_longest_retention(billing: Plan) -> None:
     now = database_now()
     for previous, days in ((90, 60), (60, 30)):

@@ -18,8 +18,6 @@ from tests.evolution.evidence_data import evolve_once, report_outcomes
 from tests.harness.clients import logged_in_client
 from tests.harness.rest_client import Rest
 
-pytestmark = pytest.mark.databases
-
 
 @pytest.fixture
 def evolved(playbook: Playbook, alice: User) -> Playbook:
@@ -31,6 +29,7 @@ def rates(playbook: Playbook, signal: str = "") -> dict[int, Counts]:
     return {row.version.number: row.rate for row in found.versions}
 
 
+@pytest.mark.databases
 def test_outcomes_are_counted_under_the_version_that_was_read(
     evolved: Playbook, alice: User
 ) -> None:
@@ -64,6 +63,7 @@ def test_a_trainings_own_attempts_prove_nothing(evolved: Playbook, alice: User) 
     assert Tallies.stored(evolved) == Tallies.recounted(evolved)
 
 
+@pytest.mark.databases
 def test_many_outcomes_of_one_statement_are_counted(evolved: Playbook) -> None:
     first, second = evolved.versions.filter(number__lt=3).order_by("number")
     Outcome.objects.bulk_create(
@@ -88,6 +88,7 @@ def test_an_unknown_signal_is_refused(evolved: Playbook, alice: User) -> None:
     assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["signal"])
 
 
+@pytest.mark.databases
 def test_evidence_reads_no_outcome(evolved: Playbook, alice: User) -> None:
     report_outcomes(evolved, alice, "sf", version=3)
     with CaptureQueriesContext(connection) as captured:
@@ -110,6 +111,7 @@ def test_the_chart_stands_between_nought_and_all() -> None:
     assert all(point.high <= point.y <= point.low for point in points)
 
 
+@pytest.mark.databases
 def test_the_cost_of_a_success_stands_beside_what_the_version_cost(
     evolved: Playbook, alice: User
 ) -> None:

@@ -25,7 +25,6 @@ from playbooks.trials.badges import version_badges
 from tests.factories import make_outcome, make_playbook
 from tests.harness.trials import LESSON, evolve, give_traffic, on_trial, rates, read, work
 
-pytestmark = pytest.mark.databases
 ALMOST = {"worse": [9.9] * 3, "better": [0.1] * 3}
 ADVICE = Operation("ADD", section="str", content="Ask before you delete a file.")
 
@@ -107,6 +106,7 @@ def test_readings_with_one_task_key_get_one_arm(tried: Playbook, alice: User) ->
     assert {read(tried, alice, task_key=f"issue-{n}").version for n in range(40)} == {1, 2}
 
 
+@pytest.mark.databases
 def test_a_reading_costs_at_most_one_query_and_writes_nothing(
     tried: Playbook, playbook: Playbook, alice: User
 ) -> None:
@@ -119,6 +119,7 @@ def test_a_reading_costs_at_most_one_query_and_writes_nothing(
     assert costs[1] - costs[0] == 1
 
 
+@pytest.mark.databases
 def test_a_report_costs_at_most_two_queries_more(
     tried: Playbook, playbook: Playbook, alice: User
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_report_costs_at_most_two_queries_more(
     assert costs[1] - costs[0] == 2
 
 
+@pytest.mark.databases
 def test_a_report_counts_in_its_arm(tried: Playbook, alice: User) -> None:
     row = report(tried, alice, "stable", "success")
     report(tried, alice, "newest", "partial")
@@ -141,6 +143,7 @@ def test_a_report_counts_in_its_arm(tried: Playbook, alice: User) -> None:
     assert (row.trial, row.arm, row.trial_position) == (trial, "stable", 1)
 
 
+@pytest.mark.databases
 def test_one_reading_counts_once(tried: Playbook, alice: User) -> None:
     serving = read(tried, alice).serving_id
     for _ in range(3):
@@ -241,6 +244,7 @@ def test_an_edit_after_harm_comes_on_top_of_the_stable_version(
     assert list(reasons) == ["import", "evolution", "reverted", "edit"]
 
 
+@pytest.mark.databases
 def test_a_rollback_ends_the_trial(tried: Playbook, alice: User) -> None:
     rollback_playbook(playbook=tried, by=Principal.of(alice), number=1)
     assert {read(tried, alice).version for _ in range(10)} == {3}

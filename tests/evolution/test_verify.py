@@ -29,8 +29,6 @@ from tests.factories import make_outcome, make_playbook
 from tests.harness.concurrency import run_concurrently
 from tests.harness.trials import on_trial, rates, work
 
-pytestmark = pytest.mark.databases
-
 
 @pytest.fixture
 def done(job: EvolutionJob) -> EvolutionJob:
@@ -55,16 +53,19 @@ def waiting() -> Any:
     return Outcome.objects.filter(processed_at=None)
 
 
+@pytest.mark.databases
 def test_a_sound_database_has_no_problem(done: EvolutionJob) -> None:
     assert found() == []
 
 
+@pytest.mark.databases
 def test_work_under_way_is_no_problem(done: EvolutionJob, alice: User) -> None:
     trigger_evolution(playbook=done.playbook, by=Principal.of(alice))
     assert found() == []
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.databases
 def test_reports_are_not_kept_waiting_by_a_look_and_do_not_change_what_it_sees(
     playbook: Playbook, alice: User
 ) -> None:
@@ -235,6 +236,7 @@ def test_an_unknown_id_is_refused(db: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.databases
 def test_it_reads_one_moment_and_writes_nothing(playbook: Playbook) -> None:
     assert [each.pk for each in verify_database() if isinstance(each, Playbook)] == [playbook.pk]
 
@@ -277,6 +279,7 @@ def stop(outcome: Outcome) -> None:
         (stop, ""),
     ],
 )
+@pytest.mark.databases
 def test_a_trial_is_recomputed_from_its_outcomes(
     alice: User, tamper: Callable[[Outcome], None], said: str
 ) -> None:
@@ -287,6 +290,7 @@ def test_a_trial_is_recomputed_from_its_outcomes(
     assert [said in " ".join(sentences), bool(sentences)] == [True, bool(said)]
 
 
+@pytest.mark.databases
 def test_a_trial_that_was_decided_stands(alice: User) -> None:
     work(on_trial(alice), alice, rates(0.0, 1.0), 60, Random(1))
     assert Trial.objects.get().verdict == "worse"
@@ -297,6 +301,7 @@ def test_a_trial_that_was_decided_stands(alice: User) -> None:
     assert [problem.code for problem in found()] == ["trial"]
 
 
+@pytest.mark.databases
 def test_ground_truth_counts_anew_in_a_running_trial_and_changes_no_verdict(alice: User) -> None:
     work(on_trial(alice), alice, rates(0.0, 1.0), 5, Random(1))
     by = Principal.of(alice)

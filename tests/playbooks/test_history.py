@@ -21,8 +21,6 @@ from playbooks.services.rollback import rollback_playbook
 from tests.factories import make_outcome
 from tests.playbooks.test_edit import edit
 
-pytestmark = pytest.mark.databases
-
 
 def life_of(playbook: Playbook, bullet: str = "str-00001") -> BulletHistory:
     return bullet_history(playbook=playbook, bullet_id=bullet)
@@ -37,6 +35,7 @@ def evolved(playbook: Playbook, alice: User) -> str:
     return str(outcome.pk)
 
 
+@pytest.mark.databases
 def test_a_bullet_names_what_introduced_it(playbook: Playbook, alice: User, evolved: str) -> None:
     imported, learned = (
         life_of(playbook, name).introduced_by for name in ("str-00001", "str-00004")
@@ -48,6 +47,7 @@ def test_a_bullet_names_what_introduced_it(playbook: Playbook, alice: User, evol
     assert learned.job_id == playbook.versions.get(number=2).job_id
 
 
+@pytest.mark.databases
 def test_each_vote_has_its_outcome_and_source(playbook: Playbook, evolved: str) -> None:
     (vote,) = life_of(playbook).votes
     assert (vote.tag, vote.source, vote.outcome_status) == ("helpful", "rules", "success")
@@ -105,6 +105,7 @@ def test_the_timeline_has_each_version_with_its_changes(playbook: Playbook, evol
     assert [change.bullet_id for change in events[1].changes] == ["str-00001", "str-00004"]
 
 
+@pytest.mark.databases
 def test_the_timeline_costs_three_queries_for_any_length(playbook: Playbook) -> None:
     for number in range(4):
         edit(playbook, Operation("ADD", content=f"Advice {number}."))

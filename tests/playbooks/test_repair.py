@@ -17,8 +17,6 @@ from playbooks.services.rollback import rollback_playbook
 from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit, text_of
 
-pytestmark = pytest.mark.databases
-
 
 @pytest.fixture
 def lived(playbook: Playbook) -> Playbook:
@@ -79,12 +77,14 @@ def test_a_damaged_row_is_repaired(
     assert verify_playbook(fresh(lived)) == []
 
 
+@pytest.mark.databases
 def test_a_consistent_playbook_is_not_changed(lived: Playbook) -> None:
     times = list(Bullet.objects.values_list("updated_at"))
     assert rebuild_playbook(playbook=lived) == RepairResult()
     assert list(Bullet.objects.values_list("updated_at")) == times
 
 
+@pytest.mark.databases
 def test_lost_votes_are_counted_again_in_a_new_version(lived: Playbook) -> None:
     Vote.objects.all().delete()
     version = rebuild_playbook(playbook=lived).version
@@ -104,6 +104,7 @@ def test_a_row_that_no_delta_explains_is_retired(lived: Playbook) -> None:
     assert verify_playbook(fresh(lived)) == []
 
 
+@pytest.mark.databases
 def test_the_playbook_can_be_edited_and_rolled_back_after_a_repair(lived: Playbook) -> None:
     Bullet.objects.get(public_id="str-00004").delete()
     rebuild_playbook(playbook=lived)

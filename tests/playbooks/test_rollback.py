@@ -15,8 +15,6 @@ from playbooks.services.rollback import rollback_playbook
 from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit, text_of
 
-pytestmark = pytest.mark.databases
-
 
 def roll_back(playbook: Playbook, number: int) -> Version:
     assert playbook.owner is not None
@@ -28,6 +26,7 @@ def texts(playbook: Playbook) -> dict[str, tuple[str, str]]:
     return {b.id: (b.section, b.content) for b in parse(text_of(playbook)).bullets}
 
 
+@pytest.mark.databases
 def test_rollback_then_add_takes_a_new_number_and_history_stays(
     playbook: Playbook,
 ) -> None:
@@ -53,6 +52,7 @@ def test_bullets_equal_the_old_ones_after_any_kind_of_edit(playbook: Playbook) -
     assert verify_playbook(playbook) == []
 
 
+@pytest.mark.databases
 def test_votes_stay_with_the_bullet_they_were_cast_on(playbook: Playbook) -> None:
     edit(playbook, Operation("TAG", id="str-00002", tag="helpful"))
     edit(playbook, Operation("MERGE", id="str-00001", ids=("str-00002",), content="Both."))
@@ -80,6 +80,7 @@ def test_rolling_back_over_a_rollback_brings_the_later_bullets_back(playbook: Pl
     assert verify_playbook(playbook) == []
 
 
+@pytest.mark.databases
 def test_a_merge_is_made_again_by_a_rollback_to_it(playbook: Playbook) -> None:
     edit(playbook, Operation("MERGE", id="str-00001", ids=("str-00002",), content="Both."))
     roll_back(playbook, 1)

@@ -13,8 +13,6 @@ from playbooks.services.rollback import rollback_playbook
 from playbooks.services.undo import undo_version
 from tests.harness.history import verify_playbook
 
-pytestmark = pytest.mark.databases
-
 
 def edit(playbook: Playbook, by: User, *operations: Operation) -> Version:
     made = edit_playbook(playbook=playbook, by=Principal.of(by), operations=operations)
@@ -53,6 +51,7 @@ def test_a_version_is_undone_and_later_changes_stay(
     verify_playbook(playbook)
 
 
+@pytest.mark.databases
 def test_an_undo_is_undone(playbook: Playbook, alice: User) -> None:
     changed = edit(playbook, alice, UPDATE)
     undo(playbook, alice, 2)
@@ -91,6 +90,7 @@ def test_votes_and_a_first_version_are_not_undone(playbook: Playbook, alice: Use
             undo(playbook, alice, number)
 
 
+@pytest.mark.databases
 def test_an_undo_keeps_votes_cast_since(playbook: Playbook, alice: User) -> None:
     edit(playbook, alice, UPDATE)
     edit(playbook, alice, Operation("TAG", id="str-00001", tag="helpful"))

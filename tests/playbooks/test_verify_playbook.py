@@ -16,8 +16,6 @@ from tests.factories import make_playbook
 from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit
 
-pytestmark = pytest.mark.databases
-
 
 @pytest.fixture
 def edited(playbook: Playbook) -> Playbook:
@@ -69,6 +67,7 @@ def test_a_tampered_row_is_named(
     assert problems[0].startswith(message)
 
 
+@pytest.mark.databases
 def test_verify_takes_all_or_some(
     alice: User, edited: Playbook, capsys: pytest.CaptureFixture[str]
 ) -> None:
