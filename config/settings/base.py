@@ -412,15 +412,22 @@ TRIAL_MIN_TRAFFIC = env.int("TRIAL_MIN_TRAFFIC", default=20)
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 OPENAI_BASE_URL = env.address("OPENAI_BASE_URL")
 ACE_ENGINE = env.choice(
-    "ACE_ENGINE", {"openai", "rules"}, default="openai" if OPENAI_API_KEY else "rules"
+    "ACE_ENGINE",
+    {"openai", "rules"},
+    default="openai" if OPENAI_API_KEY or OPENAI_BASE_URL else "rules",
 )
 ACE_REFLECTOR_MODEL = env.str("ACE_REFLECTOR_MODEL", default="gpt-4o-mini")
 ACE_CURATOR_MODEL = env.str("ACE_CURATOR_MODEL", default="gpt-4o-mini")
 ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
 # Finds near-duplicate bullets by meaning; empty: by spelling.
 ACE_EMBEDDING_MODEL = env.str("ACE_EMBEDDING_MODEL", default="")
-if ACE_ENGINE == "openai" and not OPENAI_API_KEY:
-    raise ImproperlyConfigured("Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.")
+# JSON by role: temperature, seed, caps and context of local models; see docs/LOCAL_MODELS.md.
+ACE_MODEL_OPTIONS = env.model_options("ACE_MODEL_OPTIONS")
+if ACE_ENGINE == "openai" and not (OPENAI_API_KEY or OPENAI_BASE_URL):
+    raise ImproperlyConfigured(
+        "Set OPENAI_API_KEY, or the OPENAI_BASE_URL of a local server, or set ACE_ENGINE=rules to "
+        "run without a model."
+    )
 # False: the orchestrator passes messages through unchanged and records nothing.
 ACE_ENABLED = env.bool("ACE_ENABLED", default=True)
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)

@@ -1,5 +1,6 @@
 """Reads environment variables: empty means unset, and an invalid value stops the start."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config.management.local_secrets import read_or_create_secret
 
 TRUE_WORDS, FALSE_WORDS = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
+MODEL_OPTIONS = {"temperature", "seed", "top_p", "max_tokens", "context", "extra_body"}
 RATE = re.compile(r"\d+/\d*[smhd]")
 
 
@@ -80,6 +82,18 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
             return Decimal(text)
 
         return Decimal(self.get_value(var, read, Decimal(0)))
+
+    def model_options(self, var: str) -> dict[str, dict[str, Any]]:
+        """JSON: by role (`*`: all) an object of options."""
+
+        def read(text: str) -> dict[str, dict[str, Any]]:
+            found = json.loads(text)
+            given = list(found.values()) if isinstance(found, dict) else [found]
+            if not all(isinstance(one, dict) and set(one) <= MODEL_OPTIONS for one in given):
+                raise ValueError(f"JSON by role (`*`: all) of {', '.join(sorted(MODEL_OPTIONS))}")
+            return dict(found)
+
+        return dict(self.get_value(var, read, {}))
 
     def choice(self, var: str, choices: set[str], *, default: str) -> str:
         """One of a few words, in lower case."""

@@ -17,6 +17,7 @@ os.environ.update(
     HTTPS="false",
     **dict.fromkeys(("OPENAI_API_KEY", "OPENAI_BASE_URL", "REDIS_URL", "ACE_ENGINE"), ""),
     ACE_EMBEDDING_MODEL="",
+    ACE_MODEL_OPTIONS="",
     # tests/run.py runs tests/billing/stripe once more, with billing on.
     BILLING_ENABLED=os.environ.get("TEST_BILLING_ENABLED", "false"),
     STRIPE_SECRET_KEY="sk_test_" + "fake" * 8,

@@ -18,7 +18,13 @@ from evolution.engine.prompt_excerpts import (
     harmful_bullets,
     relevant_bullets,
 )
-from evolution.engine.prompt_text import FULL_LIMITS, PromptLimits, data_block, truncate_middle
+from evolution.engine.prompt_text import (
+    FULL_LIMITS,
+    PromptLimits,
+    data_block,
+    purpose_block,
+    truncate_middle,
+)
 from evolution.engine.prompts import load_prompt
 from evolution.engine.reflector import Reflection
 from evolution.engine.structured_output import (
@@ -34,6 +40,8 @@ from evolution.engine.structured_output import (
 from playbooks.document.text import Document, estimate_tokens, find_ids, render
 
 MAX_TOKENS = 5_000
+TASK_CHARS = 600
+"""Characters of each outcome's task that the Curator reads."""
 MAX_UNKNOWN = 0.2
 """Share of the operations that may name bullets which do not exist before the answer is refused."""
 OFFERED_OPERATIONS = ["ADD", "UPDATE", "MERGE", "REMOVE"]
@@ -83,7 +91,8 @@ class ReflectedOutcome:
         """The platform's own facts, then the Reflector's text as data."""
         known = document.by_id()
         tags = [f"{t.id} {t.tag}" for t in self.reflection.bullet_tags if t.id in known]
-        written = self.reflection.model_dump(exclude={"bullet_tags", "reasoning"})
+        written = {"task": truncate_middle(self.outcome.task, TASK_CHARS)}
+        written |= self.reflection.model_dump(exclude={"bullet_tags", "reasoning"})
         cut = {key: truncate_middle(text, limits.text) for key, text in written.items()}
         return (
             f"{label}: status {self.outcome.status}, signal {self.outcome.signal}, "
@@ -145,6 +154,7 @@ def curation_request(
         model=model,
         messages=load_prompt("curator").messages(
             playbook=view.block,
+            purpose=purpose_block(playbook, sections=True),
             bullets=view.full_text or WHOLE_PLAYBOOK_NOTE,
             statistics=statistics(
                 playbook, adds=sum(max_adds(o.outcome.signal) for o in batch), read=view.read
@@ -166,8 +176,10 @@ def statistics(playbook: PlaybookInput, *, adds: int, read: frozenset[str] | Non
     used, budget = estimate_tokens(render(playbook.document)), playbook.token_budget
     votes = [
         f"{bullet.id} helpful={bullet.helpful} harmful={bullet.harmful}"
+        + (" checked" if bullet.id in playbook.backed else "")
         for bullet in bullets
-        if (bullet.helpful or bullet.harmful) and (read is None or bullet.id in read)
+        if (bullet.helpful or bullet.harmful or bullet.id in playbook.backed)
+        and (read is None or bullet.id in read)
     ]
     return "\n".join(
         [

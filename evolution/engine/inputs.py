@@ -1,10 +1,12 @@
 """The inputs of the engine: a playbook, and outcomes that agents reported."""
 
+import re
 from dataclasses import dataclass
 
 from playbooks.document.text import Document
 
-SELF_REPORT = "self_report"
+SELF_REPORT, GROUND_TRUTH = "self_report", "ground_truth"
+_RIGHT_ANSWER = re.compile(r"^(?:right|correct|expected) answer:[ \t]*(.+)$", re.I | re.M)
 
 
 def max_adds(signal: str) -> int:
@@ -24,14 +26,24 @@ class OutcomeInput:
     signal: str = SELF_REPORT
     cited: tuple[str, ...] = ()
 
+    @property
+    def right_answer(self) -> str:
+        """What a line `Right answer: …` of the notes says where the signal is `ground_truth`."""
+        found = _RIGHT_ANSWER.search(self.notes) if self.signal == GROUND_TRUTH else None
+        return found[1].strip() if found else ""
+
 
 @dataclass(frozen=True)
 class PlaybookInput:
     """The base version of a job. `token_budget` is what the playbook may grow to.
 
-    `taken_back` are texts that were tried and made tasks fail, the latest first.
+    `taken_back` are texts that were tried and made tasks fail, the latest first. `backed`: ids of
+    bullets that rest on a test or a known answer.
     """
 
     document: Document
     token_budget: int
     taken_back: tuple[str, ...] = ()
+    name: str = ""
+    purpose: str = ""
+    backed: frozenset[str] = frozenset()

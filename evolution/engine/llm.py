@@ -39,11 +39,12 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class LLMRequest(ChatRequest, Generic[AnswerT]):
-    """One question, answered as `schema`."""
+    """One question, answered as `schema`; `tag_ids`: the bullets that it may tag, None: any."""
 
     role: str
     schema: type[AnswerT]
     schema_name: str
+    tag_ids: tuple[str, ...] | None = None
 
     @property
     def json_schema(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from core.text import trim_marks
+from evolution.engine.inputs import PlaybookInput
 from playbooks.document.text import Document, estimate_tokens, render_for_agents, text_hash
 
 
@@ -20,6 +21,16 @@ class PromptLimits:
 
 FULL_LIMITS = PromptLimits(text=12_000, view=1.0)
 SHORT_LIMITS = PromptLimits(text=2_000, view=0.25)
+PURPOSES = {
+    "strategies_and_insights": "how to go about a kind of task, and why",
+    "formulas_and_calculations": "formulas, units, rounding and worked rules",
+    "code_snippets_and_templates": "code, commands and forms to use as they stand",
+    "common_mistakes_to_avoid": "what goes wrong again and again, and what to do instead",
+    "problem_solving_heuristics": "what to try or check when one is stuck",
+    "context_clues_and_indicators": "signs in a task that say what is meant",
+    "others": "what fits nowhere else",
+}
+"""What the default sections are for, by key."""
 TRUNCATION_NOTE = "\n[… {count} characters left out …]\n"
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 
@@ -74,6 +85,16 @@ def playbook_block(document: Document, *, tokens: int) -> str:
     """
     view = _first_lines(render_for_agents(document).strip() or "(no bullets yet)", tokens)
     return fenced_block("PLAYBOOK", view)
+
+
+def purpose_block(playbook: PlaybookInput, *, sections: bool = False) -> str:
+    """The playbook's name and purpose, and what its sections are for; empty for one without."""
+    said = [f"Name: {playbook.name}"] if playbook.name else []
+    said += [f"Purpose: {playbook.purpose}"] if playbook.purpose else []
+    if sections:
+        known = playbook.document.sections
+        said += [f"{s.title}: {PURPOSES[s.key]}" for s in known if s.key in PURPOSES]
+    return fenced_block("PURPOSE", clean_text("\n".join(said))) if said else ""
 
 
 def fenced_block(name: str, text: str) -> str:

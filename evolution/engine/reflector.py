@@ -8,7 +8,12 @@ from pydantic import BeforeValidator
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import LLM, LLMRequest
 from evolution.engine.prompt_excerpts import REFLECTOR_TOKENS, excerpt
-from evolution.engine.prompt_text import PromptLimits, data_block, truncate_middle
+from evolution.engine.prompt_text import (
+    PromptLimits,
+    data_block,
+    purpose_block,
+    truncate_middle,
+)
 from evolution.engine.prompts import load_prompt
 from evolution.engine.structured_output import (
     BulletId,
@@ -68,26 +73,33 @@ def reflection_request(
     """
     bullets = playbook.document.by_id()
     cited = [bullet_id for bullet_id in outcome.cited if bullet_id in bullets]
+    view = excerpt(
+        playbook.document,
+        f"{outcome.task}\n{outcome.notes}\n{outcome.trace}",
+        besides=cited,
+        tokens=int(min(playbook.token_budget, REFLECTOR_TOKENS) * limits.view),
+    )
+    # Once is enough: in a cut playbook they stand here.
+    unseen = [key for key in cited if f"\n[{key}] " not in view]
+    truth = outcome.right_answer
     return LLMRequest(
         role="reflector",
         step=f"reflect:{outcome.id}",
         model=model,
         messages=load_prompt("reflector").messages(
-            playbook=excerpt(
-                playbook.document,
-                f"{outcome.task}\n{outcome.notes}\n{outcome.trace}",
-                besides=cited,
-                tokens=int(min(playbook.token_budget, REFLECTOR_TOKENS) * limits.view),
-            ),
+            playbook=view,
+            purpose=f"{purpose_block(playbook)}\n",
             status=outcome.status,
             signal=outcome.signal,
             cited_ids=", ".join(cited) or "none",
-            cited_bullets="\n".join(f"[{key}] {bullets[key].content}" for key in cited),
+            cited_bullets="".join(f"[{key}] {bullets[key].content}\n" for key in unseen),
             task=data_block(truncate_middle(outcome.task, limits.text)),
             trace=data_block(truncate_middle(outcome.trace, limits.text)),
             notes=data_block(truncate_middle(outcome.notes, limits.text)),
+            right_answer=f"\nThe right answer:\n{data_block(truth)}\n" if truth else "",
         ),
         schema=Reflection,
         schema_name="ace_reflection",
         max_tokens=MAX_TOKENS,
+        tag_ids=tuple(cited),
     )

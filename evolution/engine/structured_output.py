@@ -24,12 +24,14 @@ from evolution.engine.prompt_text import (
     truncate_middle,
 )
 from evolution.engine.prompts import load_prompt
-from playbooks.document.text import find_ids
+from playbooks.document.text import find_ids, normal_text
 
 RAISED_CAP_FACTOR = 3
 """A reply that was cut off is asked for once more with this many times the tokens."""
 MAX_QUOTED_REPLY_CHARS = 20_000
 """Characters of an unfit reply that are sent back with what is wrong with it."""
+LOOP_CHARS, LOOPS = 60, 4
+"""Characters at the end of a reply that was cut off, and how often they make it a loop."""
 MAX_STARTS = 200
 """Places in a reply's prose at which a JSON value is looked for."""
 _FENCE = re.compile(r"```[a-zA-Z]*[^\S\n]*\n(.*?)```", re.DOTALL)
@@ -145,13 +147,16 @@ class _Exchange(Generic[AnswerT]):
     def turn(self, messages: list[dict[str, str]]) -> tuple[str, AnswerT | InvalidReply]:
         reply = self._call(messages)
         if reply.finish_reason == "length" and self.cap == self.request.max_tokens:
+            if is_repetitive(reply.text):
+                raise AnswerError("repeats", "The model repeated itself until it was cut off.")
             self.cap *= RAISED_CAP_FACTOR
             reply = self._call(messages)
         if reply.finish_reason == "length":
             raise AnswerError(
                 "truncated", f"The model's reply was cut off, even at {self.cap} tokens."
             )
-        return reply.text, read_answer(reply.text, self.request.schema)
+        copied = load_prompt(self.request.role).form_phrases
+        return reply.text, read_answer(reply.text, self.request.schema, copied)
 
     def _call(self, messages: list[dict[str, str]]) -> LLMReply:
         asked = replace(self.request, messages=messages, max_tokens=self.cap)
@@ -160,23 +165,48 @@ class _Exchange(Generic[AnswerT]):
         return reply
 
 
-def read_answer(text: str, schema: type[AnswerT]) -> AnswerT | InvalidReply:
+def is_repetitive(text: str) -> bool:
+    """Whether the end of a text stood in it again and again: more tokens would bring more of it."""
+    return text.count(text[-LOOP_CHARS:]) >= LOOPS if len(text) >= LOOP_CHARS * LOOPS else False
+
+
+def read_answer(
+    text: str, schema: type[AnswerT], form: frozenset[str] = frozenset()
+) -> AnswerT | InvalidReply:
     """The one answer in a reply: JSON, JSON in a fence, or JSON in prose; a bare array too.
 
-    Two different values that both fit are no answer.
+    Two different values that both fit are no answer, nor is one that copies a phrase of the
+    prompt's `form`: small models send the form back.
     """
     fits: dict[str, AnswerT] = {}
     problem = "it contains no JSON object"
-    for value in json_values(text):
+    # What a model thinks aloud before its answer may hold JSON as well.
+    for value in json_values(text.rpartition("</think>")[2]):
         try:
             answer = schema.model_validate(_unwrapped(value, schema))
         except ValidationError as error:
             problem = _describe_errors(error)
         else:
+            if copied := next(_copied_fields(answer.model_dump(), form), ""):
+                return InvalidReply(f"`{copied}` repeats the description of the field")
             fits[answer.model_dump_json()] = answer
     if len(fits) == 1:
         return next(iter(fits.values()))
     return InvalidReply(f"it contains {len(fits)} different answers" if fits else problem)
+
+
+def _copied_fields(value: Any, form: frozenset[str], name: str = "") -> Iterator[str]:
+    """The names of the fields whose text is a phrase of the form, or nothing but dots."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _copied_fields(item, form, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _copied_fields(item, form, name)
+    elif isinstance(value, str) and value:
+        said = normal_text(value)
+        if said in form or not said.strip("…. "):
+            yield name
 
 
 def json_values(text: str) -> list[Any]:

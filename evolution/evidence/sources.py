@@ -33,6 +33,7 @@ FIELDS = {
 REPORTER = ("api_key_id", "app_id", "reported_by_id")
 LATELY = timedelta(days=30)
 """While one source alone has reported in this time, its days count as sources."""
+BACKING = ("ground_truth", "test")
 SET_ASIDE = "Its source was reverted."
 
 
@@ -59,15 +60,30 @@ def source_name(key: UUID | None, app: UUID | None, user: UUID | None) -> str:
 def provenance_of(job: EvolutionJob) -> Provenance:
     """Provenance of a job's operations: the curating model, and the source of each outcome."""
     calls = UsageRecord.objects.filter(job_id=job.pk, operation="curate").order_by("-created_at")
-    rows = list(Outcome.objects.filter(job=job).values_list("pk", "signal", *REPORTER))
+    mine = Outcome.objects.filter(job=job)
+    rows = list(mine.values_list("pk", "signal", *REPORTER))
+    # A key or app that says `test` has only its own word for it.
+    by_person = Q(api_key=None, app=None) & ~Q(signal=SELF_REPORT)
+    checked = mine if job.training_id is not None else mine.filter(by_person)
     found = {str(pk): source_name(*reporter) for pk, _, *reporter in rows}
     model = calls.values_list("model", flat=True).first()
     return Provenance(
         model=model or job.engine,
         sources={pk: source for pk, source in found.items() if source},
         mark=_mark(job),
-        checked=frozenset(str(pk) for pk, signal, *_ in rows if signal != SELF_REPORT),
+        checked=frozenset(map(str, checked.values_list("pk", flat=True))),
+        self_reported=frozenset(str(pk) for pk, signal, *_ in rows if signal == SELF_REPORT),
+        backed=backed_bullets(job.playbook),
     )
+
+
+def backed_bullets(playbook: Playbook) -> frozenset[str]:
+    """The bullets that rest on an outcome which a test or a known answer judged."""
+    known = playbook.bullets.active().values_list("public_id", "metadata")
+    sources = {name: set(kept.get("outcome_ids", ())) for name, kept in known}
+    found = Outcome.objects.filter(playbook=playbook, signal__in=BACKING)
+    judged = set(map(str, found.in_bulk(set[str]().union(*sources.values()))))
+    return frozenset(name for name, ids in sources.items() if ids & judged)
 
 
 def _mark(job: EvolutionJob) -> str:

@@ -55,7 +55,7 @@ def model_access(user: User) -> ModelAccess:
     With their own key users may name any model.
     """
     credential = credential_for(user.pk)
-    if not credential.own and (settings.ACE_ENGINE == "rules" or not credential.api_key):
+    if not credential.own and settings.ACE_ENGINE == "rules":
         return ModelAccess()
     names = (settings.ACE_GENERATOR_MODEL, settings.ACE_REFLECTOR_MODEL, settings.ACE_CURATOR_MODEL)
     return ModelAccess(tuple(dict.fromkeys(names)), own_key=credential.own)

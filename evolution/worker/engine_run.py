@@ -9,6 +9,7 @@ from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.providers.endpoint import CancellableConnection
 from evolution.engine.providers.llm_engine import LLMEngine
 from evolution.engine.providers.openai import OpenAILLM
+from evolution.evidence.sources import backed_bullets
 from evolution.models import Outcome
 from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
@@ -17,7 +18,7 @@ from evolution.worker.embeddings import find_by_stored_embeddings
 from evolution.worker.refinement import add_merges
 from evolution.worker.usage_ledger import UsageLedger
 from playbooks.models import Version
-from playbooks.services.loading import document_of
+from playbooks.services.loading import document_of, in_this_wording
 from playbooks.services.trials import taken_back_texts
 
 CORE_VERSION = "1"
@@ -66,6 +67,7 @@ def choose_engine(ledger: UsageLedger) -> Engine:
         connect_llm(ledger),
         reflector_model=settings.ACE_REFLECTOR_MODEL,
         curator_model=settings.ACE_CURATOR_MODEL,
+        options=settings.ACE_MODEL_OPTIONS,
     )
 
 
@@ -78,6 +80,7 @@ def connect_llm(ledger: UsageLedger, wire: CancellableConnection | None = None) 
         ledger=ledger,
         resolve=ledger.credential.resolve,
         wire=wire,
+        options=settings.ACE_MODEL_OPTIONS,
     )
 
 
@@ -96,11 +99,15 @@ def choose_pair_finder(claim: Claim, ledger: UsageLedger) -> FindPairs | None:
 def playbook_input(claim: Claim) -> PlaybookInput:
     """The base version: every attempt of this job reads it, whatever is edited meanwhile."""
     base = Version.objects.select_related("playbook").get(pk=claim.base_version_id)
-    document, playbook = document_of(base), base.playbook
+    playbook = base.playbook
+    document = in_this_wording(playbook, document_of(base))
     said = {bullet.content for bullet in document.bullets}
     return PlaybookInput(
         document=document,
         token_budget=playbook.token_budget,
+        name=playbook.name,
+        purpose=playbook.description,
+        backed=backed_bullets(playbook),
         taken_back=tuple(text for text in taken_back_texts(playbook) if text not in said),
     )
 

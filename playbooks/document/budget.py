@@ -15,6 +15,7 @@ from playbooks.document.text import (
 
 EVIDENCE_VOTES = 3
 EVIDENCE_SOURCES = 2
+SURE_SOURCES, SURE_VOTES = 3, 4
 MIN_USES = 5
 NEVER_CITED_USES = 20
 # A machine may take at most one fifth: the guard is literal, so of 3 bullets it takes none.
@@ -53,22 +54,24 @@ def size_of_headings(state: State) -> Sizes:
 
 
 def is_harmful(bullet: BulletState) -> bool:
-    """True with enough evidence for a machine: harmful > helpful, by two sources or more.
+    """True with enough evidence for a machine: harmful > helpful since the last change of meaning.
 
-    Two known sources are enough. Where votes name none (imported counters, trainings) it takes 3
-    votes, of which each harmful one is a source of its own. Neutral votes are no evidence.
+    Three sources blame it; or two do, it was judged four times, and nobody found it helpful: a
+    liar and one honest mistake are two sources as well. Where votes name none (imported counters,
+    trainings) it takes 3 votes, of which each harmful one is a source of its own.
     """
-    if bullet.harmful <= bullet.helpful:
+    helpful, harmful = bullet.standing
+    if harmful <= helpful:
         return False
-    known = sum(not who.startswith(UNKNOWN) for who in bullet.harmful_by)
-    if known >= EVIDENCE_SOURCES:
-        return True
-    votes = bullet.helpful + bullet.harmful
-    return _harmful_sources(bullet) >= EVIDENCE_SOURCES and votes >= EVIDENCE_VOTES
+    sources = _harmful_sources(bullet)
+    if all(who.startswith(UNKNOWN) for who in bullet.harmful_by):
+        return sources >= EVIDENCE_SOURCES and helpful + harmful >= EVIDENCE_VOTES
+    seldom = helpful or harmful + bullet.neutral < SURE_VOTES
+    return sources >= (SURE_SOURCES if seldom else EVIDENCE_SOURCES)
 
 
 def _harmful_sources(bullet: BulletState) -> int:
-    return bullet.base_harmful + len(bullet.harmful_by)
+    return min(bullet.base_harmful + len(bullet.harmful_by), bullet.standing[1])
 
 
 def retirement_order(
@@ -89,8 +92,9 @@ def retirement_order(
 
     def rank(bullet: BulletState) -> tuple[bool, int, int]:
         # One source alone pushes a bullet down once, however often it blames it.
-        blame = bullet.harmful if _harmful_sources(bullet) > 1 else min(bullet.harmful, 1)
-        return (not is_harmful(bullet), bullet.helpful - 2 * blame, number_of(bullet.id))
+        helpful, harmful = bullet.standing
+        blame = harmful if _harmful_sources(bullet) > 1 else min(harmful, 1)
+        return (not is_harmful(bullet), helpful - 2 * blame, number_of(bullet.id))
 
     return sorted(filter(may_leave, bullets), key=rank)
 

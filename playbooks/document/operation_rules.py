@@ -7,9 +7,10 @@ from typing import NoReturn
 from playbooks.document.budget import is_harmful
 from playbooks.document.draft import Draft, NotApplied, OverBudget, retired
 from playbooks.document.operations import HELD, NOOP, Operation
-from playbooks.document.reason_codes import HELD_FULL
-from playbooks.document.review_rule import APPROVED, DECLINED, PENDING
+from playbooks.document.reason_codes import HELD_FULL, HELD_REWRITE
+from playbooks.document.review_rule import APPROVED, DECLINED, NONE, PENDING
 from playbooks.document.sections import fallback_section, find_section
+from playbooks.document.similarity import keeps_meaning, shared_words
 from playbooks.document.state import (
     ACTIVE,
     FOR_ROOM,
@@ -22,6 +23,9 @@ from playbooks.document.state import (
 from playbooks.document.text import DocumentError, clean_content, make_id, normal_text
 
 ALIASES = {"DELETE": "REMOVE"}
+PROVEN, FEW_WORDS = 3, 0.3
+"""Helpful votes more than harmful ones that prove a bullet; the share of its words that a rewrite
+keeps at least, or else waits for review."""
 
 
 def operation_type(op: Operation) -> str:
@@ -72,7 +76,7 @@ def _tag(draft: Draft, op: Operation) -> None:
 
 def _taught(draft: Draft, bullet_id: str, op: Operation) -> bool:
     """True when the source of a vote taught the bullet itself and alone judged the result."""
-    if op.outcome_ids and draft.policy.checked.issuperset(op.outcome_ids):
+    if op.outcome_ids and draft.policy.provenance.checked.issuperset(op.outcome_ids):
         return False
     teachers = frozenset[str]().union(*(m.taught_by for m in draft.members(bullet_id)))
     return not teachers.isdisjoint(draft.sources_of(op))
@@ -106,6 +110,7 @@ def _update(draft: Draft, op: Operation) -> None:
     if (content, section) == (bullet.content, bullet.section):
         raise NotApplied("same_text", status=NOOP, bullet=bullet.id)
     _reject_duplicate(draft, content, besides={bullet.id})
+    _reject_opinion(draft, op, bullet)
     _hold_risky(draft, op, content, known=[bullet])
     after = replace(
         bullet,
@@ -114,6 +119,10 @@ def _update(draft: Draft, op: Operation) -> None:
         revision=bullet.revision + 1,
         taught_by=bullet.taught_by | draft.sources_of(op),
     )
+    if not keeps_meaning(bullet.content, content):
+        # The votes stay in the counters as history, but stand for other advice.
+        counts = bullet.helpful, bullet.harmful
+        after = replace(after, former=counts, harmful_by=frozenset())
     _make_room(draft, op, content, after)
     draft.change("UPDATE", op, after)
 
@@ -131,6 +140,7 @@ def _merge(draft: Draft, op: Operation) -> None:
         raise NotApplied("pinned", bullet=survivor.id)
     content = _content(draft, op)
     _reject_duplicate(draft, content, besides=set(names))
+    _reject_opinion(draft, op, survivor, *sources)
     _hold_risky(draft, op, content, known=[survivor, *sources])
     outcomes = [o for bullet in (survivor, *sources) for o in bullet.sources]
     after = replace(
@@ -159,6 +169,7 @@ def _remove(draft: Draft, op: Operation) -> None:
             raise NotApplied("missing_reason", bullet=bullet.id)
         if not is_harmful(bullet):
             raise NotApplied("too_little_evidence", bullet=bullet.id)
+        _reject_opinion(draft, op, bullet)
         if not draft.policy.may_remove:
             raise NotApplied("collapse_guard", bullet=bullet.id)
     draft.change("REMOVE", op, retired(bullet))
@@ -240,6 +251,16 @@ def _reject_pinned(draft: Draft, bullet: BulletState) -> None:
         raise NotApplied("pinned", bullet=bullet.id)
 
 
+def _reject_opinion(draft: Draft, op: Operation, *bullets: BulletState) -> None:
+    """What a test or a known answer has taught is not changed by self-reports alone."""
+    known = draft.policy.provenance
+    if not op.outcome_ids or not known.self_reported.issuperset(op.outcome_ids):
+        return
+    for bullet in bullets:
+        if bullet.id in known.backed:
+            raise NotApplied("self_report_only", bullet=bullet.id)
+
+
 def _content(draft: Draft, op: Operation) -> str:
     try:
         return clean_content(op.content)
@@ -316,9 +337,17 @@ def _hold_risky(
         return
     sources, texts = review.sources_of(op.outcome_ids), [bullet.content for bullet in known]
     why = review.hold_reasons(content, known=texts, sources=sources, now=draft.taught)
+    if policy.machine and review.policy != NONE and any(_replaces(b, content) for b in known):
+        why = (*why, HELD_REWRITE)
     if why and review.state_of(content) != APPROVED:
         _hold(draft, content, why=why[0], bullet=known[0].id if known else "")
     draft.taught.update(sources)
+
+
+def _replaces(bullet: BulletState, content: str) -> bool:
+    """True when a text with few of its words would take the place of proven advice."""
+    helpful, harmful = bullet.standing
+    return helpful - harmful >= PROVEN and shared_words(bullet.content, content) < FEW_WORDS
 
 
 def _hold(draft: Draft, content: str, *, why: str, bullet: str) -> NoReturn:

@@ -36,13 +36,16 @@ class Provenance:
     """Where a machine's operations come from: its `model`, and who reported each outcome id.
 
     `mark` is added to each source where reports of one count as several: by day while nobody else
-    reports, by evolution in a training. `checked` outcomes were judged by more than their reporter.
+    reports, by evolution in a training. `checked` outcomes were judged by more than their reporter,
+    `self_reported` ones by nobody; `backed` bullets rest on a test or a known answer.
     """
 
     model: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
     mark: str = ""
     checked: frozenset[str] = frozenset()
+    self_reported: frozenset[str] = frozenset()
+    backed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Policy:
     `changed_since_base`: ids whose content, status or section changed after the version that the
     operations were made for. `uses`: outcomes reported for versions that held the bullet.
     `review`: what waits for a person of the texts of a machine, and of a key or app
-    (`by_credential`). `max_adds`: new bullets by outcome id. `mark`, `checked`: see Provenance.
+    (`by_credential`). `max_adds`: new bullets by outcome id. `provenance`: who reported what.
     `may_remove`: False when machines removed enough in a week.
     """
 
@@ -64,15 +67,14 @@ class Policy:
     max_bytes: int = 100 * 1024
     uses: Mapping[str, int] = field(default_factory=dict)
     review: Review = field(default_factory=Review)
-    mark: str = ""
-    checked: frozenset[str] = frozenset()
+    provenance: Provenance = field(default_factory=Provenance)
     may_remove: bool = True
 
     def source_of(self, outcome: str | None, source: str) -> str:
         """Who is behind a vote or a text: a person, else the reporter of the outcome."""
         who = source if outcome is None or source.startswith("user:") else ""
         who = who or self.review.sources.get(outcome or "", "")
-        return f"{who}{self.mark}" if who else f"{UNKNOWN}{outcome}"
+        return f"{who}{self.provenance.mark}" if who else f"{UNKNOWN}{outcome}"
 
 
 @dataclass(frozen=True)

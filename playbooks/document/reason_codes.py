@@ -1,6 +1,6 @@
 """Sentences for the reason codes of operations that changed nothing or were held."""
 
-HELD_FULL = "held_full"
+HELD_FULL, HELD_REWRITE = "held_full", "held_rewrite"
 REASONS = {
     "awaits_review": "This text is already waiting for review.",
     "declined": "This text was declined before.",
@@ -11,6 +11,7 @@ REASONS = {
     HELD_FULL: "Waits for room: the playbook is full. Retire a bullet or raise the token budget, "
     "then approve it.",
     "held_instruction": "Held for review: it reads like an instruction to agents.",
+    HELD_REWRITE: "Held for review: it replaces proven advice with other words.",
     "held_url": "Held for review: it contains a link or an address.",
     "bad_content": "The text is empty, or longer than 2,000 characters.",
     "bad_tag": "The vote is neither helpful, harmful nor neutral.",
@@ -27,6 +28,7 @@ REASONS = {
     "retired": "This bullet is retired. Restore it first.",
     "retired_duplicate": "The same advice was retired before. Restore that bullet instead.",
     "returned": "It was retired only for want of room, and reported again.",
+    "self_report_only": "A test or a known answer taught it; an opinion does not change it.",
     "same_text": "Nothing changed: the text is the same.",
     "same_pin": "Nothing changed: it is already pinned or unpinned.",
     "same_vote": "Nothing changed: this vote already exists.",

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
+from rapidfuzz.distance import Indel
 
 SPELLING = 72.0
 """Percent of equal letters (words sorted) from which two bullets look alike."""
@@ -25,6 +26,14 @@ your not do don never always must should before after when if every each any all
 who which has have
 """
 _FUNCTION_WORDS = frozenset(_FUNCTION.split())
+
+_TURNING = """
+not never no without only avoid instead before after unless except always stop skip
+"""
+TURNING = frozenset(_TURNING.split())
+"""Words that turn advice around, or say when it holds."""
+KEPT_WORDS = 0.7
+_DIGIT = re.compile(r"\d")
 
 # Inflections of a word share its first letters: "percent", "percentage", "percentages".
 _STEM = re.compile(r"[^\W_]{3,6}|\d+")
@@ -71,6 +80,34 @@ def _folded(word: str, *, is_name: bool) -> list[str]:
         return ["every"]
     is_plural = len(word) > 3 and word.endswith("s") and word.isalpha() and not is_name
     return [word if not is_plural or _NO_PLURAL.fullmatch(word) else word[:-1]]
+
+
+def keeps_meaning(old: str, new: str) -> bool:
+    """Whether votes on `old` still stand for `new`: it adds to the advice and turns nothing around.
+
+    At least KEPT_WORDS of the words stay, in order, with every number; no word of TURNING leaves,
+    and none comes but in words that are added at the end (an exception).
+    """
+    before, after = content_words(old.casefold()), content_words(new.casefold())
+    kept, gone, come, inside = 0, set[str](), set[str](), set[str]()
+    for step in Indel.opcodes(before, after):
+        old_words, new_words = before[step.src_start : step.src_end], after[step.dest_start :]
+        if step.tag == "equal":
+            kept += sum(word not in _FUNCTION_WORDS for word in old_words)
+        elif step.tag == "delete":
+            gone |= set(old_words)
+        else:
+            come |= set(new_words[: step.dest_end - step.dest_start])
+            inside |= come if step.src_start < len(before) else set()
+    turned = TURNING & (gone | inside) or any(_DIGIT.search(word) for word in gone)
+    had = sum(word not in _FUNCTION_WORDS for word in before)
+    return not turned and kept >= KEPT_WORDS * had and not gone & come
+
+
+def shared_words(old: str, new: str) -> float:
+    """The share of the old text's content words, in any order, that the new one has: 0 to 1."""
+    before = _word_starts(old)
+    return len(before & _word_starts(new)) / len(before) if before else 1.0
 
 
 def alike_pairs(texts: Mapping[str, str]) -> list[SimilarPair]:

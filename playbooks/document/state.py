@@ -46,6 +46,7 @@ class BulletState:
     base_harmful: int = 0
     votes: Mapping[VoteKey, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()  # ids of the outcomes it came from
+    former: tuple[int, int] = (0, 0)  # helpful and harmful of earlier wordings
     retired_for: str = field(default="", compare=False)  # FOR_ROOM, or another reason
     # Who reported what it came from, and who called it harmful: known while a machine's operations
     # are judged, of `harmful_by` for all bullets and of `taught_by` for the named ones.
@@ -55,6 +56,11 @@ class BulletState:
     @property
     def is_active(self) -> bool:
         return self.status == ACTIVE
+
+    @property
+    def standing(self) -> tuple[int, int]:
+        """Helpful and harmful votes since the last change of meaning."""
+        return max(0, self.helpful - self.former[0]), max(0, self.harmful - self.former[1])
 
     def snapshot(self) -> Snapshot:
         """What a delta row keeps of a bullet: enough for a replay and a rollback."""

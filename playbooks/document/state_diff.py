@@ -112,10 +112,17 @@ def _based(bullet: BulletState, helpful: int, harmful: int) -> BulletState:
 def bullets_from_snapshots(
     state: State, snapshots: Mapping[str, Snapshot]
 ) -> dict[str, BulletState]:
-    """Today's bullets with text, section, status and pin of the snapshots; votes stay as cast."""
+    """Today's bullets with text, section, status and pin of the snapshots; votes stay as cast.
+
+    Those of a wording that comes back stand for it again.
+    """
+    today = state.bullets
     return {
         bullet_id: replace(
-            state.bullets[bullet_id],
+            today[bullet_id],
+            former=today[bullet_id].former
+            if then["content"] == today[bullet_id].content
+            else (0, 0),
             **{name: then[name] for name in ("content", "section", "status", "pinned")},
             merged_into=then["merged_into"],
         )

@@ -78,6 +78,19 @@ def document_of(version: Version, *, sections: Iterable[Section] | None = None) 
     return parse(version.text, sections=known)
 
 
+def in_this_wording(playbook: Playbook, document: Document) -> Document:
+    """The document with the votes that bullets got since the last change of their meaning."""
+    rows = playbook.bullets.filter(metadata__has_key="former")
+    former = {name: kept["former"] for name, kept in rows.values_list("public_id", "metadata")}
+    bullets = (
+        replace(b, helpful=max(0, b.helpful - old[0]), harmful=max(0, b.harmful - old[1]))
+        if (old := former.get(b.id))
+        else b
+        for b in document.bullets
+    )
+    return Document(document.sections, tuple(bullets)) if former else document
+
+
 def load_state(playbook: Playbook, *, touching: Iterable[str] | None = None) -> LoadedPlaybook:
     """The playbook as its rows are now; votes of the bullets `touching` names, None: of all."""
     sections = {row.key: row for row in playbook.sections.all()}
@@ -112,6 +125,9 @@ def with_sources(
     for row, outcome, source, reporter, at in votes.values_list(
         "bullet_id", "outcome_id", "source", "reporter", "created_at"
     ):
+        reworded = loaded.bullets[ids[row]].metadata.get("reworded_at")
+        if reworded and at <= datetime.fromisoformat(reworded):
+            continue
         who = source if source.startswith("user:") else reporter
         who = f"{who}{day_mark(at) if by_day else ''}" if who else f"{UNKNOWN}{outcome}"
         bullet = merge_survivor(bullets, ids[row])
@@ -168,6 +184,7 @@ def _bullet(row: Bullet, section: str, names: Mapping[UUID, str]) -> BulletState
         base_helpful=row.base_helpful,
         base_harmful=row.base_harmful,
         sources=tuple(row.metadata.get("outcome_ids", ())),
+        former=tuple(row.metadata.get("former", (0, 0))),
         retired_for=row.metadata.get("retired_for", ""),
     )
 

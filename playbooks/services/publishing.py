@@ -103,8 +103,7 @@ def publish_deltas(
         review=review_rule_for(playbook, provenance, author if by_credential else None)
         if machine or by_credential
         else Review(),
-        mark=provenance.mark,
-        checked=provenance.checked,
+        provenance=provenance,
     )
     named = named_bullet_ids(operations)
     loaded = load_state(playbook, touching=named)
@@ -302,6 +301,8 @@ def _fill(
     row.helpful, row.harmful, row.neutral = bullet.helpful, bullet.harmful, bullet.neutral
     row.base_helpful, row.base_harmful = bullet.base_helpful, bullet.base_harmful
     facts = {"outcome_ids": list(bullet.sources), "retired_for": bullet.retired_for}
+    if list(bullet.former) != row.metadata.get("former", [0, 0]):
+        facts |= {"former": list(bullet.former), "reworded_at": timezone.now().isoformat()}
     row.metadata = {name: value for name, value in {**row.metadata, **facts}.items() if value}
     row.updated_at = timezone.now()
 

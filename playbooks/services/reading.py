@@ -22,7 +22,7 @@ from playbooks.document.text import (
     without_empty_sections,
 )
 from playbooks.models import Playbook, Trial, Version
-from playbooks.services.loading import document_of, sections_of, version_of
+from playbooks.services.loading import document_of, in_this_wording, sections_of, version_of
 from playbooks.services.serving_tokens import sign_serving_token
 from playbooks.services.validation import NAME_LIMIT
 from playbooks.trials.arms import Assignment, assign_arm
@@ -155,6 +155,7 @@ def _excerpt(
     if max_tokens is None or estimate_tokens(text) <= max_tokens:
         return Excerpt(text, ())
     whole = document or document_of(version, sections=sections_of(playbook))
+    whole = in_this_wording(playbook, whole)
     return take_excerpt(whole, max_tokens=max_tokens, task=task)
 
 

@@ -50,7 +50,8 @@ def start(folder: Path, *command: str, **env: str) -> "subprocess.CompletedProce
         ({"ACE_ENGINE": "magic"}, "Set ACE_ENGINE to one of openai, rules; it is 'magic'."),
         (
             {"ACE_ENGINE": "openai"},
-            "Set OPENAI_API_KEY, or set ACE_ENGINE=rules to run without a key.",
+            "Set OPENAI_API_KEY, or the OPENAI_BASE_URL of a local server, or set ACE_ENGINE=rules "
+            "to run without a model.",
         ),
         (
             {"RATE_LIMITS": "log_in=many"},

@@ -121,7 +121,10 @@ class TokenLedger:
 
 
 def connect(base_url: str, api_key: str, ledger: Ledger, *, deadline: float = 120) -> LLM:
-    """Any OpenAI-compatible endpoint, every call of it noted in the ledger; `deadline` in s."""
+    """Any OpenAI-compatible endpoint, every call of it noted in the ledger; `deadline` in s.
+
+    The key may be empty, as local servers need none.
+    """
     return OpenAILLM(api_key=api_key, base_url=base_url, deadline=deadline, ledger=ledger)
 
 

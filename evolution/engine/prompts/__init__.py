@@ -8,10 +8,15 @@ Raise the version whenever the words change; the hash tells a forgotten one.
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from string import Template
 
+from playbooks.document.text import normal_text
+
+MIN_PHRASE = 7
+"""Characters from which a phrase of the form is taken for a copy, not for a word of an answer."""
+_FIELD = re.compile(r"^ *- `\w+` \([^)]*\): (.*)$", re.MULTILINE)
 _LAYOUT = re.compile(r"version: (\d+)\n=== system\n(.*?)\n*=== user\n(.*)", re.DOTALL)
 
 
@@ -29,6 +34,13 @@ class Prompt:
     def label(self) -> str:
         """What a job stores: the version, and enough of the hash to tell two texts apart."""
         return f"{self.version}:{self.digest[:12]}"
+
+    @cached_property
+    def form_phrases(self) -> frozenset[str]:
+        """How the prompt describes the fields of an answer: no field may say just that."""
+        lines = _FIELD.findall(self.system.rpartition("# Your answer")[2])
+        parts = (part for line in lines for part in (line, *re.split(r"[:;,]", line)))
+        return frozenset(said for part in parts if len(said := normal_text(part)) > MIN_PHRASE)
 
     def user(self, **values: str) -> str:
         """The user message; KeyError when a placeholder got no value."""

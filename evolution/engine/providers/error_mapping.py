@@ -20,7 +20,13 @@ CONTEXT_TOO_LONG_MARKS = (
     "context_length_exceeded",
     "context length",
     "context window",
+    "context size",
+    "exceed_context_size_error",
+    "exceeds the context",
     "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "number of tokens to keep",  # LM Studio
 )
 CONTENT_FILTER_CODES = ("content_filter", "content_policy_violation", "moderation_blocked")
 REFUSALS = {
@@ -51,9 +57,14 @@ def map_refusal(refusal: Refusal) -> LLMError:
         return refusal_error(REFUSALS[status])
     if status < 400:
         return refusal_error("redirected")
+    text = f"{refusal.code} {refusal.text}".lower()
+    is_too_long = status == 413 or any(words in text for words in CONTEXT_TOO_LONG_MARKS)
+    # Local servers say so with a 500, too.
+    if is_too_long and status != 429:
+        return AnswerError(CONTEXT_TOO_LONG, "The prompt is too long for the model.")
     if status == 429 or status in {408, 409} or status >= 500:
         return _passing(refusal)
-    return _unanswerable(refusal)
+    return _unanswerable(refusal, text)
 
 
 def _passing(refusal: Refusal) -> TransientError:
@@ -65,10 +76,7 @@ def _passing(refusal: Refusal) -> TransientError:
     return TransientError("provider_fault", message, retry_after=retry_after)
 
 
-def _unanswerable(refusal: Refusal) -> AnswerError:
-    text = f"{refusal.code} {refusal.text}".lower()
-    if refusal.status == 413 or any(words in text for words in CONTEXT_TOO_LONG_MARKS):
-        return AnswerError(CONTEXT_TOO_LONG, "The prompt is too long for the model.")
+def _unanswerable(refusal: Refusal, text: str) -> AnswerError:
     if any(words in text for words in CONTENT_FILTER_CODES):
         return AnswerError("filtered", "The provider's content filter refused the prompt.")
     # The provider's own words may quote the prompt: its code is all we pass on.

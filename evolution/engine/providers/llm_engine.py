@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 
 from evolution.engine import curator, merge_judge, reflector
 from evolution.engine.curator import Curation
@@ -13,6 +14,7 @@ from evolution.engine.llm import LLM, json_schema
 from evolution.engine.merge_judge import Judgement, Pair, Verdict
 from evolution.engine.prompt_text import FULL_LIMITS, SHORT_LIMITS
 from evolution.engine.prompts import load_prompt
+from evolution.engine.providers.openai import ModelOptions
 from evolution.engine.reflector import Reflection, ReflectionResult
 from evolution.engine.retry import RetryingLLM, Wait
 from evolution.engine.structured_output import RAISED_CAP_FACTOR
@@ -27,8 +29,15 @@ class LLMEngine:
     vote_source = "reflector"
 
     def __init__(
-        self, llm: LLM, *, reflector_model: str, curator_model: str, wait: Wait = time.sleep
+        self,
+        llm: LLM,
+        *,
+        reflector_model: str,
+        curator_model: str,
+        wait: Wait = time.sleep,
+        options: ModelOptions = MappingProxyType({}),
     ) -> None:
+        self._options = options
         self._llm = RetryingLLM(llm, wait)
         self._reflector_model = reflector_model
         self._curator_model = curator_model
@@ -56,6 +65,7 @@ class LLMEngine:
         """SHA-256 over all that could change an answer."""
         config = {
             "engine": self.name,
+            **({"options": {**self._options}} if self._options else {}),
             "models": [self._reflector_model, self._curator_model],
             "prompts": {name: load_prompt(name).digest for name in PROMPTS},
             "schemas": [json_schema(answer) for answer in (Reflection, Curation, Judgement)],

@@ -1,15 +1,20 @@
 """Models behind any OpenAI-compatible endpoint: chat completions and embeddings, metered."""
 
+import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
 from core.http.deadlines import Resolve
 from evolution.engine.llm import (
+    CONTEXT_TOO_LONG,
     AnswerError,
     Cancelled,
     ChatRequest,
@@ -34,13 +39,26 @@ from evolution.engine.providers.endpoint import (
 )
 from evolution.engine.providers.error_mapping import Refusal, map_refusal
 
+CAPS = ("max_completion_tokens", "max_tokens")
+"""Old servers know only the second name, and answer without any cap when they get only the first;
+OpenAI and Azure refuse both together."""
+NEW_HOSTS = ("openai.com", "azure.com")
+MIN_ROOM = 300
+"""Tokens of an answer for which a prompt has to leave room in a context of known size."""
+FULL_SHARE, READ_SHARE, MIN_READ = 0.5, 0.5, 1_000
+"""Shares of the cap at which a reply that was cut off met a full context, and of our estimate of a
+prompt over MIN_READ tokens below which the server must have left a part of it out."""
 SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 MAX_DIALECTS = 4
 """Parameters that a provider may refuse before the refusal counts."""
 EVENT_STREAM = "text/event-stream"
 MAX_NUMBERS = 16_384
 MAX_COMPONENT = 1e6
+SAMPLING = ("temperature", "seed", "top_p")
 OnText = Callable[[str], None]
+ModelOptions = Mapping[str, Mapping[str, Any]]
+"""By role (`*`: all): SAMPLING, `max_tokens`, `context` (tokens), and `extra_body`."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -48,13 +66,13 @@ class Dialect:
     """The parameters that a provider accepts: the newest first, simpler ones after a refusal."""
 
     format: str = "json_schema"
-    cap: str = "max_completion_tokens"
+    caps: tuple[str, ...] = CAPS
     counts: bool = True
     """Whether a stream is asked to end with its usage."""
 
     def parameters(self, request: ChatRequest, *, streams: bool) -> dict[str, Any]:
         """What is sent beside model and messages."""
-        found: dict[str, Any] = {self.cap: request.max_tokens}
+        found: dict[str, Any] = dict.fromkeys(self.caps, request.max_tokens)
         if streams:
             counts = {"stream_options": {"include_usage": True}} if self.counts else {}
             return found | {"stream": True} | counts
@@ -64,7 +82,7 @@ class Dialect:
             schema = {
                 "name": request.schema_name,
                 "strict": True,
-                "schema": strict_schema(request.schema),  # type: ignore[arg-type]  # a class is hashable
+                "schema": schema_of(request),
             }
             found["response_format"] = {"type": "json_schema", "json_schema": schema}
         return found
@@ -80,9 +98,11 @@ class Dialect:
         if self.counts and ("stream_options" in text or "include_usage" in text):
             return replace(self, counts=False)
         too_much = "too large" in text or "at most" in text
-        if self.cap in text and self.cap != "max_tokens" and not too_much:
-            return replace(self, cap="max_tokens")
-        return None
+        named = [cap for cap in self.caps if cap in text]
+        if not named or too_much or self.caps == CAPS[1:]:
+            return None
+        left = tuple(cap for cap in self.caps if cap not in named)
+        return replace(self, caps=left or (CAPS[:1] if len(named) > 1 else CAPS[1:]))
 
 
 class DialectRefused(LLMError):
@@ -92,8 +112,8 @@ class DialectRefused(LLMError):
 class OpenAILLM:
     """One endpoint with one key. Several threads may share it; cutting the `wire` ends its call.
 
-    `deadline`: seconds for a whole call, connection to last byte. Raises CredentialError for a
-    base URL or a key that cannot be used at all.
+    `deadline`: seconds for a whole call, connection to last byte. `options` by role. Raises
+    CredentialError for a base URL or a key that cannot be used at all.
     """
 
     def __init__(
@@ -105,9 +125,13 @@ class OpenAILLM:
         ledger: Ledger,
         resolve: Resolve | None = None,
         wire: CancellableConnection | None = None,
+        options: ModelOptions = MappingProxyType({}),
     ) -> None:
+        self._options = options
         self._endpoint = Endpoint(api_key, base_url or DEFAULT_BASE_URL, deadline, resolve)
         self._ledger, self._wire = ledger, wire
+        is_new = (urlsplit(self._endpoint.base_url).hostname or "").endswith(NEW_HOSTS)
+        self._first = Dialect(caps=CAPS[:1] if is_new else CAPS)
         self._dialects: dict[str, Dialect] = {}
         self._lock = threading.Lock()
 
@@ -143,12 +167,28 @@ class OpenAILLM:
 
     def _in_accepted_dialect(self, request: ChatRequest, say: OnText | None) -> LLMReply:
         """The reply; repeated at once while it is learnt which parameters are accepted."""
+        request = self._fitted(request)
         for _ in range(MAX_DIALECTS):
             try:
                 return self._metered(request, say)
             except DialectRefused:
                 continue
         return self._metered(request, say)
+
+    def options_of(self, request: ChatRequest) -> dict[str, Any]:
+        role = request.role if isinstance(request, LLMRequest) else "chat"
+        return {**self._options.get("*", {}), **self._options.get(role, {})}
+
+    def _fitted(self, request: ChatRequest) -> ChatRequest:
+        """The request with the cap of its role; AnswerError when the context has no room for it."""
+        options = self.options_of(request)
+        cap = min(request.max_tokens, options.get("max_tokens", request.max_tokens))
+        if context := options.get("context"):
+            room = context - Usage.estimate(request).prompt_tokens
+            if room < min(MIN_ROOM, cap):
+                raise AnswerError(CONTEXT_TOO_LONG, "The prompt is too long for the model.")
+            cap = min(cap, room)
+        return replace(request, max_tokens=cap)
 
     def _metered(self, request: ChatRequest, say: OnText | None) -> LLMReply:
         """One physical call, written in the ledger before and after."""
@@ -162,6 +202,7 @@ class OpenAILLM:
             if self._wire is not None:
                 self._wire.let_go()
         self._ledger.finish(entry, parser.reply)
+        _warn_of_truncation(request, parser.reply)
         return parser.reply
 
     def _call(self, request: ChatRequest, say: OnText | None, parser: CompletionParser) -> None:
@@ -176,9 +217,12 @@ class OpenAILLM:
             raise
 
     def _ask(self, request: ChatRequest, say: OnText | None, parser: CompletionParser) -> None:
-        dialect = self._dialects.get(request.model, Dialect())
+        dialect = self._dialects.get(request.model, self._first)
         parameters = dialect.parameters(request, streams=say is not None)
-        body = {"model": request.model, "messages": request.messages} | parameters
+        options = self.options_of(request)
+        chosen = {name: options[name] for name in SAMPLING if name in options}
+        body = {"model": request.model, "messages": request.messages} | parameters | chosen
+        body |= options.get("extra_body", {})
         with self._endpoint.create("chat", body, self._wire) as response:
             headers = response.raw.headers
             parser.begin(headers)
@@ -192,6 +236,10 @@ class OpenAILLM:
             elif (text := parser.read(response.body())) and say:
                 say(text)
         parser.check()
+        used = parser.reply.usage
+        is_cut = parser.reply.finish_reason == "length" and not used.estimated
+        if say is None and is_cut and used.completion_tokens < FULL_SHARE * request.max_tokens:
+            raise AnswerError(CONTEXT_TOO_LONG, "The model's context was full before its answer.")
 
     def _simplified(self, model: str, dialect: Dialect, refusal: Refusal) -> LLMError:
         """The error of a refusal; the next call leaves out the parameter that it names."""
@@ -200,11 +248,21 @@ class OpenAILLM:
             return _refused(refusal)
         with self._lock:
             # Calls under way are refused for the same thing: only the first one is news.
-            if self._dialects.get(model, Dialect()) == dialect:
+            if self._dialects.get(model, self._first) == dialect:
                 self._dialects[model] = simpler
         refused = DialectRefused("dialect", "The provider does not know a parameter that was sent.")
         refused.is_charged = False
         return refused
+
+
+def _warn_of_truncation(request: ChatRequest, reply: LLMReply) -> None:
+    sent, read = Usage.estimate(request).prompt_tokens, reply.usage.prompt_tokens
+    if not reply.usage.estimated and sent > MIN_READ and read < READ_SHARE * sent:
+        logger.warning(
+            "%s read %s of about %s tokens of the prompt: raise the server's context size, "
+            "or name it in ACE_MODEL_OPTIONS",
+            *(request.model, read, sent),
+        )
 
 
 def _refused(refusal: Refusal) -> LLMError:
@@ -250,6 +308,20 @@ def _is_vector(value: Any) -> bool:
         and all(isinstance(n, int | float) and abs(n) <= MAX_COMPONENT for n in value)
         and any(value)
     )
+
+
+def schema_of(request: LLMRequest[Any]) -> dict[str, Any]:
+    """The schema of the answer, with the bullets that it may tag as the only choices."""
+    schema = strict_schema(request.schema)  # type: ignore[arg-type]  # a class is hashable
+    if request.tag_ids is None:
+        return schema
+    schema = deepcopy(schema)
+    if request.tag_ids:
+        schema["$defs"]["BulletTag"]["properties"]["id"]["enum"] = list(request.tag_ids)
+    else:
+        del schema["properties"]["bullet_tags"], schema["$defs"]
+        schema["required"].remove("bullet_tags")
+    return schema
 
 
 _KEPT = {"type", "enum", "items", "anyOf", "$ref", "properties", "$defs"}

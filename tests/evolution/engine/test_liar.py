@@ -27,6 +27,7 @@ def test_after_three_hundred_evolutions_little_wrong_advice_is_left() -> None:
 
 
 @pytest.mark.nightly
-def test_mistaken_blame_of_honest_sources_costs_one_bullet_in_a_hundred_at_most() -> None:
-    run = Simulation(seed=1, mistaken=0.02).run(300)
-    assert run.lost["good"] <= 0.015 * len(run.state.bullets)
+def test_mistaken_blame_of_honest_sources_loses_no_good_bullet() -> None:
+    runs = [Simulation(seed, mistaken=0.02).run(300) for seed in range(3)]
+    assert sum(run.lost["good"] for run in runs) == 0
+    assert mean(run.wrong_share for run in runs) <= 0.07

@@ -63,7 +63,7 @@ def test_the_judge_has_a_prompt_a_schema_and_a_ledger_entry_of_its_own(
 ) -> None:
     assert [v.same for v in stage.engine.judge(PAIRS)] == [True, False]
     (call,) = stage.fake.requests
-    assert call.body["messages"][0]["content"].startswith("ACE judge prompt 1\n")
+    assert call.body["messages"][0]["content"].startswith("ACE judge prompt 2\n")
     assert call.body["response_format"]["json_schema"]["name"] == "ace_judgement"
     assert [(e.step, e.operation, e.model) for e in stage.ledger.entries] == [
         ("judge", "judge", "big")
@@ -82,7 +82,7 @@ def test_instructions_come_first_and_the_same_pairs_are_the_same_prompt(
 
 
 def test_the_job_records_the_judges_prompt(stage: EngineHarness) -> None:
-    assert stage.engine.prompt_versions["judge"].startswith("1:")
+    assert stage.engine.prompt_versions["judge"].startswith("2:")
 
 
 def test_a_malformed_verdict_is_repaired_once(stage: EngineHarness) -> None:

@@ -41,7 +41,7 @@ def reflection(prompt: str) -> dict[str, Any]:
     """Cited bullets tagged by status; the lesson of a `lesson:` note, or one on a failure."""
     status = _line(prompt, "Status")
     cited = find_ids(_line(prompt, "Cited bullets"))
-    task, _trace, notes = (block[1] for block in BLOCK.findall(prompt))
+    task, _trace, notes, *_ = (block[1] for block in BLOCK.findall(prompt))
     lesson = re.search(r"lesson:\s*(.+)", notes, re.IGNORECASE)
     insight = lesson.group(1).strip() if lesson else ""
     if status == "failure" and not insight:

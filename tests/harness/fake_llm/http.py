@@ -114,10 +114,15 @@ class RequestHandler(BaseHTTPRequestHandler):
         reason = {"truncated": "length", "content_filter": "content_filter"}.get(kind, "stop")
         reason = "tool_calls" if message.get("tool_calls") else reason
         sent = sum(len(m.get("content") or "") for m in call.body["messages"]) // 4
+        caps = [call.body.get(name) for name in ("max_completion_tokens", "max_tokens")]
+        # A reply that was cut off has used up its cap.
+        received = (next(filter(None, caps), 0) if kind == "truncated" else 0) or len(
+            content
+        ) // 4 + 1
         usage = {
             "prompt_tokens": sent,
-            "completion_tokens": len(content) // 4 + 1,
-            "total_tokens": sent + len(content) // 4 + 1,
+            "completion_tokens": received,
+            "total_tokens": sent + received,
             "prompt_tokens_details": {"cached_tokens": sent // 4},
         }
         reply = {

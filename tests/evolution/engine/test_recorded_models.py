@@ -1,0 +1,114 @@
+"""Recorded answers of real models, replayed: what they damaged once, they damage no more."""
+
+import json
+from typing import Any
+
+import pytest
+
+from evolution.engine import curator
+from evolution.engine.inputs import OutcomeInput
+from evolution.engine.llm import AnswerError, LLMRequest
+from evolution.engine.prompt_text import FULL_LIMITS
+from evolution.engine.providers.openai import schema_of
+from evolution.engine.reflector import Reflection, reflection_request
+from evolution.engine.structured_output import is_repetitive, read_answer
+from tests.real_model.cases import CASES, PLAYBOOK, Case
+from tests.real_model.replay import Replayed, judge, recorded
+
+# As SmolLM2-135M sent back the forms of the prompts.
+ECHOED_REFLECTION = json.dumps(
+    {
+        "reasoning": "how you came to your findings, step by step, in a few sentences",
+        "key_insight": "the advice described above, or empty",
+        "bullet_tags": [{"id": "calc-00003", "tag": "helpful"}],
+    }
+)
+ECHOED_CURATION = json.dumps(
+    {
+        "reasoning": "what the batch teaches as a whole",
+        "operations": [
+            {"type": "ADD", "section": "one of the playbook's section titles", "content": "x y"},
+            {
+                "type": "UPDATE",
+                "id": "str-00001",
+                "content": "the complete new text of the bullet",
+                "outcome_ids": ["O1"],
+            },
+        ],
+    }
+)
+
+
+def case(name: str) -> Case:
+    return next(one for one in CASES if one.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"), [("routine success", ECHOED_REFLECTION), ("a new lesson", ECHOED_CURATION)]
+)
+def test_an_answer_that_copies_the_form_is_no_answer(name: str, reply: str) -> None:
+    with pytest.raises(AnswerError, match="repeats the description of the field"):
+        case(name).ask(Replayed([reply]), "small")
+
+
+def test_an_echo_is_sent_back_and_a_good_answer_then_counts() -> None:
+    good = json.dumps({"key_insight": "", "bullet_tags": []})
+    found = case("routine success").ask(Replayed([ECHOED_REFLECTION, good]), "small")
+    assert found.key_insight == ""
+
+
+def test_a_tag_can_only_name_a_cited_bullet() -> None:
+    def asked(*cited: str) -> dict[str, Any]:
+        outcome = OutcomeInput(id="a", task="t", status="failure", cited=cited)
+        return schema_of(reflection_request("m", outcome, PLAYBOOK, FULL_LIMITS))
+
+    tag = asked("str-00001", "calc-00003")["$defs"]["BulletTag"]["properties"]["id"]
+    assert tag["enum"] == ["str-00001", "calc-00003"]
+    assert "bullet_tags" not in asked()["properties"]
+
+
+def test_what_a_model_thinks_aloud_is_no_answer() -> None:
+    aloud = '<think>Perhaps {"key_insight": "wrong"}?</think>{"key_insight": "Check the sign."}'
+    found = read_answer(aloud, Reflection)
+    assert isinstance(found, Reflection) and found.key_insight == "Check the sign."
+
+
+def test_a_loop_is_known_from_its_end() -> None:
+    looped = '{"operations": [' + '{"type": "ADD", "section": "OTHERS", "content": "again"}, ' * 40
+    assert is_repetitive(looped)
+    assert not is_repetitive(" ".join(f"word{n}" for n in range(200)))
+
+
+def test_both_roles_know_the_purpose_and_the_reflector_the_right_answer() -> None:
+    asked: list[LLMRequest[Any]] = []
+
+    class Asked(Replayed):
+        def complete(self, request: LLMRequest[Any]) -> Any:
+            asked.append(request)
+            return super().complete(request)
+
+    case("right answer in other days").ask(Asked(['{"key_insight": ""}']), "m")
+    case("a new lesson").ask(Asked(['{"operations": []}']), "m")
+    reflector, curation = (request.messages[1]["content"] for request in asked)
+    for prompt in (reflector, curation):
+        assert "Purpose: Short calculations from company reports" in prompt
+    assert "The right answer:\nBEGIN DATA" in reflector
+    assert reflector.count("[calc-00003]") == 1
+    assert "STRATEGIES & INSIGHTS: how to go about" in curation
+    assert "unpaid customer accounts" in curation.rpartition("# Reflections")[2]
+
+
+def test_the_curator_reads_what_rests_on_a_check() -> None:
+    lines = curator.statistics(PLAYBOOK, adds=1).splitlines()
+    assert "calc-00003 helpful=4 harmful=0 checked" in lines
+
+
+@pytest.mark.parametrize("model", sorted(recorded()))
+@pytest.mark.parametrize("name", [case.name for case in CASES])
+def test_recorded_answers_do_no_harm_and_good_ones_stay_good(model: str, name: str) -> None:
+    if name not in recorded()[model]:
+        pytest.skip("not recorded")
+    found = judge(case(name), Replayed(recorded()[model][name]), model)
+    assert all(found.must.values()), found
+    if model == "strong":
+        assert not found.refused and all(found.good.values()), found
