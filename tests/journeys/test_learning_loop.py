@@ -58,6 +58,7 @@ def platform(request: pytest.FixtureRequest) -> Iterator[tuple[Platform, FakeLLM
         return
     with FakeLLM() as llm:
         model = {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": llm.base_url}
+        model["TRIAL_MIN_TRAFFIC"] = "1000"  # a trial would serve the first version to some
         with running_platform(key, **model) as platform:
             yield platform, llm
 

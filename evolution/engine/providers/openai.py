@@ -222,7 +222,8 @@ class OpenAILLM:
         options = self.options_of(request)
         chosen = {name: options[name] for name in SAMPLING if name in options}
         body = {"model": request.model, "messages": request.messages} | parameters | chosen
-        body |= options.get("extra_body", {})
+        if extra := options.get("extra_body"):
+            body["extra_body"] = extra
         with self._endpoint.create("chat", body, self._wire) as response:
             headers = response.raw.headers
             parser.begin(headers)
