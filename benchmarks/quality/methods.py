@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from benchmarks.quality.memory_playbook import FileCheckpoints, InMemoryPlaybook
 from benchmarks.quality.recording import RecordedLLM
 from benchmarks.quality.tasks import Task
 from evolution.engine.adaptation.datasets import batches
 from evolution.engine.adaptation.offline import OfflineAdapter, OfflineOptions
 from evolution.engine.adaptation.protocols import PlaybookSnapshot
-from evolution.engine.adaptation.standalone import FileCheckpoints, InMemoryPlaybook, LLMSolver
+from evolution.engine.adaptation.solver import LLMSolver
 from evolution.engine.adaptation.trials import Attempt, Trial, outcome_of, run_concurrently
 from evolution.engine.environments import Feedback, Question, Sample
 from evolution.engine.generator import MAX_TOKENS, Generation

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from billing.pricing.usage_pricing import estimate_cost
 from core.errors import Invalid
-from evolution.engine.adaptation.standalone import LLMSolver
+from evolution.engine.adaptation.solver import LLMSolver
 from evolution.engine.cost_budget import Budget
 from evolution.engine.prompts import load_prompt
 from evolution.engine.retry import Wait

@@ -12,7 +12,6 @@ from django.core.management.base import BaseCommand, CommandError
 
 from evolution.engine.adaptation.datasets import DatasetError
 from evolution.engine.adaptation.protocols import CheckpointMismatch
-from evolution.engine.adaptation.standalone import connect
 from evolution.engine.llm import LLMError
 from evolution.training import setup
 from evolution.training.command import COST_STOPPED, STOPPED, dollars, positive
@@ -48,10 +47,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         # In the checkout, not in the image: only who compares methods needs it.
         try:
-            runner, report = (
-                import_module(f"benchmarks.quality.{name}") for name in ("runner", "report")
+            runner, report, tasks, memory = (
+                import_module(f"benchmarks.quality.{name}")
+                for name in ("runner", "report", "tasks", "memory_playbook")
             )
-            tasks = import_module("benchmarks.quality.tasks")
         except ModuleNotFoundError as error:
             raise CommandError(f"Run it in a checkout of the repository: {error}.") from None
         try:
@@ -75,11 +74,13 @@ class Command(BaseCommand):
             expected = runner.estimate(plan, setup.price)
             self.stderr.write(json.dumps(expected))
             if not options["dry_run"]:
-                self.stdout.write(self._run(runner, report, plan, options))
+                self.stdout.write(self._run(runner, report, memory.connect, plan, options))
         except (DatasetError, CheckpointMismatch, FileNotFoundError) as error:
             raise CommandError(str(error)) from None
 
-    def _run(self, runner: Any, report: Any, plan: Any, options: dict[str, Any]) -> str:
+    def _run(
+        self, runner: Any, report: Any, connect: Any, plan: Any, options: dict[str, Any]
+    ) -> str:
         """The table, after every cell; whatever stops it, --resume goes on."""
         folder: Path = options["out"]
         self._refuse(folder, options)

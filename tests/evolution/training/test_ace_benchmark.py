@@ -14,10 +14,10 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from benchmarks.quality import report, runner
+from benchmarks.quality.memory_playbook import connect
 from benchmarks.quality.statistics import compare, half_width, mcnemar
 from benchmarks.quality.tasks import Task, find_task
 from evolution.engine.adaptation.protocols import CheckpointMismatch
-from evolution.engine.adaptation.standalone import connect
 from evolution.engine.environments import Sample
 from evolution.engine.generator import Generation
 from evolution.engine.llm import LLMError

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from evolution.engine.adaptation import standalone
-from evolution.engine.adaptation.standalone import FileCheckpoints, InMemoryPlaybook
+from benchmarks.quality import memory_playbook
+from benchmarks.quality.memory_playbook import FileCheckpoints, InMemoryPlaybook
 from tests.evolution.engine.fakes import EngineHarness, outcome
 from tests.harness.fake_llm.model import FakeLLM
 
@@ -52,7 +52,7 @@ def test_a_verdict_of_a_batch_that_was_not_published_is_used_by_the_next_one(
             EngineHarness(fake).engine, FileCheckpoints(tmp_path / "r"), text=TEXT
         )
         with monkeypatch.context() as guarded:
-            guarded.setattr(standalone, "collapses", lambda *_: True)
+            guarded.setattr(memory_playbook, "collapses", lambda *_: True)
             assert playbook.learn("b0", [outcome("o0")]).error == "collapse_guard"
         playbook.learn("b1", [outcome("o1")])
         assert fake.count("judge") == 1

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from evolution.engine.adaptation.datasets import read_samples
-from evolution.engine.adaptation.offline import OfflineAdapter, OfflineOptions, OfflineResult
-from evolution.engine.adaptation.protocols import CheckpointMismatch, Learned
-from evolution.engine.adaptation.standalone import (
+from benchmarks.quality.memory_playbook import (
     FileCheckpoints,
     InMemoryPlaybook,
-    LLMSolver,
     TokenLedger,
     connect,
 )
+from evolution.engine.adaptation.datasets import read_samples
+from evolution.engine.adaptation.offline import OfflineAdapter, OfflineOptions, OfflineResult
+from evolution.engine.adaptation.protocols import CheckpointMismatch, Learned
+from evolution.engine.adaptation.solver import LLMSolver
 from evolution.engine.environments import NumberMatch
 from evolution.engine.llm import CredentialError
 from evolution.engine.providers.llm_engine import LLMEngine
@@ -117,9 +117,7 @@ def test_a_file_of_checkpoints_serves_one_data_set_and_one_model(
 
 
 def test_nothing_of_django_is_imported() -> None:
-    code = (
-        "import sys, evolution.engine.adaptation.standalone as m; sys.exit('django' in sys.modules)"
-    )
+    code = "import sys, benchmarks.quality.memory_playbook as m; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from evolution.engine import generator
-from evolution.engine.adaptation.merge_refinement import MergeRefinement
+from benchmarks.quality.merge_refinement import MergeRefinement
 from evolution.engine.adaptation.protocols import (
     COUNTS,
     CheckpointMismatch,
@@ -22,47 +21,17 @@ from evolution.engine.adaptation.protocols import (
     PlaybookSnapshot,
 )
 from evolution.engine.curator import Curation
-from evolution.engine.environments import Question
 from evolution.engine.evolve import Engine, evolve
-from evolution.engine.generator import Generation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput, max_adds
 from evolution.engine.llm import LLM, AnswerError, ChatRequest, Ledger, LLMReply
 from evolution.engine.providers.openai import OpenAILLM
-from evolution.engine.reflector import Reflection, ReflectionResult
-from evolution.engine.retry import RetryingLLM
+from evolution.engine.reflector import Reflection
 from playbooks.document.budget import collapses
 from playbooks.document.deltas import apply_operations
 from playbooks.document.operations import APPLIED, Operation, Policy, Record
 from playbooks.document.sections import DEFAULT_SECTIONS
 from playbooks.document.state import BulletState, State
 from playbooks.document.text import number_of, parse, render
-
-
-class LLMSolver:
-    """A Solver that is a model; `engine` reflects between two attempts."""
-
-    def __init__(self, llm: LLM, model: str, engine: Engine) -> None:
-        self._llm, self.model, self._engine = RetryingLLM(llm), model, engine
-
-    def generate(
-        self,
-        key: str,
-        question: Question,
-        playbook: PlaybookInput,
-        reflection: Reflection | None,
-    ) -> Generation:
-        return generator.generate(
-            self._llm,
-            self.model,
-            sample_id=key,
-            task=question.task,
-            context=question.context,
-            playbook=playbook,
-            reflection=reflection,
-        )
-
-    def reflect(self, outcome: OutcomeInput, playbook: PlaybookInput) -> ReflectionResult:
-        return self._engine.reflect(outcome, playbook)
 
 
 class FileCheckpoints:
