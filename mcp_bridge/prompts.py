@@ -114,7 +114,7 @@ def finish_task(by: Principal, playbook: str, outcome: str = "", notes: str = ""
         [
             f"The task is over. Call report_outcome once with playbook_id {found.pk} "
             f"(`{found.name}`), the serving_id that you got with it, and as bullet_ids the ids of "
-            "the bullets that you used or that misled you. Say honestly how it ended, put the "
+            "the bullets that you used or that misled you. Say honestly how it went, put the "
             "steps, the errors and what solved them into reasoning_trace, and leave out secrets.",
             *details,
         ]

@@ -84,7 +84,7 @@ def disconnect(request: UserRequest, pk: str) -> HttpResponse:
         return redirect("accounts:keys")
     question = {
         "question": f"Disconnect “{app.name}”?",
-        "consequence": "Its requests are refused from now on. It can ask to connect again.",
+        "consequence": "It loses access immediately. It can ask to connect again.",
         "verb": "Disconnect",
     }
     return confirm_page(request, form, question)

@@ -78,7 +78,7 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
         failed = ": ".join(filter(None, (job.error_code, job.error_message)))
         return job.wait_reason or failed or "–"
 
-    @admin.display(description="tries / rescues")
+    @admin.display(description="attempts / retries")
     def tries(self, job: EvolutionJob) -> str:
         return f"{job.attempt} / {job.rescues}"
 
@@ -122,7 +122,7 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
         offered=lambda jobs: jobs.filter(status__in=("failed", "cancelled")),
     )
     hasten = row_action(
-        "Try now (waiting for a later try)",
+        "Retry now (waiting)",
         lambda job, by: jobs_redrive.hasten_evolution(job=job, by=by),
         one="evolution is due now",
         many="evolutions are due now",

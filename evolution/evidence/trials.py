@@ -24,7 +24,7 @@ POWER = {
     Trial.Kind.BULLET: "A bullet worth 10 points is found in 6 of 10 trials of 400 tasks, one "
     "worth 5 points in 1 of 4; else the trial cannot tell. One without effect is called helpful in "
     "at most 1 of {}.",
-    Trial.Kind.BARE: "If 80 % of tasks succeed with the playbook and 40 % without, about 80 tasks "
+    Trial.Kind.BARE: "If 80% of tasks succeed with the playbook and 40% without, about 80 tasks "
     "prove it; small differences are not found.",
 }
 

@@ -19,11 +19,11 @@ STUCK_AFTER = timedelta(minutes=5)
 JOB_STATES = (
     ("stuck", "stuck"),
     ("queue", "in the queue"),
-    ("waiting", "waiting for a later try"),
+    ("waiting", "waiting to retry"),
     ("running", "running"),
     ("failed_today", "failed today"),
     ("failed", "failed"),
-    ("poison", "poison: killed its workers"),
+    ("poison", "repeatedly crashed workers"),
     ("cancelled", "cancelled"),
     ("completed", "completed"),
 )

@@ -56,7 +56,7 @@ class ProcessSlots:
                 room = min(room, settings.PLAYGROUND_STREAMS // 2 - len(self.own_endpoint))
             if len(slots) > room:
                 raise RateLimited(
-                    "As many chats as this server holds are under way. Try again in a moment.",
+                    "This server is busy with other chats. Try again in a moment.",
                     retry_after=RETRY_AFTER_SECONDS,
                 )
             self.taken |= {slot.pk: now + UNUSED_TIMEOUT.total_seconds() for slot in slots}

@@ -140,7 +140,7 @@ def rescue_job(job: EvolutionJob) -> None:
         mark_failed(
             job,
             code="poison",
-            message=f"Its worker died {job.rescues} times. Look at the worker's log, then retry.",
+            message=f"Its worker crashed {job.rescues} times. Check the worker's log, then retry.",
         )
         return
     finish_job(

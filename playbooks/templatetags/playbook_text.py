@@ -124,11 +124,11 @@ def author_name(row: AuthoredModel | BulletChange, user: User) -> str:
 
 @register.filter
 def percent(rate: float) -> str:
-    """0.625 as “63 %”; a rate that is not quite none or all is never shown as 0 or 100."""
+    """0.625 as “63%”; a rate that is not quite none or all is never shown as 0 or 100."""
     whole = round(100 * rate)
     if 0 < rate < 1:
         whole = min(99, max(1, whole))
-    return f"{whole} %"
+    return f"{whole}%"
 
 
 @register.filter

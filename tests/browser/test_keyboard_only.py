@@ -35,7 +35,7 @@ def test_an_outcome_is_reported(page: Page, site: str, alice: User) -> None:
     check(page, page.get_by_label("Success"))
     type_into(page, page.get_by_label("Notes"), "lesson: Search in strings too.")
     press(page, page.get_by_role("button", name="Save outcome"))
-    expect(page.get_by_role("heading", level=1)).to_have_text("Outcome")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Rename a module")
     assert Outcome.objects.get().status == "success"
 
 

@@ -11,9 +11,9 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.models import User
 from core.security.scopes import Principal
 from playbooks.document.operations import Operation
-from playbooks.models import Playbook
+from playbooks.models import Playbook, ReviewItem
 from playbooks.services.editing import edit_playbook
-from tests.factories import ACE_TEXT, make_playbook
+from tests.factories import ACE_TEXT, make_playbook, make_review_item
 from tests.harness.browser_page import BrowserPage
 from tests.harness.clients import logged_in_client
 
@@ -277,3 +277,17 @@ def test_everything_works_without_javascript(
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page.get_by_role("heading", level=1)).to_have_text("Plain")
     context.close()
+
+
+def test_the_inbox_is_decided_by_keys(watch: BrowserPage, playbook: Playbook) -> None:
+    items = [make_review_item(playbook, f"Read https://docs.example.org/{n}.") for n in (1, 2)]
+    page = watch.page
+    watch.open("/inbox")
+    watch.look_each("inbox")
+    for key, left in (("d", 1), ("a", 0)):
+        page.keyboard.press("j")
+        page.keyboard.press(key)
+        expect(page.locator("[data-item]")).to_have_count(left)
+    expect(page.get_by_role("heading", name="Nothing needs a decision")).to_be_visible()
+    states = dict(ReviewItem.objects.values_list("pk", "state"))
+    assert sorted(states[item.pk] for item in items) == ["approved", "declined"]

@@ -88,7 +88,7 @@ def added_bullet(sections: list[Section], number: int, outcomes: list[Outcome]) 
         bullet_id=f"{section.slug}-{FIRST + number:05d}",
         before=None,
         after={"section": section.key, "content": text} | counters | rest,
-        reason="Said in the report of an outcome.",
+        reason="From a report.",
         status="applied",
         reason_code="",
         outcome_ids=(str(outcomes[number].pk),),

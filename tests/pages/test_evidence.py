@@ -27,7 +27,7 @@ def test_what_came_of_a_version_is_history_and_not_proof(
     page = page_of(owner, evolved, "evidence?signal=x")
     assert "<h2>History, not proof</h2>" in page
     assert "more often" not in page
-    assert "Version 3: 100 % of 10" in page
+    assert "Version 3: 100% of 10" in page
     assert "No outcomes with this evidence source" in page_of(
         owner, evolved, "evidence?signal=test"
     )

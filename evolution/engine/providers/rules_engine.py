@@ -53,7 +53,7 @@ class RulesEngine:
         blamed = blamed_bullets(outcome)
         return ReflectionResult(
             Reflection(
-                reasoning=f"Fixed rules (version {VERSION}); no model has read this outcome.",
+                reasoning=f"Rules engine, version {VERSION}: no model read this outcome.",
                 key_insight="\n".join(lesson.content for lesson in found),
                 bullet_tags=[
                     BulletTag(id=bullet_id, tag=tag_of(outcome, bullet_id, bullet_id in blamed))
@@ -80,7 +80,7 @@ class RulesEngine:
                 type="ADD",
                 section=lesson.section,
                 content=lesson.content,
-                reason=f"Said in the report of an outcome ({outcome.status}).",
+                reason=f"From a report ({outcome.status}).",
                 outcome_ids=[outcome.id],
             )
             for outcome in outcomes
@@ -89,7 +89,7 @@ class RulesEngine:
             if normal_text(lesson.content) not in refused
         ]
         return Curation(
-            reasoning=f"Fixed rules (version {VERSION}); no model was asked.",
+            reasoning=f"Rules engine, version {VERSION}: no model was asked.",
             operations=[*operations, *_removals(reflections, playbook)],
         )
 
