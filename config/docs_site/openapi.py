@@ -60,6 +60,11 @@ class ApiSchema(AutoSchema):
         name = super()._get_serializer_name(serializer, direction, bypass_extensions)
         return REQUEST_NAME.sub(r"\1", name)
 
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        """Requests refuse unknown fields, at any depth."""
+        schema = super()._map_basic_serializer(serializer, direction)
+        return schema | {"additionalProperties": False} if direction == "request" else schema
+
     def _handler(self) -> Any:
         return getattr(self.view, self.method.lower(), None)
 
@@ -79,8 +84,8 @@ class ApiSchema(AutoSchema):
             codes += ["401", "403"]
         elif "auth" in self.path:
             codes.append("401")
-        # Sessions and usage name a playbook outside of the path.
-        if "{" in self.path or "billing" in self.path or "sessions" in self.path:
+        # Their requests name a row outside of the path.
+        if re.search("{|billing|sessions|outcomes", self.path):
             codes.append("404")
         if self.method in {"POST", "PUT", "PATCH"}:
             codes += BODY_ERRORS

@@ -24,6 +24,8 @@ from core.ratelimit.limits import Allowance, count_request
 from core.security.scopes import Principal, Scope
 
 MAX_INTEGER = 2_147_483_647
+POSITIVE = {"type": "integer", "minimum": 1, "maximum": MAX_INTEGER}
+"""What `query_integer` takes, for the OpenAPI document."""
 
 
 class BaseAPIView(GenericAPIView[Any]):

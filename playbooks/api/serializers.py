@@ -197,12 +197,12 @@ class PlaybookDetailSerializer(PlaybookSerializer):
 
 
 class PlaybookExportSerializer(serializers.Serializer[Any]):
-    """Can be posted to /playbooks/import as it is."""
+    """Can be posted to /playbooks/import as it is; other JSON formats have fields of their own."""
 
     name = CharField()
     description = CharField()
-    version = serializers.IntegerField()
-    content = CharField(help_text="ACE text, counters included.")
+    version = serializers.IntegerField(required=False, help_text="Always with `ace` and `json`.")
+    content = CharField(required=False, help_text="With `ace`: the text, counters included.")
 
 
 class VersionSerializer(serializers.Serializer[Any]):

@@ -5,13 +5,14 @@ from uuid import UUID
 
 from django.db import transaction
 from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.errors import Invalid
 from core.rest.idempotency import idempotent
-from core.rest.views import BaseAPIView
+from core.rest.views import POSITIVE, BaseAPIView
 from core.security.scopes import Scope
 from core.sql.querysets import CompiledLookup
 from playbooks.api import serializers as s
@@ -121,9 +122,11 @@ class PlaybookDetailView(BasePlaybookView):
         operation_id="get_playbook",
         parameters=[
             OpenApiParameter("section", str, description="Only this one: its key or title."),
-            OpenApiParameter("version", int, description="An older version."),
+            OpenApiParameter("version", POSITIVE, description="An older version."),
             OpenApiParameter(
-                "max_tokens", int, description="Only the most useful bullets that fit (estimate)."
+                "max_tokens",
+                POSITIVE,
+                description="Only the most useful bullets that fit (estimate).",
             ),
             OpenApiParameter(
                 "task_key", str, description="Readings with the same key get one arm of a trial."
@@ -236,7 +239,7 @@ class PlaybookExportView(BasePlaybookView):
     @extend_schema(
         operation_id="export_playbook",
         parameters=[
-            OpenApiParameter("version", int, description="An older version."),
+            OpenApiParameter("version", POSITIVE, description="An older version."),
             OpenApiParameter(
                 "format",
                 str,
@@ -246,7 +249,11 @@ class PlaybookExportView(BasePlaybookView):
                 " its `content`.",
             ),
         ],
-        responses=s.PlaybookExportSerializer,
+        responses={
+            (200, "application/json"): s.PlaybookExportSerializer,
+            (200, "text/markdown"): str,
+            (200, "application/zip"): OpenApiTypes.BINARY,
+        },
     )
     def get(self, request: Request, pk: UUID) -> Response | HttpResponse:
         """Export a playbook as ACE text, in a form that /playbooks/import accepts, or as a file."""
@@ -373,7 +380,7 @@ class VersionDiffView(BasePlaybookView):
 
     @extend_schema(
         operation_id="diff_versions",
-        parameters=[OpenApiParameter("against", int, description="Left out: the one before.")],
+        parameters=[OpenApiParameter("against", POSITIVE, description="Left out: the one before.")],
         responses=s.VersionDiffSerializer,
     )
     def get(self, request: Request, pk: UUID, number: int) -> Response:

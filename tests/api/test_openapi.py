@@ -48,6 +48,27 @@ def test_every_route_of_the_contract_is_described(document: dict[str, Any]) -> N
     assert len(operations(document)) == len(ROUTES)
 
 
+def test_requests_and_numbers_are_as_strict_as_the_server(document: dict[str, Any]) -> None:
+    schemas, found = document["components"]["schemas"], operations(document)
+    sent = {
+        content["schema"]["$ref"].rpartition("/")[2]
+        for operation in found.values()
+        for content in operation.get("requestBody", {}).get("content", {}).values()
+    }
+    assert {
+        name for name in sent if schemas[name].get("additionalProperties") is not False
+    } == set()
+    numbers = [
+        parameter["schema"].get("minimum")
+        for operation in found.values()
+        for parameter in operation.get("parameters", ())
+        if parameter["name"] in {"version", "max_tokens", "against", "page_size"}
+    ]
+    assert set(numbers) == {1}
+    export = found["GET /api/v1/playbooks/{id}/export"]["responses"]["200"]["content"]
+    assert set(export) == {"application/json", "text/markdown", "application/zip"}
+
+
 def test_components_are_those_that_were_reviewed(document: dict[str, Any]) -> None:
     assert sorted(document["components"]["schemas"]) == COMPONENTS.read_text().split()
 
