@@ -19,6 +19,8 @@ from core.http.requests import log_if_over_budget
 from core.security.scopes import Principal, Scope
 from mcp_bridge.tools.results import OutcomeRecorded, ToolResult
 
+# From these versions on: tests/clients/scenarios.py tries them.
+STRUCTURED_CLIENTS = {"claude-code": (2, 1, 197), "codex-mcp-client": (0, 169, 0)}
 F = TypeVar("F", bound=Callable[..., ToolResult])
 SYNONYMS = {
     "id": "playbook_id",
@@ -95,8 +97,10 @@ class ToolSpec:
         log_if_over_budget(f"MCP {self.name}", thread_time() - start)
         if isinstance(result, OutcomeRecorded):
             result.warnings[:0] = warnings
+        is_once = self.result_meta and reads_structure(by.client)
+        text = "See structuredContent." if is_once else result.as_text()
         return CallToolResult(
-            content=[TextContent(type="text", text=result.as_text())],
+            content=[TextContent(type="text", text=text)],
             structured_content=result.model_dump(mode="json"),
             _meta=self.result_meta or None,
         )
@@ -130,6 +134,13 @@ class ToolSpec:
                 warnings.append(f"{name}: a text was taken as a list.")
         validated = self.arguments.model_validate(sent)
         return {name: getattr(validated, name) for name in known}, warnings
+
+
+def reads_structure(client: str) -> bool:
+    """True for a client that hands its model the structured half of a result, not the text."""
+    name, _, version = client.rpartition(" ")
+    known = STRUCTURED_CLIENTS.get(name)
+    return known is not None and tuple(map(int, re.findall(r"\d{1,6}", version)[:3])) >= known
 
 
 def meant_name(name: str, known: Collection[str]) -> str | None:

@@ -7,6 +7,7 @@ from django.db import connection
 
 from accounts.models import User
 from core.security.scopes import Principal
+from mcp_bridge.tools.definitions import TOOLS
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook
 from playbooks.services.editing import edit_playbook
@@ -34,6 +35,24 @@ def message_of(url: str, key: str, name: str, **arguments: str) -> str:
 
 def test_a_playbook_is_read_by_its_name(agent: Agent, playbook: Playbook) -> None:
     assert agent.ask("get_playbook", name="fixing TESTS")["id"] == str(playbook.pk)
+
+
+@pytest.mark.parametrize(
+    ("client", "is_once"),
+    [
+        ("claude-code 2.1.197", True), ("codex-mcp-client 0.170.1", True),
+        ("claude-code 2.0.9", False), ("claude-code", False), ("gemini-cli 0.61.0", False),
+    ],
+)  # fmt: skip
+def test_the_text_is_sent_once_to_clients_that_read_the_structure(
+    alice: User, playbook: Playbook, client: str, is_once: bool
+) -> None:
+    by = Principal.of(alice).with_client(client)
+    answer = TOOLS["get_playbook"].call(lambda: by, {"playbook_id": str(playbook.pk)})
+    assert "[str-00001]" in (answer.structured_content or {})["content"]
+    assert ("[str-00001]" not in text_of(answer)) is is_once
+    listed = TOOLS["list_playbooks"].call(lambda: by, {})
+    assert playbook.name in text_of(listed)
 
 
 def test_a_name_of_two_playbooks_is_answered_with_both_ids(
