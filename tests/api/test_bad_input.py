@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from accounts.models import User
-from evolution.models import Outcome
+from accounts.models import ApiKey, User
+from evolution.models import Outcome, SessionMessage
 from playbooks.models import Playbook, Version
 from tests.api.test_request_body import BAD
 from tests.harness.rest_client import Rest
@@ -105,3 +105,29 @@ def test_a_misspelt_field_is_refused_by_name_and_stores_nothing(
     assert answer.status_code == 400
     assert list(answer.json()["error"]["fields"]) == ["bullets"]
     assert not Outcome.objects.exists()
+
+
+NAMED = [
+    ("POST", "/playbooks/{playbook}/outcomes", {"task_description": " ", "outcome": "success"}),
+    ("POST", "/sessions/{session}/messages", {"messages": []}),
+    ("POST", "/sessions/{session}/messages", {"messages": [{}] * 2000}),
+    ("POST", "/playbooks/import", {"name": "a", "content": '{"bullets": '}),
+    ("POST", "/auth/api-keys/{key}/rotate", {"overlap_hours": 169}),
+    ("GET", "/playbooks/{playbook}/bullets?status=lost", {}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), NAMED, ids=lambda value: str(value)[:40])
+def test_what_is_wrong_is_said_of_the_field_and_stores_nothing(
+    world: World, alice: User, method: str, path: str, body: dict[str, Any]
+) -> None:
+    before = rows()
+    answer = Rest(access_token(alice)).send(method, path.format(**world.ids), body)
+    error = answer.json()["error"]
+    assert (answer.status_code, bool(error["message"])) == (400, True)
+    assert rows() == before
+
+
+def rows() -> list[int]:
+    models = (Playbook, Version, Outcome, SessionMessage, ApiKey)
+    return [model._base_manager.count() for model in models]
