@@ -1,4 +1,4 @@
-"""How each MCP client connects, from clients.toml, for page and docs. Pure."""
+"""How each MCP client connects, from clients.toml, for the page Connect. Pure."""
 
 import shlex
 import tomllib

@@ -19,7 +19,6 @@ from evolution.models import EvolutionJob
 from evolution.worker.tasks import run_evolution
 from tests.docs.blocks import (
     APPS,
-    GENERATED,
     ROOT,
     RUNNABLE,
     SHOWN,
@@ -86,11 +85,6 @@ def test_the_test_that_a_block_names_is_there(block: Block) -> None:
     path, _, name = block.mark.removeprefix("tested:").strip().partition("::")
     assert (ROOT / path).is_file(), block
     assert not name or f"def {name}(" in (ROOT / path).read_text(), block
-
-
-@pytest.mark.parametrize("document", sorted(GENERATED))
-def test_a_generated_document_is_held_to_its_source(document: str) -> None:
-    assert (ROOT / document).is_file() and (ROOT / GENERATED[document]).is_file()
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ METHODS = ("base", "icl", "gepa", "dc", "ace")
 
 class Command(BaseCommand):
     help = (
-        "Compare ACE with a base model, in-context learning, GEPA and Dynamic Cheatsheet on the "
-        "published finance data or a file of yours. Nothing is written into the database."
+        "Compare ACE with other methods at your model. Base model, in-context learning, GEPA and "
+        "Dynamic Cheatsheet, on the published finance data or a file of yours."
     )
     requires_system_checks: list[str] = []
 

@@ -240,28 +240,30 @@ def command(db: None, plan: runner.Plan, world: World, settings: Any, tmp_path: 
     settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "key"
     settings.OPENAI_BASE_URL = world.base_url
     folder = plan.task.paths["train"].parent
-    return ["ace_benchmark", "--task=formula", f"--data={folder}", f"--out={tmp_path / 'cli'}"]
+    return ["--task=formula", f"--data={folder}", f"--out={tmp_path / 'cli'}"]
 
 
 def test_the_command_writes_the_table(command: list[str], world: World, tmp_path: Path) -> None:
     asked, out = world.count(), StringIO()
-    call_command(*command, "--dry-run", stderr=out)
+    call_command("ace_benchmark", *command, "--dry-run", stderr=out)
     assert (json.loads(out.getvalue())["cells"], world.count()) == (6, asked)
-    call_command(*command, "--methods=base", "--limit=2", stdout=out)
+    call_command("ace_benchmark", *command, "--methods=base", "--limit=2", stdout=out)
     assert "| Base model | offline | with |" in out.getvalue()
     assert {path.name for path in (tmp_path / "cli").iterdir()} == {
         *("calls.jsonl", "plan.json", "results.json", "per_sample.jsonl", "table.md", "chart.svg")
     }
     with pytest.raises(CommandError, match="add --resume"):
-        call_command(*command, "--methods=base", "--limit=2")
+        call_command("ace_benchmark", *command, "--methods=base", "--limit=2")
     asked = world.count()
-    call_command(*command, "--methods=base", "--limit=2", "--resume", stdout=StringIO())
+    call_command(
+        "ace_benchmark", *command, "--methods=base", "--limit=2", "--resume", stdout=StringIO()
+    )
     assert world.count() == asked
 
 
 def test_the_command_says_what_is_missing(command: list[str], settings: Any) -> None:
     with pytest.raises(CommandError, match=r"There is no .*finer_train"):
-        call_command(*command, "--task=finer")
+        call_command("ace_benchmark", *command, "--task=finer")
     settings.ACE_ENGINE = "rules"
     with pytest.raises(CommandError, match="needs a model"):
-        call_command(*command)
+        call_command("ace_benchmark", *command)

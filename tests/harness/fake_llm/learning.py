@@ -80,11 +80,11 @@ def _worth(text: str, unit: str) -> int:
 
 def _reflected(prompt: str) -> dict[str, Any]:
     """As FakeLLM's, but the insight is what the right answer reveals; it even quotes the answer."""
-    task, _trace, notes = (block[1] for block in BLOCK.findall(prompt))
+    task, _trace, _notes, *truths = (block[1] for block in BLOCK.findall(prompt))
     found = reflection(prompt) | {"key_insight": "", "correct_approach": ""}
-    truth = re.search(r"Right answer: (\d+)", notes)
+    truth = re.search(r"\d+", truths[0]) if truths else None
     amount, unit = TASK.findall(task)[-1]
     if truth and "failure" in prompt:
-        found["key_insight"] = fact(unit, int(truth.group(1)) // int(amount))
-        found["correct_approach"] = f"The right answer was {truth.group(1)}."
+        found["key_insight"] = fact(unit, int(truth[0]) // int(amount))
+        found["correct_approach"] = f"The right answer was {truth[0]}."
     return found
