@@ -1,4 +1,4 @@
-"""The admin of cost caps, budgets and quota periods."""
+"""The admin of limits and of plan months."""
 
 from typing import Any
 
@@ -7,49 +7,63 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from billing.admin.base import AuditedAdmin, BillingOffNotice
-from billing.limits.budgets import amounts_of
-from billing.limits.quota import release_hold
-from billing.models import Budget, CostCap, QuotaHold, QuotaPeriod
-from core.admin import ReadOnlyAdmin, row_action
+from billing.models import Limit, QuotaPeriod
+from core.admin import ReadOnlyAdmin
 from core.clock import database_now
 
 
-class SpendLimitAdmin(AuditedAdmin):
-    """Limits of a user or a playbook."""
+@admin.register(Limit)
+class LimitAdmin(AuditedAdmin):
+    """Every limit: the operator's, the plans' and the budgets that owners set themselves.
 
-    list_select_related = ("user",)
-    autocomplete_fields = ("user",)
-    search_fields = ("user__email", "=playbook_id")
-    date_hierarchy = "updated_at"
+    A row for one account goes before its plan's, and the plan's before the one for all.
+    """
 
-    def audit_detail(self, obj: CostCap | Budget) -> dict[str, Any]:
-        return amounts_of(obj)
-
-
-@admin.register(CostCap)
-class CostCapAdmin(SpendLimitAdmin):
-    """Cost limits of single users and playbooks instead of those of the settings; 0: none."""
-
-    audit_noun = "cost_cap"
-    list_display = ("__str__", "usd_per_day", "usd_per_month", "user", "playbook_id", "updated_at")
-    csv_columns = ("updated_at", "user__email", "playbook_id", "usd_per_day", "usd_per_month")
-
-
-@admin.register(Budget)
-class BudgetAdmin(SpendLimitAdmin):
-    """Budgets that users set themselves, and the last warnings sent."""
-
-    audit_noun = "budget"
+    audit_noun = "limit"
     list_display = (
-        *("__str__", "user", "usd_per_day", "usd_per_month", "warn_percent", "stops"),
-        *("warned_day", "warned_month", "updated_at"),
+        *("__str__", "set_by", "scope", "plan", "user", "playbook_id", "stops", "until"),
+        *("warned_on", "updated_at"),
     )
-    list_filter = ("stops",)
-    readonly_fields = ("warned_day", "warned_month")
+    list_filter = ("set_by", "scope", "unit", "window", "plan")
+    list_select_related = ("user", "plan")
+    autocomplete_fields = ("user",)
+    search_fields = ("user__email", "=playbook_id", "plan__name")
+    date_hierarchy = "updated_at"
+    fieldsets = (
+        ("Whom it limits", {"fields": ("scope", "user", "playbook_id")}),
+        ("What it limits", {"fields": ("unit", "window", "amount", "until")}),
+        ("At the limit", {"fields": ("stops", "warn_percent")}),
+    )
     csv_columns = (
-        *("updated_at", "user__email", "playbook_id", "usd_per_day", "usd_per_month"),
-        *("warn_percent", "stops", "warned_day", "warned_month"),
+        *("set_by", "scope", "plan__slug", "user__email", "playbook_id", "unit", "window"),
+        *("amount", "until", "stops", "warn_percent", "updated_at"),
     )
+
+    def audit_detail(self, obj: Limit) -> dict[str, Any]:
+        amount = None if obj.amount is None else str(obj.amount)
+        return {"scope": obj.scope, "unit": obj.unit, "window": obj.window, "amount": amount}
+
+    def audit_removal_detail(self, obj: Limit) -> dict[str, Any]:
+        return self.audit_detail(obj)
+
+
+class PlanLimitInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in its stubs only
+    """The limits of a plan, on the plan's page."""
+
+    model = Limit
+    fields = ("unit", "window", "amount")
+    extra = 1
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        formset = super().get_formset(request, obj, **kwargs)
+
+        class PlanLimitForm(formset.form):  # type: ignore[name-defined,misc]  # made just above
+            def clean(self) -> Any:
+                self.instance.set_by = Limit.SetBy.PLAN
+                return super().clean()
+
+        formset.form = PlanLimitForm
+        return formset
 
 
 class QuotaPeriodFilter(admin.SimpleListFilter):
@@ -73,24 +87,11 @@ class QuotaPeriodFilter(admin.SimpleListFilter):
 class QuotaPeriodAdmin(BillingOffNotice, ReadOnlyAdmin):
     """Monthly usage of each user, and what is reserved for running jobs."""
 
-    list_display = (
+    list_display = csv_columns = (
         *("user", "start", "end", "evolutions_used", "evolutions_held"),
-        *("tokens_used", "tokens_held"),
+        *("tokens_used", "tokens_held", "usd_used", "usd_held"),
     )
     list_filter = (QuotaPeriodFilter,)
     list_select_related = ("user",)
     date_hierarchy = "start"
     search_fields = ("user__email",)
-    csv_columns = (
-        *("user__email", "start", "end", "evolutions_used", "evolutions_held"),
-        *("tokens_used", "tokens_held"),
-    )
-    actions = ("release_holds",)
-
-    release_holds = row_action(
-        "Release reservations",
-        lambda row, by: release_hold(hold=row, by=by),
-        one="reservation released",
-        many="reservations released",
-        rows=lambda rows: QuotaHold.objects.filter(period__in=rows).select_related("period"),
-    )

@@ -2,22 +2,17 @@
 
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from billing.admin.base import AuditedAdmin, BillingOffNotice
-from billing.models import RETENTION_NOTICE_PERIOD, BillingAccount, Plan
+from billing.admin.limits import PlanLimitInline
+from billing.models import BillingAccount, Limit, Plan
 from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
-from billing.plans.retention_notices import retention_starts_at
 from billing.stripe.sync import resync_account
 from core.admin import OwnerFilter, ReadOnlyAdmin, request_principal, row_action
 from core.clock import database_now
-
-LIMIT_FIELDS = (
-    *("monthly_evolutions", "monthly_tokens", "max_playbooks", "max_keys"),
-    "retention_days",
-)
 
 
 @admin.register(Plan)
@@ -26,44 +21,41 @@ class PlanAdmin(BillingOffNotice, AuditedAdmin):
 
     audit_noun = "plan"
 
-    list_display = ("name", "display_price", *LIMIT_FIELDS, "trial_days", "is_active", "is_default")
+    list_display = (
+        *("name", "price", "limits_of", "retention_days", "trial_days", "is_active"),
+        "is_default",
+    )
+    inlines = (PlanLimitInline,)
     list_filter = ("is_active",)
     search_fields = ("name", "slug", "price_lookup_key")
     # Changed only by the action, so that there is always exactly one default plan.
     readonly_fields = ("is_default",)
     actions = ("set_as_default",)
     date_hierarchy = "updated_at"
-    csv_columns = ("slug", "name", "price_lookup_key", *LIMIT_FIELDS, "is_active", "is_default")
+    csv_columns = (
+        *("slug", "name", "price_lookup_key", "retention_days", "trial_days", "is_active"),
+        "is_default",
+    )
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> Any:
-        """Show until when no plan's retention is in force yet."""
-        starts_at = retention_starts_at(database_now())
-        if starts_at is not None:
-            messages.warning(
-                request,
-                f"Plans are new here: no retention deletes traces before {starts_at:%-d %B %Y}. "
-                "Affected users are notified by email.",
-            )
-        return super().changelist_view(request, extra_context)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Plan]:
+        return super().get_queryset(request).prefetch_related("limits")
+
+    @admin.display(description="limits")
+    def limits_of(self, plan: Plan) -> str:
+        return ", ".join(map(str, plan.limits.all()))
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         is_default = isinstance(obj, Plan) and obj.is_default
         return not is_default and super().has_delete_permission(request, obj)
 
-    def save_model(self, request: HttpRequest, obj: Plan, form: Any, change: bool) -> None:
-        now, previous = database_now(), form.initial.get("retention_days")
-        if change and obj.shorten_retention(previous=previous, now=now):
-            messages.warning(
-                request,
-                "The shorter retention takes effect on "
-                f"{now + RETENTION_NOTICE_PERIOD:%-d %B %Y}. Affected users are notified by email.",
-            )
-        super().save_model(request, obj, form, change)
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """The log's entry names the limits, which are saved after the plan."""
+        super().save_related(request, form, formsets, change)
+        limits = ", ".join(map(str, Limit.objects.filter(plan=form.instance)))
+        self._audit(request, form.instance, "set", {"slug": form.instance.slug, "limits": limits})
 
-    def audit_detail(self, obj: Plan) -> dict[str, Any]:
-        return {"slug": obj.slug} | {name: getattr(obj, name) for name in LIMIT_FIELDS}
+    def save_model(self, request: HttpRequest, obj: Plan, form: Any, change: bool) -> None:
+        obj.save()
 
     def audit_removal_detail(self, obj: Plan) -> dict[str, Any]:
         return {"slug": obj.slug}
@@ -110,7 +102,7 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
 
     list_display = (
         *("user", "plan", "status", "payment_problem", "period_end", "cancel_at_period_end"),
-        "synced_at",
+        *("complimentary_plan", "complimentary_until", "synced_at"),
     )
     list_filter = (
         OwnerFilter.by("user"),
@@ -119,7 +111,7 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
         "plan",
         "cancel_at_period_end",
     )
-    list_select_related = ("user", "plan")
+    list_select_related = ("user", "plan", "complimentary_plan")
     date_hierarchy = "updated_at"
     search_fields = ("user__email", "=stripe_customer_id", "=stripe_subscription_id")
     autocomplete_fields = ("user",)
@@ -134,34 +126,38 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
         return request.user.has_perm("billing.add_billingaccount")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        is_paid = isinstance(obj, BillingAccount) and obj.stripe_subscription_id
-        return not is_paid and request.user.has_perm("billing.change_billingaccount")
+        return request.user.has_perm("billing.change_billingaccount")
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        return super().get_fields(request, obj) if obj else ("user", "plan")
+        given = ("complimentary_plan", "complimentary_until")
+        return super().get_fields(request, obj) if obj else ("user", *given)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Only the plan can be chosen: the rest comes from Stripe."""
+        """Only what staff gives can be chosen: the rest comes from Stripe."""
         names = [field.name for field in self.opts.fields if field.editable]
-        return [name for name in names if name != "plan"] if obj else ()
+        given = {"complimentary_plan", "complimentary_until"}
+        return [name for name in names if name not in given] if obj else ()
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
-        if plan := form.base_fields.get("plan"):
+        if plan := form.base_fields.get("complimentary_plan"):
             plan.required = True
-            plan.help_text = "Granted without payment until it is withdrawn."
         return form
 
     def save_model(
         self, request: HttpRequest, obj: BillingAccount, form: Any, change: bool
     ) -> None:
-        plan = obj.plan
-        if plan is None:
+        if obj.complimentary_plan is None:
             return
-        granted = grant_plan(user=obj.user, plan=plan, by=request_principal(request))
-        obj.pk, obj.status = granted.pk, granted.status
+        given = grant_plan(
+            user=obj.user,
+            plan=obj.complimentary_plan,
+            until=obj.complimentary_until,
+            by=request_principal(request),
+        )
+        obj.pk, obj.status = given.pk, given.status
 
     @admin.display
     def payment_problem(self, account: BillingAccount) -> str:

@@ -1,4 +1,4 @@
-"""The admin of mirrored Stripe objects, read-only; registered only while billing is on.
+"""The admin of Stripe's events and, while billing is on, of its mirrored objects; read-only.
 
 dj-stripe's own admin is not loaded (config/admin_site/apps.py).
 """
@@ -9,6 +9,7 @@ from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
 
+from billing.models import StripeEvent
 from billing.stripe.money import from_minor_units
 from core.admin import ReadOnlyAdmin
 
@@ -56,26 +57,21 @@ class WebhookEndpointAdmin(ReadOnlyAdmin):
     csv_columns = ("id", "url", "status", "created")
 
 
-class EventAdmin(ReadOnlyAdmin):
-    """Events that were processed; their content is not stored."""
-
-    list_display = ("id", "type", "created", "received")
-    list_filter = ("type",)
-    date_hierarchy = "djstripe_created"
-    ordering = ("-djstripe_created",)
-    search_fields = ("id",)
-    csv_columns = ("id", "type", "created", "djstripe_created")
-
-    @admin.display(ordering="djstripe_created")
-    def received(self, row: Any) -> Any:
-        return row.djstripe_created
-
-
 if settings.BILLING_ENABLED:
     for name, admin_class in {
         "Subscription": SubscriptionAdmin,
         "Invoice": InvoiceAdmin,
         "WebhookEndpoint": WebhookEndpointAdmin,
-        "Event": EventAdmin,
     }.items():
         admin.site.register(apps.get_model("djstripe", name), admin_class)
+
+
+@admin.register(StripeEvent)
+class StripeEventAdmin(ReadOnlyAdmin):
+    """Webhook events and what became of them, failed and rejected ones too."""
+
+    list_display = ("event_id", "type", "result", "attempts", "customer_id", "detail", "updated_at")
+    list_filter = ("result", "type")
+    date_hierarchy = "updated_at"
+    search_fields = ("event_id", "=customer_id", "type")
+    csv_columns = list_display

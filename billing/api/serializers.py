@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from billing.limits.budgets import MIN_AMOUNT
+from billing.limits.spending import MIN_AMOUNT
 from billing.models import BillingAccount, QuotaResource, UsageRecord
 from billing.usage.aggregation import KEY_PATTERN
 from billing.usage.reports import GROUP_FIELDS, PERIOD_RANGES
@@ -91,16 +91,29 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
 UNLIMITED = "null: unlimited."
 
 
+class IncludedField(serializers.IntegerField):
+    """A limit of a plan; null: unlimited."""
+
+    def __init__(self, *, help_text: str = "", **kwargs: Any) -> None:
+        super().__init__(allow_null=True, help_text=f"{help_text} {UNLIMITED}".strip(), **kwargs)
+
+
 class PlanSerializer(serializers.Serializer[Any]):
     """What a plan includes."""
 
     slug = serializers.CharField()
     name = serializers.CharField()
-    price = serializers.CharField(source="display_price", help_text="Display text.")
-    monthly_evolutions = serializers.IntegerField(allow_null=True, help_text=UNLIMITED)
-    monthly_tokens = serializers.IntegerField(allow_null=True, help_text=UNLIMITED)
-    max_playbooks = serializers.IntegerField(allow_null=True, help_text=UNLIMITED)
-    max_keys = serializers.IntegerField(allow_null=True, help_text=UNLIMITED)
+    price = serializers.CharField(help_text="Display text.")
+    monthly_evolutions = IncludedField(source="included.monthly_evolutions")
+    monthly_tokens = IncludedField(source="included.monthly_tokens")
+    monthly_usd = IncludedField(
+        source="included.monthly_usd", help_text="Cost of model calls with the operator's key."
+    )
+    max_playbooks = IncludedField(source="included.max_playbooks")
+    max_keys = IncludedField(source="included.max_keys")
+    reports_per_hour = IncludedField(
+        source="included.reports_per_hour", help_text="Reports over it wait for an evolution."
+    )
     retention_days = serializers.IntegerField(
         allow_null=True, help_text="Retention of traces and notes; null: the server's setting."
     )
@@ -110,7 +123,7 @@ class QuotaSerializer(serializers.Serializer[Any]):
     """How much of one limit is used in the current period."""
 
     resource = serializers.ChoiceField(choices=QuotaResource.choices)
-    used = serializers.IntegerField()
+    used = serializers.IntegerField(help_text="Of `usd`: whole US dollars.")
     held = serializers.IntegerField(help_text="Reserved for running jobs.")
     limit = serializers.IntegerField(allow_null=True, help_text=UNLIMITED)
     percent = serializers.IntegerField(help_text="Percent of the limit used, at most 100.")
@@ -168,17 +181,11 @@ class BudgetUpdateSerializer(serializers.Serializer[Any]):
 class BudgetSerializer(serializers.Serializer[Any]):
     """A budget and how much of it is spent."""
 
-    playbook_id = serializers.UUIDField(
-        source="budget.playbook_id", allow_null=True, help_text="null: the whole account."
-    )
-    usd_per_day = serializers.DecimalField(
-        source="budget.usd_per_day", max_digits=10, decimal_places=2, allow_null=True
-    )
-    usd_per_month = serializers.DecimalField(
-        source="budget.usd_per_month", max_digits=10, decimal_places=2, allow_null=True
-    )
-    warn_percent = serializers.IntegerField(source="budget.warn_percent")
-    stops = serializers.BooleanField(source="budget.stops")
+    playbook_id = serializers.UUIDField(allow_null=True, help_text="null: the whole account.")
+    usd_per_day = serializers.DecimalField(max_digits=10, decimal_places=2, allow_null=True)
+    usd_per_month = serializers.DecimalField(max_digits=10, decimal_places=2, allow_null=True)
+    warn_percent = serializers.IntegerField()
+    stops = serializers.BooleanField()
     day = BudgetStatusSerializer(allow_null=True)
     month = BudgetStatusSerializer(allow_null=True)
 
@@ -195,6 +202,9 @@ class SubscriptionCreateSerializer(serializers.Serializer[Any]):
     """The plan to subscribe to."""
 
     plan = serializers.CharField(max_length=40, help_text="The plan's slug, such as `pro`.")
+    interval = serializers.ChoiceField(
+        choices=["month", "year"], default="month", help_text="How often it is paid."
+    )
 
 
 class RedirectUrlSerializer(serializers.Serializer[Any]):

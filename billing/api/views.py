@@ -20,8 +20,7 @@ from billing.api.serializers import (
     WebhookReceiptSerializer,
 )
 from billing.errors import require_billing
-from billing.limits.budgets import BudgetWithStatus, list_budgets, set_budget
-from billing.models import Budget
+from billing.limits.spending import Budget, list_budgets, set_budget
 from billing.plans.summary import summarize_plan
 from billing.stripe import subscriptions, sync
 from billing.usage.reports import usage_summary
@@ -106,9 +105,8 @@ class PlaybookBudgetView(BaseAPIView):
 def put_budget(view: BaseAPIView, playbook_id: UUID | None) -> Response:
     sent: dict[str, Any] = view.validated_body(BudgetUpdateSerializer)
     set_budget(by=view.principal, playbook_id=playbook_id, **sent)
-    budgets = {one.budget.playbook_id: one for one in list_budgets(who=view.principal)}
-    none = BudgetWithStatus(Budget(playbook_id=playbook_id), day=None, month=None)
-    return Response(BudgetSerializer(budgets.get(playbook_id, none)).data)
+    budgets = {one.playbook_id: one for one in list_budgets(who=view.principal)}
+    return Response(BudgetSerializer(budgets.get(playbook_id, Budget(playbook_id))).data)
 
 
 class SubscribeView(BaseAPIView):
@@ -128,9 +126,9 @@ class SubscribeView(BaseAPIView):
         billing portal instead. `billing_disabled` (404) while billing is off.
         """
         require_billing()
-        plan = self.validated_body(SubscriptionCreateSerializer)["plan"]
+        chosen: dict[str, Any] = self.validated_body(SubscriptionCreateSerializer)
         user, site = self.principal.user, site_url(request._request)
-        url = subscriptions.subscribe(user=user, plan=plan, site=site, by=self.principal)
+        url = subscriptions.subscribe(user=user, site=site, by=self.principal, **chosen)
         return Response(RedirectUrlSerializer({"url": url}).data)
 
 

@@ -1,4 +1,4 @@
-"""Plan limits on the number of playbooks and API keys, checked when one is created.
+"""Limits on playbooks, API keys and storage, checked when one is created, and on reports.
 
 Existing ones keep working, also above the limit of a smaller plan.
 """
@@ -9,11 +9,10 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from accounts.models import ApiKey, User
-from billing.models import Plan
+from billing.limits.lookup import account_amount, find_limits
+from billing.models import Limit
 from billing.plans.entitlements import format_count, plan_of
 from core.errors import Conflict, NotFound
-
-STORED_PER_ACTIVE = 10
 
 
 class PlanLimitReached(Conflict):
@@ -22,38 +21,21 @@ class PlanLimitReached(Conflict):
     code = "plan_limit"
 
 
-def check_playbook_limit(*, user: User, active: QuerySet[Any]) -> None:
-    """Raise PlanLimitReached when the plan allows no more playbooks than the `active` ones."""
-    plan = plan_of(user)
-    if plan is not None and plan.max_playbooks is not None:
-        _check_limit(user, plan, plan.max_playbooks, active, "playbook", "Archive one")
-
-
 class StorageLimitReached(Conflict):
     """The account stores as much as it may, archived playbooks and old versions included."""
 
     code = "storage_limit"
 
 
-def check_storage_limits(*, user: User, playbooks: int, versions: int, size: int) -> None:
-    """Raise StorageLimitReached for more than the settings allow; `size` is in bytes.
+def account_limits(user: User) -> list[Limit]:
+    """The limits of the user's account, with those of its plan while billing is on."""
+    plan = plan_of(user)
+    return find_limits(user_id=user.pk, plan_id=plan.pk if plan else None)
 
-    Of playbooks a plan allows ten stored ones for each active one.
-    """
-    plan, limits = plan_of(user), [settings.MAX_STORED_PLAYBOOKS]
-    if plan is not None and plan.max_playbooks is not None:
-        limits.append(STORED_PER_ACTIVE * plan.max_playbooks)
-    most = min(filter(None, limits), default=0)
-    for what, have, limit in (
-        ("playbooks", playbooks, most),
-        ("versions", versions, settings.MAX_STORED_VERSIONS),
-        ("MB of versions", size // 1_000_000, settings.MAX_STORED_MB),
-    ):
-        if limit and have > limit:
-            raise StorageLimitReached(
-                f"This account can store {limit:,} {what}, archived playbooks included. Ask the "
-                "operator for more."
-            )
+
+def check_playbook_limit(*, user: User, active: QuerySet[Any]) -> None:
+    """Raise PlanLimitReached when the plan allows no more playbooks than the `active` ones."""
+    _check_count(user, Limit.Unit.PLAYBOOKS, active, "playbook", "Archive one")
 
 
 def check_key_limit(*, user: User) -> None:
@@ -61,21 +43,45 @@ def check_key_limit(*, user: User) -> None:
 
     Accounts, which know no plans, call this as `hooks.check_api_key_limit`.
     """
-    plan = plan_of(user)
-    if plan is not None and plan.max_keys is not None:
-        in_use = ApiKey.objects.counted_for(user)
-        _check_limit(user, plan, plan.max_keys, in_use, "API key", "Revoke one")
+    _check_count(user, Limit.Unit.KEYS, ApiKey.objects.counted_for(user), "API key", "Revoke one")
 
 
-def _check_limit(
-    user: User, plan: Plan, limit: int, rows: QuerySet[Any], what: str, otherwise: str
+def _check_count(
+    user: User, unit: Limit.Unit, rows: QuerySet[Any], what: str, otherwise: str
 ) -> None:
+    limit = account_amount(account_limits(user), unit, Limit.Window.ANY)
+    if limit is None:
+        return
     # Lock the user: two requests at once would both count before either has inserted.
     if not User.objects.select_for_update(of=("self",), no_key=True).filter(pk=user.pk).first():
         raise NotFound("account")  # deleted meanwhile
-    have = rows.count()
+    have, plan = rows.count(), plan_of(user)
     if have >= limit:
         raise PlanLimitReached(
-            f"The {plan.name} plan allows {format_count(limit, what)}, and you have {have:,}. "
-            f"{otherwise}, or upgrade your plan."
+            f"{f'The {plan.name} plan' if plan else 'This server'} allows "
+            f"{format_count(int(limit), what)}, and you have {have:,}. "
+            f"{otherwise}, or {'upgrade your plan' if plan else 'ask the operator for more'}."
         )
+
+
+def check_storage_limits(*, user: User, playbooks: int, versions: int, size: int) -> None:
+    """Raise StorageLimitReached for more than the account may store; `size` is in bytes."""
+    limits, units = account_limits(user), Limit.Unit
+    for what, have, unit in (
+        ("playbooks", playbooks, units.STORED_PLAYBOOKS),
+        ("versions", versions, units.STORED_VERSIONS),
+        ("MB of versions", (size or 0) // 1_000_000, units.STORED_MB),
+    ):
+        limit = account_amount(limits, unit, Limit.Window.ANY)
+        if limit is not None and (have or 0) > limit:
+            raise StorageLimitReached(
+                f"This account can store {limit:,.0f} {what}, archived playbooks included. Ask the "
+                "operator for more."
+            )
+
+
+def report_rate(user: User) -> str:
+    """How many reports of the user may start evolutions, as a rate; what is over it waits."""
+    default: str = settings.RATE_LIMITS["report_outcome"]
+    limit = account_amount(account_limits(user), Limit.Unit.REPORTS, Limit.Window.HOUR)
+    return default if limit is None else f"{limit:.0f}/h"

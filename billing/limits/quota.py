@@ -1,47 +1,39 @@
-"""Monthly plan quota: reserved before work begins, settled when it has ended.
+"""Monthly plan quota: reserved before work begins, counted when it has ended.
 
-One conditional UPDATE decides, so that concurrent requests never exceed the limit. A reservation is
-a QuotaHold; whoever deletes it moves its amount from held to used in the same transaction, so it
-counts once or not at all.
+Tokens and US dollars are sums of the ledger: its trigger adds each call's reservation to the plan
+month in the statement that records the call, and the sum is read in the same transaction. The
+month's row is locked by then, so concurrent calls never exceed the quota. Evolutions are reserved
+by one conditional UPDATE; the job names the month until it ends, so it counts once or not at all.
 """
 
 import hashlib
-from datetime import datetime, timedelta
+from decimal import Decimal
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import F
 from django.utils.crypto import salted_hmac
 
 from accounts.models import User
 from billing.errors import LimitReached
 from billing.limits.quota_notices import record_refusal_notice, record_usage_notice
-from billing.models import DeletedAccountUsage, QuotaHold, QuotaPeriod, QuotaResource
+from billing.models import DeletedAccountUsage, QuotaPeriod, QuotaResource, TrialMark, UsageRecord
 from billing.plans.billing_periods import BillingPeriod
 from billing.plans.entitlements import (
     Entitlement,
     entitlement_for,
     find_quota_period,
-    format_count,
+    format_quota,
     monthly_limit,
 )
-from core.audit import record
 from core.clock import database_now
-from core.errors import Conflict
-from core.security.scopes import Principal
 
-BATCH_SIZE = 200
+EVOLUTIONS = QuotaResource.EVOLUTIONS
 EXHAUSTED_TEXTS = {
     QuotaResource.EVOLUTIONS: "none is left",
     QuotaResource.TOKENS: "too few are left for the next model call",
-}
-ALTERNATIVE_TEXTS = {
-    QuotaResource.EVOLUTIONS: "",
-    QuotaResource.TOKENS: ", or use your own model key",
+    QuotaResource.USD: "too little is left for the next model call",
 }
 CODES = {f"quota_{resource.value}": resource for resource in QuotaResource}
-SPARE = timedelta(minutes=2)
-"""A hold outlives its work by this long; one left after that belongs to a dead process."""
 
 
 class QuotaExceeded(LimitReached):
@@ -52,78 +44,59 @@ class QuotaExceeded(LimitReached):
     ) -> None:
         plan, self.until = entitlement.plan, entitlement.period.end
         left = "the rest is reserved for running jobs" if is_busy else EXHAUSTED_TEXTS[resource]
-        included = format_count(limit, resource.removesuffix("s"))
+        otherwise = "" if resource == EVOLUTIONS else ", or use your own model key"
+        trial = " during the trial" if entitlement.is_trial else ""
         super().__init__(
-            f"The {plan.name} plan includes {included} a month, and {left}. "
-            f"Evolutions resume on {self.until:%-d %B %Y, %H:%M} UTC, "
-            f"or as soon as you upgrade your plan{ALTERNATIVE_TEXTS[resource]}."
+            f"The {plan.name} plan includes {format_quota(limit, resource)} a month{trial}, and "
+            f"{left}. Evolutions resume on {self.until:%-d %B %Y, %H:%M} UTC, "
+            f"or as soon as you upgrade your plan{otherwise}."
         )
         self.entitlement, self.resource, self.limit = entitlement, resource, limit
         self.code, self.mark = f"quota_{resource.value}", _state_digest(entitlement, resource)
         self.is_busy = is_busy
 
 
-def reserve_quota(
-    *, user_id: UUID, resource: QuotaResource, amount: int, holder_id: UUID, lifetime: timedelta
-) -> bool:
-    """Reserve `amount` for a job or call; False, and nothing written, when no plan applies.
+def reserve_evolution(user_id: UUID) -> UUID | None:
+    """Reserve one evolution of the user's plan; the id of the plan month, None without a plan.
 
-    `lifetime`: how long the holder can run. Called inside the transaction that starts it. Raises
-    QuotaExceeded.
+    Called inside the transaction that starts the job. Raises QuotaExceeded.
     """
     entitlement = entitlement_for(user_id)
     if entitlement is None:
-        return False
-    limit = monthly_limit(entitlement, resource)
+        return None
+    limit = monthly_limit(entitlement, EVOLUTIONS)
     period = open_quota_period(user_id, entitlement.period)
-    if not _hold(period, resource, amount, limit):
-        used = _used(period.pk, resource)
-        is_busy = limit is not None and used + amount <= limit
-        raise QuotaExceeded(entitlement, resource, limit or 0, is_busy=is_busy)
-    QuotaHold.objects.create(
-        period=period,
-        resource=resource,
-        holder_id=holder_id,
-        amount=amount,
-        limit=limit,
-        expires_at=database_now() + lifetime + SPARE,
-    )
-    return True
+    rows = QuotaPeriod.objects.filter(pk=period.pk)
+    if limit is not None:
+        rows = rows.alias(taken=F("evolutions_used") + F("evolutions_held")).filter(taken__lt=limit)
+    if not rows.update(evolutions_held=F("evolutions_held") + 1):
+        period.refresh_from_db()
+        is_busy = limit is not None and period.evolutions_used < limit
+        raise QuotaExceeded(entitlement, EVOLUTIONS, limit or 0, is_busy=is_busy)
+    return period.pk
 
 
-def settle_quota(*, resource: QuotaResource, holder_id: UUID, actual: int) -> UUID | None:
-    """Count the reservation of the holder as `actual`; returns its period, None without one.
+def settle_evolution(period_id: UUID, *, counts: bool) -> None:
+    """Return the reservation of a job, which counts or not. Also while billing is off.
 
-    Also while billing is off: what was reserved has to be settled.
+    The caller holds the job's lock and clears its period, so that it is settled once.
     """
-    hold = QuotaHold.objects.filter(resource=resource, holder_id=holder_id).first()
-    return hold.period_id if hold is not None and _settle(hold, actual) else None
+    rows = QuotaPeriod.objects.filter(pk=period_id)
+    rows.update(
+        evolutions_held=F("evolutions_held") - 1, evolutions_used=F("evolutions_used") + int(counts)
+    )
+    if counts:
+        record_usage_notice(period_id, EVOLUTIONS)
 
 
-def correct_quota_use(period_id: UUID, *, resource: QuotaResource, more: int) -> None:
-    """Correct an estimated usage by `more` tokens, which may be negative."""
-    used = f"{resource}_used"
-    QuotaPeriod.objects.filter(pk=period_id).update(**{used: F(used) + more})
-
-
-def release_quota(*, resource: QuotaResource, holder_id: UUID) -> None:
-    """Remove the reservation of the holder; nothing counts."""
-    settle_quota(resource=resource, holder_id=holder_id, actual=0)
-
-
-def release_stale_holds(now: datetime) -> int:
-    """Release the holds of dead processes; returns how many."""
-    stale = QuotaHold.objects.filter(expires_at__lt=now)
-    return sum(_settle(hold, 0) for hold in list(stale[:BATCH_SIZE]))
-
-
-def release_hold(*, hold: QuotaHold, by: Principal) -> None:
-    """Release a hold by hand. Raises Conflict (`settled`) when it is settled already."""
-    with transaction.atomic():
-        owner_id = hold.period.user_id
-        if not _settle(hold, 0):
-            raise Conflict("This reservation is settled already.", code="settled")
-        record(action="release_hold", by=by, subject=hold, owner=owner_id, amount=hold.amount)
+def check_call_quota(record: UsageRecord, entitlement: Entitlement) -> None:
+    """Raise QuotaExceeded when the call just recorded exceeds its plan month; roll back then."""
+    period = QuotaPeriod.objects.get(pk=record.quota_period_id)
+    wanted = {QuotaResource.TOKENS: record.held_tokens, QuotaResource.USD: record.held_usd}
+    for resource, want in wanted.items():
+        limit, used = monthly_limit(entitlement, resource), getattr(period, f"{resource}_used")
+        if limit is not None and used + getattr(period, f"{resource}_held") > limit:
+            raise QuotaExceeded(entitlement, resource, limit, is_busy=used + want <= limit)
 
 
 def has_quota(*, user_id: UUID, resource: QuotaResource, mark: str) -> bool:
@@ -131,15 +104,14 @@ def has_quota(*, user_id: UUID, resource: QuotaResource, mark: str) -> bool:
     entitlement = entitlement_for(user_id)
     if entitlement is None or mark != _state_digest(entitlement, resource):
         return True
-    if resource == QuotaResource.TOKENS:
-        # Used tokens only grow within a period, so there is no more room than before.
+    if resource != EVOLUTIONS:
+        # What is used only grows within a period, so there is no more room than before.
         return False
     limit = monthly_limit(entitlement, resource)
     period = find_quota_period(user_id, entitlement.period)
     if limit is None or period is None:
         return True
-    taken: int = getattr(period, f"{resource}_used") + getattr(period, f"{resource}_held")
-    return taken < limit
+    return period.evolutions_used + period.evolutions_held < limit
 
 
 def open_quota_period(user_id: UUID, period: BillingPeriod) -> QuotaPeriod:
@@ -157,61 +129,59 @@ def open_quota_period(user_id: UUID, period: BillingPeriod) -> QuotaPeriod:
 def keep_used_quota(*, user: User) -> None:
     """Before the account is deleted, keep what it used of this period under a keyed digest.
 
-    Old rows go at the same time.
+    Its calls stay in the ledger without its ids: what they cost is spent. Old rows of other
+    deleted accounts go at the same time.
     """
-    DeletedAccountUsage.objects.filter(end__lt=database_now()).delete()
-    period = QuotaPeriod.objects.filter(user=user, end__gt=database_now()).first()
+    now = database_now()
+    DeletedAccountUsage.objects.filter(end__lt=now).delete()
+    period = QuotaPeriod.objects.filter(user=user, end__gt=now).first()
     if period is not None:
         DeletedAccountUsage.objects.update_or_create(
-            email_digest=_email_digest(user),
+            email_digest=keyed_digest(user.email),
             defaults={
                 "end": period.end,
                 "evolutions_used": period.evolutions_used + period.evolutions_held,
-                "tokens_used": period.tokens_used + period.tokens_held,
+                "tokens_used": max(0, period.tokens_used + period.tokens_held),
+                "usd_used": period.usd_used + period.usd_held,
             },
         )
+    UsageRecord.objects.filter(user=user).update(
+        user=None, api_key_id=None, session_id=None, quota_period_id=None, request_id=""
+    )
 
 
 def _count_deleted_account(period: QuotaPeriod) -> None:
     """Count what a deleted account of the same address used since this period began."""
     earlier = DeletedAccountUsage.objects.filter(
-        email_digest=_email_digest(period.user), end__gt=period.start, end__lte=period.end
+        email_digest=keyed_digest(period.user.email), end__gt=period.start, end__lte=period.end
     ).first()
     if earlier is not None:
         QuotaPeriod.objects.filter(pk=period.pk).update(
             evolutions_used=F("evolutions_used") + earlier.evolutions_used,
             tokens_used=F("tokens_used") + earlier.tokens_used,
+            usd_used=F("usd_used") + earlier.usd_used,
         )
 
 
-def _email_digest(user: User) -> str:
-    return salted_hmac("billing.deleted", user.email, algorithm="sha256").hexdigest()
+def keyed_digest(text: str) -> str:
+    """A digest of an address or a card from which neither can be read.
+
+    Of an address without its `+tag`: most providers deliver all of them to one person.
+    """
+    name, _, domain = text.lower().partition("@")
+    plain = f"{name.partition('+')[0]}@{domain}"
+    return salted_hmac("billing.deleted", plain, algorithm="sha256").hexdigest()
 
 
-def _hold(period: QuotaPeriod, resource: QuotaResource, amount: int, limit: int | None) -> bool:
-    used, held = F(f"{resource}_used"), F(f"{resource}_held")
-    rows = QuotaPeriod.objects.filter(pk=period.pk)
-    if limit is not None:
-        rows = rows.alias(taken=used + held).filter(taken__lte=limit - amount)
-    return rows.update(**{f"{resource}_held": held + amount}) == 1
+def had_trial(email: str) -> bool:
+    """Whether a trial began with this address."""
+    return TrialMark.objects.filter(digest=keyed_digest(email)).exists()
 
 
-def _settle(hold: QuotaHold, actual: int) -> int:
-    used, held = f"{hold.resource}_used", f"{hold.resource}_held"
-    with transaction.atomic():
-        if not QuotaHold.objects.filter(pk=hold.pk).delete()[0]:
-            return 0
-        rows = QuotaPeriod.objects.filter(pk=hold.period_id)
-        rows.update(**{held: F(held) - hold.amount, used: F(used) + actual})
-        if actual and hold.limit is not None:
-            record_usage_notice(hold, used=_used(hold.period_id, hold.resource))
-    return 1
-
-
-def _used(period_id: UUID, resource: str) -> int:
-    rows = QuotaPeriod.objects.filter(pk=period_id)
-    used: int = rows.values_list(f"{resource}_used", flat=True).get()
-    return used
+def record_call_notices(record: UsageRecord) -> None:
+    """Queue the notices of a call that has ended, near or at a limit of its plan."""
+    if record.quota_period_id is not None:
+        record_usage_notice(record.quota_period_id, QuotaResource.TOKENS, QuotaResource.USD)
 
 
 def record_quota_exceeded(reached: LimitReached, *, user_id: UUID) -> None:
@@ -222,5 +192,6 @@ def record_quota_exceeded(reached: LimitReached, *, user_id: UUID) -> None:
 
 
 def _state_digest(entitlement: Entitlement, resource: QuotaResource) -> str:
-    parts = (resource, entitlement.period.start.isoformat(), monthly_limit(entitlement, resource))
+    limit: Decimal | int | None = monthly_limit(entitlement, resource)
+    parts = (resource, entitlement.period.start.isoformat(), limit)
     return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()

@@ -7,23 +7,28 @@ from django.conf import settings
 from billing.models import (
     QUOTA_FULL_PERCENT,
     QUOTA_NEAR_PERCENT,
-    QuotaHold,
     QuotaNotice,
     QuotaPeriod,
     QuotaResource,
 )
-from billing.plans.entitlements import format_count
+from billing.plans.entitlements import entitlement_for, format_quota, monthly_limit
 from core.clock import database_now
 from core.emails import send_email
 
 BATCH_SIZE = 50
 
 
-def record_usage_notice(hold: QuotaHold, *, used: int) -> None:
-    """Queue a notice when the hold's limit is nearly or fully used."""
-    if hold.limit and used * 100 >= hold.limit * QUOTA_NEAR_PERCENT:
-        percent = QUOTA_FULL_PERCENT if used >= hold.limit else QUOTA_NEAR_PERCENT
-        _create_notice(hold.period_id, QuotaResource(hold.resource), percent, hold.limit)
+def record_usage_notice(period_id: UUID, *resources: QuotaResource) -> None:
+    """Queue a notice for each of these resources whose limit is nearly or fully used."""
+    period = QuotaPeriod.objects.filter(pk=period_id).first()
+    entitlement = entitlement_for(period.user_id) if period else None
+    if period is None or entitlement is None or entitlement.period.start != period.start:
+        return
+    for resource in resources:
+        limit, used = monthly_limit(entitlement, resource), getattr(period, f"{resource}_used")
+        if limit and used * 100 >= limit * QUOTA_NEAR_PERCENT:
+            percent = QUOTA_FULL_PERCENT if used >= limit else QUOTA_NEAR_PERCENT
+            _create_notice(period.pk, resource, percent, limit)
 
 
 def record_refusal_notice(period: QuotaPeriod, *, resource: QuotaResource, limit: int) -> None:
@@ -50,8 +55,8 @@ def _send(notice: QuotaNotice) -> int:
             "quota_reached" if notice.percent == QUOTA_FULL_PERCENT else "quota_near",
             to=user.email,
             site=settings.PUBLIC_URL,
-            resource=notice.resource,
-            limit=format_count(notice.limit, notice.resource.removesuffix("s")),
+            resource="model cost" if notice.resource == QuotaResource.USD else notice.resource,
+            limit=format_quota(notice.limit, QuotaResource(notice.resource)),
             until=f"{notice.period.end:%-d %B %Y, %H:%M} UTC",
         )
     return 1

@@ -5,7 +5,20 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from billing.plans.standard_plans import STANDARD_PLANS
+# As they were when this migration was written.
+STANDARD_PLANS = (
+    {"slug": "free", "name": "Free", "display_price": "0", "monthly_evolutions": 50,
+     "monthly_tokens": 1_000_000, "max_playbooks": 5, "max_keys": 3, "retention_days": 30,
+     "is_default": True, "position": 1},
+    {"slug": "pro", "name": "Pro", "price_lookup_key": "ace_pro_monthly",
+     "display_price": "29 US$ a month", "trial_days": 14, "monthly_evolutions": 1_000,
+     "monthly_tokens": 30_000_000, "max_playbooks": 100, "max_keys": 25, "retention_days": 180,
+     "position": 2},
+    {"slug": "team", "name": "Team", "price_lookup_key": "ace_team_monthly",
+     "display_price": "99 US$ a month", "monthly_evolutions": 10_000,
+     "monthly_tokens": 300_000_000, "max_playbooks": None, "max_keys": None,
+     "retention_days": 365, "position": 3},
+)
 
 # The ledger's costs are summed by day by the statement that writes a call, whoever writes it: a
 # trigger, so that an older worker, a command and the admin count alike. A later migration that

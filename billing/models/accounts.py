@@ -1,6 +1,6 @@
 """The plan and the Stripe customer of a user."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Self
 
 from django.db import models
@@ -11,19 +11,49 @@ from billing.models.plans import Plan
 from core.models import BaseModel
 from core.sql.querysets import OwnedQuerySet
 
+STALE_AFTER = timedelta(days=14)
+"""A paid plan ends this long after its paid period if Stripe has not been heard of since."""
+
 
 class BillingAccountQuerySet(OwnedQuerySet["BillingAccount"]):
     owner_path = "user"
 
-    def entitled(self, now: datetime) -> Self:
-        """Accounts whose own plan applies; everybody else is on the default plan."""
-        paying = Q(status__in=("trialing", "active"))
+    def paying(self, now: datetime) -> Self:
+        """Accounts whose paid plan applies; `is_entitled` is the same for one row."""
+        since = now - STALE_AFTER
+        is_heard_of = Q(synced_at=None) | Q(synced_at__gt=since)
+        is_confirmed = is_heard_of | Q(period_end=None) | Q(period_end__gt=since)
         in_grace = Q(status="past_due") & (Q(grace_until=None) | Q(grace_until__gt=now))
-        return self.filter(paying | in_grace, plan__isnull=False)
+        is_paid = Q(status__in=("trialing", "active")) | in_grace
+        return self.filter(is_paid & is_confirmed, plan__isnull=False)
+
+    def entitled(self, now: datetime) -> Self:
+        """Accounts with a plan of their own; everybody else is on the default plan."""
+        return self.filter(Q(pk__in=self.paying(now).values("pk")) | self._given(now))
+
+    def on_plan(self, plan: Plan, now: datetime) -> Self:
+        """Accounts to which this plan applies as their own; `own_plan` is the same for one row."""
+        paying = BillingAccount.objects.paying(now)
+        given = Q(complimentary_plan=plan) & self._given(now) & ~Q(pk__in=paying.values("pk"))
+        return self.filter(Q(pk__in=paying.filter(plan=plan).values("pk")) | given)
+
+    def unconfirmed(self, now: datetime) -> Self:
+        """Accounts whose paid period is over without Stripe's word on the next one."""
+        paid = self.exclude(stripe_subscription_id="").filter(status__in=("active", "trialing"))
+        late = now - timedelta(days=2)
+        return paid.filter(period_end__lt=late, synced_at__lt=late)
+
+    @staticmethod
+    def _given(now: datetime) -> Q:
+        until = Q(complimentary_until=None) | Q(complimentary_until__gt=now)
+        return Q(complimentary_plan__isnull=False) & until
 
 
 class BillingAccount(BaseModel):
-    """The plan of a user. Without a row, or while not `is_entitled`, the default plan applies."""
+    """The plan of a user: the paid one, else one given by staff, else the default plan.
+
+    `plan` and `status` are what Stripe says.
+    """
 
     class Status(models.TextChoices):
         FREE = "free"
@@ -48,8 +78,16 @@ class BillingAccount(BaseModel):
         help_text="second paid subscription: cancel one of the two",
     )
     synced_at = models.DateTimeField(null=True, blank=True, help_text="last sync with Stripe")
-    previous_plan_ended_at = models.DateTimeField(
-        null=True, blank=True, help_text="when the previous plan ended"
+    complimentary_plan = models.ForeignKey(
+        Plan,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="applies without payment while no paid plan does",
+    )
+    complimentary_until = models.DateTimeField(
+        null=True, blank=True, help_text="empty: until it is withdrawn"
     )
 
     objects = BillingAccountQuerySet.as_manager()
@@ -77,18 +115,21 @@ class BillingAccount(BaseModel):
         return f"{self.user} ({self.status})"
 
     def is_entitled(self, now: datetime) -> bool:
-        """True while the account's own plan applies; `entitled` is the same as a query."""
-        if self.plan_id is None:
+        """True while the account's paid plan applies."""
+        since = now - STALE_AFTER
+        is_unheard_of = self.synced_at is not None and self.synced_at <= since
+        if self.plan_id is None or (is_unheard_of and self.period_end and self.period_end <= since):
             return False
         if self.status == self.Status.PAST_DUE:
             return self.grace_until is None or now < self.grace_until
         return self.status in {self.Status.TRIALING, self.Status.ACTIVE}
 
-    def assign_plan(self, plan: Plan | None, *, now: datetime) -> None:
-        """Set the account's own plan, or none, without saving."""
-        if self.plan_id is not None and plan != self.plan:
-            self.previous_plan_ended_at = now
-        self.plan = plan
+    def own_plan(self, now: datetime) -> Plan | None:
+        """The paid or the given plan, whichever applies; None: the default one."""
+        if self.is_entitled(now):
+            return self.plan
+        is_over = self.complimentary_until is not None and now >= self.complimentary_until
+        return None if is_over else self.complimentary_plan
 
 
 class AccountSync(BaseModel):
@@ -112,3 +153,43 @@ class AccountSync(BaseModel):
 
     def __str__(self) -> str:
         return f"requested {self.last_requested}, applied {self.last_applied}"
+
+
+class TrialMark(BaseModel):
+    """A trial began with this e-mail address or card: neither gets a second one.
+
+    Kept after the account is deleted; a keyed hash, from which neither can be read.
+    """
+
+    digest = models.CharField(max_length=64, unique=True)
+    subscription_id = models.CharField(max_length=255, help_text="the trial itself")
+
+    def __str__(self) -> str:
+        return f"trial of {self.created_at:%d %b %Y}"
+
+
+class StripeEvent(BaseModel):
+    """A webhook event of Stripe and what became of it; its content is not stored.
+
+    Rejected ones have no id that could be trusted: one row counts those of an hour.
+    """
+
+    class Result(models.TextChoices):
+        PROCESSED = "processed"
+        IGNORED = "ignored", "nothing to do"
+        FAILED = "failed", "failed; Stripe sends it again"
+        REJECTED = "rejected", "rejected: bad signature"
+
+    event_id = models.CharField(max_length=255, unique=True)
+    type = models.CharField(max_length=100, blank=True)
+    customer_id = models.CharField(max_length=255, blank=True, db_index=True)
+    result = models.CharField(max_length=10, choices=Result)
+    detail = models.CharField(max_length=200, blank=True)
+    attempts = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        verbose_name = "Stripe event"
+        ordering = ("-updated_at",)
+
+    def __str__(self) -> str:
+        return f"{self.type or 'event'} {self.result}"

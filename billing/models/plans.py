@@ -1,47 +1,58 @@
-"""Plans: limits, retention and price; since when they apply on this server.
+"""Plans: what they include, how long they keep texts, and their prices at Stripe.
 
 No model of billing has a foreign key to dj-stripe's tables: they are not installed while billing
 is off.
 """
 
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import User
+from billing.stripe.money import Amount
 from core.models import BaseModel
 
-UNLIMITED_HELP_TEXT = "empty: unlimited"
-RETENTION_NOTICE_PERIOD = timedelta(days=30)
-"""Users are notified this long before a shorter retention deletes anything."""
+INCLUDED = {
+    "monthly_evolutions": ("evolutions", "month"),
+    "monthly_tokens": ("tokens", "month"),
+    "monthly_usd": ("usd", "month"),
+    "max_playbooks": ("playbooks", "any"),
+    "max_keys": ("keys", "any"),
+    "stored_playbooks": ("stored_playbooks", "any"),
+    "stored_mb": ("stored_mb", "any"),
+    "reports_per_hour": ("reports", "hour"),
+}
+"""Names of a plan's limits, with the unit and window of their rows."""
 
 
 class Plan(BaseModel):
-    """What a user may use, and the lookup key of its price at Stripe."""
+    """What a user may use (its Limit rows), and the lookup key of its price at Stripe."""
 
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=60)
     price_lookup_key = models.CharField(
         max_length=100, blank=True, help_text="lookup key of the Stripe price; empty: free"
     )
-    display_price = models.CharField(max_length=60, blank=True, help_text="as shown to people")
+    display_price = models.CharField(
+        max_length=60, blank=True, help_text="shown until billing_setup has read Stripe's price"
+    )
+    stripe_prices = models.JSONField(
+        default=dict,
+        db_default={},
+        editable=False,
+        help_text="every price of the plan by id, old ones too",
+    )
+    stripe_product_id = models.CharField(max_length=255, default="", db_default="", editable=False)
     trial_days = models.PositiveSmallIntegerField(default=0)
-    monthly_evolutions = models.PositiveIntegerField(
-        null=True, blank=True, help_text=UNLIMITED_HELP_TEXT
+    trial_percent = models.PositiveSmallIntegerField(
+        default=20, db_default=20, help_text="of the monthly limits that a trial may use"
     )
-    monthly_tokens = models.PositiveBigIntegerField(
-        null=True, blank=True, help_text=UNLIMITED_HELP_TEXT
-    )
-    max_playbooks = models.PositiveIntegerField(
-        null=True, blank=True, help_text=UNLIMITED_HELP_TEXT
-    )
-    max_keys = models.PositiveIntegerField(null=True, blank=True, help_text=UNLIMITED_HELP_TEXT)
     retention_days = models.PositiveIntegerField(
         null=True, blank=True, help_text="for traces and notes; empty: the server's setting"
     )
-    previous_retention_days = models.PositiveIntegerField(null=True, editable=False)
-    retention_shortened_at = models.DateTimeField(null=True, editable=False)
     is_default = models.BooleanField(default=False, help_text="for accounts without another plan")
     is_active = models.BooleanField(default=True, help_text="customers can choose it")
     position = models.PositiveSmallIntegerField(default=0)
@@ -70,60 +81,36 @@ class Plan(BaseModel):
     def __str__(self) -> str:
         return self.name
 
-    def shorten_retention(self, *, previous: int | None, now: datetime) -> bool:
-        """Start the notice period if `retention_days` is shorter than `previous`; True if it is.
+    @cached_property
+    def included(self) -> dict[str, Decimal | None]:
+        """The plan's limits by the names in INCLUDED; None: unlimited."""
+        rows = {(row.unit, row.window): row.amount for row in self.limits.all()}
+        return {name: rows.get(key) for name, key in INCLUDED.items()}
 
-        Not saved here. A change within a notice period restarts it and keeps the longest retention.
-        """
-        if self.retention_days is None or (
-            previous is not None and self.retention_days >= previous
-        ):
-            return False
-        if self.is_in_notice_period(now):
-            previous = _longer_retention(previous, self.previous_retention_days)
-        self.previous_retention_days, self.retention_shortened_at = previous, now
-        return True
-
-    def is_in_notice_period(self, now: datetime) -> bool:
-        """True while a shorter retention is announced and not yet in force."""
+    def is_sold_as(self, price: Mapping[str, Any]) -> bool:
+        """Whether a price at Stripe is one of this plan's, old ones and ones made by hand too."""
+        product = price.get("product") or ""
+        product = product["id"] if isinstance(product, Mapping) else product
+        key = price.get("lookup_key") or ""
         return (
-            self.retention_shortened_at is not None
-            and now < self.retention_shortened_at + RETENTION_NOTICE_PERIOD
+            price.get("id") in self.stripe_prices
+            or product in {self.stripe_product_id or f"ace_{self.slug}", f"ace_{self.slug}"}
+            or bool(self.price_lookup_key and key in self.lookup_keys.values())
         )
 
-    def retention_days_at(self, now: datetime) -> int | None:
-        """How many days texts are kept at this moment; None: the server's setting."""
-        if not self.is_in_notice_period(now):
-            return self.retention_days
-        return _longer_retention(self.retention_days, self.previous_retention_days)
+    @property
+    def lookup_keys(self) -> dict[str, str]:
+        """The lookup keys of the monthly and the yearly price."""
+        return {"month": self.price_lookup_key, "year": f"{self.price_lookup_key}_year"}
 
+    @property
+    def sold_amounts(self) -> dict[str, Amount]:
+        """What Stripe charges now, by interval, as last read from it."""
+        prices = (row for row in self.stripe_prices.values() if row["is_sold"])
+        amounts = (Amount(row["units"], row["currency"], row["interval"]) for row in prices)
+        return {amount.interval: amount for amount in amounts}
 
-def _longer_retention(one: int | None, other: int | None) -> int | None:
-    """The longer of two retentions in days; None is the longest."""
-    return None if one is None or other is None else max(one, other)
-
-
-class PlanActivation(models.Model):
-    """One row while billing is on, updated by the hourly purge; none while it is off.
-
-    A server that did not purge for long may have had billing off meanwhile: `activated_at`, from
-    which the notice period counts, is moved then. `first_activated_at`, which decides who was
-    notified, stays.
-    """
-
-    activated_at = models.DateTimeField()
-    first_activated_at = models.DateTimeField(null=True)
-    last_seen_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return f"plans apply since {self.activated_at:%d %b %Y}"
-
-
-class RetentionNotice(BaseModel):
-    """A user was notified of when their plan's retention begins to delete old texts."""
-
-    user = models.OneToOneField(User, models.CASCADE, related_name="retention_notice")
-    plan_decided_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return f"notified of the change of {self.plan_decided_at:%d %b %Y}"
+    @property
+    def price(self) -> str:
+        """Stripe's price in words, "29 US$ a month or 290 US$ a year"; else what staff typed."""
+        return " or ".join(map(str, self.sold_amounts.values())) or self.display_price

@@ -1,4 +1,4 @@
-"""Monthly plan usage: periods, reservations and the notices sent near a limit."""
+"""Monthly plan usage: periods and the notices sent near a limit."""
 
 from typing import ClassVar
 
@@ -18,15 +18,21 @@ class QuotaPeriodQuerySet(OwnedQuerySet["QuotaPeriod"]):
 
 
 class QuotaPeriod(BaseModel):
-    """Usage of one user in one plan month, and amounts reserved for running work."""
+    """Usage of one user in one plan month, and amounts reserved for running work.
+
+    Tokens and US dollars are sums of the ledger, written by its trigger (migration 0005).
+    """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="quota_periods")
     start = models.DateTimeField()
     end = models.DateTimeField()
     evolutions_used = models.PositiveIntegerField(default=0)
     evolutions_held = models.PositiveIntegerField(default=0)
-    tokens_used = models.PositiveBigIntegerField(default=0)
-    tokens_held = models.PositiveBigIntegerField(default=0)
+    # Signed and unchecked: a wrong sum must not prevent a call from being recorded.
+    tokens_used = models.BigIntegerField(default=0)
+    tokens_held = models.BigIntegerField(default=0)
+    usd_used = models.DecimalField(max_digits=14, decimal_places=6, default=0, db_default=0)
+    usd_held = models.DecimalField(max_digits=14, decimal_places=6, default=0, db_default=0)
 
     objects = QuotaPeriodQuerySet.as_manager()
 
@@ -50,6 +56,7 @@ class DeletedAccountUsage(BaseModel):
     end = models.DateTimeField(db_index=True)
     evolutions_used = models.PositiveIntegerField(default=0)
     tokens_used = models.PositiveBigIntegerField(default=0)
+    usd_used = models.DecimalField(max_digits=14, decimal_places=6, default=0, db_default=0)
 
     def __str__(self) -> str:
         return f"until {self.end:%d %b %Y}"
@@ -60,33 +67,7 @@ class QuotaResource(models.TextChoices):
 
     EVOLUTIONS = "evolutions"
     TOKENS = "tokens"
-
-
-class QuotaHold(BaseModel):
-    """An amount of a period reserved for one job or one call until it ends.
-
-    Deleting the row settles it, so it counts once however many processes try. One left after
-    `expires_at` belongs to a dead process: the sweep releases it.
-    """
-
-    period = models.ForeignKey(QuotaPeriod, models.CASCADE, related_name="holds")
-    resource = models.CharField(max_length=10, choices=QuotaResource)
-    # A plain id: jobs live above billing.
-    holder_id = models.UUIDField(help_text="id of the job or of the usage record")
-    amount = models.PositiveBigIntegerField()
-    limit = models.PositiveBigIntegerField(
-        null=True, help_text="plan limit at the time of the reservation"
-    )
-    expires_at = models.DateTimeField(db_index=True)
-
-    class Meta:
-        ordering = ("expires_at",)
-        constraints = (
-            models.UniqueConstraint(fields=("resource", "holder_id"), name="unique_quota_hold"),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.amount} {self.resource}"
+    USD = "usd"
 
 
 class QuotaNotice(BaseModel):

@@ -10,7 +10,8 @@ from accounts.models import User
 from core.models import BaseModel
 from core.sql.querysets import OwnedQuerySet
 
-NO_PLAYBOOK = UUID(int=0)
+NOBODY = UUID(int=0)
+"""In DailySpend: no playbook, or a deleted account."""
 
 
 class UsageRecordQuerySet(OwnedQuerySet["UsageRecord"]):
@@ -24,8 +25,9 @@ class UsageRecord(BaseModel):
     A row that stays `started` belongs to a process that died between the two: the provider may
     have charged for it, so the sweep completes it with an estimate (`settle_abandoned_usage`).
 
-    A trigger adds the rows up by day (DailySpend). A migration that rebuilds this table on SQLite
-    drops it: create it again there, as migration 0001 does.
+    A trigger adds the rows up by day (DailySpend) and by plan month (QuotaPeriod). A migration that
+    rebuilds this table on SQLite drops it: create it again there, as migration 0005 does. The row
+    of a deleted account stays, without its user.
     """
 
     class Operation(models.TextChoices):
@@ -40,7 +42,7 @@ class UsageRecord(BaseModel):
         ANSWERED = "answered"
         FAILED = "failed"
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="usage_records")
+    user = models.ForeignKey(User, models.SET_NULL, null=True, related_name="usage_records")
     # Plain ids: playbooks and jobs live above billing.
     playbook_id = models.UUIDField(null=True)
     job_id = models.UUIDField(null=True)
@@ -58,6 +60,11 @@ class UsageRecord(BaseModel):
     credential = models.CharField(
         max_length=64, blank=True, help_text="digest of the base URL and API key"
     )
+    own_key = models.BooleanField(
+        default=False, db_default=False, help_text="with the account's own key, not the operator's"
+    )
+    # A plain id, so that an account can be deleted while its calls run.
+    quota_period_id = models.UUIDField(null=True, help_text="the plan month that counts the call")
     base_url = models.CharField(
         max_length=200,
         blank=True,
@@ -77,6 +84,9 @@ class UsageRecord(BaseModel):
     held_usd = models.DecimalField(
         max_digits=12, decimal_places=6, default=0, help_text="reserved while the call runs"
     )
+    held_tokens = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="reserved of the plan while the call runs"
+    )
     price_source = models.CharField(max_length=100, blank=True)
     request_id = models.CharField(max_length=100, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
@@ -90,6 +100,11 @@ class UsageRecord(BaseModel):
             models.Index(fields=("playbook_id", "created_at")),
             # Read before each call: running calls, recent failures, cost of today.
             models.Index(fields=("credential", "created_at")),
+            models.Index(
+                fields=("quota_period_id",),
+                condition=Q(status="started"),
+                name="usage_held_by_period",
+            ),
             models.Index(
                 fields=("created_at",), condition=Q(status="started"), name="usage_in_progress"
             ),
@@ -105,17 +120,17 @@ class UsageRecord(BaseModel):
 
 
 class DailySpend(models.Model):
-    """The total cost of the calls of one user, playbook and credential begun on one day (UTC).
+    """The total cost of the calls of one user and playbook begun on one day (UTC), by whose key.
 
-    Only the database writes it: a trigger on the usage records (migration 0001) updates the total
+    Only the database writes it: a trigger on the usage records (migration 0005) updates the total
     in the statement that writes a call. `manage.py rebuild_daily_spend` recomputes the totals.
-    Calls deleted with their user are not subtracted.
+    Plain ids: calls of deleted accounts keep counting, under NOBODY.
     """
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="daily_spend")
-    # Plain ids, as in UsageRecord; never null, so that the unique constraint holds.
-    playbook_id = models.UUIDField(default=NO_PLAYBOOK)
-    credential = models.CharField(max_length=64, blank=True)
+    # Never null, so that the unique constraint holds.
+    user_id = models.UUIDField(default=NOBODY)
+    playbook_id = models.UUIDField(default=NOBODY)
+    own_key = models.BooleanField(default=False)
     day = models.DateField()
     spent_usd = models.DecimalField(
         max_digits=14,
@@ -129,12 +144,12 @@ class DailySpend(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=("user", "day", "playbook_id", "credential"), name="unique_daily_spend"
+                fields=("user_id", "day", "playbook_id", "own_key"), name="unique_daily_spend"
             )
         ]
         indexes: ClassVar = [
             models.Index(fields=("playbook_id", "day")),
-            models.Index(fields=("credential", "day")),
+            models.Index(fields=("own_key", "day")),
         ]
 
     def __str__(self) -> str:

@@ -1,21 +1,24 @@
 """The plan that applies to a user at this moment; None, no limits, while billing is off."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 
 from accounts.models import User
-from billing.models import BillingAccount, Plan, QuotaPeriod, QuotaResource
+from billing.limits.lookup import find_limits, limit_of_account
+from billing.models import BillingAccount, Limit, Plan, QuotaPeriod, QuotaResource
 from billing.plans.billing_periods import BillingPeriod, billing_period_at
 from billing.plans.standard_plans import load_standard_plans
 from core.clock import database_now
 
+SHORTEST_MONTH = timedelta(days=28)
+
 
 @dataclass(frozen=True)
 class Entitlement:
-    """The plan that applies, and the period over which its monthly limits count.
+    """The plan that applies, its limits, and the period over which the monthly ones count.
 
     `account` is None for users who only ever had the default plan. Its own plan may differ from
     `plan`: after the grace of a failed payment the default plan applies.
@@ -24,6 +27,8 @@ class Entitlement:
     plan: Plan
     period: BillingPeriod
     account: BillingAccount | None = None
+    limits: list[Limit] = field(default_factory=list)
+    is_trial: bool = False
 
     @property
     def status(self) -> str:
@@ -32,8 +37,9 @@ class Entitlement:
 
 def plan_of(user: User) -> Plan | None:
     """The plan that applies to the user; None while billing is off."""
-    entitlement = entitlement_for(user.pk)
-    return entitlement.plan if entitlement else None
+    if not settings.BILLING_ENABLED:
+        return None
+    return _plan_at(database_now(), user.pk)[0]
 
 
 def entitlement_for(user_id: UUID, *, now: datetime | None = None) -> Entitlement | None:
@@ -41,12 +47,23 @@ def entitlement_for(user_id: UUID, *, now: datetime | None = None) -> Entitlemen
     if not settings.BILLING_ENABLED:
         return None
     now = now or database_now()
-    account = BillingAccount.objects.select_related("plan").filter(user=user_id).first()
-    if account is None or account.plan is None or not account.is_entitled(now):
-        return Entitlement(default_plan(), billing_period_at(now), account)
-    return Entitlement(
-        account.plan, billing_period_at(now, account.period_start, account.period_end), account
-    )
+    plan, account = _plan_at(now, user_id)
+    limits = find_limits(user_id=user_id, plan_id=plan.pk)
+    if account is None or not account.is_entitled(now):
+        return Entitlement(plan, billing_period_at(now), account, limits)
+    is_trial = account.status == BillingAccount.Status.TRIALING
+    start, end = account.period_start, account.period_end
+    # A price by the week pays for a week of the month that the plan's limits are for.
+    if start and end and not is_trial and end - start < SHORTEST_MONTH:
+        start = end = None
+    return Entitlement(plan, billing_period_at(now, start, end), account, limits, is_trial)
+
+
+def _plan_at(now: datetime, user_id: UUID) -> tuple[Plan, BillingAccount | None]:
+    """The plan that applies, and the user's account if there is one."""
+    rows = BillingAccount.objects.select_related("plan", "complimentary_plan")
+    account = rows.filter(user=user_id).first()
+    return (account and account.own_plan(now)) or default_plan(), account
 
 
 def default_plan() -> Plan:
@@ -63,10 +80,25 @@ def format_count(number: int, one: str) -> str:
     return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 
+def format_quota(limit: int, resource: QuotaResource) -> str:
+    """A monthly limit in words: "1,000 tokens", "5 US$ of model calls"."""
+    if resource == QuotaResource.USD:
+        return f"{limit:,} US$ of model calls"
+    return format_count(limit, resource.removesuffix("s"))
+
+
 def monthly_limit(entitlement: Entitlement, resource: QuotaResource) -> int | None:
-    """The plan's monthly limit of a resource; None: unlimited."""
-    plan = entitlement.plan
-    return plan.monthly_evolutions if resource == QuotaResource.EVOLUTIONS else plan.monthly_tokens
+    """The plan's monthly limit of a resource; None: unlimited. A trial has a part of it.
+
+    Cost in US dollars is a plan's only: other limits on it are the calendar's (`spending`).
+    """
+    row = limit_of_account(entitlement.limits, resource, Limit.Window.MONTH)
+    if row is None or row.amount is None:
+        return None
+    if row.plan_id is None:
+        return None if resource == QuotaResource.USD else int(row.amount)
+    share = entitlement.plan.trial_percent if entitlement.is_trial else 100
+    return int(row.amount * share / 100)
 
 
 def find_quota_period(user_id: UUID, period: BillingPeriod) -> QuotaPeriod | None:

@@ -8,10 +8,13 @@ from django.utils import timezone
 from accounts.hooks import hooks
 from accounts.models import ApiKey, User
 from billing.errors import BillingDisabled
+from billing.limits.lookup import account_amount
+from billing.limits.plan_limits import account_limits
 from billing.models import (
     QUOTA_FULL_PERCENT,
     QUOTA_NEAR_PERCENT,
     BillingAccount,
+    Limit,
     Plan,
     QuotaNotice,
     QuotaPeriod,
@@ -24,8 +27,6 @@ from billing.plans.entitlements import (
     find_quota_period,
     monthly_limit,
 )
-from billing.plans.retention_notices import retention_starts_at
-from core.clock import database_now
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,6 @@ class PlanSummary:
     period: BillingPeriod
     quotas: tuple[QuotaUsage, ...]
     account: BillingAccount | None
-    retention_starts_at: datetime | None = None
-    """Before this time the plan's retention deletes nothing; None: it is in force."""
 
     @property
     def cancel_at_period_end(self) -> bool:
@@ -116,9 +115,12 @@ def summarize_plan(*, user: User) -> PlanSummary:
         entitlement.plan,
         entitlement.status,
         entitlement.period,
-        tuple(_quota_usage(entitlement, resource, used, exceeded) for resource in QuotaResource),
+        tuple(
+            _quota_usage(entitlement, resource, used, exceeded)
+            for resource in QuotaResource
+            if resource != QuotaResource.USD or monthly_limit(entitlement, resource) is not None
+        ),
         entitlement.account,
-        retention_starts_at(database_now(), entitlement.plan),
     )
 
 
@@ -128,8 +130,8 @@ def _quota_usage(
     period: QuotaPeriod | None,
     exceeded: set[tuple[str, int]],
 ) -> QuotaUsage:
-    limit, used = monthly_limit(entitlement, resource), getattr(period, f"{resource}_used", 0)
-    held = getattr(period, f"{resource}_held", 0)
+    limit, used = monthly_limit(entitlement, resource), int(getattr(period, f"{resource}_used", 0))
+    held = int(getattr(period, f"{resource}_held", 0))
     state = "reached" if (resource.value, limit) in exceeded else fill_state(used, limit)
     return QuotaUsage(resource.value, used, limit, state, held, monthly=True)
 
@@ -149,11 +151,14 @@ def _exceeded_limits(period: QuotaPeriod | None) -> set[tuple[str, int]]:
 
 def limit_gauges(summary: PlanSummary, user: User) -> list[QuotaUsage]:
     """Usage of the monthly limits, and of the limits on playbooks and API keys."""
+    limits, units = account_limits(user), Limit.Unit
     rows = (
-        ("playbooks", len(hooks.playbook_names(user, active=True)), summary.plan.max_playbooks),
-        ("API keys", ApiKey.objects.counted_for(user).count(), summary.plan.max_keys),
+        ("playbooks", len(hooks.playbook_names(user, active=True)), units.PLAYBOOKS),
+        ("API keys", ApiKey.objects.counted_for(user).count(), units.KEYS),
     )
-    return [
-        *summary.quotas,
-        *(QuotaUsage(name, n, most, fill_state(n, most)) for name, n, most in rows),
-    ]
+    gauges = list(summary.quotas)
+    for name, used, unit in rows:
+        amount = account_amount(limits, unit, Limit.Window.ANY)
+        most = None if amount is None else int(amount)
+        gauges.append(QuotaUsage(name, used, most, fill_state(used, most)))
+    return gauges

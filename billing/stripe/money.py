@@ -2,32 +2,47 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
-# Zero-decimal currencies of Stripe.
+# Stripe's currencies without decimals, and those with three.
 ZERO_DECIMAL_CURRENCIES = frozenset(
     ["bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga"]
     + ["pyg", "rwf", "ugx", "vnd", "vuv", "xaf", "xof", "xpf"]
 )
+THREE_DECIMAL_CURRENCIES = frozenset(["bhd", "jod", "kwd", "omr", "tnd"])
 
 
 @dataclass(frozen=True)
 class Amount:
-    """The price of a plan per interval, in the smallest unit of its currency."""
+    """The price of a plan per interval (month or year), in the smallest unit of its currency."""
 
     units: int
     currency: str
-    interval: Literal["month", "year"]
+    interval: str
+
+    def __str__(self) -> str:
+        amount = from_minor_units(self.units, self.currency)
+        plain = f"{amount:,.0f}" if amount == amount.to_integral_value() else f"{amount:,.2f}"
+        currency = "US$" if self.currency == "usd" else self.currency.upper()
+        return f"{plain} {currency} a {self.interval}"
 
 
 def from_minor_units(units: int, currency: str) -> Decimal:
-    """Decimal amount: 29.00 for 2900 in usd, 2900 in jpy."""
-    return Decimal(units) if currency.lower() in ZERO_DECIMAL_CURRENCIES else Decimal(units) / 100
+    """Decimal amount: 29.00 for 2900 in usd, 2900 in jpy, 2.9 in kwd."""
+    return Decimal(units) / _units_of(currency)
 
 
 def to_minor_units(amount: Decimal, currency: str) -> int:
-    """Amount in the smallest unit. Raises ValueError for fractions of it."""
-    units = amount if currency.lower() in ZERO_DECIMAL_CURRENCIES else amount * 100
-    if units != units.to_integral_value() or units <= 0:
+    """Amount in the smallest unit. Raises ValueError for fractions of what Stripe charges."""
+    factor = _units_of(currency)
+    # Of three decimals Stripe takes two: the last digit has to be 0.
+    step = 10 if factor == 1000 else 1
+    units = amount * factor
+    if units != units.to_integral_value() or units <= 0 or units % step:
         raise ValueError(f"{amount} is not a valid amount in {currency}")
     return int(units)
+
+
+def _units_of(currency: str) -> int:
+    if currency.lower() in ZERO_DECIMAL_CURRENCIES:
+        return 1
+    return 1000 if currency.lower() in THREE_DECIMAL_CURRENCIES else 100

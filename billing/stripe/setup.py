@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
@@ -10,6 +11,7 @@ from billing.errors import require_billing
 from billing.models import BillingAccount, Plan
 from billing.stripe import gateway
 from billing.stripe.money import Amount
+from billing.stripe.sync import UNLINKED
 
 
 @dataclass
@@ -28,25 +30,42 @@ def paid_plans() -> list[Plan]:
     return list(Plan.objects.filter(is_active=True).exclude(price_lookup_key=""))
 
 
-def set_up_billing(*, site: str, amounts: Mapping[str, Amount]) -> SetupResult:
-    """Create a product and a price for each paid plan, the webhook endpoint and the portal.
+def set_up_billing(*, site: str, amounts: Mapping[tuple[str, str], Amount]) -> SetupResult:
+    """Create a product and prices for each paid plan, the webhook endpoint and the portal.
 
-    `amounts`: prices by plan slug, for plans that have none or another one at Stripe. Without
-    `site` no endpoint is created. Raises PaymentUnavailable.
+    `amounts`: prices by plan slug and interval, for those that have none or another one at Stripe.
+    Without `site` no endpoint is created. Raises PaymentUnavailable.
     """
     require_billing()
     done = SetupResult(forgotten=_remove_test_mode_customers())
-    offers = []
+    sold = []
     for plan in paid_plans():
-        offer = gateway.provisioning.ensure_offer(plan, amounts.get(plan.slug))
-        (done.priced if offer else done.missing).append(plan)
-        offers += [offer] if offer else []
-    if offers:
-        gateway.provisioning.ensure_portal(offers)
+        found = [
+            gateway.provisioning.ensure_price(plan, each, amounts.get((plan.slug, each)))
+            for each in plan.lookup_keys
+        ]
+        prices = [price for price in found if price is not None]
+        remember_prices(plan, prices)
+        (done.priced if found[0] else done.missing).append(plan)
+        sold += prices
+    if sold:
+        gateway.provisioning.ensure_portal(sold)
     if site:
         done.endpoint = f"{site}{reverse('api:billing:webhook')}"
         done.is_endpoint_new = gateway.provisioning.ensure_endpoint(done.endpoint)
     return done
+
+
+def remember_prices(plan: Plan, sold: list[dict[str, Any]]) -> None:
+    """Keep the ids of the plan's product and prices, and what is sold now, for people to see."""
+    known = {pk: price | {"is_sold": False} for pk, price in plan.stripe_prices.items()}
+    for price in sold:
+        amount = gateway.provisioning.price_amount(price)
+        fields = {"units": amount.units, "currency": amount.currency, "interval": amount.interval}
+        known[price["id"]] = fields | {"is_sold": True}
+        plan.stripe_product_id = price["product"]
+    plan.stripe_prices = known
+    plan.save(update_fields=["stripe_prices", "stripe_product_id", "updated_at"])
 
 
 def _remove_test_mode_customers() -> int:
@@ -54,9 +73,6 @@ def _remove_test_mode_customers() -> int:
     test = gateway.mirror.test_mode_customers() if settings.STRIPE_LIVE_MODE else []
     for customer in test:
         rows = BillingAccount.objects.filter(stripe_customer_id=customer)
-        rows.update(
-            **{"stripe_customer_id": "", "stripe_subscription_id": "", "status": "free"},
-            **dict.fromkeys(("plan", "period_start", "period_end", "grace_until"), None),
-        )
+        rows.update(**UNLINKED)
         gateway.mirror.delete_customer_rows(customer)
     return len(test)

@@ -3,7 +3,7 @@
 The same rows give the same state, in whatever order events arrived.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,16 +12,17 @@ Data = Mapping[str, Any]
 # Best first: of two subscriptions the better one counts.
 RANK = ("active", "trialing", "past_due", "unpaid")
 STATUS = {"active": "active", "trialing": "trialing", "past_due": "past_due", "unpaid": "past_due"}
+UNSETTLED = {"paused", "incomplete"}
+"""Grants nothing, but can begin to be charged: no second one is sold beside it."""
 
 
 @dataclass(frozen=True)
 class SubscriptionState:
-    """The derived state. `product` and `lookup_key` identify the plan; both empty: none."""
+    """The derived state. `price` is that of the plan, or of the first item without one."""
 
     status: str
     subscription: str = ""
-    product: str = ""
-    lookup_key: str = ""
+    price: Data | None = None
     period_start: datetime | None = None
     period_end: datetime | None = None
     cancel_at_period_end: bool = False
@@ -32,26 +33,29 @@ class SubscriptionState:
 
 
 def subscription_state(
-    subscriptions: Iterable[Data], invoices: Iterable[Data], *, grace: timedelta
+    subscriptions: Iterable[Data],
+    invoices: Iterable[Data],
+    *,
+    grace: timedelta,
+    is_plan: Callable[[Data], bool] = lambda price: True,
 ) -> SubscriptionState:
-    """The state derived from these rows.
+    """The state derived from these rows; `is_plan` says whether a price is one of a plan.
 
     After a failed payment the plan stays for `grace` from the oldest unpaid invoice after the last
-    paid one.
+    paid one, but only if it was paid for before.
     """
     rows = list(subscriptions)
-    live = [row for row in rows if row["status"] in RANK and first_item(row)]
+    live = [row for row in rows if row["status"] in RANK and plan_item(row, is_plan)]
     if not live:
         ended = any(row["status"] == "canceled" for row in rows)
         return SubscriptionState("canceled" if ended else "free")
     best = min(live, key=lambda row: (RANK.index(row["status"]), -row["created"], row["id"]))
-    item = first_item(best)
+    item = plan_item(best, is_plan)
     status = STATUS[best["status"]]
     return SubscriptionState(
         status=status,
         subscription=best["id"],
-        product=_id_of(item["price"].get("product")),
-        lookup_key=item["price"].get("lookup_key") or "",
+        price=item["price"],
         period_start=from_timestamp(item.get("current_period_start")),
         period_end=from_timestamp(item.get("current_period_end")),
         cancel_at_period_end=bool(best.get("cancel_at_period_end") or best.get("cancel_at")),
@@ -68,21 +72,27 @@ def has_ever_subscribed(subscriptions: Iterable[Data]) -> bool:
     return any(row["status"] not in {"incomplete", "incomplete_expired"} for row in subscriptions)
 
 
-def first_item(subscription: Data) -> Data:
-    """The first item of a subscription, which holds the period since 2025; empty without one."""
+def plan_item(subscription: Data, is_plan: Callable[[Data], bool] = lambda price: True) -> Data:
+    """The item of the plan, which holds the period since 2025; else the first; empty without."""
     items = (subscription.get("items") or {}).get("data") or [{}]
-    first: Data = items[0]
-    return first
+    plans = (item for item in items if item.get("price") and is_plan(item["price"]))
+    found: Data = next(plans, items[0])
+    return found
 
 
 def subscription_id_of(invoice: Data) -> str:
     """The id of the invoice's subscription, or an empty string."""
     details = (invoice.get("parent") or {}).get("subscription_details") or {}
-    return _id_of(details.get("subscription"))
+    return id_of(details.get("subscription"))
 
 
 def from_timestamp(stamp: int | None) -> datetime | None:
     return None if stamp is None else datetime.fromtimestamp(stamp, UTC)
+
+
+def id_of(value: Any) -> str:
+    """The id of a value that is an object or its id."""
+    return str(value["id"] if isinstance(value, Mapping) else value or "")
 
 
 def _grace_until(
@@ -90,16 +100,17 @@ def _grace_until(
 ) -> datetime | None:
     own = [row for row in invoices if subscription_id_of(row) == best["id"]]
     # An invoice abandoned before a later one was paid is not due now.
-    settled = max((row["created"] for row in own if row.get("status") == "paid"), default=0)
+    paid = [row for row in own if row.get("status") == "paid" and row.get("amount_paid")]
+    settled = max((row["created"] for row in paid), default=0)
     unpaid = [
-        row["created"]
+        row
         for row in own
         if row.get("status") in {"open", "uncollectible"} and row["created"] > settled
     ]
-    since = from_timestamp(min(unpaid, default=item.get("current_period_start") or best["created"]))
-    return None if since is None else since + grace
-
-
-def _id_of(value: Any) -> str:
-    """The id of a value that is an object or its id."""
-    return str(value["id"] if isinstance(value, Mapping) else value or "")
+    start = item.get("current_period_start") or best["created"]
+    since = from_timestamp(min((row["created"] for row in unpaid), default=start))
+    # Neither a trial whose card never worked nor an upgrade that was not paid is given time.
+    was_paid = paid and not any(
+        row.get("billing_reason") == "subscription_update" for row in unpaid
+    )
+    return since if since is None or not was_paid else since + grace

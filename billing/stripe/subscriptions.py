@@ -20,10 +20,11 @@ from billing.errors import (
     PlanNotForSale,
     require_billing,
 )
+from billing.limits.quota import had_trial
 from billing.models import AccountSync, BillingAccount, Plan
 from billing.stripe import gateway
 from billing.stripe.money import from_minor_units
-from billing.stripe.subscription_state import from_timestamp, has_ever_subscribed
+from billing.stripe.subscription_state import UNSETTLED, from_timestamp, has_ever_subscribed
 from billing.stripe.sync import sync_account
 from core.audit import record
 from core.errors import Invalid, NotFound
@@ -51,21 +52,26 @@ def offered_plans() -> list[Plan]:
     return list(Plan.objects.filter(is_active=True))
 
 
-def subscribe(*, user: User, plan: str, site: str, by: Principal | None = None) -> str:
+def subscribe(
+    *, user: User, plan: str, site: str, interval: str = "month", by: Principal | None = None
+) -> str:
     """The URL of the Stripe checkout where the user pays for the plan with this slug.
 
-    Nothing is granted before Stripe reports the subscription. `site` is the URL of this server.
-    Raises Invalid, AlreadySubscribed, CheckoutInProgress, PlanNotForSale, PaymentUnavailable.
+    `interval`: month or year. `site` is the URL of this server. Nothing is granted before Stripe
+    reports the subscription. Raises Invalid, AlreadySubscribed, CheckoutInProgress, PlanNotForSale,
+    PaymentUnavailable.
     """
     require_billing()
     chosen = _paid_plan(plan)
-    price = gateway.stripe_api.find_price(chosen.price_lookup_key)
+    if interval not in chosen.lookup_keys:
+        raise Invalid.field("interval", "Choose one of: month, year.")
+    price = gateway.stripe_api.find_price(chosen.lookup_keys[interval])
     if price is None:
         raise PlanNotForSale(chosen.name)
     success, cancel = f"{site}/billing?paid=1", f"{site}/billing?paid=no"
     with checkout_lock(user):
         account = _not_subscribed(user)
-        url = _checkout_url(account, chosen, price, success_url=success, cancel_url=cancel)
+        url = _checkout_url(account, chosen, price["id"], success_url=success, cancel_url=cancel)
     record(action="subscribe", by=by or user, subject=account, owner=user, plan=chosen.slug)
     return url
 
@@ -76,7 +82,8 @@ def _not_subscribed(user: User) -> BillingAccount:
     account = sync_account(account=_ensure_customer(user))
     if not account.stripe_customer_id:
         account = sync_account(account=_ensure_customer(user))
-    if account.stripe_subscription_id:
+    known = gateway.mirror.subscriptions_of(account.stripe_customer_id)
+    if account.stripe_subscription_id or any(row["status"] in UNSETTLED for row in known):
         raise AlreadySubscribed
     return account
 
@@ -108,7 +115,7 @@ def _checkout_url(
     """The open checkout for this plan, else a new one; all others are expired."""
     customer = account.stripe_customer_id
     had_one = has_ever_subscribed(gateway.mirror.subscriptions_of(customer))
-    trial_days = 0 if had_one else plan.trial_days
+    trial_days = 0 if had_one or had_trial(account.user.email) else plan.trial_days
     wanted = f"{price}:{trial_days}"
     found = gateway.stripe_api.expire_checkouts(
         customer=customer, wanted=wanted, success_url=success_url

@@ -10,19 +10,28 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from billing.errors import NoStripeCustomer, NotFoundAtStripe, PaymentUnavailable, require_billing
-from billing.models import AccountSync, BillingAccount, Plan
+from billing.errors import (
+    InvalidWebhookSignature,
+    NoStripeCustomer,
+    NotFoundAtStripe,
+    PaymentUnavailable,
+    require_billing,
+)
+from billing.limits.quota import keyed_digest
+from billing.models import AccountSync, BillingAccount, Plan, StripeEvent, TrialMark
 from billing.stripe import gateway
 from billing.stripe.subscription_state import SubscriptionState, subscription_state
 from core.audit import record
 from core.clock import database_now
 from core.emails import send_email
+from core.errors import Conflict
 from core.security.scopes import Principal
 
 logger = logging.getLogger(__name__)
@@ -35,6 +44,17 @@ TRACKED_FIELDS = (
     *("plan_id", "status", "cancel_at_period_end", "stripe_subscription_id"),
     "duplicate_subscription_id",
 )
+UNLINKED: dict[str, Any] = {
+    **{"stripe_customer_id": "", "stripe_subscription_id": "", "status": "free"},
+    **dict.fromkeys(("plan", "period_start", "period_end", "grace_until", "trial_end"), None),
+}
+"""The fields of an account without a customer."""
+EMAILS = {
+    "customer.subscription.trial_will_end": "trial_ends",
+    "invoice.payment_failed": "payment_failed",
+}
+"""What people are told after these events, once the account is synced."""
+MONEY_BACK = {"charge.dispute.created", "charge.refunded"}
 
 
 @dataclass
@@ -55,42 +75,114 @@ def receive_event(*, body: bytes, signature: str) -> bool:
     again.
     """
     require_billing()
-    secrets = gateway.mirror.secrets()
-    if settings.STRIPE_WEBHOOK_SECRET:
-        secrets.append(settings.STRIPE_WEBHOOK_SECRET)
-    event = gateway.stripe_api.read_event(body, signature, secrets)
-    if not event.customer or gateway.mirror.has_event(event.id):
+    results = StripeEvent.Result
+    event = _read_event(body, signature)
+    done = StripeEvent.objects.filter(event_id=event.id, result__in=("processed", "ignored"))
+    if done.exists():
         return False
-    account = BillingAccount.objects.filter(stripe_customer_id=event.customer).first()
+    fields = {"type": event.type[:100], "customer_id": event.customer}
+    if event.type in MONEY_BACK:
+        logger.error("Stripe: %s, event %s, customer %s", event.type, event.id, event.customer)
+    linked = BillingAccount.objects.exclude(stripe_customer_id="")
+    account = linked.filter(stripe_customer_id=event.customer).first()
     if account is None:
+        _store_event(event.id, **fields, result=results.IGNORED)
         return False
-    sync_account(account=account)
-    gateway.mirror.save_event(event)
+    try:
+        account = sync_account(account=account, with_invoices=event.type.startswith("invoice."))
+    except NotFoundAtStripe:
+        # Sending it again would not help: it is a customer of another key or mode.
+        _store_event(event.id, **fields, result=results.IGNORED, detail="unknown to the key")
+        return False
+    except PaymentUnavailable:
+        _store_event(event.id, **fields, result=results.FAILED, detail="Stripe did not answer")
+        raise
+    if _store_event(event.id, **fields, result=results.PROCESSED):
+        _tell_user(account, event.type)
     return True
 
 
-def sync_account(*, account: BillingAccount) -> BillingAccount:
+def _read_event(body: bytes, signature: str) -> Any:
+    """The event, if it is signed; rejected ones are counted. Raises InvalidWebhookSignature."""
+    secrets = gateway.mirror.secrets()
+    if settings.STRIPE_WEBHOOK_SECRET:
+        secrets.append(settings.STRIPE_WEBHOOK_SECRET)
+    try:
+        return gateway.stripe_api.read_event(body, signature, secrets)
+    except InvalidWebhookSignature:
+        hour = f"rejected-{database_now():%Y-%m-%d-%H}"
+        _store_event(hour, result=StripeEvent.Result.REJECTED)
+        raise
+
+
+def _store_event(event_id: str, **fields: str) -> bool:
+    """Record what became of an event; True unless another request has processed it meanwhile."""
+    row, is_new = StripeEvent.objects.get_or_create(event_id=event_id, defaults=fields)
+    if is_new:
+        return True
+    rows = StripeEvent.objects.filter(pk=row.pk).exclude(result=StripeEvent.Result.PROCESSED)
+    return bool(rows.update(**fields, attempts=F("attempts") + 1, updated_at=database_now()))
+
+
+def _tell_user(account: BillingAccount, event: str) -> None:
+    """E-mail what the event means, if the account still says so."""
+    is_due = {
+        "trial_ends": account.status == BillingAccount.Status.TRIALING,
+        "payment_failed": account.status == BillingAccount.Status.PAST_DUE,
+    }
+    email = EMAILS.get(event, "")
+    if is_due.get(email) and not (email == "trial_ends" and account.cancel_at_period_end):
+        until = account.trial_end if email == "trial_ends" else account.grace_until
+        send_email(
+            email,
+            to=account.user.email,
+            site=settings.PUBLIC_URL,
+            plan=account.plan.name if account.plan else "",
+            until=f"{until:%-d %B %Y}" if until else "",
+        )
+
+
+def sync_account(*, account: BillingAccount, with_invoices: bool = True) -> BillingAccount:
     """Fetch the account's customer from Stripe and apply it. Raises PaymentUnavailable."""
-    number, is_new = _next_request_number(account), False
-    state = gateway.stripe_api.fetch_customer(account.stripe_customer_id)
+    number, is_new, second_trial = _next_request_number(account), False, ""
+    customer = account.stripe_customer_id
+    state = gateway.stripe_api.fetch_customer(customer, with_invoices=with_invoices)
     with transaction.atomic():
         # Every sync locks the account first, so that concurrent answers are applied in turn.
-        locked = BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
+        rows = BillingAccount.objects.select_for_update(of=("self",)).select_related("user")
+        locked = rows.filter(pk=account.pk).first()
         if locked is None:
             return account
         newer = AccountSync.objects.filter(account=locked, last_applied__lt=number)
-        if locked.stripe_customer_id == account.stripe_customer_id and newer.update(
-            last_applied=number
-        ):
-            gateway.mirror.save_customer_state(locked.stripe_customer_id, state)
+        if locked.stripe_customer_id == customer and newer.update(last_applied=number):
+            gateway.mirror.save_customer_state(customer, state)
             if state.is_deleted:
                 locked.stripe_customer_id = ""
             before = locked.duplicate_subscription_id
             _apply_mirror(locked)
             is_new = locked.duplicate_subscription_id not in {"", before}
+            second_trial = _mark_trial(locked, state.cards)
     if is_new:
         _report_duplicate_subscription(locked)
+    if second_trial:
+        gateway.stripe_api.set_trial_end(second_trial, None)
+    if state.email and state.email.lower() != locked.user.email.lower():
+        gateway.stripe_api.change_email(customer, locked.user.email)
     return locked
+
+
+def _mark_trial(account: BillingAccount, cards: dict[str, str]) -> str:
+    """Remember address and card of a trial; the subscription's id if the card had one before."""
+    subscription = account.stripe_subscription_id
+    if account.status != BillingAccount.Status.TRIALING or not subscription:
+        return ""
+    card = cards.get(subscription, "")
+    for mark in filter(None, (account.user.email, card)):
+        TrialMark.objects.get_or_create(
+            digest=keyed_digest(mark), defaults={"subscription_id": subscription}
+        )
+    mark = TrialMark.objects.filter(digest=keyed_digest(card)).first() if card else None
+    return "" if mark is None or mark.subscription_id == subscription else subscription
 
 
 def _report_duplicate_subscription(account: BillingAccount) -> None:
@@ -109,6 +201,39 @@ def resync_account(*, account: BillingAccount, by: Principal) -> BillingAccount:
     return found
 
 
+def extend_trial(*, account: BillingAccount, days: int, by: Principal) -> BillingAccount:
+    """Extend the account's trial at Stripe. Raises Conflict (`no_trial`), PaymentUnavailable."""
+    require_billing()
+    if account.status != BillingAccount.Status.TRIALING or account.trial_end is None:
+        raise Conflict("This user is not in a trial.", code="no_trial")
+    until = account.trial_end + timedelta(days=days)
+    gateway.stripe_api.set_trial_end(account.stripe_subscription_id, int(until.timestamp()))
+    record(action="extend_trial", by=by, subject=account, owner=account.user_id, days=days)
+    return sync_account(account=account)
+
+
+def unlink_customer(*, account: BillingAccount, by: Principal) -> BillingAccount:
+    """Forget a customer that the key does not know; their plan ends here, nothing at Stripe.
+
+    Raises NoStripeCustomer, PaymentUnavailable, Conflict (`known`) for a customer of this key.
+    """
+    require_billing()
+    customer = account.stripe_customer_id
+    if not customer:
+        raise NoStripeCustomer
+    try:
+        gateway.stripe_api.fetch_customer(customer, with_invoices=False)
+    except NotFoundAtStripe:
+        with transaction.atomic():
+            rows = BillingAccount.objects.filter(pk=account.pk, stripe_customer_id=customer)
+            rows.update(**UNLINKED, duplicate_subscription_id="", updated_at=database_now())
+            gateway.mirror.delete_customer_rows(customer)
+            record(action="unlink_customer", by=by, subject=account, owner=account.user_id)
+        account.refresh_from_db()
+        return account
+    raise Conflict("Stripe knows this customer with the present key.", code="known")
+
+
 def resync(*, limit: int | None = None, stale: timedelta = timedelta(0)) -> ResyncResult:
     """Sync the accounts not synced for `stale`, longest ago first, at most `limit` of them.
 
@@ -118,7 +243,7 @@ def resync(*, limit: int | None = None, stale: timedelta = timedelta(0)) -> Resy
     require_billing()
     done = ResyncResult()
     now = database_now()
-    gateway.mirror.delete_old_events(before=now - EVENT_RETENTION)
+    StripeEvent.objects.filter(created_at__lt=now - EVENT_RETENTION).delete()
     try:
         for customer in _orphaned_customers(limit=limit):
             _delete_orphaned_customer(customer, done)
@@ -136,6 +261,7 @@ def _resync_account(account: BillingAccount, done: ResyncResult) -> None:
         done.read += 1
     except NotFoundAtStripe:
         # A customer of another key must not block the others.
+        logger.error("Stripe does not know the customer of account %s with this key", account.pk)
         done.unknown += 1
 
 
@@ -185,14 +311,13 @@ def _next_request_number(account: BillingAccount) -> int:
 def _apply_mirror(account: BillingAccount) -> None:
     """Derive the account from the mirrored rows; an audit entry if it changes."""
     before = _tracked_values(account)
-    state = _subscription_state(account)
-    account.synced_at = now = database_now()
-    if not state.subscription and _is_complimentary(account):
-        account.save()
-        return
-    plan = _paid_plan(state)
-    account.assign_plan(plan, now=now)
-    account.status = state.status
+    plans = list(Plan.objects.order_by("-position"))
+    state = _subscription_state(account, plans)
+    plan = next((plan for plan in plans if state.price and plan.is_sold_as(state.price)), None)
+    if state.subscription and plan is None:
+        logger.error("No plan has the price of subscription %s", state.subscription)
+    account.synced_at = database_now()
+    account.plan, account.status = plan, state.status
     account.stripe_subscription_id = state.subscription
     account.duplicate_subscription_id = state.duplicate_subscription
     account.period_start, account.period_end = state.period_start, state.period_end
@@ -212,12 +337,7 @@ def _apply_mirror(account: BillingAccount) -> None:
         )
 
 
-def _is_complimentary(account: BillingAccount) -> bool:
-    """True for a plan granted by staff: it stays until there is a subscription."""
-    return account.status in {"active", "trialing"} and not account.stripe_subscription_id
-
-
-def _subscription_state(account: BillingAccount) -> SubscriptionState:
+def _subscription_state(account: BillingAccount, plans: list[Plan]) -> SubscriptionState:
     customer = account.stripe_customer_id
     if not customer:
         return SubscriptionState("canceled" if account.status != "free" else "free")
@@ -225,25 +345,16 @@ def _subscription_state(account: BillingAccount) -> SubscriptionState:
         gateway.mirror.subscriptions_of(customer),
         gateway.mirror.invoices_of(customer),
         grace=timedelta(days=settings.BILLING_GRACE_DAYS),
+        is_plan=lambda price: any(plan.is_sold_as(price) for plan in plans),
     )
-
-
-def _paid_plan(state: SubscriptionState) -> Plan | None:
-    """The subscribed plan, by the price's lookup key or, for an older price, by its product."""
-    if not state.subscription:
-        return None
-    slug = state.product.removeprefix("ace_")
-    named = Plan.objects.filter(Q(price_lookup_key=state.lookup_key) & ~Q(price_lookup_key=""))
-    plan = named.first() or Plan.objects.filter(slug=slug).first()
-    if plan is None:
-        logger.error("No plan has the price of subscription %s", state.subscription)
-    return plan
 
 
 def _stale(before: datetime) -> QuerySet[BillingAccount]:
     rows = BillingAccount.objects.exclude(stripe_customer_id="")
     # By the last request, not the last answer: one that always fails must not come first forever.
-    old = rows.filter(Q(sync=None) | Q(sync__updated_at__lt=before))
+    # A changed user may have a new address, which Stripe has to know.
+    changed = Q(user__updated_at__gt=F("sync__updated_at"))
+    old = rows.filter(Q(sync=None) | Q(sync__updated_at__lt=before) | changed)
     return old.order_by(F("sync__updated_at").asc(nulls_first=True), "pk")
 
 

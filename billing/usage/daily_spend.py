@@ -11,7 +11,7 @@ from django.db.models import Count, F, Q, Sum
 from django.db.models.functions import Coalesce, TruncDate
 
 from accounts.models import User
-from billing.models import NO_PLAYBOOK, DailySpend, UsageRecord
+from billing.models import NOBODY, DailySpend, UsageRecord
 
 ZERO = Decimal(0)
 MILLIONTH = Decimal("0.000001")
@@ -23,7 +23,7 @@ class DayKey(NamedTuple):
 
     user_id: UUID
     playbook_id: UUID
-    credential: str
+    own_key: bool
     day: date
 
 
@@ -58,7 +58,7 @@ def _rebuild(users: list[UUID]) -> int:
                 )
         wrong = len(_mismatches(users))
         if wrong:
-            DailySpend.objects.filter(user__in=users).delete()
+            DailySpend.objects.filter(user_id__in=users).delete()
             rows = (
                 DailySpend(**day._asdict(), spent_usd=usd, unpriced_calls=unpriced)
                 for day, (usd, unpriced) in ledger_totals(users).items()
@@ -68,7 +68,7 @@ def _rebuild(users: list[UUID]) -> int:
 
 
 def _user_batches() -> Iterator[list[UUID]]:
-    ids = list(User.objects.order_by("pk").values_list("pk", flat=True))
+    ids = [NOBODY, *User.objects.order_by("pk").values_list("pk", flat=True)]
     for at in range(0, len(ids), USERS_PER_BATCH):
         yield ids[at : at + USERS_PER_BATCH]
 
@@ -82,26 +82,26 @@ def _mismatches(users: list[UUID]) -> list[tuple[DayKey, DayTotal]]:
 
 def ledger_totals(users: list[UUID]) -> dict[DayKey, DayTotal]:
     """Daily totals computed from the usage records of these users."""
-    calls = UsageRecord.objects.filter(user__in=users).order_by()
+    of_deleted = Q(user=None) if NOBODY in users else Q()
+    calls = UsageRecord.objects.filter(Q(user__in=users) | of_deleted).order_by()
     rows = calls.annotate(day=TruncDate("created_at", tzinfo=UTC))
-    sums = rows.values("user_id", "playbook_id", "credential", "day").annotate(
+    sums = rows.values("user_id", "playbook_id", "own_key", "day").annotate(
         usd=Sum(Coalesce(F("cost_usd"), ZERO) + F("held_usd"), default=ZERO),
         unpriced=Count("pk", filter=UNPRICED),
     )
     return {
-        DayKey(row["user_id"], row["playbook_id"] or NO_PLAYBOOK, row["credential"], row["day"]): (
-            row["usd"].quantize(MILLIONTH),
-            row["unpriced"],
-        )
+        DayKey(
+            row["user_id"] or NOBODY, row["playbook_id"] or NOBODY, row["own_key"], row["day"]
+        ): (row["usd"].quantize(MILLIONTH), row["unpriced"])
         for row in sums
     }
 
 
 def _stored_totals(users: list[UUID]) -> dict[DayKey, DayTotal]:
-    rows = DailySpend.objects.filter(user__in=users).values_list(
-        "user_id", "playbook_id", "credential", "day", "spent_usd", "unpriced_calls"
+    rows = DailySpend.objects.filter(user_id__in=users).values_list(
+        "user_id", "playbook_id", "own_key", "day", "spent_usd", "unpriced_calls"
     )
     return {
-        DayKey(user, playbook, credential, day): (usd, unpriced)
-        for user, playbook, credential, day, usd, unpriced in rows
+        DayKey(user, playbook, own_key, day): (usd, unpriced)
+        for user, playbook, own_key, day, usd, unpriced in rows
     }

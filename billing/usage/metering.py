@@ -6,10 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import CharField, Count, Q, Sum, UUIDField
+from django.db.models import Avg, CharField, Count, Q, Sum, UUIDField
 
-from billing.limits.quota import correct_quota_use, settle_quota
-from billing.models import QuotaResource, UsageRecord
+from billing.models import UsageRecord
 from billing.pricing.usage_pricing import apply_price, price_rules, price_usage, resolve_base_url
 from core.clock import database_now
 from core.sql.compiled_queries import CompiledQuery, Param
@@ -20,12 +19,12 @@ BATCH_SIZE = 200
 EXPECTED_TOKENS_KEY = "expected_tokens"
 ABANDONED = "abandoned"
 """The error code of a call whose process died."""
-COUNTED_PERIOD_KEY = "counted_in"
-"""The quota period an estimate was counted in, for a call that completes after all."""
+ANSWER_LOST = {ABANDONED, "timeout"}
+"""Errors after which the provider may have answered, and charges for an answer that is lost."""
 FIELDS_OF_THE_END = (
     *("status", "ended_at", "base_url", "model", "prompt_tokens", "completion_tokens"),
     *("cached_tokens", "total_tokens", "estimated", "cost_usd", "held_usd", "price_source"),
-    *("request_id", "metadata", "updated_at"),
+    *("held_tokens", "request_id", "metadata", "updated_at"),
 )
 
 
@@ -39,14 +38,13 @@ def begin_usage(
     model: str,
     session_id: UUID | None = None,
     api_key_id: UUID | None = None,
-    credential: str = "",
     api_url: str = "",
     expected_tokens: int = 0,
-    held_usd: Decimal = Decimal(0),
+    **fields: Any,
 ) -> UsageRecord:
     """Record a call that is about to be made as the next attempt of its step.
 
-    `expected_tokens` are those of the prompt, and `held_usd` is its maximum cost.
+    `expected_tokens` are those of the prompt. `fields`: credential, own_key, and what is held.
     """
     row = UsageRecord(
         user_id=user_id,
@@ -57,11 +55,10 @@ def begin_usage(
         operation=operation,
         model=model[:100],
         api_key_id=api_key_id,
-        credential=credential,
         base_url=resolve_base_url(api_url),
-        held_usd=held_usd,
         estimated=True,
         metadata={EXPECTED_TOKENS_KEY: expected_tokens},
+        **fields,
     )
     for _ in range(MAX_TRIES - 1):
         try:
@@ -82,15 +79,20 @@ def finish_usage(
     request_id: str,
     error: str,
     api_url: str = "",
+    total_tokens: int = 0,
 ) -> UsageRecord:
     """Store what the call used and cost; `error` is a code, empty on success.
 
-    If the sweep has completed it meanwhile, its estimate is corrected, in the quota period too.
+    Some providers leave the tokens of their model's reasoning out of `completion_tokens` and count
+    them in `total_tokens` only, and charge for them: the larger figure is billed. If the sweep has
+    completed the call meanwhile, its estimate is corrected; the ledger's trigger does the sums.
     """
     record.status = UsageRecord.Status.FAILED if error else UsageRecord.Status.ANSWERED
     record.model = (model or record.model)[:100]
     record.prompt_tokens = _clamp_tokens(prompt_tokens)
-    record.completion_tokens = _clamp_tokens(completion_tokens)
+    if estimated and not completion_tokens and error in ANSWER_LOST:
+        completion_tokens = _usual_output(record)
+    record.completion_tokens = _clamp_tokens(max(completion_tokens, total_tokens - prompt_tokens))
     record.cached_tokens = min(_clamp_tokens(cached_tokens), record.prompt_tokens)
     record.total_tokens = _clamp_tokens(record.prompt_tokens + record.completion_tokens)
     record.estimated, record.request_id = estimated, request_id[:100]
@@ -99,7 +101,7 @@ def finish_usage(
     }
     if error:
         record.metadata = record.metadata | {"error": error}
-    record.held_usd = Decimal(0)
+    record.held_usd, record.held_tokens = Decimal(0), 0
     record.ended_at = record.updated_at = database_now()
     record.base_url = resolve_base_url(api_url) if api_url else record.base_url
     apply_price(record, price_usage(record, price_rules(record.created_at)))
@@ -110,20 +112,11 @@ def finish_usage(
 
 
 def _correct_estimate(record: UsageRecord) -> None:
-    """Replace the estimate; nothing if the record was deleted with its user."""
+    """Replace the estimate; nothing if the record is gone. What its account's end cleared stays."""
     with transaction.atomic():
         rows = UsageRecord.objects.select_for_update(of=("self",), no_key=True)
-        estimate = rows.filter(pk=record.pk).first()
-        if estimate is None:
-            return
-        period = estimate.metadata.get(COUNTED_PERIOD_KEY)
-        if period:
-            record.metadata = record.metadata | {COUNTED_PERIOD_KEY: period}
-        # Usage record (and daily total) before the quota period: the lock order of begin_call.
-        record.save(update_fields=FIELDS_OF_THE_END)
-        if period:
-            more = record.total_tokens - estimate.total_tokens
-            correct_quota_use(UUID(period), resource=QuotaResource.TOKENS, more=more)
+        if rows.filter(pk=record.pk).exists():
+            record.save(update_fields=FIELDS_OF_THE_END)
 
 
 def sum_usage(**filters: Any) -> dict[str, Any]:
@@ -164,13 +157,19 @@ def _settle_abandoned(pk: UUID) -> int:
             request_id="",
             error=ABANDONED,
         )
-        period = settle_quota(
-            resource=QuotaResource.TOKENS, holder_id=pk, actual=record.total_tokens
-        )
-        if period is not None:
-            record.metadata = record.metadata | {COUNTED_PERIOD_KEY: str(period)}
-            record.save(update_fields=["metadata"])
     return 1
+
+
+def _usual_output(record: UsageRecord) -> int:
+    """The mean length of the day's answers to such calls: what a lost one is estimated at."""
+    alike = UsageRecord.objects.filter(
+        credential=record.credential,
+        created_at__gt=record.created_at - timedelta(days=1),
+        operation=record.operation,
+        model__startswith=record.model,
+        status=UsageRecord.Status.ANSWERED,
+    )
+    return int(alike.aggregate(mean=Avg("completion_tokens", default=0))["mean"])
 
 
 def _insert(row: UsageRecord) -> UsageRecord:

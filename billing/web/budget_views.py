@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.hooks import hooks
-from billing.limits.budgets import list_budgets, set_budget
-from billing.models import NO_PLAYBOOK, Budget
+from billing.limits.spending import budget_rows, list_budgets, set_budget
+from billing.models import NOBODY
 from billing.web.forms import BudgetForm
 from core.errors import NotFound
 from core.http.requests import UserRequest
@@ -22,9 +22,9 @@ from core.security.scopes import Principal
 def budgets(request: UserRequest) -> HttpResponse:
     found = list_budgets(who=request.user)
     names = hooks.playbook_names(request.user)
-    with_budget = {one.budget.playbook_id for one in found}
+    with_budget = {one.playbook_id for one in found}
     context = {
-        "budgets": [(one, names.get(one.budget.playbook_id or NO_PLAYBOOK)) for one in found],
+        "budgets": [(one, names.get(one.playbook_id or NOBODY)) for one in found],
         "has_account_budget": None in with_budget,
         "others": [(pk, name) for pk, name in names.items() if pk not in with_budget],
     }
@@ -36,8 +36,8 @@ def budgets(request: UserRequest) -> HttpResponse:
 def edit_budget(request: UserRequest) -> HttpResponse:
     """The form for the account, or for the playbook in the URL."""
     playbook_id, name = requested_playbook(request)
-    budget = Budget.objects.for_user(request.user).filter(playbook_id=playbook_id).first()
-    form = BudgetForm(request.POST or None, initial=BudgetForm.values_of(budget))
+    rows = budget_rows(request.user).filter(playbook_id=playbook_id)
+    form = BudgetForm(request.POST or None, initial=BudgetForm.values_of(rows))
     form.submit(set_budget, by=Principal.of(request.user), playbook_id=playbook_id)
     if form.is_valid():
         is_set = any(form.cleaned_data[field] for field in ("usd_per_day", "usd_per_month"))

@@ -1,11 +1,12 @@
 """Forms of the usage and budget pages."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
 
-from billing.limits.budgets import MIN_AMOUNT
-from billing.models import Budget, UsageRecord
+from billing.limits.spending import MIN_AMOUNT
+from billing.models import Limit, UsageRecord
 from billing.usage.aggregation import BUCKETS, KEY_PATTERN
 from core.errors import Invalid
 from core.http.forms import ServiceForm
@@ -74,10 +75,10 @@ class BudgetForm(ServiceForm):
     )
 
     @staticmethod
-    def values_of(budget: Budget | None) -> dict[str, Any] | None:
-        """Initial values of the form."""
-        if budget is None:
-            return None
-        names = ("usd_per_day", "usd_per_month", "warn_percent")
-        stops = {"stops": "yes" if budget.stops else "no"}
-        return {name: getattr(budget, name) for name in names} | stops
+    def values_of(rows: Iterable[Limit]) -> dict[str, Any]:
+        """Initial values of the form; `rows` are the budget's daily and monthly amount."""
+        values: dict[str, Any] = {}
+        for row in rows:
+            values |= {f"usd_per_{row.window}": row.amount, "warn_percent": row.warn_percent}
+            values["stops"] = "yes" if row.stops else "no"
+        return values

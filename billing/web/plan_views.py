@@ -88,9 +88,10 @@ def confirmation(request: UserRequest) -> HttpResponse:
 @require_POST
 @billing_required
 def subscribe(request: UserRequest) -> HttpResponse:
-    chosen = request.POST.get("plan", "")
+    chosen = {name: request.POST.get(name, "") for name in ("plan", "interval")}
+    chosen["interval"] = chosen["interval"] or "month"
     return redirect_to_stripe(
-        request, lambda site: subscriptions.subscribe(user=request.user, plan=chosen, site=site)
+        request, lambda site: subscriptions.subscribe(user=request.user, site=site, **chosen)
     )
 
 

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from billing.limits.budgets import budgets_near_limit, list_budgets
+from billing.limits.spending import budgets_near_limit, list_budgets
 from billing.plans.summary import PlanSummary, QuotaUsage, summarize_plan
 from billing.usage.aggregation import (
     BUCKETS,

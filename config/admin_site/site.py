@@ -42,12 +42,12 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("Playbook", "ReviewItem", "Version", "Delta", "Bullet", "Vote", "Section"),
     ),
     ("Users and keys", ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry")),
-    ("Cost", ("UsageRecord", "PriceOverride", "CostCap", "Budget")),
+    ("Cost", ("UsageRecord", "PriceOverride", "Limit")),
     (
         "Plans and payment",
         (
             *("BillingAccount", "Plan", "QuotaPeriod"),
-            *("Subscription", "Invoice", "Event", "WebhookEndpoint"),
+            *("Subscription", "Invoice", "StripeEvent", "WebhookEndpoint"),
         ),
     ),
     ("Authentication", ("UserSession", "Authenticator", "Application")),

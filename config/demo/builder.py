@@ -13,7 +13,7 @@ from django.db.models import DateTimeField, F
 from accounts.keys.api_keys import create_api_key
 from accounts.models import ApiKey, User
 from accounts.services.personal_data import delete_account, personal_rows
-from billing.models import UsageRecord
+from billing.models import DailySpend, UsageRecord
 from billing.pricing.calculator import price_call
 from config.demo.scenarios import CLIENTS, KEYS, SCENARIOS, Scenario
 from core.clock import database_now
@@ -98,6 +98,9 @@ def remove_demo() -> bool:
     user = demo_user()
     if user is None:
         return False
+    # No call of the demo was made, so nothing of them stays in the ledger.
+    UsageRecord.objects.filter(user=user).delete()
+    DailySpend.objects.filter(user_id=user.pk).delete()
     delete_account(user=user)
     return True
 

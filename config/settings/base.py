@@ -367,11 +367,6 @@ RATELIMIT_USE_CACHE = "rates"
 # --- limits ------------------------------------------------------------------------------------
 RATE_LIMITS = env.rates("RATE_LIMITS", RATE_LIMITS)
 
-# Of one account, archived playbooks and old versions included; 0: no limit.
-MAX_STORED_PLAYBOOKS = env.seconds("MAX_STORED_PLAYBOOKS", default=1_000)
-MAX_STORED_VERSIONS = env.seconds("MAX_STORED_VERSIONS", default=50_000)
-MAX_STORED_MB = env.seconds("MAX_STORED_MB", default=2_000)
-
 # --- people and keys ---------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
@@ -435,12 +430,6 @@ LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
 LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
 # Concurrent reflections of one evolution: three evolutions of ten outcomes share a key.
 LLM_CONCURRENCY = min(10, LLM_CALLS_PER_KEY)
-# US dollars a day or month (UTC) on the operator's key; 0: no limit. Jobs over it wait.
-COST_CAP_DAY_USD = env.dollars("COST_CAP_DAY_USD")
-COST_CAP_USER_DAY_USD = env.dollars("COST_CAP_USER_DAY_USD")
-COST_CAP_PLAYBOOK_DAY_USD = env.dollars("COST_CAP_PLAYBOOK_DAY_USD")
-COST_CAP_USER_MONTH_USD = env.dollars("COST_CAP_USER_MONTH_USD")
-COST_CAP_PLAYBOOK_MONTH_USD = env.dollars("COST_CAP_PLAYBOOK_MONTH_USD")
 # The longest run of a job: 15 minutes, or seven sequential calls of a slow model.
 JOB_DEADLINE_SECONDS = max(15 * 60, 7 * LLM_DEADLINE_SECONDS + 60)
 # Processes of a worker, each with so many evolutions at a time, and as many again of accounts with
@@ -471,6 +460,8 @@ STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
 STRIPE_LIVE_MODE = "_live_" in STRIPE_SECRET_KEY
 # For events of `stripe listen`; the secret of the `billing_setup` webhook is in the database.
 STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
+# What the checkout asks for: `tax` (computed by Stripe Tax), `address`, `tax_id`.
+STRIPE_CHECKOUT = env.list("STRIPE_CHECKOUT", default=[])
 STRIPE_API_BASE = STRIPE_API
 if BILLING_ENABLED:
     vars().update(

@@ -16,21 +16,23 @@ from core.errors import RateLimited
 from core.models import RateCounter
 
 
-def consume_rate_limit(name: str, key: str) -> None:
+def consume_rate_limit(name: str, key: str, rate: str = "") -> None:
     """Count one use of the limit `name` by `key`; raise RateLimited when it is exceeded.
 
-    The count is one atomic step: of 200 parallel calls with 20 allowed, exactly 20 pass.
+    `rate` instead of that of the settings. The count is one atomic step: of 200 parallel calls with
+    20 allowed, exactly 20 pass.
     """
+    rate = rate or settings.RATE_LIMITS[name]
     usage = get_usage(
         None,
         group=name,
         key=lambda _group, _request: _network(key),
-        rate=settings.RATE_LIMITS[name],
+        rate=rate,
         increment=True,
     )
     if usage and usage["should_limit"]:
         wait = int(usage["time_left"])
-        raise RateLimited.over_limit(name, settings.RATE_LIMITS[name], retry_after=wait)
+        raise RateLimited.over_limit(name, rate, retry_after=wait)
 
 
 def _network(key: str) -> str:

@@ -6,8 +6,7 @@ Callers hold the transaction in which the job is locked.
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec
 
-from billing.limits.quota import settle_quota
-from billing.models import QuotaResource
+from billing.limits.quota import settle_evolution
 from evolution.models import EvolutionJob
 
 P = ParamSpec("P")
@@ -19,15 +18,17 @@ def finish_job(
     *args: P.args,
     **how: P.kwargs,
 ) -> None:
-    """Apply `as_`, a method of the job's model, save the job and release its quota hold.
+    """Apply `as_`, a method of the job's model, save the job and return its reserved quota.
 
     Outcomes of a failed or cancelled job wait for another one; a job that waits keeps them. Only
     an evolution that processed an outcome or made a version counts against the owner's quota.
     """
     as_(job, *args, **how)
+    reserved_in, job.quota_period_id = job.quota_period_id, None
     job.save()
     if job.status in {EvolutionJob.Status.FAILED, EvolutionJob.Status.CANCELLED}:
         job.release_outcomes()
     completed = job.status == EvolutionJob.Status.COMPLETED
     counts = completed and (job.outcomes_processed > 0 or job.to_version_id is not None)
-    settle_quota(resource=QuotaResource.EVOLUTIONS, holder_id=job.pk, actual=int(counts))
+    if reserved_in is not None:
+        settle_evolution(reserved_in, counts=counts)

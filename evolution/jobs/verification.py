@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce
 
-from billing.models import NO_PLAYBOOK, QuotaHold, QuotaPeriod, QuotaResource, UsageRecord
+from billing.models import NOBODY, QuotaPeriod, UsageRecord
 from billing.usage.daily_spend import mismatched_days
 from core.clock import database_now
 from evolution.jobs.trial_verification import trial_problems
@@ -256,23 +256,27 @@ def seals(playbook: Playbook) -> Iterator[Problem]:
 
 
 def quotas() -> Iterator[Problem]:
-    """The amounts held by a quota period are the sums of its holds."""
-    for resource in QuotaResource.values:
-        open_ = QuotaHold.objects.filter(period=OuterRef("pk"), resource=resource).order_by()
-        sums = open_.values("period").annotate(sum=Sum("amount")).values("sum")
-        rows = QuotaPeriod.objects.annotate(open_holds=Coalesce(Subquery(sums), 0))
-        wrong = rows.exclude(**{f"{resource}_held": F("open_holds")})
-        for pk, total in wrong.values_list("pk", "open_holds").iterator():
-            sentence = f"a period holds other {resource} than its holds, which are {total}"
+    """What a plan month holds is what its running jobs and calls reserved."""
+    jobs = EvolutionJob.objects.filter(quota_period_id=OuterRef("pk")).order_by()
+    calls = UsageRecord.objects.filter(quota_period_id=OuterRef("pk"), status="started").order_by()
+    sums = {
+        "evolutions": jobs.values("quota_period_id").annotate(sum=Count("pk")).values("sum"),
+        "tokens": calls.values("quota_period_id").annotate(sum=Sum("held_tokens")).values("sum"),
+    }
+    for resource, reserved in sums.items():
+        rows = QuotaPeriod.objects.annotate(reserved=Coalesce(Subquery(reserved), 0))
+        wrong = rows.exclude(**{f"{resource}_held": F("reserved")})
+        for pk, total in wrong.values_list("pk", "reserved").iterator():
+            sentence = f"a plan month holds other {resource} than are reserved, which are {total}"
             yield Problem("quota_held", None, (str(pk),), sentence)
 
 
 def daily_spend() -> Iterator[Problem]:
     """The daily spend is the sum of the day's calls."""
     for day, cost in mismatched_days():
-        playbook_id = None if day.playbook_id == NO_PLAYBOOK else day.playbook_id
+        playbook_id = None if day.playbook_id == NOBODY else day.playbook_id
         sentence = f"the sum of {day.day} is not what its calls cost, which is {cost} US$"
-        ids = (str(day.user_id), day.credential)
+        ids = (str(day.user_id), "own key" if day.own_key else "operator's key")
         yield Problem("spent_day", playbook_id, ids, f"{sentence}: manage.py rebuild_daily_spend")
 
 

@@ -151,6 +151,9 @@ class EvolutionJob(BaseModel):
         help_text="the process that claimed it",
     )
     heartbeat_at = models.DateTimeField(null=True)
+    quota_period_id = models.UUIDField(
+        null=True, editable=False, help_text="the plan month that reserves it while it runs"
+    )
     next_attempt_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)
     notified_at = models.DateTimeField(null=True, help_text="when a worker was last notified")

@@ -85,6 +85,9 @@ class Outcome(BaseModel):
     request_hash = models.CharField(max_length=64, blank=True)
     reflection_data = models.JSONField(default=dict, blank=True)
     processed_at = models.DateTimeField(null=True)
+    keep_until = models.DateTimeField(
+        null=True, help_text="its texts, by the plan at that time; empty: by the server's setting"
+    )
     set_aside_reason = models.CharField(max_length=300, blank=True)
     failures = models.PositiveSmallIntegerField(default=0, help_text="of its own reflection")
     job = models.ForeignKey("EvolutionJob", models.SET_NULL, null=True, related_name="outcomes")

@@ -75,6 +75,9 @@ class AgentSession(BaseModel):
     message_count = models.PositiveIntegerField(default=0, help_text="and the next position")
     content_bytes = models.PositiveIntegerField(default=0)
     closed_at = models.DateTimeField(null=True)
+    keep_until = models.DateTimeField(
+        null=True, help_text="its texts, by the plan when last written to; empty: by the setting"
+    )
     blanked_at = models.DateTimeField(null=True, help_text="when its texts were deleted")
 
     objects = SessionQuerySet.as_manager()

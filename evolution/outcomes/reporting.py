@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
+from billing.limits.plan_limits import report_rate
 from core.errors import Conflict, RateLimited
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
@@ -105,7 +106,7 @@ def is_over_rate(by: Principal) -> bool:
     """
     key = str(by.user.pk)
     try:
-        consume_rate_limit("report_outcome", key)
+        consume_rate_limit("report_outcome", key, rate=report_rate(by.user))
     except RateLimited:
         consume_rate_limit("report_outcome_over", key)
         return True

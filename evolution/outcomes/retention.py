@@ -1,6 +1,5 @@
 """Retention: deletes old texts of outcomes and sessions; what playbooks learned stays."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -9,13 +8,10 @@ from django.db import transaction
 from django.db.models import Q, Value
 from django.db.models.functions import Coalesce
 
-from accounts.models import User
 from accounts.services.cleanup import delete_expired_rows
-from billing.plans.retention import shorter_retention
-from billing.plans.retention_notices import send_retention_notices
+from billing.plans.retention import kept_by_present_plans
 from core.clock import database_now
 from evolution.models import AgentSession, Outcome, SessionMessage
-from playbooks.models import Playbook
 
 BATCH_SIZE, PURGE_SECONDS = 1000, 3600
 SESSION_BATCH_SIZE = 20
@@ -23,34 +19,15 @@ SESSION_BATCH_SIZE = 20
 
 
 def blank_old_traces() -> int:
-    """Delete traces and notes of outcomes processed before the retention period; how many.
+    """Delete traces and notes of outcomes whose time is over; how many.
 
-    The period is TRACE_RETENTION_DAYS, or less by the owner's plan; 0 keeps everything.
-    Pending outcomes are kept.
+    It is over TRACE_RETENTION_DAYS after they were processed (0: never), or at `keep_until`, which
+    the owner's plan set then, unless their present plan keeps them longer. Pending ones are kept.
     """
-    return _for_each_retention_period(_blank_outcomes, "playbook__owner__in")
-
-
-def blank_old_transcripts() -> int:
-    """Delete texts of sessions closed, or last written to, before the retention period; how many.
-
-    Roles, citations and tokens stay, so that provenance is kept.
-    """
-    return _for_each_retention_period(_blank_sessions, "user__in")
-
-
-def _for_each_retention_period(blank: Callable[[datetime, Q], int], owned_by: str) -> int:
-    """`blank` what is older than the setting, or than an owner's plan allows."""
-    now, days = database_now(), settings.TRACE_RETENTION_DAYS
-    blanked = blank(now - timedelta(days=days), Q()) if days else 0
-    for fewer, owners in shorter_retention(now, than=days):
-        blanked += blank(now - timedelta(days=fewer), Q(**{owned_by: owners}))
-    return blanked
-
-
-def _blank_outcomes(long_ago: datetime, whose: Q) -> int:
-    used = Q(processed_at__lt=long_ago) | (~Q(set_aside_reason="") & Q(updated_at__lt=long_ago))
-    rows = Outcome.objects.filter(used & whose).exclude(reasoning_trace="", notes="")
+    now = database_now()
+    old = _before(now, "processed_at") | (~Q(set_aside_reason="") & _before(now, "updated_at"))
+    expired = _expired(now, "playbook__owner", "processed_at")
+    rows = Outcome.objects.filter(old | expired).exclude(reasoning_trace="", notes="")
     blanked = 0
     # In batches: one statement over a year of outcomes would hold its locks too long.
     while part := list(rows.values_list("pk", flat=True)[:BATCH_SIZE]):
@@ -58,16 +35,36 @@ def _blank_outcomes(long_ago: datetime, whose: Q) -> int:
     return blanked
 
 
-def _blank_sessions(long_ago: datetime, whose: Q) -> int:
-    over = Q(closed_at__lt=long_ago) | Q(closed_at=None, updated_at__lt=long_ago)
-    rows = AgentSession.objects.filter(over & whose, blanked_at=None)
+def _before(now: datetime, field: str) -> Q:
+    """What the server's setting keeps no longer."""
+    days = settings.TRACE_RETENTION_DAYS
+    return Q(**{f"{field}__lt": now - timedelta(days=days)}) if days else Q(pk__in=[])
+
+
+def _expired(now: datetime, owner: str, written: str) -> Q:
+    """What no plan keeps any longer: neither the one it was written under nor the present one."""
+    expired = Q(keep_until__lt=now)
+    for since, accounts in kept_by_present_plans(now):
+        kept = Q(**{f"{owner}__in": accounts.values("user"), f"{written}__gte": since})
+        expired &= ~kept
+    return expired
+
+
+def blank_old_transcripts() -> int:
+    """Delete texts of sessions whose time is over, as of outcomes' traces; how many.
+
+    It begins when they were closed or last written to. Roles, citations and tokens stay, so that
+    provenance is kept.
+    """
+    now = database_now()
+    old = _before(now, "closed_at") | (Q(closed_at=None) & _before(now, "updated_at"))
+    rows = AgentSession.objects.filter(old | _expired(now, "user", "updated_at"), blanked_at=None)
     blanked = 0
     while part := list(rows.values_list("pk", flat=True)[:SESSION_BATCH_SIZE]):
         with transaction.atomic():
             texts = SessionMessage.objects.filter(session__in=part)
             texts.update(content="", tool_calls=[])
             sessions = AgentSession.objects.filter(pk__in=part)
-            now = database_now()
             blanked += sessions.update(
                 title="",
                 status=AgentSession.Status.CLOSED,
@@ -87,14 +84,7 @@ def purge() -> dict[str, int]:
     }
 
 
-def notify_of_retention() -> int:
-    """E-mail users before a plan deletes texts of their playbooks or sessions; how many."""
-    owners, users = Playbook.objects.values("owner"), AgentSession.objects.values("user")
-    return send_retention_notices(User.objects.filter(Q(pk__in=owners) | Q(pk__in=users)))
-
-
 def purge_if_due() -> None:
     """Purge once an hour on one host: `cache.add` is atomic."""
     if cache.add("purge", 1, PURGE_SECONDS):
         purge()
-        notify_of_retention()

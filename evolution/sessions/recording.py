@@ -8,6 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from billing.plans.retention import keep_until
 from core.audit import record
 from core.clock import database_now
 from core.errors import Conflict, Invalid
@@ -81,6 +82,7 @@ def open_session(
         source=source,
         ace_enabled=ace_enabled,
         pair_id=pair_id,
+        keep_until=keep_until(by.user.pk, database_now()),
     )
     with transaction.atomic():
         consume_rate_limit("open_session", str(by.user.pk))
@@ -102,7 +104,10 @@ def add_messages(*, session: AgentSession, messages: Sequence[NewMessage]) -> li
         locked.message_count += len(rows)
         locked.content_bytes += sum(map(size_of, rows))
         locked.title = locked.title or _title_of(rows)
-        locked.save(update_fields=["message_count", "content_bytes", "title", "updated_at"])
+        locked.keep_until = keep_until(locked.user_id, database_now())
+        locked.save(
+            update_fields=["message_count", "content_bytes", "title", "keep_until", "updated_at"]
+        )
     _copy_state(session, locked)
     return rows
 

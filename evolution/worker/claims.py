@@ -12,8 +12,7 @@ from django.db import transaction
 from django.db.models import Count, Min
 
 from accounts.models import LlmKey, User
-from billing.limits.quota import QuotaExceeded, record_quota_exceeded, release_quota, reserve_quota
-from billing.models import QuotaResource
+from billing.limits.quota import QuotaExceeded, record_quota_exceeded, reserve_evolution
 from core.clock import database_now
 from evolution.models import EvolutionJob, Outcome
 
@@ -152,15 +151,8 @@ def _reserve(job: EvolutionJob) -> bool:
     owner_id = job.playbook.owner_id
     if owner_id is None:
         return True
-    release_quota(resource=QuotaResource.EVOLUTIONS, holder_id=job.pk)
     try:
-        reserve_quota(
-            user_id=owner_id,
-            resource=QuotaResource.EVOLUTIONS,
-            amount=1,
-            holder_id=job.pk,
-            lifetime=timedelta(seconds=settings.JOB_DEADLINE_SECONDS + settings.JOB_LEASE_SECONDS),
-        )
+        job.quota_period_id = reserve_evolution(owner_id)
     except QuotaExceeded as reached:
         record_quota_exceeded(reached, user_id=owner_id)
         job.postpone(
@@ -226,4 +218,5 @@ CLAIMED = (
     "wait_key",
     "from_version_id",
     "outcome_set_hash",
+    "quota_period_id",
 )

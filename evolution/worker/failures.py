@@ -9,7 +9,8 @@ from functools import partial
 
 from django.db import transaction
 
-from billing.limits.cost_caps import COST_CAP
+from billing.limits.spending import COST_CAP
+from billing.plans.retention import keep_until
 from core.clock import database_now
 from evolution.engine.circuit_breaker import (
     FIRST_REFUSAL_PAUSE,
@@ -160,7 +161,7 @@ def settle_outcomes(
     Outcomes in neither stay bound to the job, whose `skipped_outcomes` (unsaved) says why the
     failed ones were skipped. Returns how many were processed.
     """
-    now = database_now()
+    now, owner_id = database_now(), job.playbook.owner_id
     job.skipped_outcomes = {key: reason[:300] for key, reason in set_aside.items()}
     rows = list(Outcome.objects.filter(job=job, processed_at=None))
     done = [row for row in rows if str(row.pk) in reflections]
@@ -172,7 +173,7 @@ def settle_outcomes(
     late = [row.pk for row in done if row.corrected_at and row.corrected_at > job.created_at]
     Outcome.objects.filter(pk__in=late).update(job=None)
     Outcome.objects.filter(pk__in={row.pk for row in done}.difference(late)).update(
-        processed_at=now
+        processed_at=now, keep_until=keep_until(owner_id, now) if done and owner_id else None
     )
     failed = [row for row in rows if str(row.pk) in set_aside.keys() - reflections.keys()]
     for row in failed:

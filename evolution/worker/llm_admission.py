@@ -17,9 +17,9 @@ from django.db.models import CharField, Count, DateTimeField, QuerySet, Subquery
 
 from billing.admission import begin_call
 from billing.errors import LimitReached
-from billing.limits.cost_caps import Spender, max_cost
-from billing.limits.quota import record_quota_exceeded, settle_quota
-from billing.models import QuotaResource, UsageRecord
+from billing.limits.quota import record_call_notices, record_quota_exceeded
+from billing.limits.spending import Spender, max_cost
+from billing.models import UsageRecord
 from billing.usage import metering as billing
 from core.clock import database_now
 from core.sql.compiled_queries import CompiledQuery, Param
@@ -59,15 +59,11 @@ class LLMCall:
 
 @dataclass
 class AdmittedCall:
-    """A call under way: its row in the ledger, and the circuits of which it is the probe.
-
-    `holds`: tokens of its owner's plan are held for it.
-    """
+    """A call under way: its row in the ledger, and the circuits of which it is the probe."""
 
     call: LLMCall
     record: UsageRecord
     probes: frozenset[str]
-    holds: bool
 
 
 class ProviderBusy(Exception):
@@ -115,13 +111,12 @@ def _admit(call: LLMCall) -> AdmittedCall:
         if _under_way(call.credential.circuit_key, now) >= max_calls(call):
             # Rolls back the probe too.
             raise ProviderBusy
-        record, holds = begin_call(
+        record = begin_call(
             Spender(
                 call.owner_id, call.playbook_id, call.credential.circuit_key, call.credential.own
             ),
             want=want,
             tokens=call.most.prompt_tokens + call.most.completion_tokens if call.counts else None,
-            lifetime=max_call_duration(),
             now=now,
             job_id=call.job_id,
             session_id=call.session_id,
@@ -132,7 +127,7 @@ def _admit(call: LLMCall) -> AdmittedCall:
             api_url=call.credential.base_url,
             expected_tokens=call.most.prompt_tokens,
         )
-    return AdmittedCall(call, record, probes, holds)
+    return AdmittedCall(call, record, probes)
 
 
 def max_calls(call: LLMCall) -> int:
@@ -165,13 +160,11 @@ def finish_call(
             request_id=request_id,
             error=error,
             api_url=call.credential.base_url,
+            total_tokens=usage.total_tokens,
         )
         if learns:
             _update_circuits(admitted, error)
-        if admitted.holds:
-            settle_quota(
-                resource=QuotaResource.TOKENS, holder_id=record.pk, actual=record.total_tokens
-            )
+        record_call_notices(record)
     return record
 
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 
 from billing.admission import LIMITS, has_quota
-from billing.limits.cost_caps import Spender
+from billing.limits.spending import Spender
 from evolution.jobs.message_queue import notify_worker
 from evolution.models import EvolutionJob
 from evolution.worker.credentials import credential_for

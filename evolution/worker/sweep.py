@@ -8,9 +8,8 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from accounts.oauth.connections import clear_oauth_if_due
-from billing.limits.budgets import send_budget_warnings
-from billing.limits.quota import release_stale_holds
 from billing.limits.quota_notices import send_quota_notices
+from billing.limits.spending import send_budget_warnings
 from billing.stripe.sync import is_resync_due
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
@@ -48,7 +47,6 @@ def sweep_jobs() -> dict[str, int]:
         "settled": settle_abandoned_usage(max_call_duration=max_call_duration()),
         "rescued": resume_each(jobs.lease_expired(now), partial(_rescue, now=now))
         + resume_each(jobs.abandoned_trainings(now, ABANDONED_AFTER), partial(_abandon, now=now)),
-        "released": release_stale_holds(now),
         "resumed": resume_waiting_jobs(now),
     }
 

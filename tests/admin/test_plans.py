@@ -1,7 +1,5 @@
-"""Staff changes what plans include, gives one without payment, and gives holds back."""
+"""Staff changes what plans include, and gives one without payment."""
 
-import uuid
-from datetime import timedelta
 from html import unescape
 
 import pytest
@@ -10,15 +8,16 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from accounts.models import User
-from billing.limits.quota import reserve_quota
-from billing.models import BillingAccount, Plan, QuotaHold, QuotaResource
+from billing.limits.quota import reserve_evolution
+from billing.models import BillingAccount, Plan, QuotaPeriod
 from billing.plans.complimentary_plans import grant_plan
 from billing.plans.entitlements import plan_of
 from billing.plans.standard_plans import load_standard_plans
+from core.clock import database_now
 from core.models import AuditEntry
 from core.security.scopes import Principal
 from tests.harness.admin_client import AdminClient
-from tests.harness.plans import subscribe, used_and_held
+from tests.harness.plans import subscribe
 
 LISTS = ("plan", "billingaccount", "quotaperiod")
 
@@ -31,21 +30,24 @@ def plans(settings: Settings, db: None) -> dict[str, Plan]:
 
 
 @pytest.fixture
-def hold(alice: User, plans: dict[str, Plan]) -> QuotaHold:
-    reserve_quota(
-        user_id=alice.pk,
-        resource=QuotaResource.EVOLUTIONS,
-        amount=1,
-        holder_id=uuid.UUID(int=7),
-        lifetime=timedelta(minutes=1),
-    )
-    return QuotaHold.objects.get()
+def month(alice: User, plans: dict[str, Plan]) -> QuotaPeriod:
+    return QuotaPeriod.objects.get(pk=reserve_evolution(alice.pk))
 
 
 def form_of(plan: Plan, **changes: object) -> dict[str, object]:
-    names = [field.name for field in Plan._meta.fields if field.editable]
-    fields = {name: getattr(plan, name) for name in names} | changes
-    return {name: "" if value is None else value for name, value in fields.items() if value != 0}
+    """The plan's form as the browser sends it, with its limits."""
+    names = [field.name for field in Plan._meta.fields if field.editable and field.name != "id"]
+    fields = {name: getattr(plan, name) for name in names if name != "is_default"}
+    rows = list(plan.limits.all())
+    fields |= {"limits-TOTAL_FORMS": len(rows), "limits-INITIAL_FORMS": len(rows)}
+    for number, row in enumerate(rows):
+        of = {"id": row.pk, "plan": plan.pk, "unit": row.unit, "window": row.window}
+        of["amount"] = row.amount
+        fields |= {f"limits-{number}-{name}": value for name, value in of.items()}
+    fields |= changes
+    return {
+        name: "" if value is None else value for name, value in fields.items() if value is not False
+    }
 
 
 def test_a_changed_limit_applies_at_once_and_the_log_says_so(
@@ -53,27 +55,28 @@ def test_a_changed_limit_applies_at_once_and_the_log_says_so(
 ) -> None:
     free = plans["free"]
     address = reverse("admin:billing_plan_change", args=[free.pk])
-    fields = {"position": 1, "trial_days": 0, "is_active": "on", "is_default": "on"}
-    answer = desk.client.post(address, form_of(free, monthly_evolutions=7) | fields)
+    at = [row.unit for row in free.limits.all()].index("evolutions")
+    new = len(free.limits.all())
+    added = {"id": "", "plan": free.pk, "unit": "usd", "window": "month", "amount": "3"}
+    changes: dict[str, object] = {f"limits-{new}-{name}": value for name, value in added.items()}
+    changes |= {f"limits-{at}-amount": 7, "limits-TOTAL_FORMS": new + 1}
+    answer = desk.client.post(address, form_of(free, **changes))
     assert answer.status_code == 302
     plan = plan_of(alice)
-    assert plan is not None and plan.monthly_evolutions == 7
-    assert AuditEntry.objects.get(action="set_plan").detail["monthly_evolutions"] == 7
+    assert plan is not None
+    included = plan.included
+    assert (included["monthly_evolutions"], included["monthly_usd"]) == (7, 3)
+    assert "7 evolutions" in str(AuditEntry.objects.get(action="set_plan").detail["limits"])
 
 
-def test_shorter_trace_retention_sends_the_notice_that_staff_sees(
+def test_a_limit_that_nothing_enforces_is_refused(
     desk: AdminClient, plans: dict[str, Plan]
 ) -> None:
-    pro, days = plans["pro"], plans["pro"].retention_days
-    address = reverse("admin:billing_plan_change", args=[pro.pk])
-    fields = {"position": 2, "trial_days": 0, "is_active": "on"}
-    answer = desk.client.post(address, form_of(pro, retention_days=7) | fields, follow=True)
-    pro.refresh_from_db()
-    assert (pro.retention_days, pro.previous_retention_days) == (
-        7,
-        days,
-    ) and pro.retention_shortened_at
-    assert "notified by email" in answer.content.decode()
+    free = plans["free"]
+    address = reverse("admin:billing_plan_change", args=[free.pk])
+    at = [row.unit for row in free.limits.all()].index("evolutions")
+    answer = desk.client.post(address, form_of(free, **{f"limits-{at}-window": "hour"}))
+    assert "Nothing limits" in answer.content.decode()
 
 
 def test_the_default_plan_cannot_be_deleted(desk: AdminClient, plans: dict[str, Plan]) -> None:
@@ -108,36 +111,32 @@ def test_who_may_only_look_has_nothing_read_again_and_makes_no_plan_everybodys(
         assert 'name="action"' not in desk.rows(f"billing_{name}")
 
 
-def test_a_plan_is_given_without_payment_and_withdrawn(
+def test_a_plan_is_given_without_payment_until_a_date_and_withdrawn(
     desk: AdminClient, plans: dict[str, Plan], alice: User
 ) -> None:
     address = reverse("admin:billing_billingaccount_add")
-    fields = {"user": str(alice.pk), "plan": str(plans["team"].pk)}
+    fields = {"user": str(alice.pk), "complimentary_plan": str(plans["scale"].pk)}
+    fields |= {"complimentary_until_0": "2030-01-31", "complimentary_until_1": "12:00:00"}
     assert desk.client.post(address, fields).status_code == 302
-    assert plan_of(alice) == plans["team"]
-    desk.act("withdraw", BillingAccount.objects.get())
+    assert plan_of(alice) == plans["scale"]
+    BillingAccount.objects.update(complimentary_until=database_now())
     assert plan_of(alice) == plans["free"]
+    desk.act("withdraw", BillingAccount.objects.get())
+    assert "no complimentary plan" in desk.act("withdraw", BillingAccount.objects.get())
     actions = AuditEntry.objects.filter(owner_id=alice.pk).values_list("action", flat=True)
     assert set(actions) == {"grant_plan", "withdraw_plan"}
 
 
-def test_a_given_plan_can_be_changed_on_its_form(
-    desk: AdminClient, plans: dict[str, Plan], alice: User, staff: User
-) -> None:
-    account = subscribe(alice, "pro")
-    address = reverse("admin:billing_billingaccount_change", args=[account.pk])
-    assert desk.client.post(address, {"plan": str(plans["team"].pk)}).status_code == 302
-    assert plan_of(alice) == plans["team"]
-
-
-def test_what_the_payment_provider_says_staff_cannot_change(
+def test_a_given_plan_applies_while_no_paid_one_does(
     desk: AdminClient, plans: dict[str, Plan], alice: User
 ) -> None:
     account = subscribe(alice, "pro", stripe_subscription_id="sub_1")
     address = reverse("admin:billing_billingaccount_change", args=[account.pk])
-    assert desk.client.post(address, {"plan": str(plans["team"].pk)}).status_code == 403
-    assert "This user has a subscription" in desk.act("withdraw", account)
+    fields = {"complimentary_plan": str(plans["scale"].pk)}
+    assert desk.client.post(address, fields).status_code == 302
     assert plan_of(alice) == plans["pro"]
+    BillingAccount.objects.update(status="canceled")
+    assert plan_of(alice) == plans["scale"]
 
 
 def test_somebody_whose_payment_failed_is_found(
@@ -150,24 +149,18 @@ def test_somebody_whose_payment_failed_is_found(
     assert charlie.email not in page
 
 
-def test_the_holds_of_a_period_are_released_once(
-    desk: AdminClient, hold: QuotaHold, alice: User
-) -> None:
-    assert "1 reservation released" in desk.act("release_holds", hold.period)
-    assert used_and_held(alice) == (0, 0)
-    assert AuditEntry.objects.get(action="release_hold").owner_id == alice.pk
-
-
 @pytest.mark.parametrize("name", LISTS)
 def test_each_list_says_when_billing_is_off(
-    desk: AdminClient, settings: Settings, name: str, hold: QuotaHold
+    desk: AdminClient, settings: Settings, name: str, month: QuotaPeriod
 ) -> None:
     assert "Billing is not enabled" not in desk.rows(f"billing_{name}")
     settings.BILLING_ENABLED = False
     assert "Billing is not enabled" in desk.rows(f"billing_{name}")
 
 
-def test_lists_are_exported(desk: AdminClient, hold: QuotaHold, alice: User, plans: object) -> None:
+def test_lists_are_exported(
+    desk: AdminClient, month: QuotaPeriod, alice: User, plans: object
+) -> None:
     grant_plan(user=alice, plan=Plan.objects.get(slug="pro"), by=_staff())
     for name in LISTS:
         assert len(desk.export(f"billing_{name}")) >= 2

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from accounts.models import User
-from billing.models import Budget, PriceOverride, UsageRecord
+from billing.models import Limit, PriceOverride, UsageRecord
 from core.models import AuditEntry
 from evolution.models import EvolutionJob
 from playbooks.models import Playbook
@@ -107,17 +107,18 @@ def test_a_filter_that_is_none_is_a_bad_request(desk: AdminClient) -> None:
 
 
 def test_staff_sees_budgets_and_a_change_is_in_the_log(desk: AdminClient, alice: User) -> None:
-    row = Budget.objects.create(user=alice, usd_per_day=Decimal(1))
-    sent = {"user": str(alice.pk), "usd_per_day": "2", "warn_percent": "80", "stops": "on"}
-    desk.client.post(f"/admin/billing/budget/{row.pk}/change/", sent)
+    of = {"unit": "usd", "window": "day", "scope": "account"}
+    row = Limit.objects.create(user=alice, set_by="owner", amount=Decimal(1), **of)
+    sent = of | {"user": str(alice.pk), "amount": "2", "warn_percent": "80", "stops": "on"}
+    desk.client.post(f"/admin/billing/limit/{row.pk}/change/", sent)
     row.refresh_from_db()
-    assert row.usd_per_day == 2
-    assert AuditEntry.objects.get(action="set_budget").owner_id == alice.pk
+    assert (row.amount, row.set_by) == (2, "owner")
+    assert AuditEntry.objects.get(action="set_limit").owner_id == alice.pk
 
 
 def test_only_staff_gets_there(alice: User) -> None:
     assert is_denied(
-        logged_in_client(alice), SUMMARY, PRICES, f"{PRICES}add/", "/admin/billing/budget/"
+        logged_in_client(alice), SUMMARY, PRICES, f"{PRICES}add/", "/admin/billing/limit/"
     )
 
 
@@ -144,6 +145,7 @@ def test_a_budget_is_set_for_nobody_elses_playbook(
     desk: AdminClient, alice: User, charlie: User, playbook: Playbook, whose: str, made: int
 ) -> None:
     user = {"alice": alice, "charlie": charlie}[whose]
-    fields = {"user": str(user.pk), "playbook_id": str(playbook.pk), "usd_per_day": "5"}
-    desk.client.post("/admin/billing/budget/add/", fields | {"warn_percent": "80", "stops": "on"})
-    assert Budget.objects.filter(user=user).count() == made
+    fields = {"user": str(user.pk), "playbook_id": str(playbook.pk), "amount": "5"}
+    fields |= {"scope": "playbook", "unit": "usd", "window": "day", "warn_percent": "80"}
+    desk.client.post("/admin/billing/limit/add/", fields)
+    assert Limit.objects.filter(user=user).count() == made

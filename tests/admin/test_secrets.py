@@ -9,7 +9,7 @@ from django.test import Client
 
 from accounts.admin.oauth import HiddenAdmin
 from accounts.models import ApiKey, LoginAttempts, RefreshToken, User
-from billing.models import Budget, CostCap, Plan, PriceOverride
+from billing.models import Limit, Plan, PriceOverride
 from core.admin import ReadOnlyAdmin
 from tests.factories import make_key
 from tests.harness.admin_client import AdminClient
@@ -28,7 +28,7 @@ SECRET = (
 SAFE = {"code", "error_code", "wait_code", "reason_code", "token_count", "token_budget"} | {
     *("token_totals", "prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
     *("tokens", "expected_tokens", "token_family"),
-    *("monthly_tokens", "tokens_used", "tokens_held"),
+    *("tokens_used", "tokens_held", "held_tokens"),
 }
 
 
@@ -69,7 +69,7 @@ def hidden(page: "admin.ModelAdmin[Any]") -> set[str]:
 
 
 def test_machine_written_models_are_read_only() -> None:
-    by_hand = {User, CostCap, Budget, PriceOverride, Plan}
+    by_hand = {User, Limit, PriceOverride, Plan}
     others = {type(page) for model, page in admin.site._registry.items() if model not in by_hand}
     assert [page for page in others if not issubclass(page, ReadOnlyAdmin)] == []
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 
 from accounts.models import User
 from accounts.services import user_administration
-from billing.models import CostCap, UsageRecord
+from billing.models import Limit, UsageRecord
 from core.errors import Conflict, Forbidden
 from core.models import AuditEntry
 from core.security.scopes import Principal
@@ -131,11 +131,12 @@ def test_a_change_in_the_form_is_in_the_audit_log(desk: AdminClient, alice: User
 
 
 def test_setting_and_removing_a_cost_cap_is_audited(desk: AdminClient, alice: User) -> None:
-    sent = {"user": str(alice.pk), "playbook_id": "", "usd_per_day": "2.50"}
-    desk.client.post("/admin/billing/costcap/add/", sent)
-    desk.act("delete_selected", CostCap.objects.get(), post="yes")
-    entries = AuditEntry.objects.filter(subject="costcap").order_by("id")
-    assert [entry.action for entry in entries] == ["set_cost_cap", "remove_cost_cap"]
+    sent = {"user": str(alice.pk), "playbook_id": "", "amount": "2.50", "scope": "account"}
+    sent |= {"unit": "usd", "window": "day", "warn_percent": "80", "stops": "on"}
+    desk.client.post("/admin/billing/limit/add/", sent)
+    desk.act("delete_selected", Limit.objects.get(user=alice), post="yes")
+    entries = AuditEntry.objects.filter(subject="limit").order_by("id")
+    assert [entry.action for entry in entries] == ["set_limit", "remove_limit"]
     assert {entry.owner_id for entry in entries} == {alice.pk}
 
 

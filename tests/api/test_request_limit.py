@@ -11,6 +11,7 @@ from playbooks.models import Playbook
 from playbooks.services.settings import archive_playbook
 from tests.factories import ACE_TEXT, make_playbook
 from tests.harness.clients import logged_in_client
+from tests.harness.plans import limit_account
 from tests.harness.rest_client import Rest
 
 
@@ -48,12 +49,9 @@ def test_playbooks_are_created_at_a_limited_rate(alice: User, settings: Settings
     assert [a.status_code for a in statuses] == [201, 201, 429]
 
 
-@pytest.mark.parametrize("limits", [{"MAX_STORED_PLAYBOOKS": 2}, {"MAX_STORED_VERSIONS": 2}])
-def test_archived_playbooks_count_for_what_is_stored(
-    alice: User, charlie: User, settings: Settings, limits: dict[str, int]
-) -> None:
-    for name, value in limits.items():
-        setattr(settings, name, value)
+@pytest.mark.parametrize("unit", ["stored_playbooks", "stored_versions"])
+def test_archived_playbooks_count_for_what_is_stored(alice: User, charlie: User, unit: str) -> None:
+    limit_account(unit, "any", 2)
     for _ in range(2):
         archive_playbook(playbook=make_playbook(alice), by=Principal.of(alice))
     refused = Rest.of(alice).post("/playbooks", {"name": "a"})
@@ -62,8 +60,8 @@ def test_archived_playbooks_count_for_what_is_stored(
     assert Rest.of(charlie).post("/playbooks", {"name": "a"}).status_code == 201
 
 
-def test_the_bytes_of_old_versions_count(alice: User, settings: Settings) -> None:
-    settings.MAX_STORED_MB = 1
+def test_the_bytes_of_old_versions_count(alice: User) -> None:
+    limit_account("stored_mb", "any", 1)
     playbook = make_playbook(alice)
     assert playbook.stored_bytes == len(playbook.current_version.text.encode())  # type: ignore[union-attr]  # it has one
     Playbook.objects.filter(pk=playbook.pk).update(stored_bytes=1_999_900)
@@ -71,5 +69,5 @@ def test_the_bytes_of_old_versions_count(alice: User, settings: Settings) -> Non
     add = {"type": "ADD", "section": "str", "content": "Read the log first."}
     refused = rest.post(path, {"operations": [add]})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "storage_limit")
-    settings.MAX_STORED_MB = 0
+    limit_account("stored_mb", "any", None)
     assert rest.post(path, {"operations": [add]}).status_code == 201

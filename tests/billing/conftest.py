@@ -1,14 +1,12 @@
 """Fixtures: billing on, with the standard plans."""
 
-from datetime import timedelta
 from importlib import import_module
 
 import pytest
 from pytest_django import Settings
 
-from billing.models import Plan, PlanActivation
+from billing.models import Plan
 from billing.plans.standard_plans import load_standard_plans
-from core.clock import database_now
 
 
 @pytest.fixture
@@ -18,6 +16,4 @@ def billing(settings: Settings, db: None, monkeypatch: pytest.MonkeyPatch) -> Pl
     # dj-stripe's tables are not installed here, only in tests/billing/stripe.
     monkeypatch.setattr(import_module("evolution.worker.sweep"), "is_resync_due", lambda: False)
     load_standard_plans()
-    long_ago = database_now() - timedelta(days=90)
-    PlanActivation.objects.create(activated_at=long_ago, last_seen_at=database_now())
     return Plan.objects.get(slug="free")

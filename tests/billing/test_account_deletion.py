@@ -8,7 +8,7 @@ from django.db import OperationalError, connection, connections, transaction
 
 from accounts.models import User
 from accounts.services.personal_data import delete_account
-from billing.models import Plan, QuotaHold
+from billing.models import Plan, QuotaPeriod
 from core.errors import NotFound
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
@@ -39,7 +39,7 @@ def test_an_account_can_be_deleted_while_its_evolution_starts(
     leaving.join()
     assert not failed
     assert not User.objects.filter(pk=alice.pk).exists()
-    assert not QuotaHold.objects.exists()
+    assert not QuotaPeriod.objects.exists()
 
 
 @pytest.mark.parametrize("limited", [True, False], ids=["limit", "no limit"])

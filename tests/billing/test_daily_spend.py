@@ -12,12 +12,14 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
-from billing.limits.quota import reserve_quota, settle_quota
-from billing.models import DailySpend, Plan, PriceOverride, QuotaResource, UsageRecord
+from billing.limits.quota import open_quota_period
+from billing.models import NOBODY, DailySpend, Plan, PriceOverride, UsageRecord
+from billing.plans.billing_periods import billing_period_at
 from billing.pricing.backfill import backfill_prices
 from billing.usage import daily_spend
 from billing.usage.daily_spend import mismatched_days, rebuild_daily_spend
 from billing.usage.metering import settle_abandoned_usage
+from core.clock import database_now
 from evolution.jobs.verification import Problem, verify_database
 from tests.billing.test_budgets import DOLLAR, NOON, budget, refused, spend
 from tests.billing.test_metering import begin, finish
@@ -98,10 +100,13 @@ def test_totals_of_many_users_are_corrected_in_batches(
     assert kept() == [(Decimal("0.75"), 0)] * 2
 
 
-def test_deleting_a_user_deletes_the_totals(alice: User) -> None:
-    spend(alice, "0.75")
+def test_deleting_a_user_keeps_the_totals_without_them(alice: User) -> None:
+    for _ in range(2):
+        spend(alice, "0.75")
     alice.delete()
-    assert kept() == []
+    assert (Decimal("1.5"), 0) in kept()
+    assert DailySpend.objects.get(spent_usd__gt=0).user_id == NOBODY
+    assert not list(mismatched_days())
 
 
 @pytest.mark.django_db(transaction=True)
@@ -115,12 +120,9 @@ def test_a_late_and_a_timely_end_of_calls_do_not_deadlock(billing: Plan, alice: 
         target=lambda: failed.extend(run_concurrently(1, lambda _: ends(late))[0])
     )
     with transaction.atomic():
-        record = finish(in_time := held(alice))
+        finish(held(alice))
         ending.start()
         wait_until(lambda: is_waiting_for_lock(ending))
-        settle_quota(
-            resource=QuotaResource.TOKENS, holder_id=in_time.pk, actual=record.total_tokens
-        )
     ending.join()
     assert not failed
     assert used_and_held(alice, "tokens") == (3000, 0)
@@ -128,16 +130,8 @@ def test_a_late_and_a_timely_end_of_calls_do_not_deadlock(billing: Plan, alice: 
 
 def held(user: User) -> UsageRecord:
     """A running call whose tokens count against the plan."""
-    record = begin(user)
-    later = timedelta(minutes=5)
-    reserve_quota(
-        user_id=user.pk,
-        resource=QuotaResource.TOKENS,
-        amount=5,
-        holder_id=record.pk,
-        lifetime=later,
-    )
-    return record
+    period = open_quota_period(user.pk, billing_period_at(database_now()))
+    return begin(user, quota_period_id=period.pk, held_tokens=5)
 
 
 def ends(record: UsageRecord) -> list[Exception]:

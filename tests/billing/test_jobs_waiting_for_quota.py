@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from billing.models import Plan, QuotaHold, QuotaNotice, QuotaPeriod, UsageRecord
+from billing.models import Plan, QuotaNotice, QuotaPeriod, UsageRecord
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
 from core.security.scopes import Principal
@@ -183,7 +183,6 @@ def test_while_billing_is_off_an_evolution_creates_no_period(
     assert run_evolution(str(job.pk)) == "completed"
     finish_call(admit(call), usage=USED, model="", request_id="")
     assert not QuotaPeriod.objects.exists()
-    assert not QuotaHold.objects.exists()
 
 
 def test_the_tokens_of_a_call_are_reserved_and_then_counted(
@@ -266,14 +265,26 @@ def test_a_call_that_ends_after_its_estimate_corrects_the_quota(
     assert UsageRecord.objects.get().total_tokens == 1500
 
 
-def test_an_expired_hold_is_swept(billing: Plan, call: LLMCall, alice: User) -> None:
-    admit(call)
-    QuotaHold.objects.update(expires_at=database_now() - timedelta(seconds=1))
-    assert sweep()["released"] == 1
-    assert used_and_held(alice, "tokens") == (0, 0)
+def test_a_lost_answer_is_estimated_at_the_usual_length(
+    billing: Plan, call: LLMCall, alice: User
+) -> None:
+    finish_call(admit(call), usage=USED, model="gpt-4o-mini-2024-07-18", request_id="")
+    lost = Usage(1000, estimated=True)
+    record = finish_call(admit(call), usage=lost, model="", request_id="", error="timeout")
+    assert (record.total_tokens, record.estimated) == (1500, True)
 
 
-def test_verify_finds_a_period_that_differs_from_its_holds(
+def test_tokens_of_reasoning_beside_the_completion_are_billed(
+    billing: Plan, call: LLMCall, alice: User
+) -> None:
+    """xAI: `total_tokens` includes them, `completion_tokens` does not."""
+    usage = Usage(1000, 500, total_tokens=4500)
+    record = finish_call(admit(call), usage=usage, model="", request_id="")
+    assert (record.completion_tokens, record.total_tokens) == (3500, 4500)
+    assert used_and_held(alice, "tokens") == (4500, 0)
+
+
+def test_verify_finds_a_month_that_holds_what_nothing_reserves(
     billing: Plan, call: LLMCall, alice: User
 ) -> None:
     admit(call)

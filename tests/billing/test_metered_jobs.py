@@ -19,7 +19,7 @@ from django.db.models import Sum
 from pytest_django import Settings
 
 from accounts.models import User
-from billing.models import Plan, QuotaHold, UsageRecord
+from billing.models import Plan, UsageRecord
 from core.clock import database_now
 from core.security.scopes import Principal
 from evolution.engine import retry
@@ -103,7 +103,6 @@ def test_usage_and_quota_match_what_the_model_served(llm: FakeLLM, alice: User) 
     done = EvolutionJob.objects.filter(status="completed", outcomes_processed__gt=0).count()
     assert used_and_held(alice) == (done, 0)
     assert used_and_held(alice, "tokens") == (metered(), 0)
-    assert not QuotaHold.objects.exists()
     assert not problems()
 
 
@@ -130,7 +129,7 @@ def test_the_holds_of_a_killed_worker_are_released_or_counted(
     "point",
     [
         pytest.param("evolution.worker.usage_ledger:admit:end", id="reserved-before-the-request"),
-        pytest.param("evolution.jobs.finish:settle_quota:end", id="settled-before-the-commit"),
+        pytest.param("evolution.jobs.finish:settle_evolution:end", id="settled-before-the-commit"),
     ],
 )
 def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(

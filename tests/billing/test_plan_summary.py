@@ -36,9 +36,9 @@ def test_the_free_plan_shows_used_and_reserved_amounts(alice: User, billing: Pla
 def test_a_paid_plan_shows_its_period_and_cancellation(alice: User, billing: Plan) -> None:
     end = database_now() + timedelta(days=3)
     paid = {"period_start": end - timedelta(days=30), "period_end": end}
-    subscribe(alice, "team", cancel_at_period_end=True, **paid)
+    subscribe(alice, "scale", cancel_at_period_end=True, **paid)
     body = asked(alice)
-    assert (body["plan"]["slug"], body["plan"]["max_playbooks"]) == ("team", None)
+    assert (body["plan"]["slug"], body["plan"]["max_playbooks"]) == ("scale", None)
     assert (body["status"], body["cancel_at_period_end"]) == ("active", True)
     assert body["period_end"].startswith(f"{end:%Y-%m-%d}")
 

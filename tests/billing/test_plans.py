@@ -9,7 +9,7 @@ from billing.models import BillingAccount, Plan
 from billing.plans.entitlements import entitlement_for, plan_of
 from billing.plans.standard_plans import load_standard_plans
 from core.clock import database_now
-from tests.harness.plans import subscribe
+from tests.harness.plans import set_limits, subscribe
 
 
 def slug_of(user: User) -> str:
@@ -59,9 +59,9 @@ def test_a_failed_payment_keeps_the_plan_until_its_grace_is_over(
 
 def test_loading_standard_plans_keeps_the_changes_of_staff(alice: User) -> None:
     load_standard_plans()
-    Plan.objects.filter(slug="free").update(monthly_evolutions=3)
+    set_limits(Plan.objects.get(slug="free"), monthly_evolutions=3)
     assert load_standard_plans() == 0
-    assert Plan.objects.get(slug="free").monthly_evolutions == 3
+    assert Plan.objects.get(slug="free").included["monthly_evolutions"] == 3
 
 
 @pytest.mark.django_db

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from billing.limits.cost_caps import max_cost
+from billing.limits.spending import max_cost
 from billing.models import PriceOverride
 from billing.pricing.calculator import PriceRule, price_call
 from tests.billing.test_metering import begin, finish

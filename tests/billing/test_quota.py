@@ -1,89 +1,104 @@
-"""Monthly quota: reserve, settle, release."""
+"""Monthly quota: reserved, counted, returned; cost of models as well as tokens."""
 
 import uuid
 from collections import Counter
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
-from django.db.models import QuerySet
+from django.db import transaction
 from pytest_django import Settings
 
 from accounts.models import User
 from accounts.services.personal_data import delete_account
-from billing.limits.quota import (
-    QuotaExceeded,
-    has_quota,
-    release_hold,
-    release_quota,
-    release_stale_holds,
-    reserve_quota,
-    settle_quota,
+from billing.admission import begin_call
+from billing.limits.quota import QuotaExceeded, has_quota, reserve_evolution, settle_evolution
+from billing.limits.spending import Spender
+from billing.models import (
+    DeletedAccountUsage,
+    Limit,
+    Plan,
+    QuotaPeriod,
+    QuotaResource,
+    UsageRecord,
 )
-from billing.models import DeletedAccountUsage, Plan, QuotaHold, QuotaPeriod, QuotaResource
+from billing.usage.metering import finish_usage
 from core.clock import database_now
-from core.errors import Conflict
-from core.security.scopes import Principal
 from tests.factories import make_user
 from tests.harness.concurrency import run_concurrently
 from tests.harness.plans import set_limits, set_usage, subscribe, used_and_held
 
 pytestmark = pytest.mark.databases
 
-EVOLUTIONS, TOKENS = QuotaResource.EVOLUTIONS, QuotaResource.TOKENS
-LIFETIME = timedelta(minutes=5)
+TOKENS = QuotaResource.TOKENS
 
 
-def take(user: User, *, amount: int = 1, resource: QuotaResource = EVOLUTIONS) -> uuid.UUID:
-    holder = uuid.uuid4()
-    reserve_quota(
-        user_id=user.pk, resource=resource, amount=amount, holder_id=holder, lifetime=LIFETIME
-    )
-    return holder
+def take(user: User) -> uuid.UUID:
+    period = reserve_evolution(user.pk)
+    assert period is not None
+    return period
+
+
+def begin(user: User, tokens: int = 10, usd: str = "0") -> UsageRecord:
+    """A call that reserves of the user's plan."""
+    with transaction.atomic():
+        return begin_call(
+            Spender(user.pk, None, "line", own_key=False),
+            want=Decimal(usd),
+            tokens=tokens,
+            now=database_now(),
+            job_id=uuid.uuid4(),
+            step="curate",
+            operation="curate",
+            model="gpt-4o-mini",
+        )
+
+
+def finish(record: UsageRecord, tokens: int) -> None:
+    ends = {"cached_tokens": 0, "estimated": False, "request_id": "", "error": ""}
+    finish_usage(record=record, prompt_tokens=tokens, completion_tokens=0, model="", **ends)  # type: ignore[arg-type]  # one type each
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("resource", ["evolutions", "tokens"])
 def test_twenty_concurrent_reservations_with_seven_left_get_seven(
-    alice: User, billing: Plan
+    alice: User, billing: Plan, resource: str
 ) -> None:
-    set_limits(billing, monthly_evolutions=10)
-    set_usage(alice, evolutions_used=2, evolutions_held=1)
+    set_limits(billing, **{f"monthly_{resource}": 10})
+    set_usage(alice, **{f"{resource}_used": 2, f"{resource}_held": 1})
 
     def try_one(_: int) -> bool:
         try:
-            return bool(take(alice))
+            return bool(take(alice) if resource == "evolutions" else begin(alice, tokens=1))
         except QuotaExceeded:
             return False
 
     assert Counter(run_concurrently(20, try_one)) == {True: 7, False: 13}
-    assert used_and_held(alice) == (2, 8)
-    assert QuotaHold.objects.count() == 7
+    assert used_and_held(alice, resource) == (2, 8)
+    assert UsageRecord.objects.count() == (0 if resource == "evolutions" else 7)
 
 
-@pytest.mark.django_db(transaction=True)
-def test_twenty_concurrent_settlements_of_one_hold_count_once(alice: User, billing: Plan) -> None:
-    holder = take(alice)
-    run_concurrently(20, lambda _: settle_quota(resource=EVOLUTIONS, holder_id=holder, actual=1))
+def test_a_reservation_is_counted_or_returned(alice: User, billing: Plan) -> None:
+    settle_evolution(take(alice), counts=True)
+    settle_evolution(take(alice), counts=False)
     assert used_and_held(alice) == (1, 0)
 
 
-def test_a_settled_hold_counts_the_actual_usage(alice: User, billing: Plan) -> None:
-    holder = take(alice, amount=900, resource=TOKENS)
+def test_a_call_holds_its_most_and_then_counts_what_it_used(alice: User, billing: Plan) -> None:
+    record = begin(alice, tokens=900, usd="0.5")
     assert used_and_held(alice, "tokens") == (0, 900)
-    settle_quota(resource=TOKENS, holder_id=holder, actual=250)
+    assert used_and_held(alice, "usd") == (0, Decimal("0.5"))
+    finish(record, 250)
     assert used_and_held(alice, "tokens") == (250, 0)
+    assert used_and_held(alice, "usd") == (record.cost_usd, 0)
 
 
-def test_a_released_hold_counts_nothing(alice: User, billing: Plan) -> None:
-    release_quota(resource=EVOLUTIONS, holder_id=take(alice))
-    assert used_and_held(alice) == (0, 0)
-    assert not QuotaHold.objects.exists()
-
-
-def test_the_hold_of_a_dead_process_is_released_when_it_expires(alice: User, billing: Plan) -> None:
-    take(alice)
-    assert release_stale_holds(database_now()) == 0
-    assert release_stale_holds(database_now() + LIFETIME * 2) == 1
-    assert used_and_held(alice) == (0, 0)
+def test_the_cost_of_models_is_limited_beside_their_tokens(alice: User, billing: Plan) -> None:
+    set_limits(billing, monthly_usd=1)
+    begin(alice, usd="0.75")
+    with pytest.raises(QuotaExceeded, match="includes 1 US. of model calls a month, and the rest"):
+        begin(alice, usd="0.26")
+    assert UsageRecord.objects.count() == 1
 
 
 def test_a_refusal_names_the_plan_the_limit_and_the_date(alice: User, billing: Plan) -> None:
@@ -97,30 +112,53 @@ def test_a_refusal_names_the_plan_the_limit_and_the_date(alice: User, billing: P
 
 
 def test_quota_reserved_by_others_is_reported_as_busy(alice: User, billing: Plan) -> None:
-    set_limits(billing, monthly_tokens=1000)
-    take(alice, amount=600, resource=TOKENS)
+    set_limits(billing, monthly_tokens=1000, monthly_evolutions=1)
+    begin(alice, tokens=600)
     with pytest.raises(QuotaExceeded, match="reserved for running jobs") as refused:
-        take(alice, amount=600, resource=TOKENS)
+        begin(alice, tokens=600)
     assert refused.value.is_busy
+    take(alice)
+    with pytest.raises(QuotaExceeded, match="reserved for running jobs"):
+        take(alice)
 
 
 def test_an_unlimited_plan_counts_without_refusing(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_evolutions=None)
     set_usage(alice, evolutions_used=1_000_000)
-    settle_quota(resource=EVOLUTIONS, holder_id=take(alice), actual=1)
+    settle_evolution(take(alice), counts=True)
     assert used_and_held(alice) == (1_000_001, 0)
 
 
 def test_a_request_above_the_limit_is_refused(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_tokens=5)
     with pytest.raises(QuotaExceeded):
-        take(alice, amount=10, resource=TOKENS)
+        begin(alice, tokens=10)
 
 
 def test_other_users_usage_does_not_count(alice: User, charlie: User, billing: Plan) -> None:
     set_limits(billing, monthly_evolutions=1)
     set_usage(charlie, evolutions_used=1)
     assert take(alice)
+
+
+def test_staff_gives_a_payer_more_than_the_plan_includes(alice: User, billing: Plan) -> None:
+    set_limits(billing, monthly_evolutions=1)
+    set_usage(alice, evolutions_used=1)
+    extra = Limit.objects.create(user=alice, unit="evolutions", window="month", amount=2)
+    assert take(alice)
+    with pytest.raises(QuotaExceeded):
+        take(alice)
+    Limit.objects.filter(pk=extra.pk).update(amount=9, until=database_now())
+    with pytest.raises(QuotaExceeded):
+        take(alice)
+
+
+def test_a_trial_has_a_part_of_the_plans_quota(alice: User, billing: Plan) -> None:
+    subscribe(alice, "pro", status="trialing")
+    set_limits(Plan.objects.get(slug="pro"), monthly_evolutions=10)
+    assert [bool(take(alice)) for _ in range(2)]
+    with pytest.raises(QuotaExceeded, match="includes 2 evolutions a month during the trial"):
+        take(alice)
 
 
 def test_a_paid_period_counts_separately_from_the_month_before(alice: User, billing: Plan) -> None:
@@ -133,51 +171,52 @@ def test_a_paid_period_counts_separately_from_the_month_before(alice: User, bill
 
 
 def test_while_billing_is_off_nothing_is_counted(alice: User) -> None:
-    take(alice)
+    assert reserve_evolution(alice.pk) is None
+    begin(alice)
     assert not QuotaPeriod.objects.exists()
-    assert not QuotaHold.objects.exists()
 
 
-def test_a_hold_is_settled_after_billing_is_turned_off(
+def test_a_reservation_is_settled_after_billing_is_turned_off(
     alice: User, billing: Plan, settings: Settings
 ) -> None:
-    holder = take(alice)
+    period, record = take(alice), begin(alice)
     settings.BILLING_ENABLED = False
-    settle_quota(resource=EVOLUTIONS, holder_id=holder, actual=1)
+    settle_evolution(period, counts=True)
+    finish(record, 4)
     assert used_and_held(alice) == (1, 0)
+    assert used_and_held(alice, "tokens") == (4, 0)
 
 
 def test_a_new_plan_or_period_is_a_reason_to_retry(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_tokens=5)
     with pytest.raises(QuotaExceeded) as refused:
-        take(alice, amount=10, resource=TOKENS)
+        begin(alice, tokens=10)
     mark = refused.value.mark
     assert not has_quota(user_id=alice.pk, resource=TOKENS, mark=mark)
     subscribe(alice, "pro")
     assert has_quota(user_id=alice.pk, resource=TOKENS, mark=mark)
 
 
-def test_a_settled_hold_cannot_be_settled_again(
-    alice: User, billing: Plan, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("address", ["alice@example.org", "Alice+2@example.org"])
+def test_registering_again_does_not_renew_the_quota(
+    alice: User, billing: Plan, address: str
 ) -> None:
-    holder = take(alice)
-    gone = QuotaHold.objects.get()
-    assert settle_quota(resource=EVOLUTIONS, holder_id=holder, actual=1) == gone.period_id
-    # Read before another process settled it.
-    monkeypatch.setattr(QuerySet, "first", lambda rows: gone)
-    assert settle_quota(resource=EVOLUTIONS, holder_id=holder, actual=1) is None
-    with pytest.raises(Conflict, match="settled already"):
-        release_hold(hold=gone, by=Principal.of(alice))
-    assert used_and_held(alice) == (1, 0)
-
-
-def test_registering_again_does_not_renew_the_quota(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_evolutions=2)
     for _ in range(2):
-        settle_quota(resource=EVOLUTIONS, holder_id=take(alice), actual=1)
+        settle_evolution(take(alice), counts=True)
     delete_account(user=alice)
-    again, other = make_user(alice.email), make_user("dora@example.org")
+    again, other = make_user(address), make_user("dora@example.org")
     with pytest.raises(QuotaExceeded):
         take(again)
     take(other)
     assert alice.email not in str(list(DeletedAccountUsage.objects.values()))
+
+
+def test_a_call_that_ends_after_its_account_keeps_counting_for_the_server(
+    alice: User, billing: Plan
+) -> None:
+    record = begin(alice, usd="1")
+    delete_account(user=alice)
+    finish(record, 1000)
+    record.refresh_from_db()
+    assert (record.user_id, record.status, record.held_usd) == (None, "answered", 0)

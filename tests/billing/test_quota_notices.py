@@ -1,29 +1,27 @@
 """E-mails at 80% and at 100% of a limit: one each, for each period and limit."""
 
-import uuid
 from datetime import timedelta
 
 import pytest
 from django.core.mail import EmailMessage
 
 from accounts.models import User
-from billing.limits.quota import QuotaExceeded, record_quota_exceeded, reserve_quota, settle_quota
+from billing.limits.quota import (
+    QuotaExceeded,
+    record_quota_exceeded,
+    reserve_evolution,
+    settle_evolution,
+)
 from billing.limits.quota_notices import send_quota_notices
-from billing.models import Plan, QuotaNotice, QuotaPeriod, QuotaResource
+from billing.models import Plan, QuotaNotice, QuotaPeriod
 from tests.harness.concurrency import run_concurrently
 from tests.harness.plans import set_limits, set_usage
 
 
 def evolve(user: User) -> None:
-    holder = uuid.uuid4()
-    reserve_quota(
-        user_id=user.pk,
-        resource=QuotaResource.EVOLUTIONS,
-        amount=1,
-        holder_id=holder,
-        lifetime=timedelta(minutes=1),
-    )
-    settle_quota(resource=QuotaResource.EVOLUTIONS, holder_id=holder, actual=1)
+    period = reserve_evolution(user.pk)
+    assert period is not None
+    settle_evolution(period, counts=True)
 
 
 def send_notices(mailoutbox: list[EmailMessage]) -> list[str]:

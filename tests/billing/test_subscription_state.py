@@ -25,7 +25,8 @@ def subscription(status: str, pk: str = "sub_1", created: int = START, **more: A
 
 def invoice(status: str, created: int, subscription: str = "sub_1") -> dict[str, Any]:
     details = {"subscription_details": {"subscription": subscription}}
-    return {"status": status, "created": created, "parent": details}
+    paid = {"amount_paid": 2900 if status == "paid" else 0}
+    return {"status": status, "created": created, "parent": details} | paid
 
 
 def stand(*subscriptions: Any, invoices: Any = ()) -> SubscriptionState:
@@ -54,7 +55,7 @@ def test_the_period_is_that_of_the_first_item() -> None:
     found = stand(subscription("active"))
     assert found.period_start == datetime.fromtimestamp(START, UTC)
     assert found.period_end == datetime.fromtimestamp(END, UTC)
-    assert (found.lookup_key, found.product) == ("ace_pro_monthly", "ace_pro")
+    assert found.price == {"lookup_key": "ace_pro_monthly", "product": "ace_pro"}
 
 
 def test_grace_counts_from_the_oldest_invoice_that_is_open() -> None:
@@ -72,9 +73,10 @@ def test_an_abandoned_invoice_does_not_shorten_a_later_grace_period() -> None:
     assert alone.grace_until == datetime.fromtimestamp(START, UTC) + WEEK
 
 
-def test_grace_counts_from_the_period_where_no_invoice_is_known() -> None:
-    found = stand(subscription("past_due"))
-    assert found.grace_until == datetime.fromtimestamp(START, UTC) + WEEK
+@pytest.mark.parametrize("paid", [[], [invoice("paid", START - 9) | {"amount_paid": 0}]])
+def test_without_a_first_payment_there_is_no_grace(paid: list[Any]) -> None:
+    found = stand(subscription("past_due"), invoices=[*paid, invoice("open", START)])
+    assert found.grace_until == datetime.fromtimestamp(START, UTC)
 
 
 @pytest.mark.parametrize("how", [{"cancel_at_period_end": True}, {"cancel_at": END}])

@@ -6,11 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 
 from accounts.models import User
-from billing.limits.budgets import set_budget
-from billing.models import CostCap, UsageRecord
+from billing.limits.spending import set_budget
+from billing.models import UsageRecord
 from core.clock import database_now
 from core.security.scopes import Principal
 from evolution.engine.llm import CallHeldBack, Usage
@@ -21,18 +20,15 @@ from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
 from tests.evolution.llm_calls import finish_call, raising
 from tests.harness.concurrency import run_concurrently
+from tests.harness.plans import limit_spending
 
 pytestmark = pytest.mark.databases
 
 
 # gpt-4o-mini costs 0.15 and 0.60 US$ a million tokens: a call may cost 0.00315, and costs 0.00045.
-@pytest.mark.parametrize(
-    "scope", ["COST_CAP_DAY_USD", "COST_CAP_USER_DAY_USD", "COST_CAP_PLAYBOOK_DAY_USD"]
-)
-def test_a_reached_limit_on_cost_pauses_until_midnight(
-    call: LLMCall, settings: LazySettings, scope: str
-) -> None:
-    setattr(settings, scope, Decimal("0.01"))
+@pytest.mark.parametrize("scope", ["server", "account", "playbook"])
+def test_a_reached_limit_on_cost_pauses_until_midnight(call: LLMCall, scope: str) -> None:
+    limit_spending("0.01", scope=scope)
     held = [admit(call) for _ in range(3)]
     with pytest.raises(CallHeldBack, match="0.01 US.*resume at 00:00 UTC") as raised:
         admit(call)
@@ -43,8 +39,8 @@ def test_a_reached_limit_on_cost_pauses_until_midnight(
     assert admit(call)
 
 
-def test_yesterdays_cost_does_not_count(call: LLMCall, settings: LazySettings) -> None:
-    settings.COST_CAP_DAY_USD = Decimal("0.01")
+def test_yesterdays_cost_does_not_count(call: LLMCall) -> None:
+    limit_spending("0.01", scope="server")
     for _ in range(3):
         admit(call)
     UsageRecord.objects.update(created_at=database_now() - timedelta(days=1))
@@ -54,24 +50,23 @@ def test_yesterdays_cost_does_not_count(call: LLMCall, settings: LazySettings) -
 def test_a_call_without_a_playbook_is_not_held_to_somebody_elses_limit(
     call: LLMCall, charlie: User
 ) -> None:
-    CostCap.objects.create(user=charlie, usd_per_day=Decimal("0.01"))
+    limit_spending("0.01", user=charlie)
     assert [admit(replace(call, playbook_id=None)) for _ in range(5)]
 
 
-def test_a_limit_of_ones_own_goes_before_the_servers(
-    call: LLMCall, alice: User, settings: LazySettings
-) -> None:
-    settings.COST_CAP_USER_DAY_USD = Decimal("0.01")
-    settings.COST_CAP_PLAYBOOK_DAY_USD = Decimal("0.01")
-    CostCap.objects.create(user=alice, usd_per_day=Decimal("100"))
-    CostCap.objects.create(playbook_id=call.playbook_id, usd_per_day=Decimal("0"))
+def test_a_limit_of_ones_own_goes_before_the_servers(call: LLMCall, alice: User) -> None:
+    for scope in ("account", "playbook"):
+        limit_spending("0.01", scope=scope)
+    limit_spending("100", user=alice)
+    limit_spending("50", scope="playbook", playbook_id=call.playbook_id)
     assert [admit(call) for _ in range(10)]
 
 
 def test_the_operators_limits_do_not_bind_an_owners_own_key(
-    call: LLMCall, settings: LazySettings
+    call: LLMCall,
 ) -> None:
-    settings.COST_CAP_DAY_USD = settings.COST_CAP_USER_DAY_USD = Decimal("0.001")
+    for scope in ("server", "account"):
+        limit_spending("0.001", scope=scope)
     with pytest.raises(CallHeldBack):
         admit(call)
     assert admit(replace(call, credential=replace(call.credential, own=True)))
@@ -91,14 +86,14 @@ def test_a_job_over_its_limit_waits_with_the_reason_and_the_time(
 
 
 def test_once_the_limit_has_room_again_the_sweep_wakes_the_job(
-    job: EvolutionJob, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.COST_CAP_DAY_USD = Decimal("0.05")
+    limit_spending("0.05", scope="server")
     error = CallHeldBack("cost_cap", "Today's limit.", retry_after=7200)
     monkeypatch.setattr(tasks, "run_engine", raising(error))
     run_evolution(str(job.pk))
     assert sweep()["resumed"] == 0
-    settings.COST_CAP_DAY_USD = Decimal("5")
+    limit_spending("5", scope="server")
     assert sweep()["resumed"] == 1
     job.refresh_from_db()
     assert job.next_attempt_at is None

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.keys.api_keys import revoke_api_key
 from accounts.models import ApiKey, ConnectedApp, User
-from billing.limits.budgets import set_budget
+from billing.limits.spending import set_budget
 from billing.models import UsageRecord
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution

@@ -17,10 +17,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--price", action="append", default=[], metavar="PLAN=AMOUNT", help="such as pro=29"
+            "--price",
+            action="append",
+            default=[],
+            metavar="PLAN=AMOUNT",
+            help="such as pro=29, or pro=290/year",
         )
         parser.add_argument("--currency", default="usd")
-        parser.add_argument("--interval", choices=["month", "year"], default="month")
         parser.add_argument(
             "--no-webhook",
             action="store_true",
@@ -40,7 +43,7 @@ class Command(BaseCommand):
 
     def report(self, done: SetupResult) -> None:
         for plan in done.priced:
-            self.stdout.write(f"Plan {plan.slug}: sold as {plan.price_lookup_key}.")
+            self.stdout.write(f"Plan {plan.slug}: sold for {plan.price}.")
         if done.endpoint:
             self.stdout.write(
                 f"Webhook: {done.endpoint} ({'created' if done.is_endpoint_new else 'unchanged'})."
@@ -55,16 +58,21 @@ class Command(BaseCommand):
             )
 
 
-def parse_price(text: str, options: dict[str, Any]) -> tuple[str, Amount]:
-    """The plan slug and amount of `pro=29.00`. Raises CommandError."""
-    slug, _, amount = text.partition("=")
+def parse_price(text: str, options: dict[str, Any]) -> tuple[tuple[str, str], Amount]:
+    """The plan slug, interval and amount of `pro=29.00` or `pro=290/year`. Raises CommandError."""
+    slug, _, price = text.partition("=")
+    amount, _, interval = price.partition("/")
+    interval = interval or "month"
     slugs = [plan.slug for plan in paid_plans()]
     if slug not in slugs:
         raise CommandError(f"--price {text}: there is no paid plan {slug!r} ({', '.join(slugs)}).")
     currency = options["currency"].lower()
     try:
-        return slug, Amount(
-            to_minor_units(Decimal(amount), currency), currency, options["interval"]
-        )
+        units = to_minor_units(Decimal(amount), currency)
+        if interval not in {"month", "year"}:
+            raise ValueError(interval)
     except (InvalidOperation, ValueError):
-        raise CommandError(f"--price {text}: use a value like pro=29 or pro=29.50.") from None
+        raise CommandError(
+            f"--price {text}: use a value like pro=29, pro=29.50 or pro=290/year."
+        ) from None
+    return (slug, interval), Amount(units, currency, interval)

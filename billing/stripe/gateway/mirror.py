@@ -6,7 +6,6 @@ account deleted while billing is off leaves none behind; dj-stripe's link to use
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -14,7 +13,6 @@ from django.db.models import Model
 from django.utils import timezone
 from djstripe.models import (
     Customer,
-    Event,
     Invoice,
     Price,
     Product,
@@ -24,7 +22,6 @@ from djstripe.models import (
 )
 
 from billing.stripe.gateway.stripe_api import CustomerState, Data
-from billing.stripe.gateway.stripe_api import Event as SignedEvent
 from billing.stripe.subscription_state import from_timestamp, subscription_id_of
 
 INVOICE_FIELDS = (
@@ -108,26 +105,6 @@ def subscriptions_of(customer: str) -> list[Data]:
 def invoices_of(customer: str) -> list[Data]:
     """The mirrored invoices, newest first."""
     return _data(Invoice.objects.filter(customer_id=customer).order_by("-created", "-id"))
-
-
-def has_event(event_id: str) -> bool:
-    """Whether this event was processed already."""
-    return bool(Event.objects.filter(id=event_id).exists())
-
-
-def save_event(event: SignedEvent) -> None:
-    """Mark the event as processed; its content is not stored."""
-    fields = {
-        "type": event.type,
-        "livemode": event.livemode,
-        "created": from_timestamp(event.created),
-    }
-    Event.objects.get_or_create(id=event.id, defaults={"data": {}, "api_version": ""} | fields)
-
-
-def delete_old_events(*, before: datetime) -> int:
-    """Delete old events; their signatures are too old to be accepted again."""
-    return int(Event.objects.filter(djstripe_created__lt=before).delete()[0])
 
 
 def orphaned_customers(accounts: Any, *, limit: int | None) -> Sequence[str]:

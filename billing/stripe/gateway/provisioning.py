@@ -1,13 +1,14 @@
 """Products, prices, webhook endpoint and portal that `billing_setup` creates at Stripe."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from billing.errors import PaymentUnavailable
 from billing.models import Plan
 from billing.stripe.gateway.mirror import delete_endpoint, has_secret, save_endpoint, save_offer
 from billing.stripe.gateway.stripe_api import (
     Data,
     client,
+    find_price,
     list_all,
     make_idempotency_key,
     to_data,
@@ -23,6 +24,8 @@ WEBHOOK_EVENTS: tuple[Any, ...] = (
     "customer.subscription.resumed",
     "customer.subscription.trial_will_end",
     "customer.deleted",
+    "charge.dispute.created",
+    "charge.refunded",
     "checkout.session.completed",
     "invoice.paid",
     "invoice.payment_failed",
@@ -33,35 +36,30 @@ WEBHOOK_EVENTS: tuple[Any, ...] = (
 OUR_METADATA = {"ace": "platform"}
 
 
-@dataclass(frozen=True)
-class Offer:
-    """The ids of a plan's product and price."""
-
-    product: str
-    price: str
+class PriceNotSet(PaymentUnavailable):
+    """Stripe did not take the new price: the lookup key still names another one."""
 
 
-def product_id(plan: Plan) -> str:
-    """A fixed id, so that creating the product twice gives one."""
-    return f"ace_{plan.slug}"
+def ensure_price(plan: Plan, interval: str, amount: Amount | None) -> Data | None:
+    """Ensure the plan's product and its price of this interval; None if there is no price.
 
-
-def ensure_offer(plan: Plan, amount: Amount | None) -> Offer | None:
-    """Ensure the plan's product and the price under its lookup key; None if there is no price.
-
-    A different `amount` creates a new price under the key; existing subscribers keep the old one.
+    A different `amount` creates a new price under the lookup key; existing subscribers keep theirs.
+    Raises PriceNotSet.
     """
+    key = plan.lookup_keys[interval]
     with translate_errors():
-        listed = list_all(client().v1.prices.list({"lookup_keys": [plan.price_lookup_key]}))
-        found = next((row for row in listed if row["active"]), None)
+        found = find_price(key)
         if found is None and amount is None:
             return None
         product = _ensure_product(plan) if found is None else _product(found["product"])
-        if amount is not None and (found is None or _amount(found) != amount):
-            found = _make_price(plan, product["id"], amount)
-    assert found is not None  # noqa: S101 - there was one, or an amount to create one
+        if amount is not None and (found is None or price_amount(found) != amount):
+            _make_price(product["id"], key, amount, replaced=found["id"] if found else "")
+            found = find_price(key)
+            if found is None or price_amount(found) != amount:
+                raise PriceNotSet
+    assert found is not None  # noqa: S101 - there was one, or it has just been created
     save_offer(product, found)
-    return Offer(product["id"], found["id"])
+    return found
 
 
 def ensure_endpoint(url: str) -> bool:
@@ -87,10 +85,18 @@ def ensure_endpoint(url: str) -> bool:
     return True
 
 
-def ensure_portal(offers: list[Offer]) -> str:
-    """Ensure a portal to change card and plan and to cancel; returns its configuration id."""
+def ensure_portal(prices: list[Data]) -> str:
+    """Ensure a portal to change card and plan and to cancel; returns its configuration id.
+
+    What is larger is invoiced at once, and what is smaller begins with the next period: nobody has
+    the limits of a plan that they have not paid for.
+    """
     api = client().v1.billing_portal.configurations
-    products = [{"product": offer.product, "prices": [offer.price]} for offer in offers]
+    sold: dict[str, list[str]] = {}
+    for price in prices:
+        sold.setdefault(price["product"], []).append(price["id"])
+    products = [{"product": product, "prices": ids} for product, ids in sold.items()]
+    later = [{"type": "decreasing_item_amount"}, {"type": "shortening_interval"}]
     features: Any = {
         "customer_update": {"enabled": True, "allowed_updates": ["email", "address", "tax_id"]},
         "invoice_history": {"enabled": True},
@@ -99,7 +105,8 @@ def ensure_portal(offers: list[Offer]) -> str:
         "subscription_update": {
             "enabled": True,
             "default_allowed_updates": ["price"],
-            "proration_behavior": "create_prorations",
+            "proration_behavior": "always_invoice",
+            "schedule_at_period_end": {"conditions": later},
             "products": products,
         },
     }
@@ -110,7 +117,7 @@ def ensure_portal(offers: list[Offer]) -> str:
             return known
         made = api.create(
             {"features": features, "metadata": {**OUR_METADATA}},
-            {"idempotency_key": make_idempotency_key("portal", *(offer.price for offer in offers))},
+            {"idempotency_key": make_idempotency_key("portal", products)},
         )
     return made.id
 
@@ -127,7 +134,8 @@ def portal_configuration() -> str:
 
 def _ensure_product(plan: Plan) -> Data:
     api = client().v1.products
-    wanted = product_id(plan)
+    # A fixed id, so that creating the product twice gives one.
+    wanted = f"ace_{plan.slug}"
     known = list_all(api.list({"ids": [wanted]}))
     if known:
         return known[0]
@@ -143,20 +151,24 @@ def _product(product: str) -> Data:
     return to_data(client().v1.products.retrieve(product))
 
 
-def _make_price(plan: Plan, product: str, amount: Amount) -> Data:
+def _make_price(product: str, lookup_key: str, amount: Amount, *, replaced: str) -> None:
     fields: Any = {
         "product": product,
         "currency": amount.currency,
         "unit_amount": amount.units,
         "recurring": {"interval": amount.interval},
-        "lookup_key": plan.price_lookup_key,
+        "lookup_key": lookup_key,
         "transfer_lookup_key": True,
-        "metadata": {**OUR_METADATA, "ace_plan": plan.slug},
+        "metadata": {**OUR_METADATA},
     }
-    key = make_idempotency_key("price", product, plan.price_lookup_key, amount)
-    return to_data(client().v1.prices.create(fields, {"idempotency_key": key}))
+    # With the price that it replaces: a return to an earlier amount is not a retry of that one.
+    key = make_idempotency_key("price", product, lookup_key, amount, replaced)
+    client().v1.prices.create(fields, {"idempotency_key": key})
 
 
-def _amount(price: Data) -> Amount:
+def price_amount(price: Data) -> Amount:
+    """The amount and interval of a price; an interval of several is named: "3 month"."""
     recurring = price.get("recurring") or {}
-    return Amount(price["unit_amount"], price["currency"], recurring.get("interval", "month"))
+    interval, count = recurring.get("interval", "month"), recurring.get("interval_count", 1)
+    several = interval if count in {None, 1, "1"} else f"{count} {interval}"
+    return Amount(price["unit_amount"] or 0, price["currency"], several)

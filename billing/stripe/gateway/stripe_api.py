@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from django.conf import settings
 
 from billing.errors import InvalidWebhookSignature, NotFoundAtStripe, PaymentUnavailable
 from billing.stripe.gateway.transport import BoundedClient
+from billing.stripe.subscription_state import id_of
 
 Data = dict[str, Any]
 logger = logging.getLogger(__name__)
@@ -43,11 +44,16 @@ class Event:
 
 @dataclass(frozen=True)
 class CustomerState:
-    """A customer at Stripe at one moment."""
+    """A customer at Stripe at one moment; `email` and `cards` only with a subscription.
+
+    `cards` are fingerprints by subscription: the same for one card, whoever uses it.
+    """
 
     is_deleted: bool
     subscriptions: list[Data]
     invoices: list[Data]
+    email: str = ""
+    cards: dict[str, str] = field(default_factory=dict)
 
 
 def client() -> stripe.StripeClient:
@@ -98,15 +104,61 @@ def create_customer(*, user_id: UUID, email: str, attempt: int) -> str:
     return made.id
 
 
-def fetch_customer(customer: str) -> CustomerState:
-    """Fetch a customer with all subscriptions, ended ones included, and latest invoices."""
+def fetch_customer(customer: str, *, with_invoices: bool) -> CustomerState:
+    """Fetch a customer's subscriptions, ended ones included, and invoices.
+
+    One request: the latest invoice of each comes with it. `with_invoices` asks for the others too.
+    """
     api = client().v1
+    expand = ["data.customer", "data.latest_invoice", "data.default_payment_method"]
+    wanted: Any = {"customer": customer, "status": "all", "limit": 100, "expand": expand}
+    try:
+        with translate_errors():
+            listed = [*map(to_data, api.subscriptions.list(wanted).data)]
+    except NotFoundAtStripe:
+        # Deleted at Stripe, or never one of this key's: only the second is an error.
+        with translate_errors():
+            if getattr(api.customers.retrieve(customer), "deleted", False):
+                return CustomerState(True, [], [])
+        raise
+    return _customer_state(listed, _list_invoices(customer) if with_invoices else [])
+
+
+def _list_invoices(customer: str) -> list[Data]:
     with translate_errors():
-        found = api.customers.retrieve(customer)
-        listed = api.subscriptions.list({"customer": customer, "status": "all", "limit": 100})
-        invoices = api.invoices.list({"customer": customer, "limit": MAX_INVOICES})
-    is_deleted = bool(getattr(found, "deleted", False))
-    return CustomerState(is_deleted, [*map(to_data, listed.data)], [*map(to_data, invoices.data)])
+        found = client().v1.invoices.list({"customer": customer, "limit": MAX_INVOICES})
+    return [*map(to_data, found.data)]
+
+
+def _customer_state(listed: list[Data], invoices: list[Data]) -> CustomerState:
+    """The state of these subscriptions; what belongs to people is taken out of them."""
+    latest, cards, email, is_deleted = [], {}, "", False
+    for row in listed:
+        owner, method = row.get("customer"), row.get("default_payment_method")
+        if isinstance(owner, dict):
+            email, is_deleted = owner.get("email") or "", bool(owner.get("deleted"))
+        if isinstance(method, dict):
+            cards[row["id"]] = (method.get("card") or {}).get("fingerprint") or ""
+        if isinstance(row.get("latest_invoice"), dict):
+            latest.append(row["latest_invoice"])
+        for name in ("customer", "default_payment_method", "latest_invoice"):
+            row[name] = id_of(row.get(name))
+    known = {row["id"] for row in invoices}
+    invoices += [row for row in latest if row["id"] not in known]
+    return CustomerState(is_deleted, listed, invoices, email, cards)
+
+
+def change_email(customer: str, email: str) -> None:
+    """Set the address to which Stripe sends receipts."""
+    with translate_errors():
+        client().v1.customers.update(customer, {"email": email})
+
+
+def set_trial_end(subscription: str, at: int | None) -> None:
+    """End the trial at this time, or now; the first charge follows."""
+    changes: Any = {"trial_end": "now" if at is None else at, "proration_behavior": "none"}
+    with translate_errors():
+        client().v1.subscriptions.update(subscription, changes)
 
 
 def delete_customer(customer: str) -> None:
@@ -120,11 +172,11 @@ def delete_customer(customer: str) -> None:
             api.delete(customer)
 
 
-def find_price(lookup_key: str) -> str | None:
-    """The id of the active price with this lookup key."""
+def find_price(lookup_key: str) -> Data | None:
+    """The active price with this lookup key."""
     with translate_errors():
         found = client().v1.prices.list({"lookup_keys": [lookup_key], "active": True, "limit": 1})
-    return found.data[0].id if found.data else None
+    return to_data(found.data[0]) if found.data else None
 
 
 @dataclass(frozen=True)
@@ -167,9 +219,20 @@ def create_checkout(
 
     Its idempotency key holds the id of the newest session, so a retry gives the same checkout.
     """
+    tax: Any = {}
+    if "tax" in settings.STRIPE_CHECKOUT:
+        tax = {"automatic_tax": {"enabled": True}}
+    if "address" in settings.STRIPE_CHECKOUT:
+        tax["billing_address_collection"] = "required"
+    if "tax_id" in settings.STRIPE_CHECKOUT:
+        tax["tax_id_collection"] = {"enabled": True}
+    if tax:
+        # A customer that exists keeps its address and name unless the page may change them.
+        tax["customer_update"] = {"address": "auto", "name": "auto"}
     with translate_errors():
         made = client().v1.checkout.sessions.create(
             {
+                **tax,
                 "mode": "subscription",
                 "customer": customer,
                 "line_items": [{"price": price, "quantity": 1}],
@@ -182,7 +245,7 @@ def create_checkout(
             },
             {
                 "idempotency_key": make_idempotency_key(
-                    "checkout", customer, wanted, success_url, newest
+                    "checkout", customer, wanted, success_url, newest, tax
                 )
             },
         )

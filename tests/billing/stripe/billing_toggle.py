@@ -58,9 +58,9 @@ def buy() -> None:
 
     migrate()
     clean()
-    call_command("billing_setup", price=["pro=29", "team=99"], no_webhook=True, verbosity=0)
+    call_command("billing_setup", price=["pro=29", "scale=99"], no_webhook=True, verbosity=0)
     user = User.objects.get(email=MAIL)
-    page = subscriptions.subscribe(user=user, plan="team", site="http://localhost")
+    page = subscriptions.subscribe(user=user, plan="scale", site="http://localhost")
     assert httpx2.post(page, data={"card": GOOD}, trust_env=False).status_code == 303
     call_command("billing_resync")
     print(getattr(plan_of(user), "slug", ""))
@@ -128,7 +128,7 @@ class Server:
     def switch(self) -> None:
         """Off, on, off, on: the plan applies while on, and the deleted user's subscription ends."""
         self.run("begin", billing=False)
-        assert self.run("buy", billing=True) == "team"
+        assert self.run("buy", billing=True) == "scale"
         self.run("leave", billing=False)
         output = self.run("resync", billing=True)
         assert output == "0 read, 0 changed, 1 customers deleted.", output

@@ -33,7 +33,7 @@ def shop(fake: FakeStripe, live_server: LiveServer, settings: Any) -> FakeStripe
     """The fake Stripe, set up for this server by `billing_setup`."""
     settings.PUBLIC_URL = live_server.url
     load_standard_plans()
-    call_command("billing_setup", price=["pro=29", "team=99"], verbosity=0)
+    call_command("billing_setup", price=["pro=29", "scale=99"], verbosity=0)
     return fake
 
 

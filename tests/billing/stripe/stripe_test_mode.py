@@ -104,17 +104,19 @@ def subscribe(life: Life) -> Iterator[str]:
     from billing.stripe.gateway import stripe_api  # noqa: PLC0415 - as above
 
     site = "https://ace.example.org"
-    page = subscriptions.subscribe(user=life.user, plan="team", site=site)
-    assert page == subscriptions.subscribe(user=life.user, plan="team", site=site)
+    page = subscriptions.subscribe(user=life.user, plan="scale", site=site)
+    assert page == subscriptions.subscribe(user=life.user, plan="scale", site=site)
     yield f"one pay page, asked for twice, at {page.split('/')[2]}"
     life.card(GOOD)
-    price = stripe_api.find_price("ace_team_monthly")
-    life.api.subscriptions.create({"customer": life.customer, "items": [{"price": price}]})
+    price = stripe_api.find_price("ace_scale_monthly")
+    assert price is not None
+    items = [{"price": price["id"]}]
+    life.api.subscriptions.create({"customer": life.customer, "items": items})
     life.hear()
-    life.says("active", "team")
+    life.says("active", "scale")
     yield "paid: the plan is there"
     try:
-        subscriptions.subscribe(user=life.user, plan="team", site=site)
+        subscriptions.subscribe(user=life.user, plan="scale", site=site)
         raise AssertionError("a second subscription was offered")
     except AlreadySubscribed:
         yield "a second subscription is refused"
@@ -127,7 +129,7 @@ def renew(life: Life) -> Iterator[str]:
     first = life.account.period_end
     life.pass_the_end_of_the_period()
     life.hear()
-    life.says("active", "team")
+    life.says("active", "scale")
     assert life.account.period_start == first, (life.account.period_start, first)
     yield "renewed: the next period begins where the first ended"
     life.card(FAILS)
@@ -140,7 +142,7 @@ def renew(life: Life) -> Iterator[str]:
     unpaid = life.api.invoices.list({"customer": life.customer, "status": "open"}).data
     life.api.invoices.pay(unpaid[0].id)
     life.hear()
-    life.says("active", "team")
+    life.says("active", "scale")
     yield "a new card: active again"
 
 
@@ -191,7 +193,7 @@ def temporary_server() -> Iterator[None]:
 
         call_command("migrate", run_syncdb=True, verbosity=0)
         load_standard_plans()
-        call_command("billing_setup", price=["pro=29", "team=99"], no_webhook=True)
+        call_command("billing_setup", price=["pro=29", "scale=99"], no_webhook=True)
         yield
 
 

@@ -2,10 +2,11 @@
 
 import pytest
 from django.test import Client
-from djstripe.models import Event, Invoice, Subscription, WebhookEndpoint
+from djstripe.models import Invoice, Subscription, WebhookEndpoint
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
+from billing.models import StripeEvent
 from core.models import AuditEntry
 from tests.factories import make_user
 from tests.harness.admin_client import AdminClient
@@ -32,9 +33,9 @@ def test_the_plan_of_a_user_is_shown(buyer: Customer, shop: FakeStripe, desk: Ad
 
 
 def test_staff_sync_an_account(buyer: Customer, shop: FakeStripe, desk: AdminClient) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     assert "1 account synced." in desk.act("resync_from_stripe", buyer.account)
-    assert buyer.plan == "team"
+    assert buyer.plan == "scale"
     assert AuditEntry.objects.get(action="resync_account").actor == "staff@example.org"
     shop.fail(500)
     assert "is not responding" in desk.act("resync_from_stripe", buyer.account)
@@ -43,12 +44,13 @@ def test_staff_sync_an_account(buyer: Customer, shop: FakeStripe, desk: AdminCli
 def test_mirrored_rows_are_shown_without_secrets(
     buyer: Customer, shop: FakeStripe, desk: AdminClient
 ) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     shop.deliver()
     assert "99 USD" in desk.rows("djstripe_invoice")
-    for model in (Subscription, Invoice, WebhookEndpoint, Event):
+    for model in (Subscription, Invoice, WebhookEndpoint, StripeEvent):
         row = model.objects.first()
         assert row is not None
-        pages = desk.rows(f"djstripe_{model._meta.model_name}") + desk.row(row)
+        name = f"{model._meta.app_label}_{model._meta.model_name}"
+        pages = desk.rows(name) + desk.row(row)
         assert "whsec_" not in pages
     assert desk.client.get("/admin/djstripe/apikey/").status_code == 404

@@ -20,28 +20,28 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_subscribing_again_returns_the_open_checkout(buyer: Customer, shop: FakeStripe) -> None:
-    first, second = buyer.subscribe("team").json(), buyer.subscribe("team").json()
+    first, second = buyer.subscribe("scale").json(), buyer.subscribe("scale").json()
     assert first == second
     (entry, _) = AuditEntry.objects.filter(action="subscribe")
-    assert (entry.actor, entry.detail) == ("alice@example.org", {"plan": "team"})
+    assert (entry.actor, entry.detail) == ("alice@example.org", {"plan": "scale"})
 
 
 def test_choosing_another_plan_expires_the_first_checkout(
     buyer: Customer, shop: FakeStripe
 ) -> None:
-    first, second = (buyer.subscribe(plan).json()["url"] for plan in ("team", "pro"))
+    first, second = (buyer.subscribe(plan).json()["url"] for plan in ("scale", "pro"))
     assert (buyer.pay(first).status_code, buyer.pay(second).status_code) == (410, 303)
-    again = buyer.subscribe("team")
+    again = buyer.subscribe("scale")
     assert again.status_code == 409  # although no event has come yet
 
 
 def test_two_concurrent_tabs_leave_one_open_checkout(buyer: Customer, shop: FakeStripe) -> None:
-    buyer.subscribe("team")  # the customer is known, and no page of another plan is open
+    buyer.subscribe("scale")  # the customer is known, and no page of another plan is open
     gate = shop.hold("/v1/checkout/sessions")
     with ThreadPoolExecutor(2) as tabs:
         first = tabs.submit(buyer.subscribe, "pro")
         assert gate.reached.wait(10)
-        second = tabs.submit(buyer.subscribe, "team")
+        second = tabs.submit(buyer.subscribe, "scale")
         gate.opened.set()
         pages = [first.result().json()["url"], second.result().json()["url"]]
     assert sorted(buyer.pay(page).status_code for page in pages) == [303, 410]
@@ -59,7 +59,7 @@ def test_releasing_an_expired_lock_keeps_the_next_holders(alice: User) -> None:
 
 
 def test_a_checkout_paid_meanwhile_prevents_a_second_one(buyer: Customer, shop: FakeStripe) -> None:
-    page = buyer.subscribe("team").json()["url"]
+    page = buyer.subscribe("scale").json()["url"]
     gate = shop.hold("/v1/checkout/sessions")
     with ThreadPoolExecutor(1) as tabs:
         other = tabs.submit(buyer.subscribe, "pro")
@@ -70,7 +70,7 @@ def test_a_checkout_paid_meanwhile_prevents_a_second_one(buyer: Customer, shop: 
 
 
 def test_two_subscriptions_notify_the_user_and_staff(buyer: Customer, shop: FakeStripe) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     price = shop.world.every("price")[0]
     shop.world.begin(buyer.account.stripe_customer_id, price, 0)
     shop.deliver()
@@ -104,13 +104,13 @@ def test_a_failure_of_stripe_changes_nothing(
     buyer: Customer, shop: FakeStripe, status: int
 ) -> None:
     shop.fail(status)
-    answer = buyer.subscribe("team")
+    answer = buyer.subscribe("scale")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "payment_unavailable")
-    assert buyer.subscribe("team").status_code == 200
+    assert buyer.subscribe("scale").status_code == 200
 
 
 def test_users_have_their_own_portal_or_none(buyer: Customer, live_server: LiveServer) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     charlie = Customer.of(make_user("charlie@example.org"), live_server.url)
     answer = charlie.post("/billing/portal")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_customer")
@@ -119,14 +119,14 @@ def test_users_have_their_own_portal_or_none(buyer: Customer, live_server: LiveS
 
 def test_an_api_key_cannot_spend_money(buyer: Customer, live_server: LiveServer) -> None:
     key = Customer(buyer.user, buyer.site, make_key(buyer.user)[1])
-    assert key.subscribe("team").status_code == 403
+    assert key.subscribe("scale").status_code == 403
     assert key.post("/billing/portal").status_code == 403
 
 
 def test_a_customer_deleted_at_stripe_is_recreated(buyer: Customer, shop: FakeStripe) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     shop.deliver()
     shop.world.delete_customer(shop.world.every("customer")[0])
-    buyer.buy("team")
+    buyer.buy("scale")
     shop.deliver()
-    assert (buyer.plan, len(shop.world.every("customer"))) == ("team", 2)
+    assert (buyer.plan, len(shop.world.every("customer"))) == ("scale", 2)

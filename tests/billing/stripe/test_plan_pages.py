@@ -86,7 +86,7 @@ def test_a_new_user_sees_the_free_plan_and_its_usage(own: Client, alice: User) -
     make_key(alice)
     set_usage(alice, evolutions_used=10, tokens_used=500_000)
     text = read(own)
-    for words in ("10 of 50", "500,000 of 1,000,000", "1 of 5", "1 of 3", "Choose Team"):
+    for words in ("10 of 50", "500,000 of 1,000,000", "1 of 5", "1 of 3", "Choose Scale"):
         assert words in text
 
 
@@ -116,7 +116,7 @@ def test_the_usage_page_shows_used_up_limits(own: Client, alice: User) -> None:
 def test_items_above_a_smaller_limit_keep_working(own: Client, alice: User) -> None:
     set_limits(Plan.objects.get(slug="free"), max_playbooks=1)
     for name in ("one", "two"):
-        Plan.objects.filter(slug="free").update(max_playbooks=None)
+        set_limits(Plan.objects.get(slug="free"), max_playbooks=None)
         make_playbook(alice, name=name)
     set_limits(Plan.objects.get(slug="free"), max_playbooks=1)
     assert "They keep working, but you can't create more." in read(own)
@@ -169,8 +169,8 @@ def test_a_canceled_checkout_is_explained(own: Client) -> None:
 @pytest.mark.parametrize(
     ("path", "sent", "words"),
     [
-        ("subscribe", {"plan": "gold"}, "Choose one of: pro, team."),
-        ("subscribe", {}, "Choose one of: pro, team."),
+        ("subscribe", {"plan": "gold"}, "Choose one of: pro, scale."),
+        ("subscribe", {}, "Choose one of: pro, scale."),
         ("portal", {}, "You have no paid plan yet"),
     ],
 )

@@ -31,7 +31,7 @@ def test_running_it_again_creates_nothing(shop: FakeStripe) -> None:
     assert before == {"product": 2, "price": 2, "webhook_endpoint": 1} | {
         "billing_portal.configuration": 1
     }
-    assert "unchanged" in set_up("pro=29", "team=99")
+    assert "unchanged" in set_up("pro=29", "scale=99")
     assert "unchanged" in set_up()
     assert counted(shop) == before
     assert Price.objects.get(lookup_key="ace_pro_monthly").product_id == "ace_pro"
@@ -49,15 +49,37 @@ def test_an_endpoint_with_a_lost_secret_is_recreated(buyer: Customer, shop: Fake
     WebhookEndpoint.objects.all().delete()
     assert "(created)" in set_up()
     assert counted(shop)["webhook_endpoint"] == 1
-    buyer.buy("team")
+    buyer.buy("scale")
     assert {one.status for one in shop.deliver()} == {200}
 
 
 def test_a_plan_without_a_price_is_named(fake: FakeStripe, settings: Any) -> None:
     settings.PUBLIC_URL = "https://ace.example.org"
     load_standard_plans()
-    with pytest.raises(CommandError, match=r"team \(ace_team_monthly\)\. .* --price team="):
+    with pytest.raises(CommandError, match=r"scale \(ace_scale_monthly\)\. .* --price scale="):
         set_up("pro=29")
+
+
+def test_a_price_may_return_to_an_earlier_amount(shop: FakeStripe) -> None:
+    """29 → 290 → 29 within a day: the checkout asked for 290 and the portal for 29."""
+    for amount in (290, 29):
+        assert f"pro: sold for {amount} US$ a month" in set_up(f"pro={amount}")
+        (sold,) = shop.world.every("price", lookup_key="ace_pro_monthly")
+        (portal,) = shop.world.every("billing_portal.configuration")
+        products = portal["features"]["subscription_update"]["products"]
+        assert sold["unit_amount"] == amount * 100
+        assert [sold["id"]] in [product["prices"] for product in products]
+
+
+def test_the_checkout_asks_for_what_taxes_need(
+    buyer: Customer, shop: FakeStripe, settings: Any
+) -> None:
+    settings.STRIPE_CHECKOUT = ["tax", "address", "tax_id"]
+    buyer.subscribe("scale")
+    (session,) = shop.world.every("checkout.session")
+    assert session["automatic_tax"] == session["tax_id_collection"] == {"enabled": True}
+    assert session["billing_address_collection"] == "required"
+    assert session["customer_update"] == {"address": "auto", "name": "auto"}
 
 
 @pytest.mark.parametrize(
@@ -77,15 +99,15 @@ def test_an_invalid_price_is_refused(
 def test_without_a_public_url_no_endpoint_is_created(fake: FakeStripe, settings: Any) -> None:
     load_standard_plans()
     with pytest.raises(CommandError, match="PUBLIC_URL"):
-        set_up("pro=29", "team=99")
-    assert "Webhook" not in set_up("pro=29", "team=99", no_webhook=True)
+        set_up("pro=29", "scale=99")
+    assert "Webhook" not in set_up("pro=29", "scale=99", no_webhook=True)
     assert counted(fake)["webhook_endpoint"] == 0
 
 
 def test_a_live_key_removes_test_mode_customers(
     buyer: Customer, shop: FakeStripe, settings: Any
 ) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     shop.deliver()
     settings.STRIPE_LIVE_MODE = True
     assert "Test-mode customers removed: 1" in set_up()

@@ -1,10 +1,12 @@
 """Syncs apply what webhooks missed, and delete customers of deleted accounts."""
 
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.utils.module_loading import import_string
 from django_q.models import OrmQ
@@ -14,11 +16,12 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.services.personal_data import delete_account
 from billing.errors import NoStripeCustomer
-from billing.models import AccountSync, BillingAccount, Plan
+from billing.models import AccountSync, BillingAccount, Plan, StripeEvent
 from billing.plans.complimentary_plans import grant_plan, withdraw_plan
 from billing.stripe import sync
 from billing.stripe.subscriptions import list_invoices, refresh_subscription
 from billing.stripe.sync import sync_account
+from core.errors import Conflict
 from core.security.scopes import Principal
 from evolution.worker.sweep import sweep
 from tests.factories import make_user
@@ -35,14 +38,14 @@ def resync() -> str:
 
 
 def test_missed_events_are_applied(buyer: Customer, shop: FakeStripe) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     assert resync() == "1 read, 1 changed, 0 customers deleted.\n"
-    assert buyer.plan == "team"
+    assert buyer.plan == "scale"
     assert resync() == "1 read, 0 changed, 0 customers deleted.\n"
 
 
 def test_the_worker_syncs_each_account_once_a_day(buyer: Customer, shop: FakeStripe) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     sweep()
     assert not OrmQ.objects.exists()  # it was asked a moment ago
     AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
@@ -50,11 +53,11 @@ def test_the_worker_syncs_each_account_once_a_day(buyer: Customer, shop: FakeStr
     sweep()
     (message,) = OrmQ.objects.all()
     import_string(message.func())()
-    assert buyer.plan == "team"
+    assert buyer.plan == "scale"
 
 
 def test_the_worker_pauses_while_stripe_is_down(buyer: Customer, shop: FakeStripe) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
     shop.fail(500)
     sync.resync_stale_account()
@@ -66,7 +69,7 @@ def test_the_worker_pauses_while_stripe_is_down(buyer: Customer, shop: FakeStrip
 
 
 def test_deleting_an_account_cancels_its_subscription(buyer: Customer, shop: FakeStripe) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     shop.deliver()
     delete_account(user=buyer.user)
     assert "1 customers deleted" in resync()
@@ -77,33 +80,33 @@ def test_deleting_an_account_cancels_its_subscription(buyer: Customer, shop: Fak
 
 
 def test_a_wrong_key_ends_no_plan(buyer: Customer, shop: FakeStripe) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     shop.deliver()
     del shop.world.objects[buyer.account.stripe_customer_id]  # as another account's key sees it
     with pytest.raises(CommandError, match="1 unknown to Stripe"):
         resync()
-    assert (buyer.plan, bool(buyer.account.stripe_customer_id)) == ("team", True)
+    assert (buyer.plan, bool(buyer.account.stripe_customer_id)) == ("scale", True)
 
 
 def test_an_unreadable_customer_does_not_block_the_others(
     buyer: Customer, shop: FakeStripe, live_server: LiveServer
 ) -> None:
-    buyer.subscribe("team")
+    buyer.subscribe("scale")
     del shop.world.objects[buyer.account.stripe_customer_id]
     other = Customer.of(make_user("dora@example.org"), live_server.url)
-    other.buy("team")
+    other.buy("scale")
     with pytest.raises(CommandError):
         resync()
-    assert other.plan == "team"
+    assert other.plan == "scale"
 
 
 def test_an_orphaned_customer_unknown_to_the_key_does_not_block_the_others(
     buyer: Customer, shop: FakeStripe, live_server: LiveServer
 ) -> None:
-    buyer.subscribe("team")
+    buyer.subscribe("scale")
     del shop.world.objects[buyer.account.stripe_customer_id]
     other = Customer.of(make_user("dora@example.org"), live_server.url)
-    other.buy("team")
+    other.buy("scale")
     for user in (buyer.user, other.user):
         delete_account(user=user)
     with pytest.raises(CommandError, match="1 unknown to Stripe"):
@@ -112,35 +115,38 @@ def test_an_orphaned_customer_unknown_to_the_key_does_not_block_the_others(
     assert MirroredCustomer.objects.count() == 1
 
 
-def test_a_complimentary_plan_stays_until_there_is_a_subscription(
+def test_a_complimentary_plan_applies_before_and_after_a_subscription(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     buyer.subscribe("pro")
-    team = Plan.objects.get(slug="team")
-    BillingAccount.objects.update(plan=team, status="active")
+    staff = Principal.of(make_user("staff@example.org", is_staff=True))
+    grant_plan(user=buyer.user, plan=Plan.objects.get(slug="scale"), by=staff)
     resync()
-    assert buyer.plan == "team"
+    assert buyer.plan == "scale"
     buyer.buy("pro")
     resync()
     assert buyer.plan == "pro"
+    shop.world.end(shop.subscription())
+    resync()
+    assert buyer.plan == "scale"
 
 
 def test_a_complimentary_plan_can_be_withdrawn_after_an_abandoned_checkout(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     staff = Principal.of(make_user("staff@example.org", is_staff=True))
-    grant_plan(user=buyer.user, plan=Plan.objects.get(slug="team"), by=staff)
+    grant_plan(user=buyer.user, plan=Plan.objects.get(slug="scale"), by=staff)
     buyer.subscribe("pro")
-    assert buyer.plan == "team"
+    assert buyer.plan == "scale"
     withdraw_plan(account=buyer.account, by=staff)
     assert (buyer.plan, sync_account(account=buyer.account).status) == ("free", "free")
 
 
 def test_staff_sync_an_account_with_an_audit_entry(buyer: Customer, shop: FakeStripe) -> None:
     staff = Principal.of(make_user("staff@example.org", is_staff=True))
-    buyer.buy("team")
+    buyer.buy("scale")
     sync.resync_account(account=buyer.account, by=staff)
-    assert buyer.plan == "team"
+    assert buyer.plan == "scale"
     nobody = BillingAccount.objects.create(user=staff.user)
     with pytest.raises(NoStripeCustomer):
         sync.resync_account(account=nobody, by=staff)
@@ -150,14 +156,14 @@ def test_the_return_from_a_payment_shows_the_plan_before_any_event(
     buyer: Customer, shop: FakeStripe
 ) -> None:
     assert refresh_subscription(user=buyer.user) is None
-    buyer.buy("team")
+    buyer.buy("scale")
     assert refresh_subscription(user=buyer.user) == buyer.account
-    assert buyer.plan == "team"
+    assert buyer.plan == "scale"
 
 
 def test_invoices_are_listed_from_the_mirror(buyer: Customer, shop: FakeStripe) -> None:
     assert list_invoices(user=buyer.user) == []
-    buyer.buy("team")
+    buyer.buy("scale")
     shop.advance(30)
     shop.deliver()
     shop.api.calls.clear()
@@ -169,10 +175,87 @@ def test_invoices_are_listed_from_the_mirror(buyer: Customer, shop: FakeStripe) 
     assert not shop.api.calls
 
 
+def test_an_event_costs_one_request(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("scale")
+    shop.api.calls.clear()
+    shop.deliver()
+    events = shop.world.events
+    invoices = sum(event["type"].startswith("invoice.") for event in events)
+    assert invoices
+    assert sorted(shop.api.calls) == sorted(
+        ["GET /v1/subscriptions"] * len(events) + ["GET /v1/invoices"] * invoices
+    )
+
+
+def test_a_changed_address_reaches_stripe(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("scale")
+    shop.deliver()
+    assert not sync.is_resync_due()
+    buyer.user.email = "alice@new.example"
+    buyer.user.save()
+    cache.delete("billing-resync")
+    assert sync.is_resync_due()
+    sync.resync_stale_account()
+    assert shop.world.every("customer")[0]["email"] == "alice@new.example"
+
+
+def test_a_customer_deleted_at_stripe_ends_the_events(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("scale")
+    shop.world.delete_customer(shop.world.every("customer")[0])
+    assert {one.status for one in shop.deliver()} == {200}
+    assert (buyer.plan, buyer.account.stripe_customer_id) == ("free", "")
+
+
+def test_events_of_a_customer_of_another_key_are_not_sent_for_ever(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.buy("scale")
+    del shop.world.objects[buyer.account.stripe_customer_id]
+    assert {one.status for one in shop.deliver()} == {200}
+    assert StripeEvent.objects.filter(detail="unknown to the key").exists()
+    staff = Principal.of(make_user("staff@example.org", is_staff=True))
+    sync.unlink_customer(account=buyer.account, by=staff)
+    assert buyer.account.stripe_customer_id == ""
+
+
+def test_staff_extends_a_trial_and_unlinks_no_customer_of_this_key(
+    buyer: Customer, shop: FakeStripe
+) -> None:
+    buyer.buy("pro")
+    shop.deliver()
+    staff = Principal.of(make_user("staff@example.org", is_staff=True))
+    before = buyer.account.trial_end
+    assert before
+    sync.extend_trial(account=buyer.account, days=7, by=staff)
+    assert buyer.account.trial_end == before + timedelta(days=7)
+    with pytest.raises(Conflict, match="Stripe knows this customer"):
+        sync.unlink_customer(account=buyer.account, by=staff)
+
+
+def test_money_that_is_asked_back_is_an_error_in_the_log(
+    buyer: Customer, shop: FakeStripe, caplog: pytest.LogCaptureFixture
+) -> None:
+    buyer.buy("scale")
+    dispute = {"id": "dp_1", "object": "dispute", "charge": "ch_1"}
+    shop.world.tell("charge.dispute.created", dispute)
+    shop.deliver()
+    assert "charge.dispute.created" in caplog.text
+    assert StripeEvent.objects.filter(type="charge.dispute.created").count() == 1
+
+
+def test_failed_and_rejected_events_are_kept_for_staff(buyer: Customer, shop: FakeStripe) -> None:
+    buyer.buy("scale")
+    shop.fail(500)
+    (first, *_) = shop.deliver(bad_share=1)
+    assert first
+    results = set(StripeEvent.objects.values_list("result", flat=True))
+    assert results >= {"rejected", "failed"}
+
+
 def test_the_mirror_stores_no_secret_key_and_no_email(
     buyer: Customer, shop: FakeStripe, settings: Any
 ) -> None:
-    buyer.buy("team")
+    buyer.buy("scale")
     shop.deliver()
     models = apps.get_app_config("djstripe").get_models()
     rows = [str(row) for model in models for row in model._default_manager.values()]

@@ -1,7 +1,5 @@
 """A turn of a chat: asked with the playbook, metered and stored with what it cites."""
 
-from decimal import Decimal
-
 import pytest
 from django.conf import LazySettings
 
@@ -22,6 +20,7 @@ from playbooks.models import Playbook
 from playbooks.services.editing import edit_playbook
 from tests.factories import make_outcome
 from tests.harness.fake_llm.model import ALWAYS, FakeLLM
+from tests.harness.plans import limit_spending, set_limits
 from tests.harness.waiting import wait_until
 
 
@@ -200,10 +199,8 @@ def test_questions_are_limited(chat: AgentSession, settings: LazySettings) -> No
         ask(chat)
 
 
-def test_the_days_limit_on_cost_holds_here_too(
-    chat: AgentSession, llm: FakeLLM, settings: LazySettings
-) -> None:
-    settings.COST_CAP_USER_DAY_USD = Decimal("0.000001")
+def test_the_days_limit_on_cost_holds_here_too(chat: AgentSession, llm: FakeLLM) -> None:
+    limit_spending("0.00")
     answered = ask(chat)[0]
     assert answered.answer is None
     assert answered.error.startswith("Today's cost limit of this account")
@@ -216,7 +213,8 @@ def test_the_plans_tokens_hold_here_too(
 ) -> None:
     settings.BILLING_ENABLED = True
     load_standard_plans()
-    Plan.objects.update(monthly_tokens=5)
+    for plan in Plan.objects.all():
+        set_limits(plan, monthly_tokens=5)
     answered = ask(chat)[0]
     assert "plan includes 5 tokens a month" in answered.error
     assert (llm.count(), UsageRecord.objects.count()) == (0, 0)

@@ -202,7 +202,13 @@ def expire_session(api: Api, sent: Data, pk: str) -> Data:
 
 @route("GET", "subscriptions")
 def list_subscriptions(api: Api, sent: Data, pk: str) -> Data:
-    return api.page(api.world.every("subscription", customer=sent["customer"]), sent)
+    if api.world.get(sent["customer"], "customer").get("deleted"):
+        raise Missing(sent["customer"])
+    rows = copy.deepcopy(api.world.every("subscription", customer=sent["customer"]))
+    for row in rows:
+        for name in (path.removeprefix("data.") for path in sent.get("expand", [])):
+            row[name] = api.world.objects.get(row.get(name) or "", row.get(name))
+    return api.page(rows, sent)
 
 
 @route("GET", "invoices")

@@ -1,4 +1,4 @@
-"""Routes that only `stripe_test_mode` uses: test clocks, subscriptions, cards."""
+"""Routes for subscriptions and cards, and the test clocks of `stripe_test_mode`."""
 
 from tests.harness.fake_stripe.api import Api, route
 from tests.harness.fake_stripe.world import FAILS_LATER, GOOD, Data
@@ -49,7 +49,15 @@ def make_subscription(api: Api, sent: Data, pk: str) -> Data:
 @route("POST", "subscriptions/{id}")
 def change_subscription(api: Api, sent: Data, pk: str) -> Data:
     found = api.world.get(pk, "subscription")
-    api.world.cancel_at_end(found)
+    match sent.get("trial_end"):
+        case None:
+            api.world.cancel_at_end(found)
+        case "now":
+            api.world.end_trial(found)
+        case end:
+            found["trial_end"] = int(end)
+            found["items"]["data"][0]["current_period_end"] = int(end)
+            api.world.tell("customer.subscription.updated", found)
     return found
 
 

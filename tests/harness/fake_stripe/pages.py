@@ -68,7 +68,9 @@ def _manage(world: World, session: Data, form: Data) -> Answer:
     elif form.get("do") == "cancel":
         world.cancel_at_end(running[0])
     else:
-        world.change_price(running[0], world.get(form["price"], "price"))
+        portal = world.get(session["configuration"], "billing_portal.configuration")
+        rules = portal["features"]["subscription_update"]
+        world.change_price(running[0], world.get(form["price"], "price"), rules)
     return 303, "", session["return_url"]
 
 

@@ -1,4 +1,4 @@
-"""The objects of the fake Stripe, and how payments, cancellations and time change them."""
+"""The objects of the fake Stripe, and how payments, changes of plan and time change them."""
 
 import copy
 import itertools
@@ -8,6 +8,7 @@ from typing import Any
 Data = dict[str, Any]
 DAY = 86_400
 MONTH = 30 * DAY
+PERIODS = {"week": 7 * DAY, "month": MONTH, "year": 365 * DAY}
 GOOD, DECLINED, FAILS_LATER = "4242424242424242", "4000000000000002", "4000000000000341"
 """FAILS_LATER is accepted for a trial, and every charge of it fails."""
 RETRIES = (3 * DAY, 5 * DAY, 7 * DAY)
@@ -82,7 +83,7 @@ class World:
 
     def begin(self, customer: str, price: Data, trial: int) -> Data:
         """Begin a subscription with its first invoice; `trial` in seconds."""
-        end = self.now + (trial or MONTH)
+        end = self.now + (trial or period_of(price))
         item = {"id": "si_1", "object": "subscription_item", "price": price, "quantity": 1}
         item |= {"current_period_start": self.now, "current_period_end": end}
         made = self.add(
@@ -92,16 +93,25 @@ class World:
             status="trialing" if trial else "active",
             cancel_at=None,
             cancel_at_period_end=False,
+            schedule=None,
+            default_payment_method=self._card(customer),
             trial_end=end if trial else None,
             ended_at=None,
             items={"object": "list", "data": [item], "has_more": False, "url": "/"},
         )
         self.tell("customer.subscription.created", made)
-        self._bill(made, 0 if trial else price["unit_amount"])
+        self._bill(made, 0 if trial else price["unit_amount"], "subscription_create")
         return made
 
-    def _bill(self, subscription: Data, amount: int) -> Data:
+    def _card(self, customer: str) -> str:
+        """The payment method of the customer's card, whose fingerprint all its users share."""
+        number = self.cards.get(customer, GOOD)
+        made = self.add("pm", "payment_method", card={"fingerprint": f"print{number}"})
+        return str(made["id"])
+
+    def _bill(self, subscription: Data, amount: int, reason: str = "subscription_cycle") -> Data:
         """Create an invoice for the period and try to charge it once."""
+        amount += subscription.pop("pending", 0)
         item = subscription["items"]["data"][0]
         number = f"ACE-{next(self._numbers):04d}"
         parent = {
@@ -122,11 +132,13 @@ class World:
             amount_remaining=amount,
             attempts=0,
             parent=parent,
+            billing_reason=reason,
             period_start=item["current_period_start"],
             period_end=item["current_period_end"],
             hosted_invoice_url=f"https://invoice.stripe.com/i/{number}",
             invoice_pdf=f"https://pay.stripe.com/invoice/{number}/pdf",
         )
+        subscription["latest_invoice"] = invoice["id"]
         self._charge(invoice, subscription)
         return invoice
 
@@ -148,13 +160,54 @@ class World:
         subscription["cancel_at_period_end"] = True
         self.tell("customer.subscription.updated", subscription)
 
-    def change_price(self, subscription: Data, price: Data) -> None:
-        subscription["items"]["data"][0]["price"] = price
+    def change_price(self, subscription: Data, price: Data, rules: Data) -> None:
+        """Change the plan by the portal's `rules`: at the period's end, or now with a proration."""
+        item = subscription["items"]["data"][0]
+        old, now = item["price"]["unit_amount"], price["unit_amount"]
+        later = {
+            row["type"] for row in rules.get("schedule_at_period_end", {}).get("conditions", [])
+        }
+        is_shorter = period_of(price) < period_of(item["price"])
+        if (now < old and "decreasing_item_amount" in later) or (
+            is_shorter and "shortening_interval" in later
+        ):
+            phases = [{"items": [{"price": price["id"]}]}]
+            fields = {"subscription": subscription["id"], "phases": phases, "status": "active"}
+            schedule = self.add("sub_sched", "subscription_schedule", **fields)
+            subscription["schedule"] = schedule["id"]
+            self.tell("customer.subscription.updated", subscription)
+            return
+        self._change_now(subscription, price, rules.get("proration_behavior", "none"))
+
+    def _change_now(self, subscription: Data, price: Data, proration: str) -> None:
+        item = subscription["items"]["data"][0]
+        begun, end = item["current_period_start"], item["current_period_end"]
+        left = (end - self.now) / (end - begun)
+        owed = round((price["unit_amount"] - item["price"]["unit_amount"]) * left)
+        item["price"] = price
+        if subscription["status"] == "trialing":
+            self.end_trial(subscription)
+            return
         self.tell("customer.subscription.updated", subscription)
+        if proration == "always_invoice":
+            self._bill(subscription, owed, "subscription_update")
+        elif proration == "create_prorations":
+            subscription["pending"] = subscription.get("pending", 0) + owed
+
+    def end_trial(self, subscription: Data) -> None:
+        """Begin the first paid period now."""
+        item = subscription["items"]["data"][0]
+        item["current_period_start"] = self.now
+        item["current_period_end"] = self.now + period_of(item["price"])
+        subscription |= {"status": "active", "trial_end": self.now}
+        self.tell("customer.subscription.updated", subscription)
+        self._bill(subscription, item["price"]["unit_amount"])
 
     def change_card(self, customer: str, card: str) -> None:
         """Set a new card and charge unpaid invoices to it."""
         self.cards[customer] = card
+        for row in self.every("subscription", customer=customer):
+            row["default_payment_method"] = self._card(customer)
         for invoice in self.every("invoice", customer=customer, status="open"):
             self._charge(invoice, self._subscription_of(invoice))
 
@@ -203,8 +256,12 @@ class World:
 
     def _renew(self, subscription: Data) -> None:
         item = subscription["items"]["data"][0]
+        if subscription["schedule"]:
+            schedule = self.objects[subscription["schedule"]]
+            item["price"] = self.objects[schedule["phases"][0]["items"][0]["price"]]
+            subscription["schedule"] = None
         item["current_period_start"] = item["current_period_end"]
-        item["current_period_end"] += MONTH
+        item["current_period_end"] += period_of(item["price"])
         subscription["status"] = "active"
         self.tell("customer.subscription.updated", subscription)
         self._bill(subscription, item["price"]["unit_amount"])
@@ -218,3 +275,8 @@ class World:
 
     def _subscription_of(self, invoice: Data) -> Data:
         return self.get(invoice["parent"]["subscription_details"]["subscription"], "subscription")
+
+
+def period_of(price: Data) -> int:
+    """Seconds of the price's interval."""
+    return PERIODS[price["recurring"]["interval"]]

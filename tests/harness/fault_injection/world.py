@@ -11,7 +11,6 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
@@ -52,7 +51,6 @@ def set_up(base_url: str) -> None:
         "JOB_HEARTBEAT_SECONDS": HEARTBEAT,
         "JOB_DEADLINE_SECONDS": 60,
         "EVOLUTION_OUTCOME_THRESHOLD": 3,
-        "COST_CAP_USER_DAY_USD": Decimal(100_000),
         "RATE_LIMITS": dict.fromkeys(settings.RATE_LIMITS, "1000000/s"),
     }
     for name, value in changes.items():

@@ -1,0 +1,363 @@
+"""Daily and monthly limits on cost, the operator's and the owners' budgets; jobs over one wait.
+
+What calls have cost and what is reserved for running ones is read from the daily totals
+(DailySpend), so that a busy month is checked as quickly as an empty one. The operator's limits
+count the calls with its keys, deleted accounts' too; a limit of a single account or playbook binds
+the owner's own key as well. They are exact while the caller holds the lock of its provider circuit
+(`evolution.worker.llm_admission`); only while a key is being replaced can two circuits exceed one
+side by side. A call of unknown price counts as nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from operator import or_
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+
+from accounts.hooks import hooks
+from accounts.models import User
+from billing.errors import LimitReached
+from billing.limits.lookup import find_limits
+from billing.models import DailySpend, Limit, UsageRecord
+from billing.pricing.usage_pricing import estimate_cost
+from core.audit import record
+from core.clock import database_now
+from core.emails import send_email
+from core.errors import Invalid, NotFound
+from core.security.scopes import Principal
+
+ZERO = Decimal(0)
+COST_CAP = "cost_cap"
+SPANS = ("day", "month")
+WHOSE = {
+    Limit.Scope.SERVER: "of this server",
+    Limit.Scope.ACCOUNT: "of this account",
+    Limit.Scope.PLAYBOOK: "of this playbook",
+}
+MIN_AMOUNT, MAX_AMOUNT = Decimal("0.01"), Decimal("99999999.99")
+RECENT_USAGE = timedelta(minutes=15)
+WARNING_INTERVAL = 60
+"""Seconds."""
+BATCH_SIZE = 500
+
+
+class SpendLimitReached(LimitReached):
+    """The next call could exceed a daily or monthly limit."""
+
+    def __init__(self, limit: Limit, until: datetime, want: Decimal, credential: str) -> None:
+        what = "budget" if limit.set_by == Limit.SetBy.OWNER else "cost limit"
+        usd, day = limit.amount or ZERO, "Today" if limit.window == "day" else "This month"
+        which = f"{day}'s {what} {WHOSE[Limit.Scope(limit.scope)]}"
+        message = (
+            f"{which} ({usd:.2f} US$) is reached. Evolutions resume at {until:%H:%M} UTC on "
+            f"{until.day} {until:%B}, or once the {what} is raised."
+        )
+        if want > usd:
+            message = (
+                f"{which} ({usd:.2f} US$) is less than the next call can cost ({want:.2f} US$). "
+                f"Evolutions resume once the {what} is raised."
+            )
+        super().__init__(message)
+        self.code, self.until, self.mark, self.want = COST_CAP, until, credential, want
+
+
+@dataclass(frozen=True)
+class Spender:
+    """For whom a call is made, and its `credential` as in UsageRecord.
+
+    `own_key`: the owner's own key pays, so the operator's limits do not apply.
+    """
+
+    user_id: UUID
+    playbook_id: UUID | None
+    credential: str
+    own_key: bool
+
+
+def max_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url: str) -> Decimal:
+    """The maximum cost of a call; 0 when its price is unknown."""
+    price = estimate_cost(
+        model=model,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        api_url=api_url,
+    )
+    return price.cost or ZERO
+
+
+def check_spend_limits(spender: Spender, *, want: Decimal, now: datetime) -> None:
+    """Raise SpendLimitReached when a call of `want` US$ could exceed a limit."""
+    limits = list(_limits(spender))
+    if not limits:
+        return
+    parts = [_calls(one, spender) & Q(day__gte=span_start(one.window, now)) for one in limits]
+    sums = {
+        f"sum_{number}": Sum("spent_usd", filter=part, default=ZERO)
+        for number, part in enumerate(parts)
+    }
+    # In one query: the caller holds the lock of its provider circuit.
+    spent = DailySpend.objects.filter(reduce(or_, parts)).order_by().aggregate(**sums)
+    for number, one in enumerate(limits):
+        if spent[f"sum_{number}"] + want > (one.amount or ZERO):
+            raise SpendLimitReached(one, span_end(one.window, now), want, spender.credential)
+
+
+def _limits(spender: Spender) -> Iterator[Limit]:
+    """The rows that bind the call: the operator's, wider scopes first, then the owner's."""
+    rows = find_limits(user_id=spender.user_id, playbook_id=spender.playbook_id)
+    rows = [row for row in rows if row.unit == Limit.Unit.USD]
+    operators: dict[tuple[str, str], Limit] = {}
+    for row in sorted(rows, key=lambda row: row.is_for_all):
+        if row.set_by == Limit.SetBy.OPERATOR:
+            operators.setdefault((row.scope, row.window), row)
+    for scope in Limit.Scope.values:
+        for span in SPANS:
+            one = operators.get((scope, span))
+            if one is None or one.amount is None or (spender.own_key and one.is_for_all):
+                continue
+            if scope != Limit.Scope.PLAYBOOK or spender.playbook_id:
+                yield one
+    yield from (row for row in rows if row.set_by == Limit.SetBy.OWNER and row.stops)
+
+
+def _calls(limit: Limit, spender: Spender) -> Q:
+    """The rows of DailySpend that count against the limit."""
+    counted = {
+        Limit.Scope.SERVER: Q(),
+        Limit.Scope.ACCOUNT: Q(user_id=spender.user_id),
+        Limit.Scope.PLAYBOOK: Q(playbook_id=spender.playbook_id),
+    }[Limit.Scope(limit.scope)]
+    is_owners = limit.set_by == Limit.SetBy.OWNER
+    return counted if is_owners else counted & Q(own_key=spender.own_key)
+
+
+def span_start(span: str, now: datetime) -> date:
+    """The first day of the day or the month, UTC."""
+    return now.date() if span == "day" else now.date().replace(day=1)
+
+
+def span_end(span: str, now: datetime) -> datetime:
+    """The first moment of the next day or month, UTC."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if span == "day":
+        return midnight + timedelta(days=1)
+    return (midnight.replace(day=1) + timedelta(days=31)).replace(day=1)
+
+
+@dataclass(frozen=True)
+class BudgetStatus:
+    """How much of one amount is spent; running calls count with their maximum cost.
+
+    `unpriced_calls` are not in the total: their price is unknown.
+    """
+
+    span: str
+    limit_usd: Decimal
+    spent_usd: Decimal
+    unpriced_calls: int
+    warn_percent: int
+    until: datetime
+
+    @property
+    def percent(self) -> int:
+        return int(100 * self.spent_usd / self.limit_usd)
+
+    @property
+    def state(self) -> str:
+        """`ok`, `warning` from `warn_percent` on, or `reached`."""
+        if self.percent >= 100:
+            return "reached"
+        return "warning" if self.percent >= self.warn_percent else "ok"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The daily and the monthly amount that an owner set for the account or one playbook."""
+
+    playbook_id: UUID | None
+    day: BudgetStatus | None = None
+    month: BudgetStatus | None = None
+    warn_percent: int = 80
+    stops: bool = True
+
+    @property
+    def statuses(self) -> list[BudgetStatus]:
+        return [one for one in (self.day, self.month) if one is not None]
+
+    @property
+    def usd_per_day(self) -> Decimal | None:
+        return self.day and self.day.limit_usd
+
+    @property
+    def usd_per_month(self) -> Decimal | None:
+        return self.month and self.month.limit_usd
+
+
+def set_budget(
+    *,
+    by: Principal,
+    playbook_id: UUID | None = None,
+    usd_per_day: Decimal | None = None,
+    usd_per_month: Decimal | None = None,
+    warn_percent: int = 80,
+    stops: bool = True,
+) -> None:
+    """Set the budget of the user's account or of one playbook; without an amount, remove it.
+
+    Raises Invalid, NotFound.
+    """
+    amounts = {"day": usd_per_day, "month": usd_per_month}
+    _validate(amounts, warn_percent)
+    if playbook_id is not None and not hooks.playbook_names(by, ids=[playbook_id]):
+        raise NotFound("playbook")
+    if playbook_id is None and by.playbook_ids is not None:
+        raise NotFound("budget")
+    with transaction.atomic():
+        # Lock the user: there may be no row yet, and two requests would both create one.
+        user = User.objects.select_for_update(of=("self",), no_key=True).get(pk=by.user.pk)
+        scope = Limit.Scope.PLAYBOOK if playbook_id else Limit.Scope.ACCOUNT
+        of = {"set_by": "owner", "user": user, "playbook_id": playbook_id, "unit": "usd"}
+        known = Limit.objects.filter(**of)
+        if any(amounts.values()) or known.exists():
+            detail: dict[str, Any] = {span: usd and str(usd) for span, usd in amounts.items()}
+            verb = "set" if any(amounts.values()) else "remove"
+            if verb == "set":
+                detail |= {"stops": stops, "playbook": playbook_id and str(playbook_id)}
+            record(action=f"{verb}_budget", by=by, subject=user, **detail)
+        # A new amount gets its own warning.
+        known.delete()
+        Limit.objects.bulk_create(
+            Limit(
+                **of,
+                scope=scope,
+                window=span,
+                amount=usd,
+                warn_percent=warn_percent,
+                stops=stops,
+            )
+            for span, usd in amounts.items()
+            if usd is not None
+        )
+
+
+def budget_rows(who: User | Principal) -> QuerySet[Limit]:
+    """The amounts that the user has set, of the account and of playbooks."""
+    return Limit.objects.for_user(who).filter(set_by=Limit.SetBy.OWNER, unit=Limit.Unit.USD)
+
+
+def list_budgets(*, who: User | Principal) -> list[Budget]:
+    """The user's budgets with their status, the account's first; one query without any."""
+    rows = list(budget_rows(who))
+    if not rows:
+        return []
+    rows.sort(key=lambda row: (row.playbook_id is not None, str(row.playbook_id)))
+    found: dict[UUID | None, dict[str, Any]] = {}
+    for row, status in _with_status(rows, now=database_now()):
+        budget = found.setdefault(row.playbook_id, {})
+        budget |= {row.window: status, "warn_percent": row.warn_percent, "stops": row.stops}
+    return [Budget(playbook_id, **fields) for playbook_id, fields in found.items()]
+
+
+def budgets_near_limit(budgets: Iterable[Budget]) -> list[tuple[Budget, BudgetStatus]]:
+    """The daily and monthly amounts that are reached or nearly so."""
+    found = [(one, status) for one in budgets for status in one.statuses]
+    return [(budget, status) for budget, status in found if status.state != "ok"]
+
+
+def send_budget_warnings() -> int:
+    """E-mail users who came near a budget, once for each day and month; returns how many.
+
+    Not inside a transaction; once a minute, by whichever host comes first.
+    """
+    if not cache.add("budget-warnings", 1, WARNING_INTERVAL):
+        return 0
+    now = database_now()
+    begun = UsageRecord.objects.filter(user=OuterRef("user"), created_at__gte=now - RECENT_USAGE)
+    rows = Limit.objects.filter(_unwarned(now), Exists(begun), set_by="owner", unit="usd")
+    rows = rows.filter(user__is_active=True).order_by("pk")
+    ids, sent = list(rows.values_list("pk", flat=True)), 0
+    for at in range(0, len(ids), BATCH_SIZE):
+        part = Limit.objects.filter(pk__in=ids[at : at + BATCH_SIZE])
+        for limit, status in _with_status(list(part.select_related("user")), now=now):
+            if status.state != "ok":
+                sent += _send_warning(limit, status, now)
+    return sent
+
+
+def _send_warning(limit: Limit, status: BudgetStatus, now: datetime) -> int:
+    rows = Limit.objects.filter(_unwarned(now), pk=limit.pk)
+    # Recorded first: an e-mail lost with its process is better than one each minute.
+    if limit.user is None or not rows.update(warned_on=now.date()):
+        return 0
+    send_email(
+        "budget",
+        to=limit.user.email,
+        site=settings.PUBLIC_URL,
+        percent=str(status.percent),
+        spent=f"{status.spent_usd:.2f}",
+        limit=f"{status.limit_usd:.2f}",
+        span=status.span,
+        whose="one of your playbooks" if limit.playbook_id else "your account",
+        stops="yes" if limit.stops else "",
+        until=f"{status.until:%H:%M} UTC on {status.until.day} {status.until:%B}",
+    )
+    return 1
+
+
+def _unwarned(now: datetime) -> Q:
+    before = {span: Q(window=span, warned_on__lt=span_start(span, now)) for span in SPANS}
+    return Q(warned_on=None) | before["day"] | before["month"]
+
+
+def _with_status(rows: list[Limit], *, now: datetime) -> Iterator[tuple[Limit, BudgetStatus]]:
+    """The status of each owner's row: one query for the accounts, one for the playbooks."""
+    users = {row.user_id for row in rows if row.playbook_id is None}
+    playbooks = {row.playbook_id for row in rows if row.playbook_id is not None}
+    spent = _spent_by_owner("user_id", users, now) | _spent_by_owner("playbook_id", playbooks, now)
+    for row in rows:
+        of = spent.get(row.playbook_id or row.user_id, {})
+        yield (
+            row,
+            BudgetStatus(
+                span=row.window,
+                limit_usd=row.amount or ZERO,
+                spent_usd=of.get(f"{row.window}_spent", ZERO),
+                unpriced_calls=of.get(f"{row.window}_unpriced", 0),
+                warn_percent=row.warn_percent,
+                until=span_end(row.window, now),
+            ),
+        )
+
+
+def _spent_by_owner(field: str, ids: set[Any], now: datetime) -> dict[Any, dict[str, Any]]:
+    """What each of these users, or playbooks, has spent today and this month."""
+    if not ids:
+        return {}
+    today = Q(day__gte=span_start("day", now))
+    rows = DailySpend.objects.filter(day__gte=span_start("month", now)).order_by()
+    sums = rows.filter(**{f"{field}__in": ids}).values(field)
+    found = sums.annotate(
+        day_spent=Sum("spent_usd", filter=today, default=ZERO),
+        month_spent=Sum("spent_usd", default=ZERO),
+        day_unpriced=Sum("unpriced_calls", filter=today, default=0),
+        month_unpriced=Sum("unpriced_calls", default=0),
+    )
+    return {row[field]: row for row in found}
+
+
+def _validate(amounts: dict[str, Decimal | None], percent: int) -> None:
+    for span, usd in amounts.items():
+        if usd is not None and not MIN_AMOUNT <= usd <= MAX_AMOUNT:
+            raise Invalid.field(
+                f"usd_per_{span}", f"Must be between {MIN_AMOUNT} and {MAX_AMOUNT} US$, or null."
+            )
+    if not 1 <= percent <= 100:
+        raise Invalid.field("warn_percent", "Must be a whole number from 1 to 100.")
