@@ -12,7 +12,10 @@ from core.audit import record
 
 
 class BillingOffNotice(CsvExportAdmin):
-    """Lists that show a message while billing is off."""
+    """Lists that show a message while billing is off, and that no menu shows then."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return settings.BILLING_ENABLED and super().has_module_permission(request)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

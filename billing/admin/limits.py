@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from billing.admin.base import AuditedAdmin, BillingOffNotice
 from billing.models import Limit, QuotaPeriod
-from core.admin import ReadOnlyAdmin
+from core.admin import OwnerFilter, ReadOnlyAdmin
 from core.clock import database_now
 
 
@@ -24,7 +24,7 @@ class LimitAdmin(AuditedAdmin):
         *("__str__", "set_by", "scope", "plan", "user", "playbook_id", "stops", "until"),
         *("warned_on", "updated_at"),
     )
-    list_filter = ("set_by", "scope", "unit", "window", "plan")
+    list_filter = (OwnerFilter.by("user"), "set_by", "scope", "unit", "window", "plan")
     list_select_related = ("user", "plan")
     autocomplete_fields = ("user",)
     search_fields = ("user__email", "=playbook_id", "plan__name")
@@ -91,7 +91,7 @@ class QuotaPeriodAdmin(BillingOffNotice, ReadOnlyAdmin):
         *("user", "start", "end", "evolutions_used", "evolutions_held"),
         *("tokens_used", "tokens_held", "usd_used", "usd_held"),
     )
-    list_filter = (QuotaPeriodFilter,)
+    list_filter = (OwnerFilter.by("user"), QuotaPeriodFilter)
     list_select_related = ("user",)
     date_hierarchy = "start"
     search_fields = ("user__email",)

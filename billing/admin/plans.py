@@ -2,17 +2,33 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from django.views.decorators.http import require_safe
 
 from billing.admin.base import AuditedAdmin, BillingOffNotice
 from billing.admin.limits import PlanLimitInline
-from billing.models import BillingAccount, Limit, Plan
+from billing.models import BillingAccount, Limit, Plan, UsageRecord
 from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
-from billing.stripe.sync import resync_account
-from core.admin import OwnerFilter, ReadOnlyAdmin, request_principal, row_action
+from billing.plans.margin import margins
+from billing.stripe.sync import extend_trial, resync_account, unlink_customer
+from core.admin import (
+    OwnerFilter,
+    ReadOnlyAdmin,
+    changelist_url,
+    may,
+    request_principal,
+    row_action,
+)
 from core.clock import database_now
+
+MAX_ROWS = 500
 
 
 @admin.register(Plan)
@@ -102,8 +118,9 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
 
     list_display = (
         *("user", "plan", "status", "payment_problem", "period_end", "cancel_at_period_end"),
-        *("complimentary_plan", "complimentary_until", "synced_at"),
+        *("complimentary_plan", "complimentary_until", "synced_at", "at_stripe"),
     )
+    change_list_template = "admin/billing_account_list.html"
     list_filter = (
         OwnerFilter.by("user"),
         PaymentProblemFilter,
@@ -115,7 +132,7 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
     date_hierarchy = "updated_at"
     search_fields = ("user__email", "=stripe_customer_id", "=stripe_subscription_id")
     autocomplete_fields = ("user",)
-    actions = ("withdraw", "resync_from_stripe")
+    actions = ("withdraw", "resync_from_stripe", "extend_trials", "unlink_customers")
     csv_columns = (
         *("user__email", "plan__slug", "status", "period_start", "period_end"),
         *("cancel_at_period_end", "grace_until", "trial_end", "synced_at"),
@@ -166,6 +183,39 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
         until = account.grace_until
         return f"unpaid; plan kept until {until:%-d %b %Y}" if until else "unpaid"
 
+    @admin.display(description="at Stripe")
+    def at_stripe(self, account: BillingAccount) -> str:
+        """Links to Stripe's page of the customer, and to our list of its events."""
+        customer = account.stripe_customer_id
+        if not customer:
+            return ""
+        mode = "" if settings.STRIPE_LIVE_MODE else "test/"
+        events = changelist_url("billing_stripeevent", customer_id=customer)
+        return format_html(
+            '<a href="https://dashboard.stripe.com/{}customers/{}">customer</a>, '
+            '<a href="{}">events</a>',
+            *(mode, customer, events),
+        )
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_safe(self.margin))
+        return [path("margin/", view, name="billing_billingaccount_margin"), *super().get_urls()]
+
+    def margin(self, request: HttpRequest) -> HttpResponse:
+        """Revenue beside the cost of model calls, by account."""
+        if not (self.has_view_permission(request) and may(request, "view", UsageRecord)):
+            raise PermissionDenied
+        rows = margins(now=database_now())
+        context = self.admin_site.each_context(request) | {
+            "title": "Margin of the last 30 days",
+            "opts": self.opts,
+            "rows": rows[:MAX_ROWS],
+            "left_out": max(0, len(rows) - MAX_ROWS),
+            "revenue": sum(row.revenue for row in rows if row.margin is not None),
+            "cost": sum(row.cost_usd for row in rows),
+        }
+        return render(request, "admin/margin.html", context)
+
     withdraw = row_action(
         "Withdraw complimentary plan",
         lambda row, by: withdraw_plan(account=row, by=by),
@@ -179,5 +229,21 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
         lambda row, by: resync_account(account=row, by=by),
         one="account synced",
         many="accounts synced",
+        rows=lambda rows: rows.select_related("user"),
+    )
+
+    extend_trials = row_action(
+        "Extend trial by 7 days",
+        lambda row, by: extend_trial(account=row, days=7, by=by),
+        one="trial extended",
+        many="trials extended",
+        rows=lambda rows: rows.select_related("user"),
+    )
+
+    unlink_customers = row_action(
+        "Unlink a customer that Stripe does not know",
+        lambda row, by: unlink_customer(account=row, by=by),
+        one="customer unlinked",
+        many="customers unlinked",
         rows=lambda rows: rows.select_related("user"),
     )

@@ -91,7 +91,7 @@ def settle_evolution(period_id: UUID, *, counts: bool) -> None:
 
 def check_call_quota(record: UsageRecord, entitlement: Entitlement) -> None:
     """Raise QuotaExceeded when the call just recorded exceeds its plan month; roll back then."""
-    period = QuotaPeriod.objects.get(pk=record.quota_period_id)
+    period = QuotaPeriod.objects.get(pk=str(record.quota_period_id))
     wanted = {QuotaResource.TOKENS: record.held_tokens, QuotaResource.USD: record.held_usd}
     for resource, want in wanted.items():
         limit, used = monthly_limit(entitlement, resource), getattr(period, f"{resource}_used")

@@ -194,11 +194,11 @@ class Budget:
 
     @property
     def usd_per_day(self) -> Decimal | None:
-        return self.day and self.day.limit_usd
+        return self.day.limit_usd if self.day else None
 
     @property
     def usd_per_month(self) -> Decimal | None:
-        return self.month and self.month.limit_usd
+        return self.month.limit_usd if self.month else None
 
 
 def set_budget(

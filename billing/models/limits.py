@@ -127,16 +127,16 @@ class Limit(BaseModel):
 
     def clean(self) -> None:
         """Refuse what nothing enforces, and another's playbook: it would reveal its cost."""
-        if (self.scope, self.window) not in ENFORCED.get(self.unit, ()):
+        if (self.scope, self.window) not in ENFORCED.get(self.unit, []):
             raise ValidationError(f"Nothing limits {self.get_unit_display()} in this way.")
-        user = User.objects.filter(pk=self.user_id).first()
+        user = self.user if self.user_id else None
         if self.playbook_id and user and not hooks.playbook_names(user, ids=[self.playbook_id]):
             raise ValidationError({"playbook_id": "This user has no such playbook."})
 
 
 _ACCOUNT, _STORED = Limit.Scope.ACCOUNT, (Limit.Scope.ACCOUNT, Limit.Window.ANY)
-_SPENT = [(scope, window) for scope in Limit.Scope for window in ("day", "month")]
-ENFORCED = {
+_SPENT = [(scope.value, window) for scope in Limit.Scope for window in ("day", "month")]
+ENFORCED: dict[str, list[tuple[str, str]]] = {
     Limit.Unit.USD: _SPENT,
     Limit.Unit.TOKENS: [(_ACCOUNT, "month")],
     Limit.Unit.EVOLUTIONS: [(_ACCOUNT, "month")],

@@ -23,7 +23,7 @@ def grant_plan(
         account = BillingAccount.objects.select_for_update(of=("self",)).get(user=user)
         account.complimentary_plan, account.complimentary_until = plan, until
         account.save(update_fields=["complimentary_plan", "complimentary_until", "updated_at"])
-        ends = until and until.isoformat()
+        ends = until.isoformat() if until else None
         record(action="grant_plan", by=by, subject=account, owner=user, plan=plan.slug, until=ends)
     return account
 

@@ -177,9 +177,9 @@ def _mark_trial(account: BillingAccount, cards: dict[str, str]) -> str:
     if account.status != BillingAccount.Status.TRIALING or not subscription:
         return ""
     card = cards.get(subscription, "")
-    for mark in filter(None, (account.user.email, card)):
+    for text in filter(None, (account.user.email, card)):
         TrialMark.objects.get_or_create(
-            digest=keyed_digest(mark), defaults={"subscription_id": subscription}
+            digest=keyed_digest(text), defaults={"subscription_id": subscription}
         )
     mark = TrialMark.objects.filter(digest=keyed_digest(card)).first() if card else None
     return "" if mark is None or mark.subscription_id == subscription else subscription

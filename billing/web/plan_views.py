@@ -88,10 +88,12 @@ def confirmation(request: UserRequest) -> HttpResponse:
 @require_POST
 @billing_required
 def subscribe(request: UserRequest) -> HttpResponse:
-    chosen = {name: request.POST.get(name, "") for name in ("plan", "interval")}
-    chosen["interval"] = chosen["interval"] or "month"
+    plan, interval = request.POST.get("plan", ""), request.POST.get("interval", "month")
     return redirect_to_stripe(
-        request, lambda site: subscriptions.subscribe(user=request.user, site=site, **chosen)
+        request,
+        lambda site: subscriptions.subscribe(
+            user=request.user, plan=plan, interval=interval, site=site
+        ),
     )
 
 

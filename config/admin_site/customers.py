@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.models import ApiKey, User
-from billing.models import CostCap, UsageRecord
+from billing.models import Limit, UsageRecord
 from billing.plans.entitlements import entitlement_for, find_quota_period
 from config.admin_site.dashboard import ALERT, OK, Tile, linked_figures, outcomes_by_bucket
 from core.admin import changelist_url, may
@@ -43,7 +43,7 @@ LISTINGS = (
         ("playbook", "status", "error_code", "wait_reason", "created_at"),
         ("playbook",),
     ),
-    Listing("Limits of their own", CostCap, "user", ("usd_per_day",)),
+    Listing("Limits of their own", Limit, "user", ("unit", "window", "amount")),
     Listing("Audit log", AuditEntry, "owner_id", ("action", "actor", "request_id", "at")),
 )
 

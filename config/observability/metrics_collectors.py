@@ -13,7 +13,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from billing.models import UsageRecord
+from billing.models import BillingAccount, StripeEvent, UsageRecord
 from core.clock import database_now
 from evolution.models import EvolutionJob, Outcome, ProviderCircuit, WorkerHeartbeat
 from playbooks.models import Bullet, Delta, ReviewItem
@@ -31,6 +31,7 @@ def collect_metrics() -> Iterator[Metric]:
     yield from _usage()
     yield from _playbooks()
     yield from _workers()
+    yield from _payments()
 
 
 def _counts(rows: Any, *fields: str) -> Iterator[tuple[list[str], int]]:
@@ -161,3 +162,15 @@ def _workers() -> Iterator[Metric]:
         whose = "user" if circuit.is_user_key else "operator"
         circuits.add_metric([circuit.label, circuit.code, whose], 1.0)
     yield circuits
+
+
+def _payments() -> Iterator[Metric]:
+    late = BillingAccount.objects.unconfirmed(database_now()).count()
+    text = "Paid plans whose next period Stripe has not confirmed for two days"
+    yield GaugeMetricFamily("ace_unconfirmed_plans", text, late)
+    events = GaugeMetricFamily(
+        "ace_stripe_events", "Stripe's events of the last 30 days", labels=["type", "result"]
+    )
+    for values, number in _counts(StripeEvent.objects.all(), "type", "result"):
+        events.add_metric(values, number)
+    yield events

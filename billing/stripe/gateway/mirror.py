@@ -5,7 +5,8 @@ and stores the secret key as a row. Names, addresses and e-mails of people are l
 account deleted while billing is off leaves none behind; dj-stripe's link to users stays empty.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -22,7 +23,7 @@ from djstripe.models import (
 )
 
 from billing.stripe.gateway.stripe_api import CustomerState, Data
-from billing.stripe.subscription_state import from_timestamp, subscription_id_of
+from billing.stripe.subscription_state import from_timestamp, plan_item, subscription_id_of
 
 INVOICE_FIELDS = (
     *("id", "object", "number", "status", "currency", "total", "amount_due", "amount_paid"),
@@ -105,6 +106,17 @@ def subscriptions_of(customer: str) -> list[Data]:
 def invoices_of(customer: str) -> list[Data]:
     """The mirrored invoices, newest first."""
     return _data(Invoice.objects.filter(customer_id=customer).order_by("-created", "-id"))
+
+
+def paid_since(moment: datetime) -> Iterator[tuple[str, Data, bool]]:
+    """Customer and data of invoices paid since then, and whether the payment is for a year."""
+    rows = Invoice.objects.filter(created__gte=moment, customer__isnull=False)
+    for row in rows.select_related("subscription").iterator():
+        subscription = row.subscription.stripe_data if row.subscription else {}
+        item = plan_item(subscription)
+        recurring = (item.get("price") or {}).get("recurring") or {}
+        if row.stripe_data.get("amount_paid"):
+            yield row.customer_id, row.stripe_data, recurring.get("interval") == "year"
 
 
 def orphaned_customers(accounts: Any, *, limit: int | None) -> Sequence[str]:

@@ -230,19 +230,19 @@ def create_checkout(
         # A customer that exists keeps its address and name unless the page may change them.
         tax["customer_update"] = {"address": "auto", "name": "auto"}
     with translate_errors():
+        fields: Any = tax | {
+            "mode": "subscription",
+            "customer": customer,
+            "line_items": [{"price": price, "quantity": 1}],
+            "subscription_data": {"trial_period_days": trial_days} if trial_days else {},
+            "payment_method_collection": "always",
+            "allow_promotion_codes": True,
+            "success_url": success_url,
+            "cancel_url": cancel_url,
+            "metadata": {"ace_wanted": wanted},
+        }
         made = client().v1.checkout.sessions.create(
-            {
-                **tax,
-                "mode": "subscription",
-                "customer": customer,
-                "line_items": [{"price": price, "quantity": 1}],
-                "subscription_data": {"trial_period_days": trial_days} if trial_days else {},
-                "payment_method_collection": "always",
-                "allow_promotion_codes": True,
-                "success_url": success_url,
-                "cancel_url": cancel_url,
-                "metadata": {"ace_wanted": wanted},
-            },
+            fields,
             {
                 "idempotency_key": make_idempotency_key(
                     "checkout", customer, wanted, success_url, newest, tax
