@@ -112,7 +112,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('billing', '0004_move_limits'),
-        ('evolution', '0010_keep_texts_until'),
+        ('evolution', '0011_keep_texts_until'),
     ]
 
     operations = [

@@ -14,6 +14,7 @@ from prometheus_client.core import (
 )
 
 from billing.models import BillingAccount, StripeEvent, UsageRecord
+from billing.stripe.sync import MONEY_BACK
 from core.clock import database_now
 from evolution.models import EvolutionJob, Outcome, ProviderCircuit, WorkerHeartbeat
 from playbooks.models import Bullet, Delta, ReviewItem
@@ -171,6 +172,9 @@ def _payments() -> Iterator[Metric]:
     events = GaugeMetricFamily(
         "ace_stripe_events", "Stripe's events of the last 30 days", labels=["type", "result"]
     )
+    known = {(kind, "ignored"): 0 for kind in sorted(MONEY_BACK)}
     for values, number in _counts(StripeEvent.objects.all(), "type", "result"):
-        events.add_metric(values, number)
+        known[values[0], values[1]] = number
+    for labels, number in known.items():
+        events.add_metric(labels, number)
     yield events

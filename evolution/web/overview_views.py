@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts.models import User
-from billing.limits.budgets import list_budgets
+from billing.limits.spending import list_budgets
 from billing.usage.metering import sum_usage
 from core.http.requests import UserRequest
 from evolution.evidence.trends import DAYS, sum_trends, trends_of
@@ -59,7 +59,7 @@ def overview_context(user: User, ids: list[Any]) -> dict[str, Any]:
         "budgets": [
             status
             for one in list_budgets(who=user)
-            if one.budget.playbook_id in ({None, *ids} if len(ids) == 1 else {None})
+            if one.playbook_id in ({None, *ids} if len(ids) == 1 else {None})
             for status in one.statuses
         ],
     }

@@ -16,7 +16,7 @@ def name_the_months_of_jobs(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('evolution', '0009_add_outcome_reference'),
+        ('evolution', '0010_add_outcome_tallies'),
         ('billing', '0004_move_limits'),
     ]
 
