@@ -16,8 +16,8 @@ from billing.admin.base import AuditedAdmin, BillingOffNotice
 from billing.admin.limits import PlanLimitInline
 from billing.models import BillingAccount, Limit, Plan, UsageRecord
 from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
-from billing.plans.margin import margins
 from billing.stripe.sync import extend_trial, resync_account, unlink_customer
+from billing.usage.margin import margins
 from core.admin import (
     OwnerFilter,
     ReadOnlyAdmin,

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import admin
 
 from billing.models import StripeEvent
-from billing.stripe.money import from_minor_units
+from billing.money import from_minor_units
 from core.admin import ReadOnlyAdmin
 
 

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from accounts.models import ApiKey, User
-from billing.limits.lookup import account_amount, find_limits
 from billing.models import Limit
-from billing.plans.entitlements import format_count, plan_of
+from billing.plans.entitlements import account_limits, format_count, plan_of
+from billing.plans.limit_lookup import account_amount
 from core.errors import Conflict, NotFound
 
 
@@ -25,12 +25,6 @@ class StorageLimitReached(Conflict):
     """The account stores as much as it may, archived playbooks and old versions included."""
 
     code = "storage_limit"
-
-
-def account_limits(user: User) -> list[Limit]:
-    """The limits of the user's account, with those of its plan while billing is on."""
-    plan = plan_of(user)
-    return find_limits(user_id=user.pk, plan_id=plan.pk if plan else None)
 
 
 def check_playbook_limit(*, user: User, active: QuerySet[Any]) -> None:

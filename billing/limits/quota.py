@@ -11,12 +11,12 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.db.models import F
-from django.utils.crypto import salted_hmac
 
 from accounts.models import User
 from billing.errors import LimitReached
 from billing.limits.quota_notices import record_refusal_notice, record_usage_notice
-from billing.models import DeletedAccountUsage, QuotaPeriod, QuotaResource, TrialMark, UsageRecord
+from billing.models import DeletedAccountUsage, QuotaPeriod, QuotaResource, UsageRecord
+from billing.models.accounts import keyed_digest
 from billing.plans.billing_periods import BillingPeriod
 from billing.plans.entitlements import (
     Entitlement,
@@ -161,21 +161,6 @@ def _count_deleted_account(period: QuotaPeriod) -> None:
             tokens_used=F("tokens_used") + earlier.tokens_used,
             usd_used=F("usd_used") + earlier.usd_used,
         )
-
-
-def keyed_digest(text: str) -> str:
-    """A digest of an address or a card from which neither can be read.
-
-    Of an address without its `+tag`: most providers deliver all of them to one person.
-    """
-    name, _, domain = text.lower().partition("@")
-    plain = f"{name.partition('+')[0]}@{domain}"
-    return salted_hmac("billing.deleted", plain, algorithm="sha256").hexdigest()
-
-
-def had_trial(email: str) -> bool:
-    """Whether a trial began with this address."""
-    return TrialMark.objects.filter(digest=keyed_digest(email)).exists()
 
 
 def record_call_notices(record: UsageRecord) -> None:

@@ -25,8 +25,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from accounts.hooks import hooks
 from accounts.models import User
 from billing.errors import LimitReached
-from billing.limits.lookup import find_limits
 from billing.models import DailySpend, Limit, UsageRecord
+from billing.plans.limit_lookup import find_limits
 from billing.pricing.usage_pricing import estimate_cost
 from core.audit import record
 from core.clock import database_now

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from billing.stripe.money import Amount
+from billing.money import Amount
 from core.models import BaseModel
 
 INCLUDED = {

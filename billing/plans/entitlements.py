@@ -7,9 +7,9 @@ from uuid import UUID
 from django.conf import settings
 
 from accounts.models import User
-from billing.limits.lookup import find_limits, limit_of_account
 from billing.models import BillingAccount, Limit, Plan, QuotaPeriod, QuotaResource
 from billing.plans.billing_periods import BillingPeriod, billing_period_at
+from billing.plans.limit_lookup import find_limits, limit_of_account
 from billing.plans.standard_plans import load_standard_plans
 from core.clock import database_now
 
@@ -40,6 +40,12 @@ def plan_of(user: User) -> Plan | None:
     if not settings.BILLING_ENABLED:
         return None
     return _plan_at(database_now(), user.pk)[0]
+
+
+def account_limits(user: User) -> list[Limit]:
+    """The limits of the user's account, with those of its plan while billing is on."""
+    plan = plan_of(user)
+    return find_limits(user_id=user.pk, plan_id=plan.pk if plan else None)
 
 
 def entitlement_for(user_id: UUID, *, now: datetime | None = None) -> Entitlement | None:

@@ -8,8 +8,6 @@ from django.utils import timezone
 from accounts.hooks import hooks
 from accounts.models import ApiKey, User
 from billing.errors import BillingDisabled
-from billing.limits.lookup import account_amount
-from billing.limits.plan_limits import account_limits
 from billing.models import (
     QUOTA_FULL_PERCENT,
     QUOTA_NEAR_PERCENT,
@@ -23,10 +21,12 @@ from billing.models import (
 from billing.plans.billing_periods import BillingPeriod
 from billing.plans.entitlements import (
     Entitlement,
+    account_limits,
     entitlement_for,
     find_quota_period,
     monthly_limit,
 )
+from billing.plans.limit_lookup import account_amount
 
 
 @dataclass(frozen=True)

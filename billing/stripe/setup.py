@@ -9,8 +9,8 @@ from django.urls import reverse
 
 from billing.errors import require_billing
 from billing.models import BillingAccount, Plan
+from billing.money import Amount
 from billing.stripe import gateway
-from billing.stripe.money import Amount
 from billing.stripe.sync import UNLINKED
 
 

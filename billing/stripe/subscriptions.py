@@ -20,10 +20,10 @@ from billing.errors import (
     PlanNotForSale,
     require_billing,
 )
-from billing.limits.quota import had_trial
-from billing.models import AccountSync, BillingAccount, Plan
+from billing.models import AccountSync, BillingAccount, Plan, TrialMark
+from billing.models.accounts import keyed_digest
+from billing.money import from_minor_units
 from billing.stripe import gateway
-from billing.stripe.money import from_minor_units
 from billing.stripe.subscription_state import UNSETTLED, from_timestamp, has_ever_subscribed
 from billing.stripe.sync import sync_account
 from core.audit import record
@@ -115,7 +115,8 @@ def _checkout_url(
     """The open checkout for this plan, else a new one; all others are expired."""
     customer = account.stripe_customer_id
     had_one = has_ever_subscribed(gateway.mirror.subscriptions_of(customer))
-    trial_days = 0 if had_one or had_trial(account.user.email) else plan.trial_days
+    marks = TrialMark.objects.filter(digest=keyed_digest(account.user.email))
+    trial_days = 0 if had_one or marks.exists() else plan.trial_days
     wanted = f"{price}:{trial_days}"
     found = gateway.stripe_api.expire_checkouts(
         customer=customer, wanted=wanted, success_url=success_url

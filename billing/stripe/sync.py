@@ -24,8 +24,8 @@ from billing.errors import (
     PaymentUnavailable,
     require_billing,
 )
-from billing.limits.quota import keyed_digest
 from billing.models import AccountSync, BillingAccount, Plan, StripeEvent, TrialMark
+from billing.models.accounts import keyed_digest
 from billing.stripe import gateway
 from billing.stripe.subscription_state import SubscriptionState, subscription_state
 from core.audit import record

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from billing.stripe.money import from_minor_units, to_minor_units
+from billing.money import from_minor_units, to_minor_units
 
 
 @pytest.mark.parametrize(

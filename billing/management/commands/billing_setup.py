@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from billing.stripe.money import Amount, to_minor_units
+from billing.money import Amount, to_minor_units
 from billing.stripe.setup import SetupResult, paid_plans, set_up_billing
 from core.errors import AceError
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from billing.errors import PaymentUnavailable
 from billing.models import Plan
+from billing.money import Amount
 from billing.stripe.gateway.mirror import delete_endpoint, has_secret, save_endpoint, save_offer
 from billing.stripe.gateway.stripe_api import (
     Data,
@@ -14,7 +15,6 @@ from billing.stripe.gateway.stripe_api import (
     to_data,
     translate_errors,
 )
-from billing.stripe.money import Amount
 
 WEBHOOK_EVENTS: tuple[Any, ...] = (
     "customer.subscription.created",

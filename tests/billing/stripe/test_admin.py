@@ -11,8 +11,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
 from billing.models import StripeEvent
-from billing.plans.margin import margins
 from billing.usage.daily_spend import rebuild_daily_spend
+from billing.usage.margin import margins
 from core.models import AuditEntry
 from tests.factories import make_user
 from tests.harness.admin_client import AdminClient, is_denied

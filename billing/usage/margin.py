@@ -10,8 +10,8 @@ from django.db.models import Sum
 
 from accounts.models import User
 from billing.models import NOBODY, BillingAccount, DailySpend
+from billing.money import from_minor_units
 from billing.stripe import gateway
-from billing.stripe.money import from_minor_units
 
 ZERO = Decimal(0)
 DELETED = "deleted accounts"
