@@ -239,6 +239,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "QuotaResource": "billing.models.QuotaResource",
         "QuotaState": ["open", "near", "reached"],
         "BudgetState": ["ok", "warning", "reached"],
+        "BillingInterval": ["month", "year"],
         "ActivityActor": "accounts.activity.api.ACTOR_CHOICES",
         "TrialKeep": ["newest", "stable"],
         "TrialStartKind": ["bullet", "bare"],
