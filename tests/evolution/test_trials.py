@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from random import Random
-from typing import Any
 
 import pytest
 from django.core.mail import EmailMessage
@@ -23,9 +22,19 @@ from playbooks.services.settings import update_playbook
 from playbooks.services.trials import taken_back_texts
 from playbooks.trials.badges import version_badges
 from tests.factories import make_outcome, make_playbook
-from tests.harness.trials import LESSON, evolve, give_traffic, on_trial, rates, read, work
+from tests.harness.trials import (
+    LESSON,
+    evolve,
+    give_traffic,
+    harm,
+    on_trial,
+    rates,
+    read,
+    report,
+    trial_of,
+    work,
+)
 
-ALMOST = {"worse": [9.9] * 3, "better": [0.1] * 3}
 ADVICE = Operation("ADD", section="str", content="Ask before you delete a file.")
 
 
@@ -39,29 +48,6 @@ def _quiet(settings: Settings) -> None:
 @pytest.fixture
 def tried(alice: User) -> Playbook:
     return on_trial(alice)
-
-
-def trial_of(playbook: Playbook) -> Trial:
-    return Trial.objects.filter(playbook=playbook).latest("created_at")
-
-
-def report(playbook: Playbook, by: User, arm: str, outcome: str, **sent: Any) -> Outcome:
-    """Report one task that was served by this arm."""
-    while True:
-        reading = read(playbook, by)
-        if (LESSON in reading.content) == (arm == "newest"):
-            return make_outcome(
-                playbook, by, outcome=outcome, serving_id=reading.serving_id, **sent
-            )
-
-
-def harm(playbook: Playbook, by: User) -> Trial:
-    """One more failure of the newest version, which is then called harm."""
-    Trial.objects.filter(playbook=playbook).update(
-        newest_tasks=9, stable_tasks=10, stable_successes=10, bets=ALMOST
-    )
-    report(playbook, by, "newest", "failure")
-    return trial_of(playbook)
 
 
 def test_an_evolution_opens_a_trial_against_the_version_before(tried: Playbook) -> None:
@@ -299,6 +285,8 @@ def test_what_was_taken_back_is_not_learned_again(tried: Playbook, alice: User) 
     playbook = evolve(tried, alice)
     assert playbook.current_version is not None
     assert LESSON not in playbook.current_version.text
+    # Not even proposed: the delta rules would refuse the text of a retired bullet as well.
+    assert not playbook.deltas.refused().exists()
 
 
 def test_versions_wear_what_their_trials_found(tried: Playbook, alice: User) -> None:

@@ -12,11 +12,12 @@ from pytest_django import Settings
 
 from accounts.models import User
 from core.security.scopes import Principal
+from evolution.evidence.ledger import bullet_ledger
 from evolution.worker.sweep import sweep
 from playbooks.models import Playbook, Trial
 from playbooks.services.reading import CONTROL_READING
 from playbooks.services.trials import start_trial
-from tests.factories import make_playbook
+from tests.factories import make_outcome, make_playbook
 from tests.harness.trials import LESSON, Rate, on_trial, read, work
 
 PLAYBOOKS = 100
@@ -84,6 +85,34 @@ def play(check: Check, playbook: Playbook, by: User, coin: Random) -> Trial:
         harder: Rate = lambda text: check.rate(text) - 0.25  # noqa: E731 - one expression
         work(playbook, by, harder, 200, coin)
     return Trial.objects.get(playbook=playbook)
+
+
+@pytest.mark.timeout(3600)
+def test_a_bullet_cited_on_hard_tasks_looks_worse_in_the_ledger_and_its_trial_says_helps(
+    alice: User,
+) -> None:
+    """It is worth 20 points on every task; half of the tasks are hard, and only those cite it."""
+    check, coin = CHECKS[-1], Random("trap")  # noqa: S311 - a repeatable simulation
+    looks_worse = helps = 0
+    for number in range(PLAYBOOKS):
+        playbook = begin(check, alice, number)
+        while Trial.objects.filter(playbook=playbook, status="running").exists():
+            reading, is_hard = read(playbook, alice), coin.random() < 0.5
+            has_it = TRIED_BULLET in reading.content
+            rate = (0.4 if is_hard else 0.8) + 0.2 * has_it
+            make_outcome(
+                playbook,
+                alice,
+                outcome="success" if coin.random() < rate else "failure",
+                serving_id=reading.serving_id,
+                bullet_ids=["str-00001"] if has_it and is_hard else [],
+            )
+        helps += Trial.objects.get(playbook=playbook).verdict == "better"
+        rows = {row.bullet.public_id: row for row in bullet_ledger(playbook=playbook)}
+        looks_worse += (rows["str-00001"].difference or 0) < 0
+    print(f"trap: looks worse in {looks_worse}, helps in {helps} of {PLAYBOOKS}")  # noqa: T201
+    assert looks_worse * 100 >= 95 * PLAYBOOKS
+    assert helps * 100 >= 70 * PLAYBOOKS
 
 
 @pytest.mark.timeout(3600)

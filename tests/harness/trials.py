@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from accounts.models import User
 from core.security.scopes import Principal
@@ -66,3 +67,32 @@ def work(playbook: Playbook, by: User, rate: Rate, tasks: int, coin: Random) -> 
 
 def rates(with_lesson: float, without: float, lesson: str = LESSON) -> Rate:
     return lambda text: with_lesson if lesson in text else without
+
+
+def trial_of(playbook: Playbook) -> Trial:
+    return Trial.objects.filter(playbook=playbook).latest("created_at")
+
+
+def report(playbook: Playbook, by: User, arm: str, outcome: str, **sent: Any) -> Outcome:
+    """Report one task that was served by this arm."""
+    while True:
+        reading = read(playbook, by)
+        if (LESSON in reading.content) == (arm == "newest"):
+            return make_outcome(
+                playbook, by, outcome=outcome, serving_id=reading.serving_id, **sent
+            )
+
+
+def almost_harm(playbook: Playbook) -> None:
+    """One more failure of the newest version is called harm."""
+    bets = {"worse": [9.9] * 3, "better": [0.1] * 3}
+    Trial.objects.filter(playbook=playbook).update(
+        newest_tasks=9, stable_tasks=10, stable_successes=10, bets=bets
+    )
+
+
+def harm(playbook: Playbook, by: User) -> Trial:
+    """One more failure of the newest version, which is then called harm."""
+    almost_harm(playbook)
+    report(playbook, by, "newest", "failure")
+    return trial_of(playbook)

@@ -165,6 +165,25 @@ SHARES = {
     "third": POINTS[2::4],
 }
 
+# Between the report that finds harm and the version that undoes it; not in the campaign, whose
+# playbooks have no trials, but in tests/reliability/test_killed_revert.py.
+REVERT_POINTS = [
+    *_points("report", True, {
+        "harm found": ("evolution.outcomes.trial_evidence:count_outcome", "after"),
+    }),
+    *_points("report", False, {
+        "harm committed": ("evolution.outcomes.reporting:_store_report", "after"),
+    }),
+    *_points("sweep", False, {
+        "before the restoring version": (f"{WORKER}.sweep:settle_revert", "before"),
+        "restoring version committed": (f"{WORKER}.sweep:send_trial_notices", "before"),
+    }),
+    *_points("sweep", True, {
+        "restoring version's row": ("playbooks.models.versions:Version.save", "after"),
+        "trial ended": ("playbooks.services.trials:end_trial", "after"),
+    }),
+]  # fmt: skip
+
 
 class UnderWay:
     """Calls of this process, by step: not in a checkpoint yet; on record and not sent yet.
