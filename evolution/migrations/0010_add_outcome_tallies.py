@@ -11,12 +11,16 @@ COUNTS, TALLIES, CITATIONS = (
 )  # fmt: skip
 COLUMNS = (
     "playbook_id", "version_id", "job_id", "status", "signal", "version_assumed", "cost_usd",
-    "cited_bullets",
+    "cited_bullets", "created_at",
 )  # fmt: skip
 NEW_ROW = f"(SELECT {', '.join(f'NEW.{name} AS {name}' for name in COLUMNS)})"
 CITED = {
     "sqlite": "json_each(o.cited_bullets) c",
     "postgresql": "LATERAL jsonb_array_elements_text(o.cited_bullets) c(value)",
+}
+DAY = {  # UTC
+    "sqlite": "substr({}created_at, 1, 10)",
+    "postgresql": "({}created_at AT TIME ZONE 'UTC')::date",
 }
 ID = {"sqlite": "lower(hex(randomblob(16)))", "postgresql": "gen_random_uuid()"}
 NOW = {"sqlite": "strftime('%Y-%m-%d %H:%M:%f', 'now')", "postgresql": "now()"}
@@ -54,6 +58,7 @@ def count_totals(vendor, rows):
 
 def count_by_version(vendor, rows):
     key = {name: f"o.{name}" for name in ("playbook_id", "version_id", "signal")}
+    key["day"] = DAY[vendor].format("o.")
     figures = sums(
         success="o.status = 'success'",
         partial="o.status = 'partial'",
@@ -94,7 +99,8 @@ def uncount(vendor):
     return (
         f"UPDATE {COUNTS} SET reported = reported - 1, succeeded = succeeded - ({won}) WHERE {mine}; "
         f"UPDATE {TALLIES} SET {', '.join(f'{name} = {name} - ({of})' for name, of in less.items())} "
-        f"WHERE version_id = OLD.version_id AND signal = OLD.signal AND {mine}; "
+        f"WHERE version_id = OLD.version_id AND signal = OLD.signal AND day = {DAY[vendor].format('OLD.')} "
+        f"AND {mine}; "
         f"UPDATE {CITATIONS} SET tasks = tasks - 1, successes = successes - ({won}) "
         f"WHERE bullet_id IN (SELECT c.value FROM {cited}) AND {mine};"
     )
@@ -104,6 +110,7 @@ def create_triggers(apps, schema_editor):
     vendor = schema_editor.connection.vendor
     for one in (count_by_version, count_citations):
         schema_editor.execute(one(vendor, OUTCOMES))
+    changed = " OR ".join(f"NEW.{name} <> OLD.{name}" for name in ("status", "signal", "created_at"))
     again = f"{uncount(vendor)} {count(vendor, NEW_ROW)}"
     if vendor == "sqlite":
         schema_editor.execute(
@@ -111,8 +118,8 @@ def create_triggers(apps, schema_editor):
             f"BEGIN {count(vendor, NEW_ROW)} END"
         )
         schema_editor.execute(
-            f"CREATE TRIGGER {OUTCOMES}_corrected AFTER UPDATE OF status, signal ON {OUTCOMES} "
-            f"WHEN NEW.status <> OLD.status OR NEW.signal <> OLD.signal BEGIN {again} END"
+            f"CREATE TRIGGER {OUTCOMES}_corrected AFTER UPDATE OF status, signal, created_at ON {OUTCOMES} "
+            f"WHEN {changed} BEGIN {again} END"
         )
         return
     for name, body in (("counted", count(vendor, "added")), ("corrected", again)):
@@ -125,8 +132,8 @@ def create_triggers(apps, schema_editor):
         f"AS added FOR EACH STATEMENT EXECUTE FUNCTION {OUTCOMES}_counted()"
     )
     schema_editor.execute(
-        f"CREATE TRIGGER {OUTCOMES}_corrected AFTER UPDATE OF status, signal ON {OUTCOMES} "
-        "FOR EACH ROW WHEN (NEW.status <> OLD.status OR NEW.signal <> OLD.signal) "
+        f"CREATE TRIGGER {OUTCOMES}_corrected AFTER UPDATE OF status, signal, created_at ON {OUTCOMES} "
+        f"FOR EACH ROW WHEN ({changed}) "
         f"EXECUTE FUNCTION {OUTCOMES}_corrected()"
     )
 
@@ -165,6 +172,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('signal', models.CharField(choices=[('ground_truth', 'Ground Truth'), ('test', 'Test'), ('human', 'Human'), ('self_report', 'Self Report')], max_length=12)),
+                ('day', models.DateField(help_text='UTC')),
                 ('success', models.PositiveIntegerField()),
                 ('partial', models.PositiveIntegerField()),
                 ('failure', models.PositiveIntegerField()),
@@ -176,7 +184,7 @@ class Migration(migrations.Migration):
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='playbooks.version')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('playbook', 'version', 'signal'), name='outcome_tally_once')],
+                'constraints': [models.UniqueConstraint(fields=('playbook', 'day', 'version', 'signal'), name='outcome_tally_once')],
             },
         ),
         migrations.RunPython(create_triggers, drop_triggers),

@@ -5,19 +5,20 @@ costs no query more. A training's own attempts at its samples do not count.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from django.db import models
 from django.db.models import Count, F, Q, Sum
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, TruncDate
 
 from core.models import BaseModel
 from evolution.models.outcomes import Outcome
 from playbooks.models import Playbook, Version
 
+KEY = ("version_id", "signal", "day")
 FIGURES = (*Outcome.Status.values, "assumed", "priced", "priced_successes", "cost_usd")
 
 
@@ -44,11 +45,12 @@ class OutcomeCounts(BaseModel):
 
 
 class OutcomeTally(models.Model):
-    """Outcomes under one version and with one signal, by status, and what they cost."""
+    """Outcomes of one day under one version and with one signal, by status, and their cost."""
 
     playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="+", db_index=False)
     version = models.ForeignKey(Version, models.CASCADE, related_name="+")
     signal = models.CharField(max_length=12, choices=Outcome.Signal)
+    day = models.DateField(help_text="UTC")
     success = models.PositiveIntegerField()
     partial = models.PositiveIntegerField()
     failure = models.PositiveIntegerField()
@@ -60,16 +62,15 @@ class OutcomeTally(models.Model):
     class Meta:
         constraints = (
             models.UniqueConstraint(
-                fields=("playbook", "version", "signal"), name="outcome_tally_once"
+                fields=("playbook", "day", "version", "signal"), name="outcome_tally_once"
             ),
         )
 
     def __str__(self) -> str:
         return f"{self.success + self.partial + self.failure} outcomes of {self.version_id}"
 
-    def figures(self) -> list[Any]:
-        """The values of FIGURES."""
-        return [getattr(self, name) for name in FIGURES]
+    def values(self, names: Iterable[str]) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in names)
 
 
 class CitationTally(models.Model):
@@ -91,11 +92,14 @@ class CitationTally(models.Model):
 
 @dataclass(frozen=True)
 class Tallies:
-    """The counts of one playbook's outcomes: `versions` by version and signal, `bullets` cited."""
+    """The counts of one playbook's outcomes; `bullets` were cited.
+
+    `versions` are by KEY.
+    """
 
     reported: int
     succeeded: int
-    versions: dict[tuple[UUID, str], list[Any]]
+    versions: dict[tuple[Any, ...], list[Any]]
     bullets: dict[str, tuple[int, int]]
 
     @classmethod
@@ -107,7 +111,7 @@ class Tallies:
         return cls(
             kept.reported,
             kept.succeeded,
-            {(row.version_id, row.signal): row.figures() for row in rows},
+            {row.values(KEY): list(row.values(FIGURES)) for row in rows},
             {row.bullet_id: (row.tasks, row.successes) for row in bullets},
         )
 
@@ -120,16 +124,16 @@ class Tallies:
         conditions |= {"assumed": Q(version_assumed=True), "priced": priced}
         conditions["priced_successes"] = priced & won
         figures = {name: Count("pk", filter=condition) for name, condition in conditions.items()}
-        groups: Any = outcomes.values("version_id", "signal").annotate(
+        groups: Any = outcomes.values(*KEY[:2], day=TruncDate("created_at")).annotate(
             **figures, cost=Coalesce(Sum("cost_usd"), Decimal(0))
         )
         tasks, successes = Counter[str](), Counter[str]()
         for status, cited in outcomes.values_list("status", "cited_bullets").iterator():
             tasks.update(cited)
             successes.update(cited if status == Outcome.Status.SUCCESS else ())
+        names = (*conditions, "cost")
         versions = {
-            (row["version_id"], row["signal"]): [*(row[name] for name in conditions), row["cost"]]
-            for row in groups
+            tuple(row[name] for name in KEY): [row[name] for name in names] for row in groups
         }
         return cls(
             sum(sum(counts[:3]) for counts in versions.values()),
@@ -146,11 +150,9 @@ class Tallies:
         OutcomeTally.objects.bulk_create(
             OutcomeTally(
                 playbook_id=playbook.pk,
-                version_id=version,
-                signal=signal,
-                **dict(zip(FIGURES, figures, strict=True)),
+                **dict(zip((*KEY, *FIGURES), (*key, *figures), strict=True)),
             )
-            for (version, signal), figures in self.versions.items()
+            for key, figures in self.versions.items()
         )
         CitationTally.objects.filter(playbook=playbook).delete()
         CitationTally.objects.bulk_create(

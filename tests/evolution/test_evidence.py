@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from accounts.models import User
 from billing.models import UsageRecord
@@ -80,7 +81,7 @@ def test_many_outcomes_of_one_statement_are_counted(evolved: Playbook) -> None:
     kept = Tallies.stored(evolved)
     assert kept == Tallies.recounted(evolved)
     assert (kept.reported, kept.bullets) == (12, {"str-00001": (6, 2), "str-00002": (6, 2)})
-    assert kept.versions[first.pk, "test"][-1] == Decimal("0.6")
+    assert kept.versions[first.pk, "test", timezone.now().date()][-1] == Decimal("0.6")
 
 
 def test_an_unknown_signal_is_refused(evolved: Playbook, alice: User) -> None:
