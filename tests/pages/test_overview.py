@@ -58,7 +58,7 @@ def test_the_last_evolutions_are_told_in_words(
 def test_nobody_else_sees_an_overview_or_is_counted_in_it(
     owner: Client, stranger: Client, admin_page: Client, charlie: User, playbook: Playbook
 ) -> None:
-    report(make_playbook(charlie), charlie, won=3, lost=0, days_ago=1)
+    report(make_playbook(charlie), won=3, lost=0, days_ago=1)
     assert "No outcomes in the last 60 days" in owner.get("/overview").content.decode()
     for other in (stranger, admin_page):
         assert other.get(f"{playbook.get_absolute_url()}/overview").status_code == 404
