@@ -26,11 +26,10 @@ from playbooks.services.editing import edit_playbook
 from playbooks.services.history import bullet_history
 from playbooks.services.loading import version_of
 from playbooks.services.reading import diff_versions, export_file, read_playbook
-from playbooks.services.rollback import rollback_playbook
+from playbooks.services.rollback import rollback_playbook, undo_version
 from playbooks.services.seals import export_seals
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
 from playbooks.services.trials import start_trial, stop_trial
-from playbooks.services.undo import undo_version
 
 
 class BasePlaybookView(BaseAPIView):

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.models import User
 from billing.limits.plan_limits import check_playbook_limit
 from core.audit import record
 from core.errors import Forbidden, Invalid, TooLarge
@@ -22,8 +23,9 @@ from playbooks.document.state import State
 from playbooks.document.state_diff import build_initial_state, bullets_for_clone, change_state
 from playbooks.document.text import DocumentError
 from playbooks.models import Delta, Playbook, ReviewPolicy, Version
-from playbooks.services.initial_version import create_with_initial_version
-from playbooks.services.loading import load_state
+from playbooks.models import Section as SectionRow
+from playbooks.services.loading import LoadedPlaybook, load_state
+from playbooks.services.publishing import publish
 from playbooks.services.validation import (
     NAME_LIMIT,
     clean_description,
@@ -172,3 +174,36 @@ def _refuse_limited_key(by: Principal) -> None:
             "This API key is limited to some playbooks. Use an unrestricted key to create others.",
             code="limited_key",
         )
+
+
+def create_with_initial_version(
+    *,
+    owner: User | None,
+    author: Principal | None = None,
+    name: str,
+    description: str,
+    source: str,
+    result: Result,
+    reason: str,
+    **fields: Any,
+) -> Playbook:
+    """The playbook, its sections and version 1 with the deltas that explain it, all or nothing."""
+    with transaction.atomic():
+        playbook = Playbook.objects.create(
+            owner=owner, name=name, description=description, source=source, **fields
+        )
+        rows = [
+            SectionRow(
+                playbook=playbook,
+                key=section.key,
+                title=section.title,
+                slug=section.slug,
+                position=position,
+                aliases=list(section.aliases),
+            )
+            for position, section in enumerate(result.state.sections)
+        ]
+        SectionRow.objects.bulk_create(rows)
+        empty = LoadedPlaybook(State(result.state.sections), {row.key: row for row in rows}, {})
+        publish(playbook, empty, result, reason=reason, author=author, always=True)
+    return playbook

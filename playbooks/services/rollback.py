@@ -1,13 +1,16 @@
-"""Going back to an old version: what it would change, and the new version that does it."""
+"""Going back: to an old version, or of one version alone; each makes a new version."""
 
 from dataclasses import replace
 
 from django.db import transaction
 
 from core.audit import record
+from core.errors import Conflict
 from core.security.scopes import Principal
 from playbooks.document.diff import Diff
+from playbooks.document.state import BulletState, Snapshot, State, visible_fields
 from playbooks.document.state_diff import bullets_from_snapshots, change_state
+from playbooks.document.text import normal_text
 from playbooks.models import Playbook, Version
 from playbooks.review.queue import refuse_unreviewed_texts
 from playbooks.services.loading import (
@@ -19,6 +22,9 @@ from playbooks.services.loading import (
 from playbooks.services.publishing import publish
 from playbooks.services.reading import diff_versions
 from playbooks.services.trials import lock_to_publish
+
+BulletStep = tuple[Snapshot | None, Snapshot]
+"""A bullet before and after one version."""
 
 
 def preview_rollback(*, playbook: Playbook, number: int) -> Diff:
@@ -54,3 +60,74 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
             to=version.number,
         )
     return made
+
+
+def undo_version(*, playbook: Playbook, by: Principal, number: int) -> Version:
+    """A new version in which what version `number` changed reads as before; the rest stays.
+
+    Votes are facts and stay. Raises NotFound for the version, Conflict as `edit_playbook` does,
+    when one of its bullets was changed again since, and when it changed nothing but votes.
+    """
+    with transaction.atomic():
+        lock_to_publish(playbook)
+        require_editable(playbook)
+        steps = bullet_steps(version_of(playbook, number))
+        loaded = load_state(playbook)
+        _refuse_changed_again(loaded.state, steps, number)
+        wanted = _as_before(loaded.state, steps)
+        _refuse_same_texts(wanted)
+        result = change_state(loaded.state, wanted, reason=f"Undid version {number}.")
+        refuse_unreviewed_texts(playbook, result, by)
+        publication = publish(
+            playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by, always=True
+        )
+        record(action="undo_version", by=by, subject=playbook, owner=playbook.owner, version=number)
+    assert publication.version is not None  # noqa: S101 - always=True
+    return publication.version
+
+
+def bullet_steps(version: Version) -> dict[str, BulletStep]:
+    """What a version did to each bullet that it changed by more than a vote."""
+    rows = version.deltas.applied().order_by("index")
+    steps: dict[str, BulletStep] = {}
+    for name, before, after in rows.values_list("bullet_public_id", "before", "after"):
+        first = steps[name][0] if name in steps else before
+        steps[name] = (first, after or {})
+    return {
+        name: step
+        for name, step in steps.items()
+        if visible_fields(step[0]) != visible_fields(step[1])
+    }
+
+
+def can_undo(version: Version | None) -> bool:
+    """False for a first version, which has nothing before it."""
+    return version is not None and version.number > 1
+
+
+def _refuse_changed_again(state: State, steps: dict[str, BulletStep], number: int) -> None:
+    if not steps or number == 1:
+        raise Conflict(f"Version {number} changed no bullets that can be undone.")
+    for name, (_, after) in steps.items():
+        if visible_fields(state.bullets[name].snapshot()) != visible_fields(after):
+            raise Conflict(
+                f"{name} has changed since version {number}, so that version alone cannot "
+                "be undone. Edit the bullet, or roll back to an older version."
+            )
+
+
+def _as_before(state: State, steps: dict[str, BulletStep]) -> dict[str, BulletState]:
+    """Today's bullets with those of the steps as before; without those that the version added."""
+    gone = {name for name, (before, _) in steps.items() if before is None}
+    kept = {name: bullet for name, bullet in state.bullets.items() if name not in gone}
+    snapshots = {name: before for name, (before, _) in steps.items() if before is not None}
+    return {**kept, **bullets_from_snapshots(state, snapshots)}
+
+
+def _refuse_same_texts(wanted: dict[str, BulletState]) -> None:
+    seen: dict[str, str] = {}
+    for bullet in wanted.values():
+        if bullet.is_active:
+            first = seen.setdefault(normal_text(bullet.content), bullet.id)
+            if first != bullet.id:
+                raise Conflict(f"{first} now has the text of {bullet.id}. Retire one of them.")

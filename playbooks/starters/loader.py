@@ -14,8 +14,8 @@ from playbooks.document.state import ACTIVE
 from playbooks.document.state_diff import build_initial_state, bullets_of_document, change_state
 from playbooks.document.text import Document, DocumentError, parse
 from playbooks.models import Playbook, Version
+from playbooks.services.creation import create_with_initial_version
 from playbooks.services.editing import edit_playbook
-from playbooks.services.initial_version import create_with_initial_version
 from playbooks.services.loading import load_state, lock_playbook, require_editable, sections_of
 from playbooks.services.publishing import Publication, publish
 from playbooks.services.settings import update_playbook

@@ -12,7 +12,7 @@ from django.http import QueryDict
 from core.sql.querysets import search_filter
 from playbooks.document.text import number_of
 from playbooks.models import Bullet, Playbook, Section
-from playbooks.services.undo import can_undo
+from playbooks.services.rollback import can_undo
 from playbooks.web.lookups import search_text
 
 ALL_AT_ONCE = 100

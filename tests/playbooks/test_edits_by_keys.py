@@ -22,9 +22,8 @@ from playbooks.services.editing import edit_playbook
 from playbooks.services.history import bullet_history
 from playbooks.services.publishing import Publication
 from playbooks.services.reading import export_playbook
-from playbooks.services.rollback import rollback_playbook
+from playbooks.services.rollback import rollback_playbook, undo_version
 from playbooks.services.settings import update_playbook
-from playbooks.services.undo import undo_version
 from tests.factories import make_app, make_key
 from tests.harness.history import verify_playbook
 from tests.harness.rest_client import Rest

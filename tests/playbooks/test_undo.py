@@ -9,8 +9,7 @@ from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, Version
 from playbooks.services.editing import edit_playbook
-from playbooks.services.rollback import rollback_playbook
-from playbooks.services.undo import undo_version
+from playbooks.services.rollback import rollback_playbook, undo_version
 from tests.harness.history import verify_playbook
 
 
