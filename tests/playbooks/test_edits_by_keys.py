@@ -1,11 +1,14 @@
 """Edits and imports by a key or app are reviewed like machine-made texts, and can be reverted."""
 
+import io
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from accounts.models import ApiKey, User
+from accounts.services.personal_data import export_account
 from core.errors import Conflict, Forbidden, Invalid
 from core.security.scopes import Principal, Scope, granted_scopes
 from evolution.evidence.sources import list_sources, rollback_source
@@ -25,6 +28,7 @@ from playbooks.services.reading import export_playbook
 from playbooks.services.rollback import rollback_playbook, undo_version
 from playbooks.services.settings import update_playbook
 from tests.factories import make_app, make_key
+from tests.harness.clients import logged_in_client
 from tests.harness.history import verify_playbook
 from tests.harness.rest_client import Rest
 
@@ -262,3 +266,17 @@ def test_a_setting_that_spends_money_needs_the_scope_evolve(
     update_playbook(playbook=playbook, by=agent, **unchanged)
     spender = Principal(alice, granted_scopes(["write", "evolve"]), api_key=agent.api_key)
     assert getattr(update_playbook(playbook=playbook, by=spender, **changed), setting) == 1
+
+
+def test_no_page_export_or_answer_names_the_member_of_staff_who_edited(
+    playbook: Playbook, alice: User, staff: User
+) -> None:
+    edit(playbook, Principal.of(staff), "UPDATE", id="str-00001", content=PLAIN)
+    page, rest, path = logged_in_client(alice), Rest.of(alice), f"/playbooks/{playbook.pk}"
+    shown = [page.get(f"{path}/{part}") for part in ("bullets/str-00001", "versions", "versions/2")]
+    shown += [rest.get(f"{path}/{part}") for part in ("bullets", "versions", "export")]
+    assert {answer.status_code for answer in shown} == {200}
+    assert not [answer for answer in shown if staff.email in answer.content.decode()]
+    with zipfile.ZipFile(io.BytesIO(export_account(user=alice))) as archive:
+        texts = [archive.read(name).decode() for name in archive.namelist()]
+    assert not [text for text in texts if staff.email in text]
