@@ -16,7 +16,7 @@ ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             *PEOPLE,
             *("change_user", "change_apikey", "delete_connectedapp", "delete_usersession"),
             *("delete_authenticator", "change_evolutionjob", "change_outcome"),
-            *("change_playbook", "change_reviewitem"),
+            *("add_playbook", "change_playbook", "change_reviewitem"),
         ),
     ),
     "Billing": (

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -10,12 +12,41 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.views.decorators.http import require_POST
 
-from core.admin import OwnerFilter, ReadOnlyAdmin, changelist_url, row_action
+from accounts.models import User
+from core.admin import (
+    OwnerFilter,
+    ReadOnlyAdmin,
+    changelist_url,
+    confirm_page,
+    may,
+    request_principal,
+    row_action,
+)
+from core.http.forms import ServiceForm
 from playbooks.admin.rollback import RollbackPageMixin
 from playbooks.admin.starters import StarterPagesMixin
 from playbooks.models import Playbook
+from playbooks.services.creation import create_playbook
 from playbooks.services.settings import archive_playbook, restore_playbook
 from playbooks.starters import loader
+
+
+class NewPlaybookForm(ServiceForm):
+    owner = forms.EmailField(label="Owner", help_text="E-mail of the account that gets it.")
+    name = forms.CharField(max_length=120)
+    description = forms.CharField(max_length=1000, required=False)
+    content = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 12}),
+        help_text="Any import format; without it the playbook is empty.",
+    )
+
+    def clean_owner(self) -> User:
+        email = self.cleaned_data["owner"].lower()
+        owner = User.objects.filter(email=email, is_active=True).first()
+        if owner is None:
+            raise forms.ValidationError("No active account has this email.")
+        return owner
 
 
 @admin.register(Playbook)
@@ -91,6 +122,29 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
         many="playbooks restored",
         rows=lambda rows: rows.filter(status="archived"),
     )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return may(request, "add", Playbook)
+
+    def add_view(self, request: HttpRequest, *_args: Any, **_kwargs: Any) -> HttpResponse:
+        """Create a playbook for its owner, whose limits count; the author is the staff."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = NewPlaybookForm(request.POST if request.method == "POST" else None)
+        made = form.submit(create_playbook, by=request_principal(request))
+        if made is not None:
+            messages.success(request, f"Playbook “{made.name}” created.")
+            return redirect("admin:playbooks_playbook_change", made.pk)
+        return confirm_page(
+            request,
+            self,
+            Playbook.objects.none(),
+            form=form,
+            title="Add playbook",
+            action="add",
+            verb="Add",
+            consequence="Creates a playbook for an account.",
+        )
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(require_POST(self.load_starters))

@@ -42,22 +42,27 @@ def create_playbook(
     description: str = "",
     sections: Sequence[Section] | None = None,
     content: str = "",
+    owner: User | None = None,
 ) -> Playbook:
     """A playbook of `by` exists, at version 1, with the advice of `content` in any import format.
 
-    Without it an empty one, with the default sections unless others are given. Raises
+    Without it an empty one, with the default sections unless others are given. `owner`: somebody
+    else, for whom staff creates it. Raises
     PlanLimitReached, as everything does here that makes a playbook, and Invalid.
     """
     if content.strip():
         if sections:
             raise Invalid.field("sections", "The sections come from `content`: leave one out.")
-        return import_playbook(by=by, content=content, name=name, description=description)
+        return import_playbook(
+            by=by, content=content, name=name, description=description, owner=owner
+        )
     _refuse_limited_key(by)
     headings = DEFAULT_SECTIONS if not sections else clean_sections(sections)
     refuse_risky_texts(by, description=[description], sections=[s.title for s in headings])
     return _start(
         "create_playbook",
         by,
+        owner=owner,
         name=clean_name(name),
         description=clean_description(description),
         source=Playbook.Source.USER_CREATED,
@@ -67,7 +72,12 @@ def create_playbook(
 
 
 def import_playbook(
-    *, by: Principal, content: str, name: str = "", description: str = ""
+    *,
+    by: Principal,
+    content: str,
+    name: str = "",
+    description: str = "",
+    owner: User | None = None,
 ) -> Playbook:
     """A playbook of `by` with the bullets of a text in any import format, at version 1.
 
@@ -83,6 +93,7 @@ def import_playbook(
     return _start(
         "import_playbook",
         by,
+        owner=owner,
         name=clean_name(name.strip() or found.name),
         description=clean_description(description),
         source=Playbook.Source.IMPORTED,
@@ -157,13 +168,14 @@ def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Play
     )
 
 
-def _start(action: str, by: Principal, **fields: Any) -> Playbook:
+def _start(action: str, by: Principal, *, owner: User | None = None, **fields: Any) -> Playbook:
+    owner = owner or by.user
     refuse_risky_texts(by, name=[fields["name"]])
     with transaction.atomic():
-        consume_rate_limit("create_playbook", str(by.user.pk))
-        active = Playbook.objects.active().filter(owner=by.user)
-        check_playbook_limit(user=by.user, active=active)
-        playbook = create_with_initial_version(owner=by.user, author=by, **fields)
+        consume_rate_limit("create_playbook", str(owner.pk))
+        active = Playbook.objects.active().filter(owner=owner)
+        check_playbook_limit(user=owner, active=active)
+        playbook = create_with_initial_version(owner=owner, author=by, **fields)
         record(action=action, by=by, subject=playbook, owner=playbook.owner_id)
     return playbook
 

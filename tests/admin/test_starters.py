@@ -1,17 +1,21 @@
-"""Staff edits starters through the same services as people; releases then leave them alone."""
+"""Staff edits starters and adds playbooks through the same services as people."""
 
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from accounts.models import User
 from core.errors import Conflict
+from core.models import AuditEntry
 from core.security.scopes import Principal
 from playbooks.models import Playbook
 from playbooks.services.rollback import rollback_playbook
 from playbooks.starters.loader import edit_starter, load_starters
-from tests.harness.admin_client import AdminClient, refresh
+from tests.harness.admin_client import AdminClient, is_denied, refresh
+from tests.harness.clients import logged_in_client
+from tests.harness.rest_client import Rest
 
 
 @pytest.fixture
@@ -86,3 +90,21 @@ def test_only_staff_edits_a_starter(
         edit_starter(playbook=starter, by=Principal.of(alice), expected_version=1, **fields)
     with pytest.raises(Conflict):
         rollback_playbook(playbook=starter, by=Principal.of(alice), number=1)
+
+
+def test_staff_add_a_playbook_for_an_account(staff: User, alice: User, charlie: User) -> None:
+    url = reverse("admin:playbooks_playbook_add")
+    sent = {"owner": "Alice@example.org", "name": "Habits", "content": "- Read the log first."}
+    for person in (alice, charlie):
+        assert is_denied(logged_in_client(person), url)
+    page = logged_in_client(staff)
+    assert "No active account" in page.post(url, sent | {"owner": "x@y.org"}).content.decode()
+    assert page.post(url, sent | {"content": "{"}).status_code == 400
+    assert not Playbook.objects.filter(name="Habits").exists()
+    assert page.post(url, sent)["Location"].endswith("/change/")
+    made = Playbook.objects.get(name="Habits")
+    version = made.current_version
+    assert version is not None and (made.owner, version.author) == (alice, staff)
+    entry = AuditEntry.objects.get(action="import_playbook", subject_id=str(made.pk))
+    assert (entry.actor_id, entry.owner_id) == (staff.pk, alice.pk)
+    assert Rest.of(charlie).get(f"/playbooks/{made.pk}").status_code == 404
