@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.harness.clients import log_in_client
-
 if TYPE_CHECKING:
     from accounts.models import User
     from evolution.models import EvolutionJob
@@ -31,6 +29,7 @@ class Demo:
     def pages(self) -> dict[str, str]:
         one = self.playbook.get_absolute_url()
         return {
+            "overview": f"{one}/overview",
             "playbooks": "/playbooks",
             "playbook": one,
             "versions": f"{one}/versions",
@@ -85,6 +84,8 @@ def _prepare(folder: str) -> None:
 
 def _cookie(user: "User") -> str:
     from django.test import Client  # noqa: PLC0415 - after the environment
+
+    from tests.harness.clients import log_in_client  # noqa: PLC0415 - as above
 
     client = Client()
     log_in_client(client, user)

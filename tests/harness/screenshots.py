@@ -12,6 +12,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 SIZE = {"width": 1120, "height": 760}
 # What is shown, and in which theme.
 PICTURES = {
+    "overview": "light",
     "playbook": "light",
     "diff": "light",
     "evolution": "dark",
