@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from _pytest.mark.expression import Expression
 
 from tests.conftest import TOGETHER
-from tests.harness import postgres
+from tests.harness import postgres, type_check
 from tests.harness.migrated_template import keep_template, password_of, restore_command
 from tests.run import ON_POSTGRES, ON_SQLITE, Run, Step
 
@@ -178,6 +179,20 @@ def test_what_was_migrated_is_kept_for_the_next_run_of_the_same_code(
     with run.migrated({"SQLite": ""}):
         assert run.failed == ["migrations on SQLite"]
     assert list(tmp_path.glob("*.template")) == [kept]
+
+
+@pytest.mark.parametrize(("code", "tries", "ends"), [(0, 1, 0), (1, 1, 1), (2, 2, 0)])
+def test_types_are_checked_again_where_the_cache_is_broken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, tries: int, ends: int
+) -> None:
+    """The stand-in for mypy ends with `code` while the cache is there."""
+    cache, log = tmp_path / "cache", tmp_path / "log"
+    cache.mkdir()
+    script = "import os, sys; open(sys.argv[1], 'a').write('x'); "
+    script += f"sys.exit({code} if os.path.exists(sys.argv[2]) else 0)"
+    monkeypatch.setenv(type_check.VARIABLE, str(cache))
+    assert type_check.check([sys.executable, "-c", script, str(log), str(cache)]) == ends
+    assert len(log.read_text()) == tries
 
 
 def test_where_a_migration_fails_every_test_makes_its_own_database(
