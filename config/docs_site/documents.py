@@ -14,7 +14,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS"),
     "How it works": ("ACE", "EVIDENCE", "RULES_ENGINE", "ADAPTATION", "BENCHMARK_QUALITY"),
     "Operate": (
-        *("SELF_HOSTING", "CONFIGURATION", "OPERATIONS", "UPGRADING", "BILLING"),
+        *("SELF_HOSTING", "CONFIGURATION", "LOCAL_MODELS", "OPERATIONS", "UPGRADING", "BILLING"),
         *("SECURITY", "TROUBLESHOOTING"),
     ),
     "Develop": ("CONTRIBUTING", "ARCHITECTURE", "EVOLUTION", "DECISIONS"),

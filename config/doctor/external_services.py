@@ -17,6 +17,7 @@ from billing.models import Plan
 from billing.stripe.gateway import stripe_api
 from config.doctor.connection_errors import describe_connection_error
 from config.doctor.findings import Finding, Options, failed, ok, skipped, warning
+from evolution.worker.role_check import check_roles
 
 OPENAI = "https://api.openai.com/v1"
 SECONDS, SPENDING_SECONDS = 15.0, 90.0
@@ -34,12 +35,25 @@ class EndpointError(Exception):
 
 
 def check_llm_endpoint(options: Options) -> Finding:
-    """The endpoint accepts the key and lists the models; with --spend, the models answer."""
+    """The endpoint accepts the key and lists the models; with --spend, the models answer.
+
+    With --llm each role asks its own question, and the answer has to fit.
+    """
     if settings.ACE_ENGINE == "rules":
         return skipped("the rules engine calls no model")
+    if options.llm:
+        return _check_roles()
     seconds = SPENDING_SECONDS if options.spend else SECONDS
     check = _call_models if options.spend else _list_models
     return _in_time(seconds, lambda: _with_client(check))
+
+
+def _check_roles() -> Finding:
+    found, tokens = check_roles(_base())
+    unfit = "; ".join(f"{role}: {why}" for role, why in found.items() if why)
+    if unfit:
+        return failed(unfit, "Try another model, or the settings in docs/LOCAL_MODELS.md.")
+    return ok(f"{_base()} fits as {', '.join(found)}; {tokens:,} tokens")
 
 
 def _in_time(seconds: float, check: Callable[[], Finding]) -> Finding:

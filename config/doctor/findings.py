@@ -11,6 +11,7 @@ class Options:
     min_free_mb: int = 500
     max_skew_seconds: float = 5.0
     spend: bool = False
+    llm: bool = False
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ class PlaybookMetricsSerializer(serializers.Serializer[Any]):
 
 
 class TokenTotalsSerializer(serializers.Serializer[Any]):
-    """Totals of all model calls of an evolution, including failed ones; 0 until it ends."""
+    """Totals of all model calls of an evolution, including failed ones; so far, until it ends."""
 
     calls = serializers.IntegerField(default=0, read_only=True)
     prompt_tokens = serializers.IntegerField(default=0, read_only=True)
@@ -213,7 +213,7 @@ class EvolutionSerializer(serializers.Serializer[Any]):
         source="to_version.number", **NULLABLE, help_text="null: none yet."
     )
     engine = Text()
-    token_totals = TokenTotalsSerializer()
+    token_totals = TokenTotalsSerializer(source="usage_totals")
     error_code = Text()
     error_message = Text(source="problem", **NULLABLE, help_text="Why it failed or waits, or null.")
     next_attempt_at = serializers.DateTimeField(

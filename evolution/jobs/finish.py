@@ -25,6 +25,8 @@ def finish_job(
     """
     as_(job, *args, **how)
     reserved_in, job.quota_period_id = job.quota_period_id, None
+    if not job.is_active:
+        job.token_totals = job.sum_usage()
     job.save()
     if job.status in {EvolutionJob.Status.FAILED, EvolutionJob.Status.CANCELLED}:
         job.release_outcomes()

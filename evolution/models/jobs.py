@@ -5,11 +5,12 @@ from decimal import Decimal
 from typing import ClassVar, Self
 
 from django.db import models
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import Count, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from accounts.models import ApiKey, User
+from billing.models import UsageRecord
 from core.models import BaseModel
 from core.sql.querysets import search_filter
 from evolution.models.training_runs import TrainingRun
@@ -303,6 +304,29 @@ class EvolutionJob(BaseModel):
     @property
     def is_active(self) -> bool:
         return self.status in {self.Status.QUEUED, self.Status.RUNNING}
+
+    @property
+    def usage_totals(self) -> dict[str, int | str | None]:
+        """Stored at the end; while it runs, the sums so far."""
+        return self.sum_usage() if self.is_active else self.token_totals
+
+    def sum_usage(self) -> dict[str, int | str | None]:
+        """Calls, tokens and cost of all LLM calls of this job, failed ones included.
+
+        The cost is None while the price of a call is not known.
+        """
+        sums = UsageRecord.objects.filter(job_id=self.pk).aggregate(
+            calls=Count("id"),
+            prompt_tokens=Sum("prompt_tokens", default=0),
+            completion_tokens=Sum("completion_tokens", default=0),
+            cached_tokens=Sum("cached_tokens", default=0),
+            total_tokens=Sum("total_tokens", default=0),
+            # Before the sum `cost_usd`, which the name would mean otherwise.
+            unpriced=Count("id", filter=Q(cost_usd=None)),
+            cost_usd=Sum("cost_usd"),
+        )
+        cost, unpriced = sums.pop("cost_usd"), sums.pop("unpriced")
+        return sums | {"cost_usd": None if cost is None or unpriced else str(cost)}
 
     @property
     def refused(self) -> list[dict[str, str]]:

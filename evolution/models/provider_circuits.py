@@ -30,6 +30,9 @@ class ProviderCircuit(models.Model):
     is_user_key = models.BooleanField(
         default=False, db_default=False, help_text="not the operator's key"
     )
+    person_waits_until = models.DateTimeField(
+        null=True, help_text="until then evolutions leave the next free slot to a chat"
+    )
     updated_at = models.DateTimeField(auto_now=True)
 
     objects = ProviderCircuitQuerySet.as_manager()

@@ -19,8 +19,8 @@ from core.clock import database_now
 from core.errors import RateLimited
 from evolution.engine.llm import CallHeldBack
 from evolution.models import ChatSlot
+from evolution.sessions.usage_ledger import PERSON_QUEUE_SECONDS
 from evolution.worker.llm_admission import max_call_duration
-from evolution.worker.usage_ledger import MAX_QUEUE_SECONDS
 
 SLOTS_PER_USER = 4
 """Answers at a time for one person: two chats side by side."""
@@ -31,7 +31,7 @@ UNUSED_TIMEOUT = timedelta(seconds=20)
 
 def max_slot_duration() -> timedelta:
     """The longest wait for a call and the call itself, with a margin: then the slot is free."""
-    return max_call_duration() + timedelta(seconds=MAX_QUEUE_SECONDS) + UNUSED_TIMEOUT
+    return max_call_duration() + timedelta(seconds=PERSON_QUEUE_SECONDS) + UNUSED_TIMEOUT
 
 
 @dataclass

@@ -8,6 +8,9 @@ from evolution.models import AgentSession
 from evolution.worker.llm_admission import LLMCall
 from evolution.worker.usage_ledger import UsageLedger
 
+PERSON_QUEUE_SECONDS = 60.0
+"""Seconds that a person's call waits for a slot of its key."""
+
 
 @dataclass(frozen=True)
 class SessionPayer:
@@ -31,6 +34,10 @@ class SessionLedger(UsageLedger):
     def __init__(self, session: AgentSession) -> None:
         super().__init__(SessionPayer(session))
         self._session = session
+
+    def queue_seconds(self) -> float:
+        # One wait, in which the call comes first, instead of several with pauses between.
+        return PERSON_QUEUE_SECONDS
 
     def _call(self, request: ChatRequest) -> LLMCall:
         return replace(super()._call(request), session_id=self._session.pk)

@@ -73,7 +73,8 @@ def refuse_unpriced() -> None:
     if unknown:
         raise Invalid(
             f"No price is known for {', '.join(unknown)}, so a limit on cost cannot be held. "
-            "Leave --max-cost-usd out, or use a model whose price is known."
+            "Add a price override in the admin (0 for a model of your own), use a model with a "
+            "known price, or leave --max-cost-usd out."
         )
 
 

@@ -34,6 +34,9 @@ from evolution.engine.llm import CallHeldBack, Usage
 from evolution.models import ProviderCircuit
 from evolution.worker.credentials import Credential
 
+PERSON_WAITS = timedelta(seconds=2)
+"""How long a session's call that found no slot counts as waiting; it asks again all the while."""
+
 
 @dataclass(frozen=True)
 class LLMCall:
@@ -83,6 +86,11 @@ def admit(call: LLMCall) -> AdmittedCall:
     """
     try:
         return _admit(call)
+    except ProviderBusy:
+        if call.session_id is not None:
+            rows = ProviderCircuit.objects.filter(key=call.credential.circuit_key)
+            rows.update(person_waits_until=database_now() + PERSON_WAITS)
+        raise
     except LimitReached as reached:
         if reached.is_busy:
             raise ProviderBusy(str(reached)) from None
@@ -108,7 +116,12 @@ def _admit(call: LLMCall) -> AdmittedCall:
         circuits = _lock_circuits(call)
         now = database_now()
         probes = frozenset(row.key for row in circuits if _enter_circuit(row, now))
-        if _under_way(call.credential.circuit_key, now) >= max_calls(call):
+        waits_until = next(
+            row.person_waits_until for row in circuits if row.key == call.credential.circuit_key
+        )
+        person_waits = waits_until is not None and waits_until > now
+        limit = max_calls(call, person_waits=person_waits)
+        if _under_way(call.credential.circuit_key, now) >= limit:
             # Rolls back the probe too.
             raise ProviderBusy
         record = begin_call(
@@ -130,13 +143,14 @@ def _admit(call: LLMCall) -> AdmittedCall:
     return AdmittedCall(call, record, probes)
 
 
-def max_calls(call: LLMCall) -> int:
+def max_calls(call: LLMCall, *, person_waits: bool = False) -> int:
     """Concurrent calls with its key up to which the call is made.
 
     The last quarter is for sessions and chats: evolutions can wait, a person at a chat does not.
+    While one waits for a slot, the next free one is theirs.
     """
     most: int = settings.LLM_CALLS_PER_KEY
-    return most if call.session_id else max(1, most - max(1, most // 4))
+    return most if call.session_id else max(1, most - max(1, most // 4)) - int(person_waits)
 
 
 def finish_call(

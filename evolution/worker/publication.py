@@ -1,9 +1,8 @@
 """Publishes an evolution: deltas, bullets, votes, version, outcomes and job in one transaction."""
 
 from django.db import transaction
-from django.db.models import Count, Q, Sum
+from django.db.models import Count
 
-from billing.models import UsageRecord
 from core.clock import database_now
 from evolution.engine.evolve import EvolutionResult
 from evolution.engine.inputs import max_adds
@@ -63,7 +62,6 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
         )
         if publication.version is not None:
             seal_version(publication.version, publication.deltas)
-        job.token_totals = token_totals(job)
         finish_job(
             job,
             as_=EvolutionJob.complete,
@@ -100,25 +98,6 @@ def _max_adds(job: EvolutionJob, evolved: EvolutionResult) -> dict[str, int]:
     """How many new bullets each reflected outcome may bring, by its id."""
     signals = Outcome.objects.filter(job=job).values_list("pk", "signal")
     return {str(pk): max_adds(signal) for pk, signal in signals if str(pk) in evolved.reflections}
-
-
-def token_totals(job: EvolutionJob) -> dict[str, int | str | None]:
-    """Calls, tokens and cost of all LLM calls of this job, failed ones included.
-
-    The cost is None while the price of a call is not known.
-    """
-    sums = UsageRecord.objects.filter(job_id=job.pk).aggregate(
-        calls=Count("id"),
-        prompt_tokens=Sum("prompt_tokens", default=0),
-        completion_tokens=Sum("completion_tokens", default=0),
-        cached_tokens=Sum("cached_tokens", default=0),
-        total_tokens=Sum("total_tokens", default=0),
-        # Before the sum `cost_usd`, which the name would mean otherwise.
-        unpriced=Count("id", filter=Q(cost_usd=None)),
-        cost_usd=Sum("cost_usd"),
-    )
-    cost, unpriced = sums.pop("cost_usd"), sums.pop("unpriced")
-    return sums | {"cost_usd": None if cost is None or unpriced else str(cost)}
 
 
 def bullet_uses(playbook: Playbook) -> dict[str, int]:

@@ -15,6 +15,7 @@ from core.http.request_id import request_id
 from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.jobs.message_queue import RECONNECT_SECONDS
+from evolution.models import EvolutionJob
 from evolution.worker.claims import Claim, FenceLost, claim_job
 from evolution.worker.engine_run import run_engine
 from evolution.worker.failures import fail_job, requeue_after_error, requeue_claimed
@@ -49,9 +50,14 @@ def run_claim(claim: Claim) -> str:
     """
     known = request_id.set(claim.request_id)
     try:
-        return _run(claim)
-    except FenceLost:
-        return "overtaken"
+        try:
+            return _run(claim)
+        except FenceLost:
+            # If it was cancelled, the calls that were under way have ended since.
+            cancelled = EvolutionJob.objects.filter(pk=claim.job_id, status="cancelled")
+            for job in cancelled:
+                cancelled.update(token_totals=job.sum_usage())
+            return "overtaken"
     except DatabaseFault as error:
         return _without_database(str(claim.job_id), error)
     finally:

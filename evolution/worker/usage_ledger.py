@@ -109,14 +109,17 @@ class UsageLedger:
             raise
 
     def _admitted(self, request: ChatRequest) -> AdmittedCall:
-        until = time.monotonic() + MAX_QUEUE_SECONDS
+        until = time.monotonic() + self.queue_seconds()
         while True:
             try:
                 return self._write(lambda: admit(self._call(request)))
             except ProviderBusy as busy:
                 if time.monotonic() > until or self._closing.wait(POLL_SECONDS):
-                    message, wait = str(busy) or BUSY_MESSAGE, MAX_QUEUE_SECONDS
+                    message, wait = str(busy) or BUSY_MESSAGE, self.queue_seconds()
                     raise CallHeldBack("provider_busy", message, retry_after=wait) from None
+
+    def queue_seconds(self) -> float:
+        return MAX_QUEUE_SECONDS
 
     def _call(self, request: ChatRequest) -> LLMCall:
         return LLMCall(

@@ -156,7 +156,7 @@ class EvolutionState(ResultItem, ToolResult):
     started_at: datetime | None
     completed_at: datetime | None
     error_message: str | None = Field(validation_alias="problem")
-    token_totals: dict[str, Any]
+    token_totals: dict[str, Any] = Field(validation_alias="usage_totals")
     refused: list[dict[str, str]]
 
 

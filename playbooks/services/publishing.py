@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -300,7 +301,7 @@ def _fill(
     row.merged_into = rows[bullet.merged_into] if bullet.merged_into else None
     row.helpful, row.harmful, row.neutral = bullet.helpful, bullet.harmful, bullet.neutral
     row.base_helpful, row.base_harmful = bullet.base_helpful, bullet.base_harmful
-    facts = {"outcome_ids": list(bullet.sources), "retired_for": bullet.retired_for}
+    facts: dict[str, Any] = {"outcome_ids": list(bullet.sources), "retired_for": bullet.retired_for}
     if list(bullet.former) != row.metadata.get("former", [0, 0]):
         facts |= {"former": list(bullet.former), "reworded_at": timezone.now().isoformat()}
     row.metadata = {name: value for name, value in {**row.metadata, **facts}.items() if value}

@@ -23,7 +23,6 @@ from evolution.worker import tasks
 from evolution.worker.claims import claim_job
 from evolution.worker.credentials import Credential
 from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, finish_call
-from evolution.worker.publication import token_totals
 from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
@@ -77,9 +76,9 @@ def test_the_cost_of_an_evolution_is_unknown_while_a_price_is(
     for step, cost in (("curate", "0.25"), ("reflect", "0.50")):
         fields = {"job_id": job.pk, "status": "answered", "model": "gpt-4o-mini", "attempt": 1}
         UsageRecord.objects.create(user=alice, step=step, cost_usd=Decimal(cost), **fields)
-    assert Decimal(str(token_totals(job)["cost_usd"])) == Decimal("0.75")
+    assert Decimal(str(job.sum_usage()["cost_usd"])) == Decimal("0.75")
     UsageRecord.objects.filter(step="curate").update(cost_usd=None)
-    assert token_totals(job)["cost_usd"] is None
+    assert job.sum_usage()["cost_usd"] is None
 
 
 def test_an_evolution_with_nothing_to_do_does_not_count(

@@ -18,6 +18,7 @@ from core.clock import database_now
 from core.security.encryption import encrypt
 from evolution.models import EvolutionJob, WorkerHeartbeat
 from playbooks.models import Playbook
+from tests.harness.fake_llm.model import ALWAYS, FakeLLM
 from tests.harness.stub_servers import endpoint, mail_server
 
 KEY = "sk-doctor-canary-8472"
@@ -182,6 +183,18 @@ def test_a_model_is_called_only_when_asked_to_spend(settings: Any) -> None:
         use_models(settings, url)
         assert "answered as gpt-4o-mini" in examine("model", "--spend")["model"]["detail"]
     assert asked == ["POST /v1/chat/completions"]
+
+
+def test_each_role_asks_its_own_question_and_a_key_is_not_needed(settings: Any) -> None:
+    with FakeLLM() as llm:
+        use_models(settings, llm.base_url)
+        settings.OPENAI_API_KEY = ""
+        assert "fits as generator, reflector, curator" in examine("model", "--llm")["model"]["detail"]
+        assert {call.role for call in llm.requests} == {"generator", "reflector", "curator"}
+        llm.fail("curator", "not_json", times=ALWAYS)
+        found = examine("model", "--llm")["model"]
+    assert found["status"] == "failed"
+    assert found["detail"].startswith("curator: ")
 
 
 def test_a_models_endpoint_that_is_gone_is_found(refused: int, settings: Any) -> None:

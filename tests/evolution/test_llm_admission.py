@@ -13,7 +13,9 @@ from django.db import connection, transaction
 from accounts.models import User
 from billing.models import UsageRecord
 from core.clock import database_now
+from core.security.scopes import Principal
 from evolution.engine.llm import CallHeldBack, ChatRequest, CredentialError, TransientError
+from evolution.jobs.lifecycle import cancel_evolution, trigger_evolution
 from evolution.models import EvolutionJob, ProviderCircuit
 from evolution.worker import tasks
 from evolution.worker.credentials import Credential
@@ -23,7 +25,7 @@ from evolution.worker.tasks import run_evolution
 from evolution.worker.usage_ledger import UsageLedger
 from playbooks.models import Playbook
 from tests.evolution.llm_calls import finish_call, raising
-from tests.factories import make_session
+from tests.factories import make_outcome, make_session
 from tests.harness.concurrency import is_waiting_for_lock, run_concurrently, with_closed_connections
 from tests.harness.waiting import wait_until
 
@@ -158,6 +160,34 @@ def test_evolutions_leave_a_quarter_of_a_keys_calls_to_chats(
     assert admit(chat)
     with pytest.raises(ProviderBusy):
         admit(chat)
+
+
+def test_the_next_free_slot_is_for_the_person_who_waits(
+    call: LLMCall, settings: LazySettings, playbook: Playbook, alice: User
+) -> None:
+    settings.LLM_CALLS_PER_KEY = 1
+    evolution = admit(call)
+    chat = replace(call, session_id=make_session(alice, playbook).pk)
+    with pytest.raises(ProviderBusy):
+        admit(chat)
+    finish_call(evolution)
+    with pytest.raises(ProviderBusy):
+        admit(call)
+    answer = admit(chat)
+    finish_call(answer)
+    ProviderCircuit.objects.update(person_waits_until=database_now())
+    assert admit(call)
+
+
+def test_what_a_job_used_is_known_while_it_runs_and_when_it_was_cancelled(
+    call: LLMCall, playbook: Playbook, alice: User
+) -> None:
+    make_outcome(playbook, alice)
+    by = Principal.of(alice)
+    job = trigger_evolution(playbook=playbook, by=by).job
+    finish_call(admit(replace(call, job_id=job.pk)))
+    assert (job.usage_totals["calls"], job.usage_totals["total_tokens"]) == (1, 1500)
+    assert cancel_evolution(job=job, by=by).usage_totals == job.usage_totals
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from evolution.engine.adaptation.standalone import TokenLedger
+from benchmarks.quality.memory_playbook import TokenLedger
 from evolution.engine.llm import LLMReply, LLMRequest
 from evolution.engine.providers.openai import OpenAILLM
 from tests.real_model.cases import CASES

@@ -24,6 +24,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("only", nargs="*", metavar="name", help=f"any of {', '.join(CHECKS)}")
         parser.add_argument("--json", action="store_true", help="one JSON document")
+        parser.add_argument(
+            "--llm", action="store_true", help="make one call of each role and say what fits"
+        )
         parser.add_argument("--spend", action="store_true", help="make a short call to each model")
         parser.add_argument("--min-free-mb", type=int, default=Options.min_free_mb)
         parser.add_argument("--max-skew-seconds", type=float, default=Options.max_skew_seconds)
@@ -38,6 +41,7 @@ class Command(BaseCommand):
             min_free_mb=options["min_free_mb"],
             max_skew_seconds=options["max_skew_seconds"],
             spend=options["spend"],
+            llm=options["llm"],
         )
         results = []
         for result in run_checks(asked):

@@ -197,7 +197,10 @@ class Endpoint:
         http = httpx2.Client(
             transport=transport, headers={"accept-encoding": "identity"}, follow_redirects=False
         )
-        return make(api_key=self.api_key, base_url=self.base_url, max_retries=0, http_client=http)
+        # The SDK wants some key; a local server without one reads none.
+        return make(
+            api_key=self.api_key or "none", base_url=self.base_url, max_retries=0, http_client=http
+        )
 
 
 class _Transport(httpx2.BaseTransport):

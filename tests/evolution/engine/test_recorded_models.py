@@ -9,9 +9,11 @@ from evolution.engine import curator
 from evolution.engine.inputs import OutcomeInput
 from evolution.engine.llm import AnswerError, LLMRequest
 from evolution.engine.prompt_text import FULL_LIMITS
-from evolution.engine.providers.openai import schema_of
-from evolution.engine.reflector import Reflection, reflection_request
+from evolution.engine.providers.openai import OpenAILLM, schema_of
+from evolution.engine.reflector import Reflection, reflect, reflection_request
 from evolution.engine.structured_output import is_repetitive, read_answer
+from tests.evolution.engine.fakes import EngineHarness, FakeLedger, outcome
+from tests.harness.fake_llm.model import FakeLLM
 from tests.real_model.cases import CASES, PLAYBOOK, Case
 from tests.real_model.replay import Replayed, judge, recorded
 
@@ -112,3 +114,40 @@ def test_recorded_answers_do_no_harm_and_good_ones_stay_good(model: str, name: s
     assert all(found.must.values()), found
     if model == "strong":
         assert not found.refused and all(found.good.values()), found
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "request (9000 tokens) exceeds the available context size (8192 tokens)"),
+        (500, "the input length exceeds the context length"),
+        (400, "This model's maximum context length is 8192 tokens."),
+        (400, "The number of tokens to keep from the initial prompt is greater"),
+    ],
+)
+def test_a_full_context_is_known_in_each_servers_words(
+    stage: EngineHarness, status: int, message: str
+) -> None:
+    stage.fake.fail("reflector", status=status, message=message)
+    stage.ask("reflector")  # once more with shorter texts
+    assert [entry.error for entry in stage.ledger.entries] == ["context_too_long", ""]
+
+
+def test_options_of_a_role_are_sent_and_bound_its_answer(fake: FakeLLM) -> None:
+    options = {"*": {"temperature": 0, "seed": 1}, "reflector": {"max_tokens": 300}}
+    options["reflector"]["extra_body"] = {"top_k": 1}
+    ledger = FakeLedger()
+    llm = OpenAILLM(api_key="", base_url=fake.base_url, deadline=20, ledger=ledger, options=options)
+    reflect(llm, "small", outcome(), PLAYBOOK)
+    body = fake.requests[0].body
+    assert (body["temperature"], body["seed"], body["top_k"]) == (0, 1, 1)
+    assert body["max_tokens"] == body["max_completion_tokens"] == 300
+
+
+def test_a_prompt_beyond_the_context_is_shortened_before_it_is_sent(fake: FakeLLM) -> None:
+    ledger, options = FakeLedger(), {"*": {"context": 5_000}}
+    llm = OpenAILLM(api_key="", base_url=fake.base_url, deadline=20, ledger=ledger, options=options)
+    reflect(llm, "small", outcome(trace="step " * 3_000), PLAYBOOK)
+    (entry,) = ledger.entries
+    assert entry.error == ""
+    assert fake.requests[0].body["max_tokens"] < 2_500
