@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('evolution', '0010_add_outcome_tallies'),
+        ('evolution', '0011_keep_texts_until'),
     ]
 
     operations = [
