@@ -181,15 +181,17 @@ def test_what_was_migrated_is_kept_for_the_next_run_of_the_same_code(
     assert list(tmp_path.glob("*.template")) == [kept]
 
 
-@pytest.mark.parametrize(("code", "tries", "ends"), [(0, 1, 0), (1, 1, 1), (2, 2, 0)])
-def test_types_are_checked_again_where_the_cache_is_broken(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, tries: int, ends: int
+@pytest.mark.parametrize(
+    ("kept", "empty", "tries", "ends"), [(0, 1, 1, 0), (1, 0, 2, 0), (2, 0, 2, 0), (1, 1, 2, 1)]
+)
+def test_errors_of_types_are_those_of_an_empty_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: int, empty: int, tries: int, ends: int
 ) -> None:
-    """The stand-in for mypy ends with `code` while the cache is there."""
+    """The stand-in for mypy ends with `kept` while the cache is there, and else with `empty`."""
     cache, log = tmp_path / "cache", tmp_path / "log"
     cache.mkdir()
     script = "import os, sys; open(sys.argv[1], 'a').write('x'); "
-    script += f"sys.exit({code} if os.path.exists(sys.argv[2]) else 0)"
+    script += f"sys.exit({kept} if os.path.exists(sys.argv[2]) else {empty})"
     monkeypatch.setenv(type_check.VARIABLE, str(cache))
     assert type_check.check([sys.executable, "-c", script, str(log), str(cache)]) == ends
     assert len(log.read_text()) == tries

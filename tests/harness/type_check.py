@@ -1,7 +1,7 @@
-"""`mypy .` with a cache that outlives the clone, and without it where that makes mypy fail.
+"""`mypy .` with a cache that outlives the clone; what it finds wrong is found again without one.
 
-A run that was killed, or two at once, can leave a cache on which mypy ends with an internal error
-at every later run; exit code 2 says so. Errors of types are code 1.
+After modules were moved or a run was killed, a kept cache can name errors that are none, or break
+mypy itself at every later run.
 """
 
 import os
@@ -10,18 +10,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-BROKEN = 2
 VARIABLE = "MYPY_CACHE_DIR"
 
 
 def check(command: list[str]) -> int:
-    """The command's exit code; when it breaks off, that of a second try from an empty cache."""
-    code = subprocess.run(command, check=False).returncode
-    cache = os.environ.get(VARIABLE)
-    if code != BROKEN or not cache or not Path(cache).exists():
-        return code
-    print("mypy broke off: once more, from an empty cache.", flush=True)
-    shutil.rmtree(cache, ignore_errors=True)
+    """The command's exit code; when it fails on a kept cache, that of a try from an empty one."""
+    cache = Path(os.environ.get(VARIABLE) or ".mypy_cache")
+    if cache.exists():
+        if not subprocess.run(command, check=False, capture_output=True).returncode:
+            return 0
+        print("Checked from an empty cache, as the kept one led to errors.", flush=True)
+        shutil.rmtree(cache, ignore_errors=True)
     return subprocess.run(command, check=False).returncode
 
 
