@@ -95,11 +95,13 @@ def move_reservations(apps):
     calls = apps.get_model("billing", "UsageRecord").objects
     circuits = apps.get_model("evolution", "ProviderCircuit").objects.filter(is_user_key=True)
     calls.filter(credential__in=list(circuits.values_list("key", flat=True))).update(own_key=True)
+    periods = apps.get_model("billing", "QuotaPeriod").objects
     for hold in apps.get_model("billing", "QuotaHold").objects.filter(resource="tokens").iterator():
-        rows = calls.filter(pk=hold.holder_id, status="started")
-        if not rows.update(held_tokens=hold.amount, quota_period_id=hold.period_id):
-            period = apps.get_model("billing", "QuotaPeriod").objects.filter(pk=hold.period_id)
-            period.update(tokens_held=F("tokens_held") - hold.amount)
+        call, period = calls.filter(pk=hold.holder_id, status="started"), hold.period_id
+        if call.update(held_tokens=hold.amount, quota_period_id=period):
+            periods.filter(pk=period).update(usd_held=F("usd_held") + call.get().held_usd)
+        else:
+            periods.filter(pk=period).update(tokens_held=F("tokens_held") - hold.amount)
 
 
 def move(apps, schema_editor):
