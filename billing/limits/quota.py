@@ -15,7 +15,7 @@ from django.db.models import F
 from accounts.models import User
 from billing.errors import LimitReached
 from billing.limits.quota_notices import record_refusal_notice, record_usage_notice
-from billing.models import DeletedAccountUsage, QuotaPeriod, QuotaResource, UsageRecord
+from billing.models import DailySpend, DeletedAccountUsage, QuotaPeriod, QuotaResource, UsageRecord
 from billing.models.accounts import keyed_digest
 from billing.plans.billing_periods import BillingPeriod
 from billing.plans.entitlements import (
@@ -148,6 +148,8 @@ def keep_used_quota(*, user: User) -> None:
     UsageRecord.objects.filter(user=user).update(
         user=None, api_key_id=None, session_id=None, quota_period_id=None, request_id=""
     )
+    # What they summed up counts under NOBODY now.
+    DailySpend.objects.filter(user_id=user.pk).delete()
 
 
 def _count_deleted_account(period: QuotaPeriod) -> None:

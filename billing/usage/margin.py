@@ -64,7 +64,11 @@ def margins(*, now: datetime, days: int = 30) -> list[Margin]:
 def _costs(since: date) -> dict[UUID, tuple[Decimal, int]]:
     rows = DailySpend.objects.filter(day__gte=since, own_key=False).order_by().values("user_id")
     sums = rows.annotate(usd=Sum("spent_usd"), unpriced=Sum("unpriced_calls"))
-    return {row["user_id"]: (row["usd"], row["unpriced"]) for row in sums}
+    return {
+        row["user_id"]: (row["usd"], row["unpriced"])
+        for row in sums
+        if row["usd"] or row["unpriced"]
+    }
 
 
 def _revenue(now: datetime, days: int) -> dict[str, tuple[Decimal, str]]:

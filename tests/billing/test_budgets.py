@@ -24,7 +24,7 @@ from billing.limits.spending import (
     span_end,
     span_start,
 )
-from billing.models import Limit, UsageRecord
+from billing.models import DailySpend, Limit, UsageRecord
 from billing.usage.daily_spend import mismatched_days
 from core.clock import database_now
 from core.errors import Invalid, NotFound
@@ -169,6 +169,7 @@ def test_what_a_deleted_account_spent_counts_for_the_server(alice: User, charlie
     record.refresh_from_db()
     assert (record.user, record.api_key_id, record.cost_usd) == (None, None, DOLLAR)
     assert not list(mismatched_days())
+    assert not DailySpend.objects.filter(user_id=alice.pk).exists()
 
 
 @pytest.mark.parametrize(
