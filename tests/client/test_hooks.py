@@ -200,6 +200,31 @@ def test_the_transcript_of_codex_is_understood_too(tmp_path: Path) -> None:
     assert found.trace == "$ make lint\n$ make test\n  failed: 3 failed"
 
 
+@pytest.mark.parametrize(
+    ("output", "outcome"), [("OK", "success"), ("FAILED (failures=1)\nExit Code: 1", "failure")]
+)
+def test_the_transcript_of_gemini_cli_is_understood_too(
+    tmp_path: Path, output: str, outcome: str
+) -> None:
+    call: dict[str, Any] = {"id": "c", "name": "run_shell_command", "status": "success"}
+    call |= {"args": {"command": "python3 -m unittest"}}
+    call |= {"result": [{"functionResponse": {"response": {"output": f"Output: .\n{output}"}}}]}
+    lines = [
+        {"sessionId": "s", "projectHash": "p"},
+        {"$set": {"messages": []}},
+        {"type": "user", "content": [{"text": "Make it green"}]},
+        {"type": "gemini", "content": "", "toolCalls": [call]},
+        {"type": "user", "content": [{"functionResponse": {}}]},
+        {"type": "gemini", "content": "I used [str-00001]."},
+    ]
+    path = tmp_path / "chat.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    facts = transcripts.facts_of(str(path))
+    assert (facts.client, facts.outcome, facts.signal) == ("Gemini CLI", outcome, "test")
+    assert facts.cited == ["str-00001"]
+    assert transcripts.facts_of(str(path), since=1).verdicts == {}
+
+
 def test_an_unknown_transcript_makes_a_thin_report(tmp_path: Path) -> None:
     path = tmp_path / "transcript.jsonl"
     path.write_text('{"a": 1}\nnot json\n[]\n')

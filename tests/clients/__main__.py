@@ -38,6 +38,8 @@ def every_scenario() -> dict[str, Scenario]:
             name = f"plugin, {truth}: {slug}"
             found[name] = partial(s.plugin_tells_the_truth, slug=slug, truth=truth)
         found[f"plugin, server away: {slug}"] = partial(s.plugin_survives_a_dead_server, slug=slug)
+    for truth in s.TRUTHS:
+        found[f"hooks, {truth}: gemini-cli"] = partial(s.gemini_hooks_tell_the_truth, truth=truth)
     for sdk in ("openai_agents", "claude_agent", "langgraph", "pydantic_ai"):
         found[f"adapter: {sdk}"] = partial(s.adapter_learns, sdk=sdk)
     found["60,000 characters: claude-code"] = s.long_playbook_arrives

@@ -126,6 +126,8 @@ class Answering(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path.endswith("/messages"):
             self._stream(anthropic_events(self.model, body))
+        elif path.endswith(":streamGenerateContent"):
+            self._stream(gemini_events(self.model, body))
         elif path.endswith("/count_tokens"):
             self._json({"input_tokens": 100})
         elif path.endswith("/responses"):
@@ -144,7 +146,8 @@ class Answering(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         for event in events:
-            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+            kind = f"event: {event['type']}\n" if "type" in event else ""
+            self.wfile.write(f"{kind}data: {json.dumps(event)}\n\n".encode())
 
 
 def anthropic_events(model: MockModel, body: Json) -> Iterator[Json]:
@@ -207,6 +210,23 @@ def openai_events(model: MockModel, body: Json) -> Iterator[Json]:
     usage: Json = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
     usage |= {"input_tokens_details": None, "output_tokens_details": None}
     yield {"type": "response.completed", "response": {"id": identity, "usage": usage}}
+
+
+def gemini_events(model: MockModel, body: Json) -> Iterator[Json]:
+    """The stream of one Gemini answer."""
+    model.seen.append(body)
+    parts = [part for content in body["contents"] for part in content.get("parts", [])]
+    results = [_text_of(p["functionResponse"]) for p in parts if "functionResponse" in p]
+    offered = [f["name"] for t in body.get("tools", []) for f in t.get("functionDeclarations", [])]
+    step: Step = model.step(results, 0) if offered else Say("ok")
+    part: Json = {"text": step.text} if isinstance(step, Say) else {}
+    if isinstance(step, Call):
+        name = full_name(step.tool, offered)
+        part = {"functionCall": {"name": name, "args": step.fill(results)}}
+    content = {"role": "model", "parts": [part]}
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+    candidate = {"content": content, "finishReason": "STOP", "index": 0}
+    yield {"candidates": [candidate], "usageMetadata": usage}
 
 
 def openai_name(tool: str, offered: list[Json]) -> Json:

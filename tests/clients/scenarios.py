@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -35,6 +36,34 @@ def connects(site: Site, person: Person, slug: str) -> str:
     assert CONNECTED[slug] in ran.out + ran.err, ran
     assert not person.files_with(site.key), person.files_with(site.key)
     return f"`{BY_SLUG[slug].verify}` says {CONNECTED[slug]!r}; the key is in no file"
+
+
+def gemini_hooks_tell_the_truth(site: Site, person: Person, truth: str) -> str:
+    """`ace connect` alone: the hooks of Gemini CLI read before the model and report after it."""
+    names, outcome, signal = TRUTHS[truth]
+    tests = [name.removeprefix("test_") for name in names]
+    playbook = site.make_playbook(f"Gemini CLI, {truth}", ADVICE)
+    python = sys.executable
+    person.variables |= {"ACE_URL": site.url, "PYTHONPATH": str(ROOT / "client/src")}
+    settings = person.home / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    connect = ["connect", "--key", site.key, "--playbook", playbook, "--yes"]
+    ran = person.run(python, "-m", "ace", *connect)
+    assert "Gemini CLI" in ran.out, ran
+    (person.work / "good.py").write_text(UNITTEST.format("True"))
+    (person.work / "bad.py").write_text(UNITTEST.format("False"))
+    runs = [Call("run_shell_command", {"command": f"python3 -m unittest {t}"}) for t in tests]
+    with serve_model([*runs, Say("I used [str-00001].")]) as model:
+        person.variables |= {"GOOGLE_GEMINI_BASE_URL": model.url, "GEMINI_API_KEY": "mock"}
+        ran = person.run("gemini", "-p", TASK, "-m", "gemini-2.5-flash", "--yolo")
+    assert ran.code == 0, (ran, model.seen)
+    assert ADVICE[0] in model.everything_read(), (ran, model.seen[:1])
+    rows = wait_for_rows(site, playbook)
+    found = [(row["outcome"], row["signal"], row["bullet_ids"]) for row in rows]
+    assert found == [(outcome, signal, ["str-00001"])], (rows, ran)
+    assert (rows[0]["task_description"], "Gemini CLI" in rows[0]["notes"]) == (TASK, True), rows
+    return f"advice before the first word of the model; one report: {outcome}, {signal}"
 
 
 def adapter_learns(site: Site, person: Person, sdk: str) -> str:

@@ -91,7 +91,11 @@ def advice(read: dict[str, Any]) -> str:
 
 def remember_prompt(session: Session, given: dict[str, Any]) -> None:
     """What the task is, in the user's words."""
-    prompts = [*session.state.get("prompts", []), str(given.get("prompt", ""))[:MAX_TASK]]
+    # Gemini CLI puts our own advice before the user's words.
+    said = re.sub(
+        r"<hook_context>.*?</hook_context>\s*", "", str(given.get("prompt", "")), flags=re.S
+    )
+    prompts = [*session.state.get("prompts", []), said[:MAX_TASK]]
     session.update(prompts=prompts, transcript=given.get("transcript_path"), ended=False)
 
 

@@ -1,6 +1,6 @@
-"""What a session did, from the file that Claude Code or Codex keeps of it.
+"""What a session did, from the file that Claude Code, Codex or Gemini CLI keeps of it.
 
-Neither program promises the form of that file. What is not understood is left out: a report with
+No program promises the form of that file. What is not understood is left out: a report with
 less in it is better than none.
 """
 
@@ -20,8 +20,8 @@ MAX_TRACE = 6000
 MAX_LINE = 200
 MAX_FILE = 50 * 1024 * 1024
 KINDS = ("test", "build", "lint")
-RUNS = {"Bash", "exec_command", "shell", "local_shell", "shell_command"}
-EDITS = {"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch"}
+RUNS = {"Bash", "exec_command", "shell", "local_shell", "shell_command", "run_shell_command"}
+EDITS = {"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "write_file", "replace"}
 PROSE = (".md", ".rst", ".txt")
 CITED = re.compile(r"\b[a-z]{2,8}-\d{5,7}\b")
 MISLED = re.compile(r"\bmisle(?:d|ading)\b|\bharmful\b", re.I)
@@ -131,7 +131,7 @@ def facts_of(path: str | None, *, since: int = 0) -> Facts:
     facts, prompts = Facts(), 0
     calls = Calls(facts)
     for entry in entries(path):
-        facts.client = "Codex" if "payload" in entry else "Claude Code"
+        facts.client = client_of(entry)
         prompts += is_prompt(entry)
         if since and prompts <= since:
             continue
@@ -156,11 +156,23 @@ def entries(path: str | None) -> Iterator[dict[str, Any]]:
                 yield entry
 
 
+def client_of(entry: dict[str, Any]) -> str:
+    """The program whose file has such lines."""
+    if "payload" in entry:
+        return "Codex"
+    is_gemini = {"projectHash", "$set", "content"} & entry.keys()
+    return "Gemini CLI" if is_gemini else "Claude Code"
+
+
 def is_prompt(entry: dict[str, Any]) -> bool:
     """True for a message of the user; each program writes it once in this form."""
     if "payload" in entry:
         item = (entry["payload"] or {}).get("item")
         return isinstance(item, dict) and item.get("type") == "UserMessage"
+    if client_of(entry) == "Gemini CLI":
+        given = entry.get("content")
+        parts = given if entry.get("type") == "user" and isinstance(given, list) else []
+        return any(isinstance(part, dict) and "text" in part for part in parts)
     message = entry.get("message")
     is_text = isinstance(message, dict) and isinstance(message.get("content"), str)
     return is_text and entry.get("type") == "user" and not entry.get("isMeta")
@@ -172,6 +184,10 @@ def parts_of(entry: dict[str, Any]) -> list[dict[str, Any]]:
     if isinstance(payload, dict) and entry.get("type") == "response_item":
         texts = payload.get("content") if payload.get("role") == "assistant" else None
         return [payload, *(texts if isinstance(texts, list) else [])]
+    if entry.get("type") == "gemini":
+        calls = entry.get("toolCalls") or []
+        said = {"type": "text", "text": entry.get("content") or ""}
+        return [said, *({**call, "type": "gemini"} for call in calls if isinstance(call, dict))]
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     parts = content if isinstance(content, list) else []
@@ -202,6 +218,11 @@ class Calls:
         elif kind in {"function_call_output", "custom_tool_call_output"}:
             text = text_of(part.get("output"))
             self.end(str(part.get("call_id")), codex_code(text), text)
+
+        elif kind == "gemini":
+            text, call = text_of(part.get("result")), str(part.get("id"))
+            self.begin(call, str(part.get("name")), part.get("args"))
+            self.end(call, gemini_code(part, text), text)
 
     def begin(self, call: str, name: str, given: Any) -> None:
         try:
@@ -255,6 +276,14 @@ def claude_code(part: dict[str, Any], text: str) -> int | None:
         return None
     code = re.match(r"\s*(?:Error: )?Exit code (\d+)", text)
     return int(code[1]) if code else int(bool(part.get("is_error")))
+
+
+def gemini_code(part: dict[str, Any], text: str) -> int | None:
+    """Gemini CLI writes the exit status into the text unless it is 0."""
+    code = re.search(r"^Exit Code: (\d+)", text, re.M)
+    if code or part.get("status") == "success":
+        return int(code[1]) if code else 0
+    return None if part.get("status") == "cancelled" else 1
 
 
 def codex_code(text: str) -> int | None:
