@@ -101,8 +101,11 @@ def uncount(vendor):
         f"UPDATE {TALLIES} SET {', '.join(f'{name} = {name} - ({of})' for name, of in less.items())} "
         f"WHERE version_id = OLD.version_id AND signal = OLD.signal AND day = {DAY[vendor].format('OLD.')} "
         f"AND {mine}; "
+        f"DELETE FROM {TALLIES} WHERE playbook_id = OLD.playbook_id AND version_id = OLD.version_id "
+        "AND success + partial + failure = 0; "
         f"UPDATE {CITATIONS} SET tasks = tasks - 1, successes = successes - ({won}) "
-        f"WHERE bullet_id IN (SELECT c.value FROM {cited}) AND {mine};"
+        f"WHERE bullet_id IN (SELECT c.value FROM {cited}) AND {mine}; "
+        f"DELETE FROM {CITATIONS} WHERE playbook_id = OLD.playbook_id AND tasks = 0;"
     )
 
 

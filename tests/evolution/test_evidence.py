@@ -11,11 +11,14 @@ from django.utils import timezone
 from accounts.models import User
 from billing.models import UsageRecord
 from core.charts import draw_points
+from core.security.scopes import Principal
 from evolution.evidence.versions import playbook_evidence
 from evolution.models import EvolutionJob, Outcome, Tallies, TrainingRun
+from evolution.outcomes.correction import correct_outcome
 from playbooks.models import Playbook, Version
 from playbooks.trial_statistics import Counts
 from tests.evolution.evidence_data import evolve_once, report_outcomes
+from tests.factories import make_outcome
 from tests.harness.clients import logged_in_client
 from tests.harness.rest_client import Rest
 
@@ -137,3 +140,14 @@ def test_a_cost_that_cannot_be_is_refused(evolved: Playbook, alice: User, cost: 
     body = {"task_description": "a", "outcome": "success", "cost_usd": cost}
     answer = Rest.of(alice).post(f"/playbooks/{evolved.pk}/outcomes", body)
     assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["cost_usd"])
+
+
+@pytest.mark.databases
+def test_a_corrected_outcome_is_counted_once_as_it_is_now(evolved: Playbook, alice: User) -> None:
+    outcome = make_outcome(evolved, alice, outcome="success", bullet_ids=["str-00001"])
+    correct_outcome(outcome=outcome, by=Principal.of(alice), status="failure")
+    kept = Tallies.stored(evolved)
+    assert kept == Tallies.recounted(evolved)
+    assert (kept.reported, kept.succeeded, kept.bullets) == (1, 0, {"str-00001": (1, 0)})
+    assert rates(evolved) == rates(evolved, "ground_truth") == {3: Counts(1, 0)}
+    assert rates(evolved, "self_report") == {}
