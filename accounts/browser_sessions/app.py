@@ -4,7 +4,7 @@ from allauth.usersessions.apps import UserSessionsConfig
 
 
 class BrowserSessionsConfig(UserSessionsConfig):  # type: ignore[misc]  # allauth ships no types
-    """Without its signals, which would store the keys of cookies: tracking.py writes the rows."""
+    """Without its signals, which would store the keys of cookies: store.py writes the rows."""
 
     def ready(self) -> None:
         pass

@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from accounts.browser_sessions.tracking import track_session
+from accounts.browser_sessions.store import track_session
 from accounts.mfa.second_factor import consume_code
 from accounts.models import User
 from accounts.services.account_settings import check_current_password, end_other_sessions

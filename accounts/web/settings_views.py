@@ -11,8 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.browser_sessions.store import stored_key
-from accounts.browser_sessions.tracking import list_sessions, track_session
+from accounts.browser_sessions.store import list_sessions, stored_key, track_session
 from accounts.keys import llm_keys
 from accounts.mfa.second_factor import SECOND_FACTOR_TYPES
 from accounts.models import LlmKey

@@ -78,7 +78,7 @@ class AceAdminSite(AdminSite):
         ]
         return [*ours, *super().get_urls()]
 
-    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:
         """Every change asks for the password again after some minutes: forms as well as actions."""
         changes_nothing = getattr(view, "__wrapped__", view) in (self.search, self.logout)
 

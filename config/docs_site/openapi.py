@@ -6,7 +6,7 @@ from typing import Any, Literal
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from core.rest.serializers import ErrorSerializer
+from core.rest.exceptions import ErrorSerializer
 
 ERROR_DESCRIPTIONS = {
     "400": "Invalid input; `fields` has the errors by field.",
@@ -62,7 +62,7 @@ class ApiSchema(AutoSchema):
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
         """Requests refuse unknown fields, at any depth."""
-        schema = super()._map_basic_serializer(serializer, direction)
+        schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]  # theirs
         return schema | {"additionalProperties": False} if direction == "request" else schema
 
     def _handler(self) -> Any:

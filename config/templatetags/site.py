@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from core.http.messages import undo_url
+from core.http.forms import undo_url
 
 register = template.Library()
 

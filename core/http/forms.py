@@ -1,14 +1,21 @@
-"""Base forms of the pages: valid input goes to a service, its errors go onto the fields."""
+"""Base forms of the pages: valid input goes to a service, its errors go onto the fields.
+
+And success messages, with an optional undo button.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django import forms
+from django.contrib import messages
+from django.contrib.messages.storage.base import Message
+from django.http import HttpRequest
 
 from core.errors import AceError, Conflict, Invalid, TooLarge
 from core.text import find_fault
 
 T = TypeVar("T")
+UNDO_TAG_PREFIX = "undo:"
 
 
 class ServiceForm(forms.Form):
@@ -48,3 +55,14 @@ class ServiceForm(forms.Form):
 
 class ConfirmForm(ServiceForm):
     """A confirmation: a button and no fields."""
+
+
+def add_success_message(request: HttpRequest, text: str, *, undo: str = "") -> None:
+    """Show `text` on the next page; `undo` is the URL that its undo button posts to."""
+    messages.success(request, text, extra_tags=f"{UNDO_TAG_PREFIX}{undo}" if undo else "")
+
+
+def undo_url(message: Message) -> str:
+    """The URL that undoes what the message reports; empty without one."""
+    tags = message.extra_tags or ""
+    return tags.removeprefix(UNDO_TAG_PREFIX) if tags.startswith(UNDO_TAG_PREFIX) else ""

@@ -9,7 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import DataError, InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import resolve
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 
 from core.errors import AceError, Invalid, RateLimited
@@ -19,6 +19,21 @@ from core.sql.storage_errors import StorageError, log_storage_error, storage_err
 logger = logging.getLogger(__name__)
 # PostgreSQL ends an idle transaction with an InternalError.
 DATABASE_UNAVAILABLE_ERRORS = (OperationalError, InternalError, InterfaceError)
+
+
+class ErrorDetailSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="Stable; for programs.")
+    message = serializers.CharField(help_text="A sentence that says what to do.")
+    fields = serializers.DictField(  # type: ignore[assignment]  # the API's name for it
+        child=serializers.ListField(child=serializers.CharField()), required=False
+    )
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """The body of every error response."""
+
+    error = ErrorDetailSerializer()
+    request_id = serializers.CharField(help_text="Also in the X-Request-ID header.")
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from core.charts import draw_points
 from core.errors import Conflict, Invalid
-from core.http.messages import add_success_message
+from core.http.forms import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from evolution.evidence import trials

@@ -10,7 +10,7 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import reswap, retarget, trigger_client_event
 
-from core.http.messages import add_success_message
+from core.http.forms import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from playbooks.document.diff import diff_words

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from core.http.messages import add_success_message
+from core.http.forms import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from playbooks.document.formats import FORMATS
