@@ -3,7 +3,10 @@ BIN := .venv/bin
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: run demo test nightly engine real-model evidence metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev
+.PHONY: run demo test nightly engine real-model evidence metering looks conformance fuzz page-speed lighthouse screenshots clients billing-migrations stripe-test-mode lint types lock fmt base dev help
+
+help: ## Print this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: base ## Start web, MCP and worker on this machine; Ctrl-C ends all of them.
 	@ACE_LOCAL=true exec $(BIN)/python manage.py run

@@ -27,6 +27,26 @@ REQUEST_NAME = re.compile(
 )
 BODY_ERRORS = ("413", "415", "429")
 
+TAGS = {
+    "auth": "Log in, and manage API keys, connected apps and your account.",
+    "playbooks": "Create, read, change, clone, import and export playbooks.",
+    "sections": "The sections of a playbook.",
+    "bullets": "The bullets of a playbook, and the history of one.",
+    "deltas": "Edit bullets: one request, one new version.",
+    "versions": "Read, compare, roll back and undo versions.",
+    "reviews": "Suggestions that need a person before agents read them.",
+    "trials": "Compare a new version, a bullet or the whole playbook by a coin.",
+    "outcomes": "Report how a task went, and see what became of it.",
+    "evidence": "Success rates and costs by version.",
+    "evolutions": "Turn outcomes into a new version, and follow the job.",
+    "sources": "Who taught a playbook; revert what one source taught.",
+    "sessions": "Transcripts of agents, which become outcomes.",
+    "usage": "Tokens and cost of model calls.",
+    "billing": "Plan, limits, budgets and payment.",
+    "activity": "What happened to your account.",
+}
+"""The groups of operations, in the order of the reference."""
+
 
 class ApiSchema(AutoSchema):
     """Adds the responses that every operation of a kind shares, so that no view repeats them."""
@@ -49,9 +69,14 @@ class ApiSchema(AutoSchema):
         access = f"Needs the scope `{scope}`." if scope else "Public."
         return f"{super().get_description()}\n\n{access}"
 
+    def get_summary(self) -> str:
+        """The first sentence of the description, without its details."""
+        return re.split(r"[.:;]\s|\.$", super().get_description(), maxsplit=1)[0].strip()
+
     def get_tags(self) -> list[str]:
-        """The first part of the path after /api/v1."""
-        return [self.path.removeprefix("/api/v1/").split("/")[0]]
+        """The last part of the path that names a group of TAGS, else its first part."""
+        parts = self.path.removeprefix("/api/v1/").split("/")
+        return [next((part for part in reversed(parts) if part in TAGS), parts[0])]
 
     def _get_serializer_name(
         self, serializer: Any, direction: Any, bypass_extensions: bool = False

@@ -20,6 +20,7 @@ from rest_framework.request import Request
 
 from config.docs_site.documents import Document, documents_in
 from config.docs_site.markdown import render_document
+from config.docs_site.openapi import TAGS
 
 EXAMPLE_URL = "http://127.0.0.1:8000"
 """The address in the documents; a page shows the one in use."""
@@ -122,6 +123,7 @@ def _openapi_document(media_type: str) -> tuple[bytes, str]:
     """The document in the format of a renderer, and its ETag."""
     renderers: dict[str, Any] = {one.media_type: one for one in SchemaView.renderer_classes}
     schema = SchemaView.generator_class().get_schema(public=True)  # type: ignore[no-untyped-call]  # theirs
+    schema["tags"] = [{"name": name, "description": said} for name, said in TAGS.items()]
     body: bytes = renderers[media_type]().render(schema, renderer_context={})
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 

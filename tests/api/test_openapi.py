@@ -141,3 +141,11 @@ def test_the_docs_have_nothing_inline(db: None) -> None:
     assert "<style" not in page
     assert "<script>" not in page
     assert "https://" not in page
+
+
+def test_each_operation_has_a_summary_and_a_group_that_is_described(client: Client) -> None:
+    found = yaml.safe_load(client.get("/api/schema").content)
+    described = {tag["name"] for tag in found["tags"]}
+    operations = [one for path in found["paths"].values() for one in path.values()]
+    assert {tag for one in operations for tag in one["tags"]} <= described
+    assert all(0 < len(one["summary"]) <= 120 for one in operations)

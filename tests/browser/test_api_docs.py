@@ -25,7 +25,7 @@ def test_the_reference_shows_routes_and_a_route_shows_its_fields(
     page = watch.page
     page.goto(f"{watch.base}/api/docs")
     expect(page.get_by_role("navigation", name="Main")).to_be_visible()
-    route = page.locator("#operations-playbooks-report_outcome")
+    route = page.locator("#operations-outcomes-report_outcome")
     expect(route).to_be_visible()
     route.locator(".opblock-summary").click()
     expect(route.get_by_text("Idempotency-Key").first).to_be_visible()
