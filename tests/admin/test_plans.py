@@ -1,5 +1,6 @@
 """Staff changes what plans include, and gives one without payment."""
 
+from decimal import Decimal
 from html import unescape
 
 import pytest
@@ -31,7 +32,7 @@ def plans(settings: Settings, db: None) -> dict[str, Plan]:
 
 @pytest.fixture
 def month(alice: User, plans: dict[str, Plan]) -> QuotaPeriod:
-    return QuotaPeriod.objects.get(pk=reserve_evolution(alice.pk))
+    return QuotaPeriod.objects.get(pk=str(reserve_evolution(alice.pk)))
 
 
 def form_of(plan: Plan, **changes: object) -> dict[str, object]:
@@ -65,7 +66,7 @@ def test_a_changed_limit_applies_at_once_and_the_log_says_so(
     plan = plan_of(alice)
     assert plan is not None
     included = plan.included
-    assert (included["monthly_evolutions"], included["monthly_usd"]) == (7, 3)
+    assert (included["monthly_evolutions"], included["monthly_usd"]) == (Decimal(7), Decimal(3))
     assert "7 evolutions" in str(AuditEntry.objects.get(action="set_plan").detail["limits"])
 
 

@@ -112,7 +112,7 @@ def test_staff_sees_budgets_and_a_change_is_in_the_log(desk: AdminClient, alice:
     sent = of | {"user": str(alice.pk), "amount": "2", "warn_percent": "80", "stops": "on"}
     desk.client.post(f"/admin/billing/limit/{row.pk}/change/", sent)
     row.refresh_from_db()
-    assert (row.amount, row.set_by) == (2, "owner")
+    assert (row.amount, row.set_by) == (Decimal(2), "owner")
     assert AuditEntry.objects.get(action="set_limit").owner_id == alice.pk
 
 

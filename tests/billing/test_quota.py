@@ -219,4 +219,4 @@ def test_a_call_that_ends_after_its_account_keeps_counting_for_the_server(
     delete_account(user=alice)
     finish(record, 1000)
     record.refresh_from_db()
-    assert (record.user_id, record.status, record.held_usd) == (None, "answered", 0)
+    assert (record.user_id, record.status, record.held_usd) == (None, "answered", Decimal(0))

@@ -44,7 +44,7 @@ def set_usage(user: User, **counts: int) -> QuotaPeriod:
     return period
 
 
-def used_and_held(user: User, resource: str = "evolutions") -> tuple[int, int]:
+def used_and_held(user: User, resource: str = "evolutions") -> tuple[Any, Any]:
     """Used and reserved amounts of all periods."""
     names = (f"{resource}_used", f"{resource}_held")
     rows = QuotaPeriod.objects.filter(user=user).values_list(*names)

@@ -2,6 +2,7 @@
 
 import time
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -62,7 +63,7 @@ def test_the_margin_page_shows_revenue_beside_the_cost_of_models(
     gone.delete()
     rebuild_daily_spend()  # without migrations there is no trigger
     found = margins(now=timezone.now())
-    rows = {row.email: (row.revenue, row.cost_usd, row.margin) for row in found}
+    rows: dict[str, Any] = {row.email: (row.revenue, row.cost_usd, row.margin) for row in found}
     assert rows == {
         "dora@example.org": (0, 7, -7),
         "deleted accounts": (0, 1, -1),

@@ -1,6 +1,7 @@
 """A subscription from checkout to its end, over real HTTP."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core import mail
@@ -205,7 +206,12 @@ def test_a_payer_keeps_the_plan_however_the_price_was_made(
     buyer.buy("scale")
     item = shop.subscription()["items"]["data"][0]
     if made == "price by hand":
-        fields = {"active": True, "unit_amount": 100, "lookup_key": None, "currency": "usd"}
+        fields: dict[str, Any] = {
+            "active": True,
+            "unit_amount": 100,
+            "lookup_key": None,
+            "currency": "usd",
+        }
         fields |= {"product": "ace_scale", "recurring": {"interval": "month"}}
         item["price"] = shop.world.add("price", "price", **fields)
     elif made == "add-on first":
