@@ -33,6 +33,8 @@ class Hooks:
     """How many of a playbook's sealed outcomes are gone, and how many are not as they were."""
     trends: Callable[[Collection[UUID]], Mapping[UUID, Any]]
     """Success over the last weeks of each playbook, by id."""
+    case_targets: Callable[[UUID], list[str]]
+    """The right answers of a playbook's cases."""
 
 
 hooks = Hooks()

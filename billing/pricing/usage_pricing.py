@@ -1,6 +1,7 @@
 """Prices of usage records: price overrides from the database, then the public list."""
 
 from datetime import datetime
+from decimal import Decimal
 
 from django.conf import settings
 from django.db.models import DateTimeField, Q, QuerySet
@@ -79,3 +80,13 @@ def apply_price(record: UsageRecord, price: Price) -> None:
     record.cost_usd, record.price_source = price.cost, price.source
     rest = {name: value for name, value in record.metadata.items() if name != NO_PRICE}
     record.metadata = rest | ({NO_PRICE: price.reason} if price.reason else {})
+
+
+def price_in_usd(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:
+    """The price of a call now, in US dollars."""
+    return estimate_cost(
+        model=model,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        api_url=settings.OPENAI_BASE_URL,
+    ).cost

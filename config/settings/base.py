@@ -242,6 +242,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "BillingInterval": ["month", "year"],
         "ActivityActor": "accounts.activity.api.ACTOR_CHOICES",
         "TrialKeep": ["newest", "stable"],
+        "CaseMatch": "evolution.models.Case.Match",
         "TrialStartKind": ["bullet", "bare"],
         "TrialKind": "playbooks.models.Trial.Kind",
         "TrialStatus": "playbooks.models.Trial.Status",
@@ -405,6 +406,10 @@ EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", defau
 TRIAL_OUTCOMES = env.int("TRIAL_OUTCOMES", default=200)
 TRIAL_ERROR = env.chance("TRIAL_ERROR", default=0.10)
 TRIAL_MIN_TRAFFIC = env.int("TRIAL_MIN_TRAFFIC", default=20)
+# Cases that check a new version first: what the platform may spend on one check, and how long a
+# version waits for it.
+GATE_MAX_USD = env.float("GATE_MAX_USD", default=0.50)
+GATE_WAIT_HOURS = env.int("GATE_WAIT_HOURS", default=24)
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 OPENAI_BASE_URL = env.address("OPENAI_BASE_URL")
 ACE_ENGINE = env.choice(

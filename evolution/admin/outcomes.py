@@ -18,7 +18,7 @@ from core.admin import (
 )
 from core.errors import AceError
 from evolution.jobs import redrive as jobs_redrive
-from evolution.models import Outcome, Reflection
+from evolution.models import Case, CaseRun, Outcome, Reflection
 from playbooks.models import Playbook
 from playbooks.services.outcome_removal import OutcomeRemoval, remove_outcomes
 
@@ -171,3 +171,23 @@ class ReflectionAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Reflection]:
         long = (f"outcome__{name}" for name in LONG_FIELDS)
         return super().get_queryset(request).defer("content", "job__curation", *long)
+
+
+@admin.register(Case)
+class CaseAdmin(ReadOnlyAdmin):
+    list_display = ("match", "playbook", "must_pass", "created_at")
+    list_display_links = ("match",)
+    list_select_related = ("playbook",)
+    list_filter = (OwnerFilter.by("playbook__owner"), "match", "must_pass")
+    date_hierarchy = "created_at"
+    search_fields = ("playbook__name", "=playbook__id", "=id")
+
+
+@admin.register(CaseRun)
+class CaseRunAdmin(ReadOnlyAdmin):
+    list_display = ("passed", "case", "arm", "round", "claimed_at")
+    list_display_links = ("case",)
+    list_select_related = ("case", "trial")
+    list_filter = ("passed", "arm")
+    date_hierarchy = "created_at"
+    search_fields = ("=trial__id", "=case__id", "=trial__playbook__id")

@@ -6,7 +6,7 @@ from django.db.models import F, QuerySet
 from rest_framework import serializers
 
 from evolution.jobs.lifecycle import NOTHING_PENDING
-from evolution.models import AgentSession, EvolutionJob, Outcome, SessionMessage
+from evolution.models import AgentSession, Case, EvolutionJob, Outcome, SessionMessage
 from evolution.sessions.validation import MAX_MESSAGES_PER_CALL, MAX_TOOL_CALLS
 from playbooks.models import Delta, Version
 
@@ -488,3 +488,38 @@ class SessionCloseSerializer(serializers.Serializer[Any]):
 class ClosedSessionSerializer(serializers.Serializer[Any]):
     session = SessionSerializer()
     report = RecordedOutcomeSerializer(allow_null=True)
+
+
+class CaseSerializer(serializers.Serializer[Any]):
+    """A question with its right answer, on which new versions are checked."""
+
+    id = serializers.UUIDField()
+    question = Text()
+    context = Text()  # type: ignore[assignment]  # a field of the row, not the serializer's
+    target = Text(help_text="The right answer.")
+    match = serializers.ChoiceField(choices=Case.Match.choices)
+    must_pass = serializers.BooleanField()
+    is_taught = serializers.BooleanField(help_text="Its outcome was learned from.")
+    created_at = serializers.DateTimeField()
+
+
+class CaseCreateSerializer(serializers.Serializer[Any]):
+    content = Text(help_text="JSON Lines of `question`, `context` and `target`.")
+    match = Text(
+        allow_blank=True,
+        default="",
+        help_text="answer, exact, number or list; by default what fits the target.",
+    )
+    must_pass = serializers.BooleanField(default=False)
+
+
+class CasesAddedSerializer(serializers.Serializer[Any]):
+    added = serializers.IntegerField()
+
+
+class CaseTaskSerializer(serializers.Serializer[Any]):
+    """Answer `question` with `content`; report with `serving_id`, the answer alone as `notes`."""
+
+    question = Text()
+    content = Text()
+    serving_id = Text()

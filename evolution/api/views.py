@@ -25,7 +25,7 @@ from evolution.models import (
     SessionMessage,
     SessionQuerySet,
 )
-from evolution.outcomes import correction, reporting
+from evolution.outcomes import cases, correction, reporting
 from evolution.outcomes.metrics import playbook_metrics
 from evolution.sessions import recording as services
 from evolution.sessions.validation import NewMessage, ToolCall
@@ -107,6 +107,45 @@ class OutcomeDetailView(BaseAPIView):
         """Get an outcome, its reflection and what became of it."""
         outcome = outcome_with_edits(by=self.principal, pk=pk)
         return Response(s.OutcomeDetailSerializer(outcome).data)
+
+
+class CaseListView(BaseAPIView):
+    """GET, POST /playbooks/{id}/cases."""
+
+    scopes: ClassVar = {"GET": Scope.WRITE, "POST": Scope.WRITE}
+
+    @extend_schema(operation_id="list_cases", responses=s.CaseSerializer(many=True))
+    def get(self, request: Request, pk: UUID) -> Response:
+        """List the cases of a playbook with their right answers, newest first."""
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        return self.paginate(playbook.cases.select_related("outcome"), s.CaseSerializer)
+
+    @extend_schema(
+        operation_id="add_cases",
+        request=s.CaseCreateSerializer,
+        responses={201: s.CasesAddedSerializer},
+    )
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Add cases; new versions are checked on them before anybody reads them."""
+        sent = self.validated_body(s.CaseCreateSerializer)
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        added = cases.add_cases(playbook=playbook, by=self.principal, **sent)
+        return Response({"added": added}, status=201)
+
+
+class NextCaseView(BaseAPIView):
+    """POST /playbooks/{id}/cases/next."""
+
+    scopes: ClassVar = {"POST": Scope.REPORT}
+
+    @extend_schema(
+        operation_id="get_next_case", request=None, responses={200: s.CaseTaskSerializer, 204: None}
+    )
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Take the next case to answer while a version waits for its check; 204 if none does."""
+        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        task = cases.next_case(playbook=playbook, by=self.principal)
+        return Response(s.CaseTaskSerializer(task).data) if task else Response(status=204)
 
 
 class PlaybookMetricsView(BaseAPIView):

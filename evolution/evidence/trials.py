@@ -55,6 +55,9 @@ def describe_trial(trial: Trial) -> str:
         if trial.is_running:
             return f"{_upper(subject)} is on trial: {counted}, cannot tell yet."
         return f"{_upper(HELPS[Trial.Verdict(verdict)].format(subject))}. {trial.reason}"
+    if trial.is_gating:
+        stable = trial.stable_version.number
+        return f"Version {number} is being checked on cases; everybody reads version {stable}."
     if trial.is_running:
         stable = trial.stable_version.number
         found = f"{counted}, no harm found yet"

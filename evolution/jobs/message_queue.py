@@ -19,6 +19,7 @@ from evolution.models import EvolutionJob
 # By path: jobs may not import the worker.
 RUN_EVOLUTION = "evolution.worker.tasks.run_evolution"
 SYNC_BILLING = "billing.stripe.sync.resync_stale_account"
+RUN_GATES = "evolution.worker.gate_runner.run_gates"
 CHANNEL = "ace_queue"
 POLL_SECONDS = 0.05
 """Seconds between looks at SQLite's log: the delay of a message there."""
@@ -36,6 +37,11 @@ def notify_worker(job_id: UUID, *, now: datetime) -> None:
 def notify_billing_sync() -> None:
     """Queue a sync with the payment provider, so that the sweep need not wait for it."""
     async_task(SYNC_BILLING, group="billing")
+
+
+def notify_gate() -> None:
+    """Queue the check of versions that wait for it, in the caller's transaction if any."""
+    async_task(RUN_GATES, group="gate")
 
 
 class NotifyingBroker(ORM):  # type: ignore[misc]  # untyped

@@ -47,7 +47,9 @@ def _differences(trial: Trial, again: Trial) -> Iterator[str]:
             yield f"its evidence {name} is {kept:.4g}, its outcomes say {counted:.4g}"
     found = _verdict_of(again)
     # A person may stop a trial that has found harm before the harm is undone.
-    called = "" if trial.verdict == Trial.Verdict.NO_DIFFERENCE else trial.verdict
+    # A version that its check has refused was never on trial.
+    undecided = trial.verdict == Trial.Verdict.NO_DIFFERENCE or not trial.tally.tasks
+    called = "" if undecided else trial.verdict
     if called not in {found, Trial.Verdict.STOPPED}:
         yield f"its verdict is {trial.verdict or 'open'}, its outcomes say {found or 'none'}"
 

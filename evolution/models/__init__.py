@@ -1,5 +1,6 @@
 """Models of outcomes, evolution jobs, sessions, trainings and workers."""
 
+from evolution.models.cases import Case, CaseRun
 from evolution.models.chat_slots import ChatSlot
 from evolution.models.incidents import Incident
 from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, start_of_day
@@ -27,6 +28,8 @@ __all__ = [
     "TrainingRun",
     "TrainingStep",
     "AgentSession",
+    "Case",
+    "CaseRun",
     "ChatSlot",
     "EvolutionJob",
     "Incident",

@@ -104,6 +104,9 @@ class Outcome(BaseModel):
     )
     unit = models.CharField(max_length=24, blank=True, db_default="", help_text="its reading")
 
+    is_case = False
+    """True of an unsaved report that answers a case; it is never stored."""
+
     objects = OutcomeQuerySet.as_manager()
 
     class Meta:

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Count, F, FloatField, OuterRef, Subquery
 from django.db.models.functions import Cast, Coalesce, NullIf
 
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import Case, EvolutionJob, Outcome
 from playbooks.hooks import SourceOutcome, hooks
 
 SEALED = (
@@ -47,6 +47,11 @@ def _digest(row: Outcome, status: str, signal: str) -> str:
     return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()[:32]
 
 
+def case_targets(playbook_id: UUID) -> list[str]:
+    rows = Case.objects.filter(playbook=playbook_id).order_by()
+    return list(rows.values_list("target", flat=True))
+
+
 def set_hooks() -> None:
     pending = Outcome.objects.pending().filter(playbook=OuterRef("pk")).order_by()
     counted = pending.values("playbook").annotate(number=Count("pk")).values("number")
@@ -67,3 +72,4 @@ def set_hooks() -> None:
     hooks.find_outcomes = find_outcomes
     hooks.outcome_digests = outcome_digests
     hooks.changed_outcomes = changed_outcomes
+    hooks.case_targets = case_targets

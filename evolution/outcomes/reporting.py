@@ -14,10 +14,12 @@ from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import validation
+from evolution.outcomes.cases import record_answer
 from evolution.outcomes.metrics import pending_count
 from evolution.outcomes.trial_evidence import count_in_trial
 from playbooks.models import Playbook
 
+CASE_NOTE = "This answers a case: it counts in the check of a version, and teaches nothing."
 RATE_WARNING = "Many reports this hour: stored, and evolved with the next ones or when time is up."
 
 
@@ -89,6 +91,9 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
         known = _known_report(report)
         if known is not None:
             return RecordedOutcome(known, pending_count(locked), None, is_new=False)
+        if report.is_case:
+            record_answer(report, locked)
+            return RecordedOutcome(report, pending_count(locked), None, True, [CASE_NOTE])
         waits = is_over_rate(by)
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id

@@ -55,7 +55,7 @@ def clean_report(
     if cost_usd is not None and not 0 <= cost_usd < MAX_COST_USD:
         raise Invalid.field("cost_usd", f"Send 0 to {MAX_COST_USD:,} US dollars.")
     cited, harmful, warnings = _citations(playbook, bullet_ids, harmful_bullet_ids)
-    served, lost = _reading_fields(playbook, by, serving_id)
+    served, is_case, lost = _reading_fields(playbook, by, serving_id)
     hashed = [clean, outcome, signal, sorted(bullet_ids), serving_id, str(cost_usd), harmful]
     if harmful:  # every engine reads notes, and this form in them
         clean["notes"] = f"{clean['notes']}\nharmful: {', '.join(harmful)}".strip()
@@ -71,6 +71,7 @@ def clean_report(
         **clean,
         **served,
     )
+    report.is_case = is_case
     return report, [*warnings, *lost]
 
 
@@ -102,8 +103,8 @@ def clean_choice(name: str, value: str, known: Sequence[str]) -> None:
 
 def _reading_fields(
     playbook: Playbook, by: Principal, serving_id: str
-) -> tuple[dict[str, Any], list[str]]:
-    """What was read, and in which trial; the version's text of up to 100 KB is not loaded."""
+) -> tuple[dict[str, Any], bool, list[str]]:
+    """What was read, in which trial, and whether for a case, without the text of the version."""
     warnings = []
     if serving_id:
         try:
@@ -115,10 +116,11 @@ def _reading_fields(
             )
         else:
             served = {"trial_id": read.trial_id, "unit": read.unit, "arm": read.arm}
-            return {"version_id": read.version.pk, "version_assumed": False, **served}, []
+            found = {"version_id": read.version.pk, "version_assumed": False}
+            return {**found, **served}, read.is_case, []
     if playbook.current_version_id is None:
         raise Invalid("This playbook has no version yet.")
-    return {"version_id": playbook.current_version_id, "version_assumed": True}, warnings
+    return {"version_id": playbook.current_version_id, "version_assumed": True}, False, warnings
 
 
 def known_citations(

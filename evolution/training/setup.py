@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from billing.pricing.usage_pricing import estimate_cost
+from billing.pricing.usage_pricing import price_in_usd
 from core.errors import Invalid
 from evolution.engine.adaptation.solver import LLMSolver
 from evolution.engine.cost_budget import Budget
@@ -50,26 +50,17 @@ def role_config() -> dict[str, Any]:
     }
 
 
-def price(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:
-    """The price of a call now, in US dollars."""
-    return estimate_cost(
-        model=model,
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
-        api_url=settings.OPENAI_BASE_URL,
-    ).cost
-
-
 def budget_for(training: Training, limit: Decimal | None) -> Budget | None:
     """What is left of the limit after what the run has spent."""
     if limit is None:
         return None
-    return Budget(limit=limit, price=price, spent=run_usage(training).cost)
+    return Budget(limit=limit, price=price_in_usd, spent=run_usage(training).cost)
 
 
 def refuse_unpriced() -> None:
     """Raise Invalid when a limit on cost could not be held."""
-    unknown = sorted({model for model in role_models().values() if price(model, 1, 1) is None})
+    models = set(role_models().values())
+    unknown = sorted(model for model in models if price_in_usd(model, 1, 1) is None)
     if unknown:
         raise Invalid(
             f"No price is known for {', '.join(unknown)}, so a limit on cost cannot be held. "

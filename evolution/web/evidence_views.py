@@ -16,6 +16,8 @@ from evolution.evidence import trials
 from evolution.evidence.ledger import bullet_ledger
 from evolution.evidence.sources import list_sources, rollback_source
 from evolution.evidence.versions import playbook_evidence
+from evolution.models import Case, Outcome
+from evolution.outcomes import cases
 from evolution.outcomes.trial_evidence import recent_tasks
 from evolution.web.filters import EvidenceFilter
 from playbooks.models import Trial, Version
@@ -55,6 +57,8 @@ def evidence(request: UserRequest, pk: str) -> HttpResponse:
         "unproven": trials.describe_without_trial(playbook),
         "power": trials.power_of(trial.kind) if trial else "",
         "curves": trials.arm_curves(trial) if trial else [],
+        "cases": playbook.cases.select_related("outcome"),
+        "matches": Case.Match.choices,
     }
     return render(request, "evolution/evidence/evidence.html", context)
 
@@ -148,3 +152,33 @@ def rollback(request: UserRequest, pk: str, source: str) -> HttpResponse:
         return redirect("evolution:sources", playbook.pk)
     messages.success(request, f"Reverted in version {made.version.number}.")
     return redirect(made.version)
+
+
+@login_required
+@require_POST
+def add_cases(request: UserRequest, pk: str) -> HttpResponse:
+    playbook, by = fetch_own_playbook(request, pk), Principal.of(request.user)
+    sent = {name: request.POST.get(name, "") for name in ("content", "match")}
+    must_pass = "must_pass" in request.POST
+    added = cases.add_cases(playbook=playbook, by=by, must_pass=must_pass, **sent)
+    add_success_message(request, f"{added} cases added. New versions are checked on them first.")
+    return redirect("evolution:evidence", pk)
+
+
+@login_required
+@require_POST
+def keep_case(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
+    row = Outcome.objects.for_user(request.user).select_related("playbook").fetch(outcome)
+    target = request.POST.get("target", "")
+    kept = cases.keep_as_case(outcome=row, by=Principal.of(request.user), target=target)
+    add_success_message(request, "Kept as a case." if kept else "This task is a case already.")
+    return redirect(row)
+
+
+@login_required
+@require_POST
+def remove_case(request: UserRequest, pk: str) -> HttpResponse:
+    case = Case.objects.for_user(request.user).select_related("playbook").fetch(pk)
+    cases.remove_case(case=case, by=Principal.of(request.user))
+    add_success_message(request, "Case removed.")
+    return redirect("evolution:evidence", case.playbook_id)

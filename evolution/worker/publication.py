@@ -8,14 +8,16 @@ from evolution.engine.evolve import EvolutionResult
 from evolution.engine.inputs import max_adds
 from evolution.evidence.sources import provenance_of
 from evolution.jobs.finish import finish_job
+from evolution.jobs.message_queue import notify_gate
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import Case, EvolutionJob, Outcome
+from evolution.outcomes.cases import gating_trial
 from evolution.outcomes.trial_evidence import has_traffic
 from evolution.worker.claims import Claim
 from evolution.worker.failures import settle_outcomes
 from playbooks.document.operations import Operation
 from playbooks.document.text import find_ids
-from playbooks.models import Playbook, Version, Vote
+from playbooks.models import Playbook, Trial, Version, Vote
 from playbooks.services.publishing import publish_deltas
 from playbooks.services.seals import seal_version
 from playbooks.services.trials import settle_revert
@@ -88,10 +90,25 @@ def _withdrawn_votes(job: EvolutionJob, evolved: EvolutionResult) -> list[Operat
 
 
 def _try_version(playbook: Playbook, *, stable: Version | None, candidate: Version | None) -> None:
-    """Open a trial of what this evolution made, if there are outcomes enough to judge it."""
-    if stable is None or candidate is None or not has_traffic(playbook):
+    """Open a trial of what this evolution made: checked on cases first, if there are any.
+
+    Without cases it takes outcomes enough to judge it.
+    """
+    if stable is None or candidate is None:
         return
-    open_version_trial(playbook=playbook, stable=stable, candidate=candidate)
+    gating = gating_trial(playbook)
+    if gating is not None:  # what waits for its check is now this version
+        if gating.candidate.text_hash != candidate.text_hash:
+            gating.case_runs.all().delete()
+        Trial.objects.filter(pk=gating.pk).update(candidate=candidate)
+        return
+    gated = Case.objects.filter(playbook=playbook).exists()
+    if gated or has_traffic(playbook):
+        trial = open_version_trial(
+            playbook=playbook, stable=stable, candidate=candidate, gated=gated
+        )
+        if gated and trial is not None:
+            notify_gate()
 
 
 def _max_adds(job: EvolutionJob, evolved: EvolutionResult) -> dict[str, int]:

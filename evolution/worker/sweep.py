@@ -15,9 +15,10 @@ from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
 from evolution.inbox import send_inbox_emails
 from evolution.jobs.finish import finish_job
-from evolution.jobs.message_queue import notify_billing_sync, notify_worker
+from evolution.jobs.message_queue import notify_billing_sync, notify_gate, notify_worker
 from evolution.jobs.triggers import trigger_if_time_is_up
 from evolution.models import EvolutionJob, Outcome, WorkerHeartbeat
+from evolution.outcomes.cases import begin_unchecked, late_gates
 from evolution.outcomes.retention import purge_if_due
 from evolution.worker.failures import rescue_job
 from evolution.worker.incidents import watch_incidents
@@ -83,9 +84,15 @@ def _abandon(job: EvolutionJob, now: datetime) -> None:
 
 
 def _settle_trials(now: datetime) -> int:
-    """Take harmful versions back, and end trials that have run for their longest time."""
+    """Take harmful versions back; end checks and trials that took their longest time."""
     harmful = Playbook.objects.filter(open_trial__status=Trial.Status.REVERTING)
-    return resume_each(harmful, settle_revert) + resume_each(old_trials(now), end_old_trial)
+    if Trial.objects.filter(status=Trial.Status.GATING).exists():
+        notify_gate()
+    return (
+        resume_each(harmful, settle_revert)
+        + resume_each(late_gates(now), begin_unchecked)
+        + resume_each(old_trials(now), end_old_trial)
+    )
 
 
 def _trigger_waiting(now: datetime) -> int:

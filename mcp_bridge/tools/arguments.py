@@ -60,7 +60,7 @@ OptionalPlaybookId = Annotated[
 ]
 PlaybookName = Annotated[
     Text,
-    Field(description='Exact name in any case, e.g. "Coding agent". Send this or `playbook_id`.'),
+    Field(description='Or its exact name, e.g. "Coding agent".'),
 ]
 JobId = Annotated[Text, Field(description="`job_id` from trigger_evolution or list_evolutions.")]
 OutcomeId = Annotated[
@@ -76,21 +76,21 @@ PlaybookQuery = Annotated[
 ]
 EvolutionQuery = Annotated[
     Text,
-    Field(description='Words that must all occur in status or error, e.g. "failed".'),
+    Field(description='Words in status or error, e.g. "failed".'),
 ]
 VersionQuery = Annotated[
     Text,
-    Field(description='Words that must all occur in the reason, e.g. "evolution".'),
+    Field(description='Words in the reason, e.g. "evolution".'),
 ]
 PlaybookLimit = Annotated[
     int,
     AfterValidator(_check_page_size),
-    Field(description="Rows a page, 1 to 100. Default: 50."),
+    Field(description="1 to 100 rows; default 50."),
 ]
 Limit = Annotated[
     int,
     AfterValidator(_check_page_size),
-    Field(description="Rows a page, 1 to 100. Default: 20."),
+    Field(description="1 to 100 rows; default 20."),
 ]
 Cursor = Annotated[
     Text,
@@ -104,20 +104,17 @@ OlderVersion = Annotated[Number, Field(description="Number from list_versions.")
 IncludeStarters = Annotated[bool, Field(description="Also list shared starters. Default: true.")]
 SectionName = Annotated[
     Text,
-    Field(
-        description="Only this section; part of its heading is enough, e.g. "
-        '"mistakes". Default: all.'
-    ),
+    Field(description='Only this section, e.g. "mistakes". Default: all.'),
 ]
 AnyVersion = Annotated[
     Number | None,
-    Field(description="Number of an older version. Default: the current one."),
+    Field(description="An older version. Default: the current one."),
 ]
 MaxTokens = Annotated[
     Number | None,
     Field(
         description="Budget for the advice, e.g. 2000: best-voted bullets first; `left_out`"
-        " counts the rest. Default: no limit (Codex: 9000)."
+        " counts the rest. Default: none (Codex: 9000)."
     ),
 ]
 ReadTask = Annotated[
@@ -157,10 +154,7 @@ Notes = Annotated[
 CitedBullets = Annotated[
     tuple[Text, ...],
     BeforeValidator(_check_items),
-    Field(
-        description='Ids of bullets that you used, as a list: ["str-00001", "mis-00010"]. Only ids'
-        " of this playbook."
-    ),
+    Field(description='Ids of bullets that you used, as a list: ["str-00001", "mis-00010"].'),
 ]
 HarmfulBullets = Annotated[
     tuple[Text, ...],
@@ -198,7 +192,7 @@ NewName = Annotated[
 ]
 CloneName = Annotated[
     Text,
-    Field(description="Name of the copy. Default: the name of the original."),
+    Field(description="Default: the name of the original."),
 ]
 NewContent = Annotated[
     Text, Field(description="First advice: a Markdown list, an AGENTS.md or ACE text.")

@@ -1,4 +1,4 @@
-"""The ten tools. Each is a function, its types and a docstring that a model reads.
+"""The eleven tools. Each is a function, its types and a docstring that a model reads.
 
 `by` is the caller, from the credential, never from an argument.
 """
@@ -9,7 +9,7 @@ from core.sql.querysets import CompiledLookup
 from evolution.evidence.provenance import outcome_with_edits
 from evolution.jobs import lifecycle
 from evolution.models import EvolutionJob
-from evolution.outcomes import reporting
+from evolution.outcomes import cases, reporting
 from mcp_bridge.protocol.pagination import paginate
 from mcp_bridge.tools import arguments as a
 from mcp_bridge.tools import results as r
@@ -50,10 +50,9 @@ def list_playbooks(
     repository: a.Repository = "",
 ) -> r.PlaybookList:
     """List the playbooks you can read: your own and shared starters, newest first.
-    Call this at the start of a task when you do not know which playbook fits, choose by name and
-    description, then call get_playbook. If
-    only a starter fits, call clone_playbook once before you read, and use the clone. If none
-    fits, go on without one.
+    Call this when you do not know which playbook fits a task, then get_playbook. If only a starter
+    fits, call clone_playbook once before you read, and use the clone. If none fits, go on without
+    one.
     """
     rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
     of = f"playbooks:{include_starters}:{query}"
@@ -126,11 +125,19 @@ def report_outcome(
     return r.OutcomeRecorded.of(report)
 
 
+@tool("Next case", Scope.REPORT, ADDITIVE)
+def next_case(by: Principal, playbook_id: a.PlaybookId) -> r.CaseToAnswer:
+    """A question that checks a new version; call only when asked to. Answer it with
+    `content`, then report it with signal test and in notes only the answer. Repeat.
+    """
+    found = cases.next_case(playbook=Playbook.objects.for_user(by).fetch(playbook_id), by=by)
+    return r.CaseToAnswer.of(found)
+
+
 @tool("Start an evolution", Scope.EVOLVE, IDEMPOTENT)
 def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTriggered:
-    """Turn the pending reports of a playbook into a new version now. Evolutions start by themselves
-    when enough reports are pending, so call this only when your user asks; then follow job_id
-    with get_evolution_status.
+    """Turn the pending reports of a playbook into a new version now. Evolutions start by
+    themselves, so call this only when your user asks; then follow job_id with get_evolution_status.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     return r.EvolutionTriggered.of(lifecycle.trigger_evolution(playbook=playbook, by=by))
@@ -178,8 +185,8 @@ def list_versions(
     limit: a.Limit = 20,
     cursor: a.Cursor = "",
 ) -> r.VersionList:
-    """List the versions of a playbook, newest first, to find a number for get_playbook(version) or
-    rollback_playbook(version).
+    """List the versions of a playbook, newest first, to find a number for get_playbook or
+    rollback_playbook.
     """
     playbook = _readable_playbook(by, playbook_id)
     page = paginate(
@@ -206,9 +213,8 @@ def create_playbook(
 def clone_playbook(
     by: Principal, playbook_id: a.PlaybookId, name: a.CloneName = ""
 ) -> r.PlaybookCreated:
-    """Copy a starter, or a playbook of yours, into a new one that you own and may report to. Do
-    this once per project, then use the new id: every call makes another copy. Read the clone
-    before you report.
+    """Copy a starter, or a playbook of yours, into one that you may report to. Do this once per
+    project: every call makes another copy. Read the clone before you report.
     """
     playbook = _readable_playbook(by, playbook_id)
     if name or playbook.is_starter:
@@ -220,8 +226,8 @@ def clone_playbook(
 def rollback_playbook(
     by: Principal, playbook_id: a.PlaybookId, version: a.OlderVersion
 ) -> r.PlaybookCreated:
-    """Make the text of an older version current again for every agent, as a new version; nothing is
-    lost. Call this only when your user asks for it.
+    """Make an older version current again for every agent, as a new version; nothing is lost. Call
+    this only when your user asks for it.
     """
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     created = rollback.rollback_playbook(playbook=playbook, by=by, number=version)

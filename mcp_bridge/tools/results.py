@@ -10,6 +10,7 @@ from django.db.models import Model
 from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 from evolution.jobs.lifecycle import TriggeredEvolution
+from evolution.outcomes.cases import CaseTask
 from evolution.outcomes.reporting import RecordedOutcome
 from mcp_bridge.protocol.playbook_text import (
     REPORTING_RULE,
@@ -132,6 +133,20 @@ class OutcomeRecorded(ToolResult):
             pending_outcomes=report.pending_outcomes,
             warnings=list(report.warnings),
         )
+
+
+class CaseToAnswer(ToolResult):
+    """A case, or none while no version waits for its check."""
+
+    question: str
+    content: str
+    serving_id: str
+
+    @classmethod
+    def of(cls, task: CaseTask | None) -> Self:
+        if task is None:
+            return cls(question="", content="No version waits for its check.", serving_id="")
+        return cls(question=task.question, content=task.content, serving_id=task.serving_id)
 
 
 class EvolutionTriggered(ToolResult):

@@ -457,6 +457,7 @@ class TrialSerializer(serializers.Serializer[Any]):
     bullet_id = CharField(help_text="Of kind `bullet`; else empty.")
     share = serializers.FloatField(source="control_share", help_text="Readings of `stable`.")
     status = serializers.ChoiceField(choices=Trial.Status.choices)
+    gate = CharField(help_text="What the check on cases has found; empty without cases.")
     verdict = serializers.SerializerMethodField(help_text="null: none yet.")
     reason = CharField(help_text="Of the verdict, with figures.")
     stable_version = serializers.IntegerField(source="stable_version.number")

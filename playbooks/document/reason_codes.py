@@ -12,6 +12,7 @@ REASONS = {
     "then approve it.",
     "held_instruction": "Held for review: it reads like an instruction to agents.",
     HELD_REWRITE: "Held for review: it replaces proven advice with other words.",
+    "held_leak": "Held for review: it contains the answer of a case.",
     "held_url": "Held for review: it contains a link or an address.",
     "bad_content": "The text is empty, or longer than 2,000 characters.",
     "bad_tag": "The vote is neither helpful, harmful nor neutral.",

@@ -16,7 +16,7 @@ from playbooks.trial_statistics import Counts, TrialTally
 MAX_CLIENTS = 50
 """Clients whose success is known apart; later ones share one count."""
 OTHER_CLIENTS = "…"
-OPEN = ("running", "reverting")
+OPEN = ("gating", "running", "reverting")
 
 
 class Arm(models.TextChoices):
@@ -51,6 +51,7 @@ class Trial(BaseModel):
         BARE = "bare"
 
     class Status(models.TextChoices):
+        GATING = "gating"
         RUNNING = "running"
         REVERTING = "reverting"
         ENDED = "ended"
@@ -66,6 +67,7 @@ class Trial(BaseModel):
     status = models.CharField(max_length=9, choices=Status, default=Status.RUNNING)
     verdict = models.CharField(max_length=13, choices=Verdict, blank=True)
     reason = models.CharField(max_length=300, blank=True, help_text="of the verdict, with figures")
+    gate = models.CharField(max_length=200, blank=True, db_default="", help_text="its check")
     stable_version = models.ForeignKey(Version, models.RESTRICT, related_name="+")
     # The first version that was tried; those that evolutions made since are tried with it.
     candidate = models.ForeignKey(Version, models.RESTRICT, related_name="+")
@@ -123,8 +125,12 @@ class Trial(BaseModel):
         self.clients = {name: [of.tasks, of.successes] for name, of in tally.clients.items()}
         return tally
 
+    def begin(self, *, gate: str) -> None:
+        """gating → running; `gate` says what the check on cases has found."""
+        self.status, self.gate = self.Status.RUNNING, gate[:200]
+
     def revert(self, *, reason: str) -> None:
-        """running → reverting: everybody reads the stable version until it is published again."""
+        """→ reverting: everybody reads the stable version until it is published again."""
         self.status, self.verdict = self.Status.REVERTING, self.Verdict.WORSE
         self.reason = reason[:300]
 
@@ -153,6 +159,10 @@ class Trial(BaseModel):
     @property
     def is_running(self) -> bool:
         return self.status == self.Status.RUNNING
+
+    @property
+    def is_gating(self) -> bool:
+        return self.status == self.Status.GATING
 
     @property
     def of_version(self) -> bool:

@@ -13,6 +13,7 @@ from playbooks.document.operations import Provenance, Result
 from playbooks.document.review_rule import Review
 from playbooks.document.state import ACTIVE
 from playbooks.document.text import content_hash
+from playbooks.hooks import hooks
 from playbooks.models import Delta, Playbook, ReviewItem, Version
 
 DAY = timedelta(days=1)
@@ -34,6 +35,7 @@ def review_rule_for(
         author=by.source if by else "",
         taught=_recent_changes_by_source(playbook),
         cap=settings.SOURCE_CHANGES_PER_DAY,
+        targets=hooks.case_targets(playbook.pk),
     )
 
 

@@ -17,8 +17,8 @@ from playbooks.models import Arm, Playbook, Trial, Version
 from playbooks.trials.arms import UNIT_LENGTH, Assignment
 
 SALT = "playbooks.serving"
-NEWEST = 1 << 23
-"""The bit beside the version's number that says which arm of a trial was read."""
+NEWEST, CASE = 1 << 23, 1 << 22
+"""Bits beside the version's number: the newest arm of a trial was read; to answer a case."""
 WITNESS, UNIT_BYTES = 16, UNIT_LENGTH // 2
 SERVING_ID = re.compile(r"([0-9a-f]{16})([\w-]{16}|[\w-]{24})", re.ASCII)
 SERVED_VERSION = CompiledQuery(
@@ -30,12 +30,16 @@ SERVED_VERSION = CompiledQuery(
 
 @dataclass(frozen=True)
 class Serving:
-    """What was read; `trial_id` is None, `unit` and `arm` empty, where no coin was tossed."""
+    """What was read; `trial_id` is None, `unit` and `arm` empty, where no coin was tossed.
+
+    `is_case`: it was read to answer a case, so its report is no outcome.
+    """
 
     version: Version
     trial_id: UUID | None = None
     unit: str = ""
     arm: str = ""
+    is_case: bool = False
 
 
 def sign_serving_token(
@@ -49,6 +53,7 @@ def sign_serving_token(
     number, trial, unit = version.number, None, b""
     if assignment is not None and assignment.unit:
         number += NEWEST if assignment.arm == Arm.NEWEST else 0
+        number += CASE if assignment.is_case else 0
         trial, unit = assignment.trial.pk, bytes.fromhex(assignment.unit)
     payload = number.to_bytes(3, "big") + unit
     mac = _mac(settings.SECRET_KEY, version, payload, principal, trial)
@@ -85,7 +90,7 @@ def decode_serving(token: str) -> tuple[str, int, bytes, bytes]:
         raise Invalid.field("serving_id", "Send the serving_id of your own reading, or none.")
     raw = b64_decode(found[2].encode())
     size = 3 if len(raw) == 12 else 3 + UNIT_BYTES
-    return found[1], int.from_bytes(raw[:3], "big") % NEWEST, raw[:size], raw[size:]
+    return found[1], int.from_bytes(raw[:3], "big") % CASE, raw[:size], raw[size:]
 
 
 def read_serving_token(token: str, *, playbook: Playbook, principal: Principal) -> Serving:
@@ -101,6 +106,9 @@ def read_serving_token(token: str, *, playbook: Playbook, principal: Principal) 
             if version is not None and constant_time_compare(
                 mac, _mac(secret, version, payload, principal, trial)
             ):
-                arm = Arm.NEWEST if payload[0] & 0x80 else Arm.STABLE
-                return Serving(version, trial, payload[3:].hex(), arm if trial else "")
+                if trial is None:
+                    return Serving(version)
+                bits = int.from_bytes(payload[:3], "big")
+                arm = Arm.NEWEST if bits & NEWEST else Arm.STABLE
+                return Serving(version, trial, payload[3:].hex(), arm, bool(bits & CASE))
     raise Invalid.field("serving_id", "Send the serving_id of your own reading, or none.")

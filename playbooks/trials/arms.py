@@ -29,6 +29,7 @@ class Assignment:
     trial: Trial
     unit: str
     arm: str
+    is_case: bool = False
 
     @property
     def is_stable(self) -> bool:

@@ -24,6 +24,8 @@ def _badge(number: int, trials: Iterable[Trial]) -> str:
         last = trial.newest_version.number if trial.newest_version else number
         if not trial.stable_version.number < number <= last:
             continue
+        if trial.is_gating:
+            return "being checked"
         if trial.is_running:
             return "on trial"
         if trial.restored_version_id or trial.status == Trial.Status.REVERTING:

@@ -26,8 +26,13 @@ def task_limit(kind: str) -> int:
     return limit if kind == Trial.Kind.VERSION else 2 * limit
 
 
-def open_version_trial(*, playbook: Playbook, stable: Version, candidate: Version) -> Trial | None:
-    """Half of the readings get `stable` from now on; None if there is nothing to compare."""
+def open_version_trial(
+    *, playbook: Playbook, stable: Version, candidate: Version, gated: bool = False
+) -> Trial | None:
+    """Half of the readings get `stable` from now on; None if there is nothing to compare.
+
+    `gated`: all of them, until the candidate was checked on cases.
+    """
     if (
         playbook.trial_policy == TrialPolicy.OFF
         or playbook.open_trial_id is not None
@@ -35,7 +40,11 @@ def open_version_trial(*, playbook: Playbook, stable: Version, candidate: Versio
     ):
         return None
     return open_trial(
-        playbook=playbook, kind=Trial.Kind.VERSION, stable=stable, candidate=candidate
+        playbook=playbook,
+        kind=Trial.Kind.VERSION,
+        stable=stable,
+        candidate=candidate,
+        status=Trial.Status.GATING if gated else Trial.Status.RUNNING,
     )
 
 
@@ -48,11 +57,13 @@ def open_trial(
     started_by: User | None = None,
     bullet_id: str = "",
     control_share: float = 0.5,
+    status: str = Trial.Status.RUNNING,
 ) -> Trial:
-    """A running trial; the playbook has none that is open."""
+    """A trial; the playbook has none that is open."""
     trial = Trial.objects.create(
         playbook=playbook,
         kind=kind,
+        status=status,
         stable_version=stable,
         candidate=candidate,
         bullet_id=bullet_id,
@@ -90,7 +101,7 @@ def _decide(trial: Trial, playbook: Playbook, tally: TrialTally) -> None:
     if trial.halfway_version_id is None and tally.tasks >= trial.outcome_limit // 2:
         trial.halfway_version_id = playbook.current_version_id
     if tally.is_worse(error=trial.error):
-        _act_on_harm(trial, playbook)
+        act_on_harm(trial, playbook, reason=reason_for(trial, Trial.Verdict.WORSE))
     elif tally.is_better(error=trial.error):
         end_trial(trial, playbook=playbook, verdict=Trial.Verdict.BETTER)
     elif tally.tasks >= trial.outcome_limit and not tally.is_split:
@@ -99,12 +110,13 @@ def _decide(trial: Trial, playbook: Playbook, tally: TrialTally) -> None:
         trial.save()
 
 
-def _act_on_harm(trial: Trial, playbook: Playbook) -> None:
+def act_on_harm(trial: Trial, playbook: Playbook, *, reason: str) -> None:
+    """Take the version back, or end the trial with this verdict where its owner only wants that."""
     if trial.of_version and playbook.trial_policy == TrialPolicy.ACT:
-        trial.revert(reason=reason_for(trial, Trial.Verdict.WORSE))
+        trial.revert(reason=reason)
         trial.save()
     else:
-        end_trial(trial, playbook=playbook, verdict=Trial.Verdict.WORSE)
+        end_trial(trial, playbook=playbook, verdict=Trial.Verdict.WORSE, reason=reason)
 
 
 def end_trial(trial: Trial, *, playbook: Playbook, verdict: str, reason: str = "") -> None:
@@ -131,7 +143,8 @@ def end_trial_for_change(playbook: Playbook, version: Version) -> None:
 
 def end_version_trial(playbook: Playbook, *, reason: str) -> None:
     """The running trial of a version, if any, has ended without a verdict."""
-    running = Trial.objects.filter(playbook=playbook, status=Trial.Status.RUNNING)
+    waiting = (Trial.Status.GATING, Trial.Status.RUNNING)
+    running = Trial.objects.filter(playbook=playbook, status__in=waiting)
     trial = running.filter(kind=Trial.Kind.VERSION).first()
     if trial is not None:
         end_trial(trial, playbook=playbook, verdict=Trial.Verdict.STOPPED, reason=reason)

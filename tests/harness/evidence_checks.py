@@ -18,7 +18,8 @@ from playbooks.models import Playbook, Trial
 from playbooks.services.reading import CONTROL_READING
 from playbooks.services.trials import start_trial
 from tests.factories import make_outcome, make_playbook
-from tests.harness.trials import LESSON, Rate, on_trial, read, work
+from tests.harness.cases import answer_cases, give_cases
+from tests.harness.trials import LESSON, Rate, evolve, give_traffic, on_trial, read, work
 
 PLAYBOOKS = 100
 TRIED_BULLET = "Read the failing test before the code."
@@ -142,3 +143,30 @@ def test_what_is_taken_back_reads_as_before_byte_for_byte(alice: User) -> None:
         assert stable == {read(playbook, alice).content}
         trial.refresh_from_db()
         assert trial.restored_version is not None
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("name", "broken", "least", "most"),
+    [("equal", 0.0, 0, 8), ("breaks a quarter", 0.25, 65, 100), ("breaks half", 0.5, 95, 100)],
+)
+def test_cases_refuse_what_breaks_them(
+    name: str, broken: float, least: int, most: int, alice: User
+) -> None:
+    """An agent that answers 80 % of 20 cases right, and less of those that the version broke."""
+    coin, refused = Random(name), 0  # noqa: S311 - a repeatable simulation
+    for number in range(PLAYBOOKS):
+        playbook = make_playbook(alice, name=f"Playbook {number}")
+        give_traffic(playbook)
+        give_cases(playbook, alice, 20)
+        playbook = evolve(playbook, alice)
+        lost = {f"Question {n}?" for n in range(round(20 * broken))}
+
+        def passes(text: str, question: str, lost: set[str] = lost) -> bool:
+            return coin.random() < (0.0 if LESSON in text and question in lost else 0.8)
+
+        assert {read(playbook, alice).version for _ in range(5)} == {1}
+        answer_cases(playbook, alice, passes)
+        refused += Trial.objects.get(playbook=playbook).status == "reverting"
+    print(f"cases, {name}: {refused} of {PLAYBOOKS} refused")  # noqa: T201 - the figures
+    assert least <= refused * 100 / PLAYBOOKS <= most

@@ -25,6 +25,7 @@ SCOPES = {
     "list_playbooks": Scope.READ,
     "get_playbook": Scope.READ,
     "report_outcome": Scope.REPORT,
+    "next_case": Scope.REPORT,
     "trigger_evolution": Scope.EVOLVE,
     "get_evolution_status": Scope.READ,
     "list_evolutions": Scope.READ,

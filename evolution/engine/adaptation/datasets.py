@@ -32,16 +32,21 @@ def read_samples(path: Path, *, name: str, need_target: bool = True) -> list[Sam
     A row with only a `context` is a whole task, as the published finance data has it.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"{path} cannot be read: {error}.") from None
+    return parse_samples(text, name=name, source=str(path), need_target=need_target)
+
+
+def parse_samples(text: str, *, name: str, source: str, need_target: bool = True) -> list[Sample]:
+    """The samples of a text as `read_samples` reads them; `source` is its name in errors."""
     samples = [
-        _sample(line, f"{name}.{number:05d}", f"{path}, line {number}", need_target)
-        for number, line in enumerate(lines, start=1)
+        _sample(line, f"{name}.{number:05d}", f"{source}, line {number}", need_target)
+        for number, line in enumerate(text.split("\n"), start=1)
         if line.strip()
     ]
     if not samples:
-        raise DatasetError(f"{path} has no samples.")
+        raise DatasetError(f"{source} has no samples.")
     return samples
 
 

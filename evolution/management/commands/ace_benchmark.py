@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from billing.pricing.usage_pricing import price_in_usd
 from evolution.engine.adaptation.datasets import DatasetError
 from evolution.engine.adaptation.protocols import CheckpointMismatch
 from evolution.engine.llm import LLMError
@@ -71,7 +72,7 @@ class Command(BaseCommand):
                 gepa_calls=options["gepa_calls"],
                 concurrency=options["concurrency"],
             )
-            expected = runner.estimate(plan, setup.price)
+            expected = runner.estimate(plan, price_in_usd)
             self.stderr.write(json.dumps(expected))
             if not options["dry_run"]:
                 self.stdout.write(self._run(runner, report, memory.connect, plan, options))
@@ -95,7 +96,7 @@ class Command(BaseCommand):
                     ledger,
                     deadline=settings.LLM_DEADLINE_SECONDS,
                 ),
-                price=setup.price,
+                price=price_in_usd,
                 limit=options["max_cost_usd"],
                 tell=lambda line: print(line, file=sys.stderr, flush=True),
             )

@@ -1,0 +1,284 @@
+"""Cases of a playbook: kept by their owner, and answered with both versions while a trial waits."""
+
+import hashlib
+import math
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from core.audit import record
+from core.clock import database_now
+from core.errors import Invalid
+from core.security.scopes import Principal
+from evolution.engine.adaptation.datasets import DatasetError, kind_of, parse_samples
+from evolution.engine.environments import (
+    AnswerMatch,
+    Environment,
+    ListMatch,
+    NumberMatch,
+    Question,
+    Sample,
+    evaluate_sample,
+)
+from evolution.engine.generator import Generation
+from evolution.models import Case, CaseRun, Outcome
+from evolution.outcomes.trial_evidence import has_traffic
+from evolution.outcomes.validation import clean_field
+from playbooks.document.text import agent_view, without_empty_sections
+from playbooks.models import Arm, Playbook, Trial, Version
+from playbooks.services.loading import lock_playbook, require_editable
+from playbooks.services.serving_tokens import sign_serving_token
+from playbooks.trials.arms import UNIT_LENGTH, Assignment
+from playbooks.trials.lifecycle import act_on_harm, end_trial
+
+MAX_CASES, MAX_TARGET_BYTES = 200, 2_000
+CLAIMED = timedelta(minutes=10)
+"""How long a runner may take for one answer before another gets the case."""
+MATCHES: Mapping[str, Environment] = {
+    Case.Match.ANSWER: AnswerMatch(),
+    Case.Match.EXACT: AnswerMatch(exact=True),
+    Case.Match.NUMBER: NumberMatch(),
+    Case.Match.LIST: ListMatch(),
+}
+BOTH = (Arm.STABLE, Arm.NEWEST)
+
+
+@dataclass(frozen=True)
+class CaseTask:
+    """A case to answer with `content`, whose version is not told; report with `serving_id`."""
+
+    run: CaseRun
+    version: Version
+    content: str
+    serving_id: str
+
+    @property
+    def question(self) -> str:
+        return Question("", self.run.case.question, self.run.case.context).as_text()
+
+
+def add_cases(
+    *, playbook: Playbook, by: Principal, content: str, match: str = "", must_pass: bool = False
+) -> int:
+    """Add the rows of JSON Lines with `question`, `context` and `target`; how many are new.
+
+    `match`: how answers are compared; by the targets if empty. Raises Invalid, Conflict.
+    """
+    try:
+        samples = parse_samples(content, name="case", source="content")
+    except DatasetError as error:
+        raise Invalid.field("content", str(error)) from None
+    return len(_add(playbook, by, samples, match=match, must_pass=must_pass))
+
+
+def keep_as_case(*, outcome: Outcome, by: Principal, target: str) -> Case | None:
+    """The outcome's task with its right answer is a case; None if it is one already."""
+    if not target.strip():
+        raise Invalid.field("target", "Type the right answer: without one nothing can be checked.")
+    sample = Sample(Question("", outcome.task_description), target.strip())
+    return next(iter(_add(outcome.playbook, by, [sample], outcome=outcome)), None)
+
+
+def remove_case(*, case: Case, by: Principal) -> None:
+    """The case is gone; a check that waited for its answers goes on without it."""
+    with transaction.atomic():
+        playbook = case.playbook
+        lock_playbook(playbook)
+        case.delete()
+        record(action="remove_case", by=by, subject=playbook, owner=playbook.owner_id)
+        decide_gate(playbook)
+
+
+def _add(
+    playbook: Playbook,
+    by: Principal,
+    samples: list[Sample],
+    *,
+    match: str = "",
+    must_pass: bool = False,
+    outcome: Outcome | None = None,
+) -> list[Case]:
+    if match and match not in MATCHES:
+        raise Invalid.field("match", f"Use one of: {', '.join(MATCHES)}.")
+    found = [_case(playbook, sample, match or kind_of([sample])) for sample in samples]
+    with transaction.atomic():
+        lock_playbook(playbook)
+        require_editable(playbook)
+        known = set(playbook.cases.values_list("digest", flat=True))
+        new = {case.digest: case for case in found if case.digest not in known}
+        if len(known) + len(new) > MAX_CASES:
+            raise Invalid.field("content", f"A playbook has at most {MAX_CASES} cases.")
+        for case in new.values():
+            case.must_pass, case.outcome = must_pass, outcome
+        Case.objects.bulk_create(new.values())
+        record(action="add_cases", by=by, subject=playbook, owner=playbook.owner_id, cases=len(new))
+    return list(new.values())
+
+
+def _case(playbook: Playbook, sample: Sample, match: str) -> Case:
+    limit = settings.MAX_TASK_BYTES
+    question = clean_field("question", sample.question.task, limit)
+    context = clean_field("context", sample.question.context, settings.MAX_TRACE_BYTES)
+    target = clean_field("target", sample.target, MAX_TARGET_BYTES)
+    digest = hashlib.sha256(f"{context}\n\n{question}".encode()).hexdigest()
+    return Case(
+        playbook=playbook,
+        question=question,
+        context=context,
+        target=target,
+        match=match,
+        digest=digest,
+    )
+
+
+def next_case(*, playbook: Playbook, by: Principal) -> CaseTask | None:
+    """The next case to answer while a version waits for its check; None if there is none."""
+    with transaction.atomic():
+        lock_playbook(playbook)
+        trial = gating_trial(playbook)
+        run = _claim(trial) if trial else None
+    if trial is None or run is None:
+        return None
+    version = trial.candidate if run.arm == Arm.NEWEST else trial.stable_version
+    assignment = Assignment(trial, run.unit, run.arm, is_case=True)
+    return CaseTask(
+        run,
+        version,
+        without_empty_sections(agent_view(version.text)),
+        sign_serving_token(version=version, principal=by, assignment=assignment),
+    )
+
+
+def gating_trial(playbook: Playbook) -> Trial | None:
+    """The trial of a version that waits for its check."""
+    if playbook.open_trial_id is None:
+        return None
+    rows = Trial.objects.filter(playbook=playbook, status=Trial.Status.GATING)
+    return rows.select_related("stable_version", "candidate").first()
+
+
+def _claim(trial: Trial) -> CaseRun | None:
+    now, runs = database_now(), _runs(trial)
+    for case, arm, turn in _wanted(trial, runs):
+        run = runs.get((case.pk, arm, turn)) or CaseRun(trial=trial, case=case, arm=arm, round=turn)
+        if run.passed is None and (not run.unit or run.claimed_at < now - CLAIMED):
+            run.case, run.unit, run.claimed_at = case, secrets.token_hex(UNIT_LENGTH // 2), now
+            run.save()
+            return run
+    return None
+
+
+def _runs(trial: Trial) -> dict[Any, CaseRun]:
+    return {(run.case_id, run.arm, run.round): run for run in trial.case_runs.all()}
+
+
+def _wanted(trial: Trial, runs: Mapping[Any, CaseRun]) -> Iterator[tuple[Case, Arm, int]]:
+    """Each case once on both versions, in an order that tells nothing; if they differ, again."""
+    texts = ("question", "context", "target")
+    cases = list(Case.objects.filter(playbook=trial.playbook_id).defer(*texts))
+    pairs = [(case, arm) for case in cases for arm in BOTH]
+    for case, arm in sorted(pairs, key=lambda pair: _shuffle(trial, *pair)):
+        yield case, arm, 1
+    for case in cases:
+        first = [runs.get((case.pk, arm, 1)) for arm in BOTH]
+        if None not in [run and run.passed for run in first] and _differ(*first):
+            for arm in BOTH:
+                yield case, arm, 2
+
+
+def _shuffle(trial: Trial, case: Case, arm: str) -> bytes:
+    return hashlib.sha256(f"{trial.pk}{case.pk}{arm}".encode()).digest()
+
+
+def _differ(one: CaseRun | None, other: CaseRun | None) -> bool:
+    return one is not None and other is not None and one.passed != other.passed
+
+
+def record_answer(report: Outcome, playbook: Playbook) -> None:
+    """Judge the notes as the answer to a case, or take the runner's word; then the version.
+
+    In the report's transaction, with the playbook locked. An answer that comes late, or again,
+    counts for nothing.
+    """
+    runs = CaseRun.objects.filter(trial=report.trial_id, trial__status=Trial.Status.GATING)
+    run = runs.select_related("case").filter(unit=report.unit, passed=None).first()
+    if run is not None:
+        success = report.status == Outcome.Status.SUCCESS
+        run.passed = is_right(run.case, report.notes) if report.notes.strip() else success
+        run.save(update_fields=["passed", "updated_at"])
+        decide_gate(playbook)
+
+
+def is_right(case: Case, answer: str) -> bool:
+    """Whether the answer is the case's, by exact comparison: no model judges."""
+    sample = Sample(Question("", case.question), case.target)
+    feedback = evaluate_sample(MATCHES[case.match], sample, Generation(final_answer=answer))
+    return feedback.status == "success"
+
+
+def decide_gate(playbook: Playbook) -> None:
+    """Refuse the version that waits, or begin its trial, once every case is answered."""
+    trial = gating_trial(playbook)
+    if trial is None:
+        return
+    runs = _runs(trial)
+    wanted = [runs.get((case.pk, arm, turn)) for case, arm, turn in _wanted(trial, runs)]
+    if any(run is None or run.passed is None for run in wanted):
+        return
+    cases = list(Case.objects.filter(playbook=playbook).select_related("outcome"))
+    if not cases:
+        begin_unchecked(playbook, "no case is left")
+        return
+    worse, better = (_confirmed(cases, runs, passing) for passing in BOTH)
+    gains = [case for case in better if not case.is_taught]
+    counted = f"{len(worse)} of {len(cases)} cases that passed now fail, {len(gains)} pass anew."
+    must = any(case.must_pass for case in worse)
+    if must or len(worse) - len(gains) >= 1 + math.ceil(len(cases) / 20):
+        act_on_harm(trial, playbook, reason=f"Refused before anybody read it: {counted}")
+    else:
+        begin_trial(trial, playbook, gate=f"Checked: {counted}")
+
+
+def _confirmed(cases: list[Case], runs: Mapping[Any, CaseRun], passing: str) -> list[Case]:
+    """The cases that passed with this arm's text twice, and failed twice with the other."""
+    return [
+        case
+        for case in cases
+        if all(
+            (run := runs.get((case.pk, arm, turn))) is not None and run.passed == (arm == passing)
+            for arm in BOTH
+            for turn in (1, 2)
+        )
+    ]
+
+
+def begin_trial(trial: Trial, playbook: Playbook, *, gate: str) -> None:
+    """gating → running; without outcomes enough for a trial everybody reads the newest."""
+    trial.begin(gate=gate)
+    if has_traffic(playbook):
+        trial.save()
+    else:
+        reason = f"{gate} Too few outcomes for a trial."
+        end_trial(trial, playbook=playbook, verdict=Trial.Verdict.STOPPED, reason=reason)
+
+
+def late_gates(now: datetime) -> QuerySet[Playbook]:
+    """Playbooks whose newest version has waited for its check for too long."""
+    since = now - timedelta(hours=settings.GATE_WAIT_HOURS)
+    return Playbook.objects.filter(
+        open_trial__status=Trial.Status.GATING, open_trial__created_at__lt=since
+    )
+
+
+def begin_unchecked(playbook: Playbook, why: str = "") -> None:
+    """The version goes on trial without its check; the playbook is locked."""
+    trial = gating_trial(playbook)
+    if trial is not None:
+        why = why or f"not answered in {settings.GATE_WAIT_HOURS} hours"
+        begin_trial(trial, playbook, gate=f"Not checked: {why}.")
