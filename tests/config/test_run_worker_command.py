@@ -79,7 +79,8 @@ def test_a_worker_that_stays_in_one_step_falls_silent(monkeypatch: pytest.Monkey
     pulse(threading.Event())
     wait_until(lambda: "pulse" not in {thread.name for thread in threading.enumerate()})
     assert os.read(read, 1) == b"."
-    os.close(read), os.close(written)
+    os.close(read)
+    os.close(written)
 
 
 def test_a_worker_started_by_hand_has_nobody_to_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
+from typing import Any
 
 from evolution.engine import curator, merge_judge, reflector
 from evolution.engine.curator import Curation
@@ -63,9 +64,8 @@ class LLMEngine:
 
     def _hash(self) -> str:
         """SHA-256 over all that could change an answer."""
-        config = {
+        config: dict[str, Any] = {
             "engine": self.name,
-            **({"options": {**self._options}} if self._options else {}),
             "models": [self._reflector_model, self._curator_model],
             "prompts": {name: load_prompt(name).digest for name in PROMPTS},
             "schemas": [json_schema(answer) for answer in (Reflection, Curation, Judgement)],
@@ -77,4 +77,6 @@ class LLMEngine:
             ],
             "max_tokens": [reflector.MAX_TOKENS, curator.MAX_TOKENS, merge_judge.MAX_TOKENS],
         }
+        if self._options:
+            config["options"] = {**self._options}
         return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()

@@ -109,9 +109,9 @@ def logged_error(form: logging.Formatter) -> str:
 
 def test_a_malformed_chunk_after_the_response_is_one_line() -> None:
     error = LocalProtocolError("too late")
-    extra = {"exc_info": (LocalProtocolError, error, None)}
+    told = "Fatal error\nprotocol: x\ntransport: y"
     record = logging.getLogger("asyncio").makeRecord(
-        "asyncio", logging.ERROR, "f", 1, "Fatal error\nprotocol: x\ntransport: y", (), **extra
+        "asyncio", logging.ERROR, "f", 1, told, (), (LocalProtocolError, error, None)
     )
     assert LateProtocolErrors().filter(record)
     (line,) = lines_formatter(texts=False).format(record).splitlines()

@@ -134,6 +134,7 @@ def test_a_full_context_is_known_in_each_servers_words(
 
 
 def test_options_of_a_role_are_sent_and_bound_its_answer(fake: FakeLLM) -> None:
+    options: dict[str, dict[str, Any]]
     options = {"*": {"temperature": 0, "seed": 1}, "reflector": {"max_tokens": 300}}
     options["reflector"]["extra_body"] = {"top_k": 1}
     ledger = FakeLedger()
