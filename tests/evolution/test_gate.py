@@ -118,7 +118,7 @@ def test_gains_of_cases_that_were_learned_from_do_not_count(alice: User) -> None
     learned = Outcome.objects.create(
         playbook=playbook,
         task_description="T",
-        version=playbook.current_version,
+        version_id=playbook.current_version_id,
         processed_at=database_now(),
     )
     Case.objects.filter(question__in=("Question 2?", "Question 3?")).update(outcome=learned)
@@ -297,7 +297,7 @@ def test_cases_on_pages(
     for who in (charlie, staff):
         client = Client()
         client.force_login(who)
-        case = gated.cases.first()
+        case = gated.cases.earliest("pk")
         for path in (f"/playbooks/{gated.pk}/cases", kept, f"/cases/{case.pk}/remove"):
             assert client.post(path, {"target": "a", "content": "{}"}).status_code == 404
     assert gated.cases.count() == 6

@@ -42,7 +42,7 @@ def test_the_exit_code_says_what_became_of_the_version(
 ) -> None:
     settings.EVOLUTION_OUTCOME_THRESHOLD = 10_000
     token = make_key(alice, scopes=[Scope.READ, Scope.REPORT])[1]
-    found = {}
+    found = dict[str, tuple[int, str]]()
     for agent in (EQUAL, WORSE):
         playbook = make_playbook(alice, name=str(len(found)))
         give_traffic(playbook)

@@ -1,6 +1,7 @@
 """Agents that answer the cases of a playbook by the text that they read."""
 
 from collections.abc import Callable
+from typing import Any
 
 from accounts.models import User
 from core.security.scopes import Principal
@@ -13,7 +14,7 @@ Passes = Callable[[str, str], bool]
 """Whether an agent that has read this text answers this question right."""
 
 
-def give_cases(playbook: Playbook, by: User, number: int = 20, **more: bool) -> None:
+def give_cases(playbook: Playbook, by: User, number: int = 20, **more: Any) -> None:
     lines = [f'{{"question": "Question {n}?", "target": "{RIGHT}"}}' for n in range(number)]
     add_cases(playbook=playbook, by=Principal.of(by), content="\n".join(lines), **more)
 
