@@ -47,7 +47,7 @@ def role_config() -> dict[str, Any]:
     return {
         "models": role_models() | {"embeddings": settings.ACE_EMBEDDING_MODEL},
         "prompts": {name: load_prompt(name).label for name in PROMPTS},
-    }
+    } | ({"options": settings.ACE_MODEL_OPTIONS} if settings.ACE_MODEL_OPTIONS else {})
 
 
 def budget_for(training: Training, limit: Decimal | None) -> Budget | None:

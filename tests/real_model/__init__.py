@@ -2,5 +2,5 @@
 
 `make real-model` asks SmolLM2-135M under llama.cpp, or with ARGS="--base-url … --model …" any
 endpoint, and prints the table by which an edit of a prompt is judged. The suite replays what was
-recorded.
+recorded; the answers `by hand` are what a good model should say.
 """

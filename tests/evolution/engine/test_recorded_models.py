@@ -112,7 +112,7 @@ def test_recorded_answers_do_no_harm_and_good_ones_stay_good(model: str, name: s
         pytest.skip("not recorded")
     found = judge(case(name), Replayed(recorded()[model][name]), model)
     assert all(found.must.values()), found
-    if model == "strong":
+    if model == "by hand":
         assert not found.refused and all(found.good.values()), found
 
 
