@@ -175,6 +175,7 @@ class ReflectionAdmin(ReadOnlyAdmin):
 
 @admin.register(Case)
 class CaseAdmin(ReadOnlyAdmin):
+    exclude = ("digest",)
     list_display = ("match", "playbook", "must_pass", "created_at")
     list_display_links = ("match",)
     list_select_related = ("playbook",)

@@ -43,6 +43,7 @@ OWN_RECORD = {
     "ensure_job": "its callers record requests; rules trigger by themselves",
     "trigger_if_due": "a rule triggers it, not the user who reported",
     "require_editable": "reads only",
+    "next_case": "a claim that a runner gives up by itself",
     "refuse_taken_name": "reads only",
 }
 

@@ -53,7 +53,7 @@ def test_a_view_without_a_declaration_is_refused_to_everyone(alice: User) -> Non
 @pytest.mark.parametrize("route", PROTECTED, ids=str)
 def test_a_key_with_every_other_scope_is_refused(world: World, alice: User, route: Route) -> None:
     others = [scope for scope in KEY_SCOPES if route.scope not in granted_scopes([scope])]
-    answer = Rest.key(alice, *others).send(route.method, world.path(route), route.body)
+    answer = Rest.key(alice, *others).send(route.method, world.path(route), world.body(route))
     assert answer.status_code == 403
     assert answer.json()["error"]["code"] == "insufficient_scope"
     assert f"`{route.scope}`" in answer.json()["error"]["message"]
@@ -65,7 +65,7 @@ KEYS_MAY = [route for route in PROTECTED if route.scope in KEY_SCOPES]
 @pytest.mark.parametrize("route", KEYS_MAY, ids=str)
 def test_a_key_with_just_this_scope_is_accepted(world: World, alice: User, route: Route) -> None:
     assert route.scope is not None
-    answer = Rest.key(alice, route.scope).send(route.method, world.path(route), route.body)
+    answer = Rest.key(alice, route.scope).send(route.method, world.path(route), world.body(route))
     assert answer.status_code in {200, 201, 202, 204, 409}
 
 
