@@ -38,7 +38,7 @@ OWN_RECORD = {
         "the session's row has who and when",
     ),
     **dict.fromkeys(("clean_report", "read_playbook", "find_playbook"), "reads only"),
-    "contributing_sessions": "reads only",
+    **dict.fromkeys(("contributing_sessions", "outcome_with_edits"), "reads only"),
     "begin_training": "the run's row has who and when",
     "ensure_job": "its callers record requests; rules trigger by themselves",
     "trigger_if_due": "a rule triggers it, not the user who reported",

@@ -118,7 +118,7 @@ def test_gains_of_cases_that_were_learned_from_do_not_count(alice: User) -> None
     learned = Outcome.objects.create(
         playbook=playbook,
         task_description="T",
-        version_id=playbook.current_version_id,
+        version_id=str(playbook.current_version_id),
         processed_at=database_now(),
     )
     Case.objects.filter(question__in=("Question 2?", "Question 3?")).update(outcome=learned)
