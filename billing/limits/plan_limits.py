@@ -3,7 +3,11 @@
 Existing ones keep working, also above the limit of a smaller plan.
 """
 
+import time
+from decimal import Decimal
+from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -13,6 +17,8 @@ from billing.models import Limit
 from billing.plans.entitlements import account_limits, format_count, plan_of
 from billing.plans.limit_lookup import account_amount
 from core.errors import Conflict, NotFound
+
+KNOWN_SECONDS = 30
 
 
 class PlanLimitReached(Conflict):
@@ -75,7 +81,16 @@ def check_storage_limits(*, user: User, playbooks: int, versions: int, size: int
 
 
 def report_rate(user: User) -> str:
-    """How many reports of the user may start evolutions, as a rate; what is over it waits."""
+    """How many reports of the user may start evolutions, as a rate; what is over it waits.
+
+    A changed limit counts within half a minute: a report must not cost another query for it.
+    """
+    limit = _report_limit(user.pk, int(time.monotonic() // KNOWN_SECONDS))
     default: str = settings.RATE_LIMITS["report_outcome"]
-    limit = account_amount(account_limits(user), Limit.Unit.REPORTS, Limit.Window.HOUR)
     return default if limit is None else f"{limit:.0f}/h"
+
+
+@lru_cache(maxsize=10_000)
+def _report_limit(user_id: UUID, _half_minute: int) -> Decimal | None:
+    limits = account_limits(User(pk=user_id))
+    return account_amount(limits, Limit.Unit.REPORTS, Limit.Window.HOUR)

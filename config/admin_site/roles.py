@@ -23,7 +23,7 @@ ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("core", "billing", "djstripe"),
         (
             *("view_user", "change_billingaccount", "change_plan", "add_plan"),
-            *("change_quotaperiod", "add_costcap", "change_costcap", "delete_costcap"),
+            *("change_quotaperiod", "add_limit", "change_limit", "delete_limit"),
         ),
     ),
     "Operator": (
@@ -31,7 +31,7 @@ ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             *("change_evolutionjob", "change_outcome", "change_providercircuit"),
             *("add_priceoverride", "change_priceoverride", "delete_priceoverride"),
-            *("add_costcap", "change_costcap", "delete_costcap", "view_ormq", "view_failure"),
+            *("add_limit", "change_limit", "delete_limit", "view_ormq", "view_failure"),
         ),
     ),
 }

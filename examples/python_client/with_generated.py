@@ -13,16 +13,10 @@ from uuid import UUID
 
 from ace_client import AuthenticatedClient, Client
 from ace_client.api.auth import create_api_key, log_in
-from ace_client.api.evolutions import get_evolution
-from ace_client.api.playbooks import (
-    clone_playbook,
-    diff_versions,
-    get_playbook,
-    list_playbooks,
-    list_versions,
-    report_outcome,
-    trigger_evolution,
-)
+from ace_client.api.evolutions import get_evolution, trigger_evolution
+from ace_client.api.outcomes import report_outcome
+from ace_client.api.playbooks import clone_playbook, get_playbook, list_playbooks
+from ace_client.api.versions import diff_versions, list_versions
 from ace_client.models import (
     ApiKeyCreate,
     Error,

@@ -170,4 +170,5 @@ def test_who_reported_and_how_it_went_is_counted_without_reading_a_row(playbook:
             cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
             plans += [str(row[-1]) for row in cursor.fetchall()]
     assert [plan for plan in plans if "USING INDEX evolution_o_playboo" in plan] == []
-    assert sum("USING COVERING INDEX evolution_o_playboo" in plan for plan in plans) == 2
+    # Who reported; how it went is in tallies.
+    assert sum("USING COVERING INDEX evolution_o_playboo" in plan for plan in plans) == 1

@@ -33,6 +33,7 @@ def on_tools(thing: Target) -> list[Request]:
         tool("report_outcome", **pk, **report),
         tool("trigger_evolution", **pk),
         tool("get_evolution_status", job_id=thing.job_id),
+        tool("next_case", **pk),
         tool("list_evolutions", **pk),
         tool("list_versions", **pk),
         tool("clone_playbook", **pk),
