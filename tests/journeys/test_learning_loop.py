@@ -146,9 +146,13 @@ def test_twenty_reports_become_a_better_playbook(
     counters = exported_counters(server, after["id"])
     first, second = BULLET.findall(before["content"])[:2]
     wins = [r["bullet_ids"][0] for r in made if r["outcome"] == "success"]
-    assert counters[first][0] == wins.count(first)
-    assert counters[second][0] == wins.count(second)
-    if llm is not None:
+    if llm is None:
+        assert counters[first][0] == wins.count(first)
+        assert counters[second][0] == wins.count(second)
+    else:
+        # The model rewrites both from this key's reports: its later votes on them are its own.
+        assert 0 < counters[first][0] <= wins.count(first)
+        assert 0 < counters[second][0] <= wins.count(second)
         assert llm.count("reflector") == 20
 
 

@@ -147,5 +147,5 @@ def test_the_page_costs_the_same_however_much_there_is(
     for number in range(6):
         playbook, key = make_playbook(alice, name=str(number)), make_key(alice)[0]
         use(alice, playbook_id=playbook.pk, api_key_id=key.pk, days_ago=number)
-    with django_assert_num_queries(9):  # session, user, four cuts, two of names, budgets
+    with django_assert_num_queries(10):  # session, user, inbox, four cuts, two of names, budgets
         owner.get("/usage")
