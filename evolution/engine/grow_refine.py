@@ -57,7 +57,8 @@ class RefinementInput:
     """A playbook to refine. `refined_to`: bullets with smaller numbers have been compared.
 
     `pinned` bullets are a person's, and `touched` ones are edited by the same evolution: neither
-    is merged. `leaving` of the touched ones are being removed.
+    is merged. `leaving` of the touched ones are being removed. `always`: after every new bullet
+    (the paper's proactive refinement), else lazily.
     """
 
     document: Document
@@ -66,6 +67,7 @@ class RefinementInput:
     pinned: Collection[str] = ()
     touched: Collection[str] = ()
     leaving: Collection[str] = ()
+    always: bool = False
 
 
 FindPairs = Callable[[Document], Sequence[Pair]]
@@ -86,10 +88,12 @@ class RefinementResult:
 
 
 def is_due(grown: RefinementInput) -> bool:
-    """The rule: 20 new bullets since the last refinement, or any while the budget is 80 % full."""
+    """20 new bullets since the last refinement, or any new one `always` or from 80 % full on."""
     new = sum(1 for b in grown.document.bullets if number_of(b.id) >= grown.refined_to)
+    if new >= REFINE_EVERY or not new or grown.always:
+        return new > 0
     used = estimate_tokens(render_for_agents(grown.document))
-    return new >= REFINE_EVERY or (new > 0 and used >= NEARLY_FULL * grown.token_budget)
+    return used >= NEARLY_FULL * grown.token_budget
 
 
 def refine(

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
+from django.conf import settings
 from django.db import transaction
 
 from evolution.engine.evolve import Engine, EvolutionResult
@@ -69,6 +70,7 @@ def _refinement_input(
         pinned=frozenset(pinned.values_list("public_id", flat=True)),
         touched=touched,
         leaving=leaving & base.document.by_id().keys(),
+        always=settings.ACE_REFINEMENT == "always",
     )
 
 

@@ -232,6 +232,8 @@ def test_a_refinement_is_due_after_twenty_bullets_or_when_nearly_full(
 ) -> None:
     found = document(*(f"Advice number {n}." for n in range(20)), padding=False)
     assert is_due(RefinementInput(found, budget, refined_to=21 - new)) is due
+    always = RefinementInput(found, budget, refined_to=21 - new, always=True)
+    assert is_due(always) is (new > 0)
 
 
 @pytest.mark.parametrize(
