@@ -10,7 +10,8 @@ from tests.harness.row_replay import RowReplay
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Also on PostgreSQL, which is stricter: types, NULs, aborted transactions."""
-    item.add_marker(pytest.mark.postgres)
+    if item.get_closest_marker("measures_cpu") is None:
+        item.add_marker(pytest.mark.postgres)
 
 
 rows_of_alice = RowReplay(make_world)

@@ -23,6 +23,8 @@ from tests.harness.slow_requests import (
     with_value,
 )
 
+pytestmark = pytest.mark.measures_cpu
+
 QUERIES = {
     "/playbooks": ("query", "cursor", "page_size", "status"),
     "/playbooks/{playbook}": ("section", "version", "max_tokens"),

@@ -16,6 +16,8 @@ from tests.harness.rest_client import Rest
 from tests.harness.rest_routes import World
 from tests.harness.slow_requests import Stopwatch
 
+pytestmark = pytest.mark.measures_cpu
+
 MARKS = "a" + "\u0315" * 10_000 + "\u0300" * 10_000
 ADD = {"type": "ADD", "section": "str", "content": MARKS}
 
