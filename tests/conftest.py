@@ -10,6 +10,7 @@ from django.db import connection
 from xdist.scheduler import LoadGroupScheduling
 
 from accounts.models import User
+from billing.limits import plan_limits
 from config.management import gc_tuning
 from playbooks.models import Playbook
 from tests.factories import make_playbook, make_user
@@ -46,6 +47,11 @@ def pytest_collection_finish() -> None:
     """What was imported is left alone; going through the rest was a tenth of a test's time."""
     gc_tuning.freeze_and_enable_gc()
     gc.set_threshold(10_000, 20, 20)
+
+
+def pytest_runtest_setup() -> None:
+    """Alice has the same id in every test, and a report's limit is known for half a minute."""
+    plan_limits._report_limit.cache_clear()
 
 
 def pytest_unconfigure() -> None:
