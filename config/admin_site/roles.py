@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 
-# Without users: only superusers and support see people beside their rows.
-APPS = ("core", "playbooks", "evolution", "billing", "mcp_bridge")
 PEOPLE = ("view_user", "view_apikey", "view_connectedapp", "view_usersession", "view_authenticator")
 ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     # name: apps whose rows it views, and further permissions
@@ -27,7 +25,8 @@ ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "Operator": (
-        APPS,
+        # Without accounts: support sees people beside their rows.
+        ("core", "playbooks", "evolution", "billing", "mcp_bridge"),
         (
             *("change_evolutionjob", "change_outcome", "change_providercircuit"),
             *("add_priceoverride", "change_priceoverride", "delete_priceoverride"),
