@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import DataError, InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import resolve
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 
@@ -133,6 +134,7 @@ def _malformed_id(path: str) -> str:
     return ""
 
 
+@csrf_exempt
 def route_not_found(request: HttpRequest, rest: str = "") -> HttpResponse:
     """The 404 of every unknown URL under /api/v1, authenticated or not."""
     message = _malformed_id(request.path) or "There is no such route. See /api/docs."

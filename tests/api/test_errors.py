@@ -138,6 +138,11 @@ def test_a_bad_id_is_told_from_a_bad_route(alice: User, path: str, said: str) ->
     assert said in error["message"]
 
 
+def test_a_post_to_a_bad_route_is_not_taken_for_a_form(db: None) -> None:
+    answer = Client(enforce_csrf_checks=True).post("/api/v1/nonsense", {})
+    assert "There is no such route" in error_of(answer, 404)["message"]
+
+
 def test_an_unknown_choice_is_answered_with_the_choices(alice: User, playbook: Playbook) -> None:
     sent = {"task_description": "x", "outcome": "great"}
     error = error_of(Rest.of(alice).post(f"/playbooks/{playbook.pk}/outcomes", sent), 400)
