@@ -305,9 +305,11 @@ class BulletSerializer(serializers.Serializer[Any]):
 class BulletChangeSerializer(serializers.Serializer[Any]):
     """One applied operation on a bullet. `author_id` is a person, `job_id` an evolution."""
 
-    version = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    version_reason = CharField(help_text="Why that version was made: edit, evolution, …")
+    version = serializers.IntegerField(source="version.number")
+    at = serializers.DateTimeField(source="version.created_at")
+    version_reason = CharField(
+        source="version.reason", help_text="Why that version was made: edit, evolution, …"
+    )
     type = serializers.ChoiceField(choices=Delta.Type.choices)
     before = serializers.DictField(allow_null=True)
     after = serializers.DictField(allow_null=True)
@@ -322,12 +324,19 @@ class BulletChangeSerializer(serializers.Serializer[Any]):
 class VoteSerializer(serializers.Serializer[Any]):
     """One source's vote on the bullet after one outcome."""
 
-    bullet_id = CharField(help_text="The bullet it was cast on: this one, or one merged into it.")
+    bullet_id = CharField(
+        source="bullet.public_id",
+        help_text="The bullet it was cast on: this one, or one merged into it.",
+    )
     tag = serializers.ChoiceField(choices=Vote.Tag.choices)
     source = CharField(help_text="reflector, rules, user:<id>, or key:<id>")  # type: ignore[assignment]  # DRF takes it out of the class
     outcome_id = serializers.UUIDField(allow_null=True)
-    outcome_status = CharField(allow_null=True, help_text="null: no outcome, or it was deleted.")
-    at = serializers.DateTimeField()
+    outcome_status = CharField(
+        source="outcome.status",
+        allow_null=True,
+        help_text="null: no outcome, or it was deleted.",
+    )
+    at = serializers.DateTimeField(source="updated_at")
 
 
 class BulletHistorySerializer(serializers.Serializer[Any]):

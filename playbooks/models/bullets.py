@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Count, F, Q
 
 from core.models import BaseModel
+from playbooks.hooks import SourceOutcome
 from playbooks.models.playbooks import Playbook, PlaybookOwnedQuerySet
 
 
@@ -118,6 +119,7 @@ class Vote(BaseModel):
         max_length=80, blank=True, default="", db_default="", help_text="key:, app: or user:<id>"
     )
     tag = models.CharField(max_length=8, choices=Tag)
+    outcome: SourceOutcome | None = None  # where a history fetched it; None when it is gone
 
     class Meta:
         constraints = (

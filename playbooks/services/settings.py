@@ -1,8 +1,6 @@
 """Settings of a playbook: name, limits, review policy, and whether it is archived."""
 
-from collections.abc import Sequence
-from enum import Enum
-from typing import Any, Final
+from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 
@@ -23,52 +21,49 @@ from playbooks.trials.lifecycle import end_version_trial
 MAX_TOKEN_BUDGET = 1_000_000
 MAX_OUTCOME_THRESHOLD = 1_000
 MAX_TIME_THRESHOLD_HOURS = 24 * 365
-# How often evolutions start, and how much they read.
-COSTLY = ("outcome_threshold", "time_threshold_hours", "token_budget")
+LIMITS = {
+    "token_budget": (1, MAX_TOKEN_BUDGET),
+    "outcome_threshold": (1, MAX_OUTCOME_THRESHOLD),
+    "time_threshold_hours": (0, MAX_TIME_THRESHOLD_HOURS),
+}
+# How often evolutions start, and how much they read: a change spends money as starting one does.
+COSTLY = LIMITS.keys()
+CHOICES = {"review_policy": ReviewPolicy.values, "trial_policy": TrialPolicy.values}
 
 
-class Unset(Enum):
-    """Leave a setting as it is, where None already means that the operator's default applies."""
+class PlaybookSettings(TypedDict, total=False):
+    """What update_playbook changes; a threshold of None means the operator's default."""
 
-    UNSET = "unset"
-
-
-UNSET: Final = Unset.UNSET
+    name: str
+    description: str
+    token_budget: int
+    outcome_threshold: int | None
+    time_threshold_hours: int | None
+    review_policy: str
+    trial_policy: str
 
 
 def update_playbook(
-    *,
-    playbook: Playbook,
-    by: Principal,
-    name: str | None = None,
-    description: str | None = None,
-    token_budget: int | None = None,
-    outcome_threshold: int | Unset | None = UNSET,
-    time_threshold_hours: int | Unset | None = UNSET,
-    review_policy: str | None = None,
-    trial_policy: str | None = None,
+    *, playbook: Playbook, by: Principal, **settings: Unpack[PlaybookSettings]
 ) -> Playbook:
-    """The given settings apply from now on; a threshold of None means the operator's default.
+    """The given settings apply from now on.
 
     Turning trials off ends that of a version: everybody reads the newest. Raises Invalid, and
     Forbidden when an API key changes the review policy, or without the scope `evolve` what
     evolutions cost.
     """
-    refuse_risky_texts(by, name=[name or ""], description=[description or ""])
-    given: dict[str, Any] = _clean_numbers(token_budget, outcome_threshold, time_threshold_hours)
-    if name is not None:
-        given["name"] = clean_name(name)
-    if description is not None:
-        given["description"] = clean_description(description)
-    if review_policy is not None:
-        given["review_policy"] = _clean_policy(review_policy, playbook, by)
-    if trial_policy is not None:
-        given["trial_policy"] = _clean_choice("trial_policy", trial_policy, TrialPolicy.values)
+    about = settings.get("description", "")
+    refuse_risky_texts(by, name=[settings.get("name", "")], description=[about])
+    given = {name: _clean(name, value) for name, value in settings.items()}
+    changed = {name for name, value in given.items() if value != getattr(playbook, name)}
+    if "review_policy" in changed:
+        by.require(Scope.ACCOUNT)
+    if changed & COSTLY:
+        by.require(Scope.EVOLVE)
     if playbook.is_starter:
         given["starter_edited"] = True
-    _check_costs(given, playbook, by)
     with transaction.atomic():
-        if trial_policy == TrialPolicy.OFF:
+        if given.get("trial_policy") == TrialPolicy.OFF:
             lock_playbook(playbook)
             end_version_trial(playbook, reason="Ended by the setting: no trials.")
         for field, value in given.items():
@@ -80,25 +75,16 @@ def update_playbook(
     return playbook
 
 
-def _clean_numbers(
-    token_budget: int | None,
-    outcome_threshold: int | Unset | None,
-    time_threshold_hours: int | Unset | None,
-) -> dict[str, Any]:
-    """The numbers among the settings that were given."""
-    found: dict[str, Any] = {}
-    if token_budget is not None:
-        clean_number("token_budget", token_budget, least=1, most=MAX_TOKEN_BUDGET)
-        found["token_budget"] = token_budget
-    if outcome_threshold is not UNSET:
-        found["outcome_threshold"] = clean_number(
-            "outcome_threshold", outcome_threshold, least=1, most=MAX_OUTCOME_THRESHOLD
-        )
-    if time_threshold_hours is not UNSET:
-        found["time_threshold_hours"] = clean_number(
-            "time_threshold_hours", time_threshold_hours, least=0, most=MAX_TIME_THRESHOLD_HOURS
-        )
-    return found
+def _clean(name: str, value: Any) -> Any:
+    """The value as it is stored. Raises Invalid."""
+    if name in CHOICES:
+        if value not in CHOICES[name]:
+            raise Invalid.field(name, f"Choose one of: {', '.join(CHOICES[name])}.")
+        return value
+    if name in LIMITS:
+        least, most = LIMITS[name]
+        return clean_number(name, value, least=least, most=most)
+    return clean_name(value) if name == "name" else clean_description(value)
 
 
 def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
@@ -122,23 +108,3 @@ def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
         playbook.save(update_fields=["status", "updated_at"])
         record(action="restore_playbook", by=by, subject=playbook, owner=playbook.owner_id)
     return playbook
-
-
-def _check_costs(given: dict[str, Any], playbook: Playbook, by: Principal) -> None:
-    """Changing when evolutions start, or how much they read, spends money as starting one does."""
-    current = {name: getattr(playbook, name) for name in COSTLY}
-    if any(given[name] != current[name] for name in current.keys() & given.keys()):
-        by.require(Scope.EVOLVE)
-
-
-def _clean_policy(policy: str, playbook: Playbook, by: Principal) -> str:
-    _clean_choice("review_policy", policy, ReviewPolicy.values)
-    if policy != playbook.review_policy:
-        by.require(Scope.ACCOUNT)
-    return policy
-
-
-def _clean_choice(name: str, word: str, known: Sequence[str]) -> str:
-    if word not in known:
-        raise Invalid.field(name, f"Choose one of: {', '.join(known)}.")
-    return word

@@ -10,7 +10,7 @@ from playbooks.document.diff import Diff, DiffSegment, diff_words
 from playbooks.document.reason_codes import reason_text
 from playbooks.models import Delta
 from playbooks.models.versions import AuthoredModel, credential_text
-from playbooks.services.history import VERBS, BulletChange, change_text
+from playbooks.services.history import VERBS, change_text
 
 register = template.Library()
 register.filter("reason_text", reason_text)
@@ -113,7 +113,7 @@ def source_text(source: str, user: User) -> str:
 
 
 @register.filter
-def author_name(row: AuthoredModel | BulletChange, user: User) -> str:
+def author_name(row: AuthoredModel, user: User) -> str:
     """Who made a version or change: a key or app, "you", or staff, whose names stay hidden."""
     if row.source:
         return credential_text(row.source, row.source_name)

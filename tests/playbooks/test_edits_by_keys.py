@@ -134,7 +134,7 @@ def test_versions_history_and_votes_name_the_key(
     assert (version.author, version.source, version.source_name) == (alice, f"key:{key.pk}", "CI")
     change = bullet_history(playbook=playbook, bullet_id="str-00004").introduced_by
     assert change is not None
-    assert (change.author, change.source) == ("API key “CI”", f"key:{key.pk}")
+    assert (change.author_text, change.source) == ("API key “CI”", f"key:{key.pk}")
     edit(playbook, agent, "TAG", id="str-00001", tag="harmful")
     assert Vote.objects.get().source == f"key:{key.pk}"
 

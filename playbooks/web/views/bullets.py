@@ -15,9 +15,8 @@ from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from playbooks.document.diff import diff_words
 from playbooks.document.formats import FORMATS
-from playbooks.models import Bullet, Playbook
+from playbooks.models import Bullet, Delta, Playbook
 from playbooks.services.history import (
-    BulletChange,
     BulletHistory,
     bullet_history,
     change_text,
@@ -154,7 +153,7 @@ def bullet_timeline(history: BulletHistory) -> list[dict[str, Any]]:
     ]
 
 
-def timeline_entry(change: BulletChange, bullet: Bullet) -> dict[str, Any]:
+def timeline_entry(change: Delta, bullet: Bullet) -> dict[str, Any]:
     before, after = change.before or {}, change.after or {}
     old, new = before.get("content", ""), after.get("content", "")
     revertible = bullet.status == Bullet.Status.ACTIVE and new != bullet.content
