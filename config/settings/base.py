@@ -431,8 +431,6 @@ if ACE_ENGINE == "openai" and not (OPENAI_API_KEY or OPENAI_BASE_URL):
         "Set OPENAI_API_KEY, or the OPENAI_BASE_URL of a local server, or set ACE_ENGINE=rules to "
         "run without a model."
     )
-# False: the orchestrator passes messages through unchanged and records nothing.
-ACE_ENABLED = env.bool("ACE_ENABLED", default=True)
 LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
 # Concurrent calls of one API key, over all processes and hosts.
 LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)

@@ -20,7 +20,6 @@ from starlette.types import Scope
 
 from mcp_bridge.protocol.db_threads import DatabaseThreads
 
-# More than PLAYGROUND_STREAMS: without JavaScript a chat waits for the model on its thread.
 THREADS = 32
 # Has its own thread: when a lost database blocks all others, the process still reports that it is
 # alive, because restarting it would not help.

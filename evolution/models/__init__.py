@@ -1,7 +1,6 @@
 """Models of outcomes, evolution jobs, sessions, trainings and workers."""
 
 from evolution.models.cases import Case, CaseRun
-from evolution.models.chat_slots import ChatSlot
 from evolution.models.incidents import Incident
 from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, start_of_day
 from evolution.models.outcome_tallies import (
@@ -30,7 +29,6 @@ __all__ = [
     "AgentSession",
     "Case",
     "CaseRun",
-    "ChatSlot",
     "EvolutionJob",
     "Incident",
     "JOB_STATES",

@@ -27,13 +27,6 @@ class SessionMessageQuerySet(OwnedQuerySet["SessionMessage"]):
     playbook_path = "session__playbook_id"
 
 
-ORIGINS = {
-    "api": "API",
-    "playground": "playground",
-    "orchestrator": "orchestrator",
-}
-
-
 class AgentSession(BaseModel):
     """One conversation of an agent, under one version of a playbook or under none.
 
@@ -45,9 +38,8 @@ class AgentSession(BaseModel):
         CLOSED = "closed"
 
     class Source(models.TextChoices):
-        API = "api"
-        PLAYGROUND = "playground"
-        ORCHESTRATOR = "orchestrator"
+        API = "api", "API"
+        PLAYGROUND = "playground", "playground"
 
     user = models.ForeignKey(User, models.CASCADE, related_name="agent_sessions")
     playbook = models.ForeignKey(
@@ -99,11 +91,6 @@ class AgentSession(BaseModel):
     def close(self, *, now: datetime) -> None:
         """open → closed: no more messages; closing again keeps the first time."""
         self.status, self.closed_at = self.Status.CLOSED, self.closed_at or now
-
-    @property
-    def origin(self) -> str:
-        """Where it was recorded, for people."""
-        return ORIGINS[self.source]
 
     @property
     def is_open(self) -> bool:

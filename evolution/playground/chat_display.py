@@ -49,18 +49,30 @@ class DisplayedMessage:
 
 @dataclass(frozen=True)
 class ChatSide:
-    """One session of a chat: `label` names what the model reads, `sections` are its bullets."""
+    """One session of a chat; `sections` are the bullets that its model reads.
 
-    key: str
-    label: str
-    session: AgentSession | None
+    `total` is of all its calls, those without an answer too: see `sum_usage`.
+    """
+
+    session: AgentSession
     messages: list[DisplayedMessage]
     sections: list[tuple[Section, list[Bullet]]]
-    reads: bool = True
-    """Whether the model reads a playbook at all; one without bullets has no sections."""
-    can_rate: bool = False
-    total: Mapping[str, Any] = field(default_factory=dict)
-    """Of all its calls, those without an answer too: see `sum_usage`."""
+    can_rate: bool
+    total: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        return str(self.session.pk)
+
+    @property
+    def reads(self) -> bool:
+        """Whether the model reads a playbook at all; one without bullets has no sections."""
+        return self.session.ace_enabled and self.session.version is not None
+
+    @property
+    def label(self) -> str:
+        version = self.session.version
+        return f"Version {version.number}" if version and self.reads else "Without the playbook"
 
     @property
     def cited(self) -> set[str]:
@@ -82,10 +94,7 @@ class ChatSide:
 
     @property
     def is_cut(self) -> bool:
-        return (
-            self.session is not None
-            and self.session.message_count > len(self.messages) == MAX_MESSAGES
-        )
+        return self.session.message_count > len(self.messages) == MAX_MESSAGES
 
 
 def chat_side(session: AgentSession, *, user: User) -> ChatSide:
@@ -94,12 +103,9 @@ def chat_side(session: AgentSession, *, user: User) -> ChatSide:
     rows = session.messages.filter(role__in=("user", "assistant")).select_related("usage")
     latest = reversed(rows.order_by("-position")[:MAX_MESSAGES])
     return ChatSide(
-        key=str(session.pk),
-        label=label_of(session),
         session=session,
         messages=[displayed_message(row, document) for row in latest],
         sections=sections_with_bullets(document),
-        reads=reads_playbook(session),
         can_rate=can_rate(session, user),
         total=sum_usage(session_id=session.pk),
     )
@@ -107,19 +113,8 @@ def chat_side(session: AgentSession, *, user: User) -> ChatSide:
 
 def document_read_by(session: AgentSession) -> Document:
     """What the model reads in this session: nothing when it is asked without the playbook."""
-    if not reads_playbook(session) or session.version is None:
-        return Document((), ())
-    return document_of(session.version)
-
-
-def reads_playbook(session: AgentSession) -> bool:
-    return session.ace_enabled and session.version is not None
-
-
-def label_of(session: AgentSession) -> str:
-    if not reads_playbook(session) or session.version is None:
-        return "Without the playbook"
-    return f"Version {session.version.number}"
+    version = session.version if session.ace_enabled else None
+    return document_of(version) if version else Document((), ())
 
 
 def can_rate(session: AgentSession, user: User) -> bool:
@@ -130,9 +125,18 @@ def can_rate(session: AgentSession, user: User) -> bool:
 
 
 def displayed_message(row: SessionMessage, document: Document) -> DisplayedMessage:
-    """A stored message; bullets are looked up in what was read."""
-    usage = row.usage
-    message = displayed_text(document, role=row.role, text=row.content)
+    """A stored message, an answer cut at the bullets that it names."""
+    if row.role == SessionMessage.Role.USER:
+        return DisplayedMessage(row.role, [TextPart(row.content)])
+    known = document.by_id()
+    parts, usage = text_parts(row.content, known), row.usage
+    named = dict.fromkeys(part.text for part in parts if part.is_id)
+    message = DisplayedMessage(
+        role=row.role,
+        parts=parts,
+        cited=[known[name] for name in named if name in known],
+        unknown=[name for name in named if name not in known],
+    )
     if usage is None:
         return message
     return replace(
@@ -142,21 +146,6 @@ def displayed_message(row: SessionMessage, document: Document) -> DisplayedMessa
         estimated=usage.estimated,
         is_metered=True,
         cost=usage.cost_usd,
-    )
-
-
-def displayed_text(document: Document, *, role: str, text: str) -> DisplayedMessage:
-    """The text, cut at the bullets that an answer names."""
-    if role == SessionMessage.Role.USER:
-        return DisplayedMessage(role, [TextPart(text)])
-    known = document.by_id()
-    parts = text_parts(text, known)
-    named = dict.fromkeys(part.text for part in parts if part.is_id)
-    return DisplayedMessage(
-        role=role,
-        parts=parts,
-        cited=[known[name] for name in named if name in known],
-        unknown=[name for name in named if name not in known],
     )
 
 

@@ -7,16 +7,19 @@ takes a minute, and a pool has a dozen connections.
 import contextvars
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
+from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, connections
+from django.db import connections
 
+from accounts.models import LlmKey
 from billing.models import UsageRecord
-from core.errors import AceError
+from core.errors import AceError, RateLimited
 from evolution.engine.llm import (
     CONTEXT_TOO_LONG,
     CallHeldBack,
@@ -29,27 +32,51 @@ from evolution.engine.llm import (
 from evolution.engine.providers.endpoint import CancellableConnection
 from evolution.engine.retry import chat_with_retry
 from evolution.models import AgentSession, SessionMessage
-from evolution.playground.chat_concurrency import Slot
 from evolution.sessions.recording import add_messages
-from evolution.sessions.usage_ledger import SessionLedger
 from evolution.sessions.validation import NewMessage
 from evolution.worker.engine_run import connect_llm
-from evolution.worker.usage_ledger import CallUnderWay, UsageLedger
+from evolution.worker.llm_admission import LLMCall
+from evolution.worker.usage_ledger import UsageLedger
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 OnText = Callable[[str], None]
 Role = SessionMessage.Role
+QUEUE_SECONDS = 60.0
+"""Seconds that a person's call waits for a slot of its key."""
+ANSWERS_PER_USER = 4
+"""Answers at a time for one person in one process: two chats side by side."""
+RETRY_AFTER_SECONDS = 5
+_answers: Counter[tuple[UUID, bool]] = Counter()
+_lock = threading.Lock()
 
 
-@dataclass(frozen=True)
-class TurnRequest:
-    """A question, and the requests that ask it: the second is shorter, if the first is too long."""
+@contextmanager
+def answer_slot(user_id: UUID) -> Iterator[None]:
+    """Count an answer while it is under way, so that the process does not run out of threads.
 
-    session: AgentSession
-    question: str
-    requests: Sequence[ChatRequest]
+    Accounts with an LLM endpoint of their own may take half of the slots: where their endpoints
+    hang, the others still chat. Raises RateLimited.
+    """
+    own = LlmKey.objects.filter(user=user_id).exclude(base_url="").exists()
+    with _lock:
+        of_own_endpoints = sum(count for (_, is_own), count in _answers.items() if is_own)
+        most = settings.PLAYGROUND_STREAMS
+        if _answers.total() >= most or (own and of_own_endpoints >= most // 2):
+            busy = "This server is busy with other chats. Try again in a moment."
+            raise RateLimited(busy, retry_after=RETRY_AFTER_SECONDS)
+        if _answers[user_id, own] >= ANSWERS_PER_USER:
+            full = f"{ANSWERS_PER_USER} of your chats are being answered. Wait for one of them."
+            raise RateLimited(full, retry_after=RETRY_AFTER_SECONDS)
+        _answers[user_id, own] += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _answers[user_id, own] -= 1
+            if not _answers[user_id, own]:
+                del _answers[user_id, own]
 
 
 @dataclass(frozen=True)
@@ -63,12 +90,14 @@ class TurnResult:
 class ChatTurn:
     """A turn that will begin, or is under way; `cancel` ends it from any thread.
 
-    Its slot is released when it ends, or soon after if it never begins.
+    Of the `requests` that ask the question, the second is shorter, if the first is too long.
     """
 
-    def __init__(self, turn: TurnRequest, slot: Slot) -> None:
-        self.turn, self.slot, self._wire = turn, slot, CancellableConnection()
-        self._context = contextvars.copy_context()
+    def __init__(
+        self, session: AgentSession, question: str, requests: Sequence[ChatRequest]
+    ) -> None:
+        self.session, self.question, self.requests = session, question, requests
+        self._wire, self._context = CancellableConnection(), contextvars.copy_context()
 
     def cancel(self) -> None:
         """End the call, for example when the browser has left; its cost is recorded."""
@@ -80,10 +109,11 @@ class ChatTurn:
         Call it on a thread that has no transaction open.
         """
         try:
-            return self._run(on_text)
+            with answer_slot(self.session.user_id):
+                return self._run(on_text)
+        except RateLimited as refusal:
+            return TurnResult(None, refusal.message)
         finally:
-            with suppress(DatabaseError):  # without it the lease runs out, and the answer counts
-                self.slot.release()
             connections.close_all()
 
     def _run(self, on_text: OnText) -> TurnResult:
@@ -93,7 +123,7 @@ class ChatTurn:
             parts.append(text)
             on_text(text)
 
-        with StreamUsageLedger(self.turn.session, self.slot) as ledger:
+        with ChatLedger(self.session) as ledger:
             connections.close_all()  # of reading the credential
             error = self._ask(ledger, collect)
         return self._store("".join(parts), ledger.last, error)
@@ -120,25 +150,25 @@ class ChatTurn:
         except LLMError as error:
             return describe_llm_error(error)
         if reply.finish_reason == "length":
-            return f"Cut off: an answer has at most {self.turn.requests[0].max_tokens:,} tokens."
+            return f"Cut off: an answer has at most {self.requests[0].max_tokens:,} tokens."
         return ""
 
     def _answer(self, llm: StreamingLLM, on_text: OnText) -> LLMReply:
-        for request in self.turn.requests[:-1]:
+        for request in self.requests[:-1]:
             try:
                 return chat_with_retry(llm, request, on_text, self._wire.wait)
             except LLMError as error:
                 if error.code != CONTEXT_TOO_LONG:
                     raise
-        return chat_with_retry(llm, self.turn.requests[-1], on_text, self._wire.wait)
+        return chat_with_retry(llm, self.requests[-1], on_text, self._wire.wait)
 
     def _store(self, text: str, usage: UsageRecord | None, error: str) -> TurnResult:
         """Store the question and its answer; a question without any answer is not kept."""
         if not text:
             return TurnResult(None, error or "The model gave an empty answer.")
-        session, tokens = self.turn.session, usage.total_tokens if usage else 0
+        session, tokens = self.session, usage.total_tokens if usage else 0
         messages = [
-            NewMessage(Role.USER, self.turn.question),
+            NewMessage(Role.USER, self.question),
             NewMessage(Role.ASSISTANT, _truncated(text), tokens=tokens, usage=usage),
         ]
         try:
@@ -148,17 +178,31 @@ class ChatTurn:
         return TurnResult(rows[-1], error)
 
 
-class StreamUsageLedger(SessionLedger):
-    """A session's Ledger that gives its database connection back after each write."""
+@dataclass(frozen=True)
+class ChatPayer:
+    """The payer of a chat's calls: its user."""
 
-    def __init__(self, session: AgentSession, slot: Slot) -> None:
-        super().__init__(session)
-        self._slot = slot
+    owner_id: UUID
+    playbook_id: UUID | None
+    job_id: None = None
 
-    def begin(self, request: ChatRequest) -> CallUnderWay:
-        """As every ledger; each attempt renews the slot too."""
-        self._write(self._slot.renew)
-        return super().begin(request)
+
+class ChatLedger(UsageLedger):
+    """The engine's Ledger for a chat; gives its database connection back after each write."""
+
+    def __init__(self, session: AgentSession) -> None:
+        super().__init__(ChatPayer(session.user_id, session.playbook_id))
+        self._session = session
+
+    def queue_seconds(self) -> float:
+        # One wait, in which the call comes first, instead of several with pauses between.
+        return QUEUE_SECONDS
+
+    def _call(self, request: ChatRequest) -> LLMCall:
+        return replace(super()._call(request), session_id=self._session.pk)
+
+    def _key_behind(self, step: str) -> UUID | None:
+        return self._session.api_key_id
 
     def _write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def released() -> T:

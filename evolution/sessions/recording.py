@@ -22,7 +22,6 @@ from evolution.sessions.transcripts import TranscriptMessage, make_trace, task_o
 from evolution.sessions.validation import MAX_NAME, clean_messages, clean_title, size_of
 from evolution.sessions.validation import NewMessage as NewMessage
 from evolution.sessions.validation import ToolCall as ToolCall
-from evolution.sessions.validation import cited_in as cited_in
 from playbooks.models import Playbook, Version
 from playbooks.services.loading import version_of
 from playbooks.services.serving_tokens import read_serving_token, sign_serving_token

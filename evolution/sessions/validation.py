@@ -53,12 +53,6 @@ def bullets_of(version: Version | None) -> frozenset[str]:
     return frozenset(line[0] for line in BULLET_LINE.findall(version.text))
 
 
-def cited_in(text: str, version: Version | None) -> list[str]:
-    """The bullets of the version named in a text, in order, once each."""
-    known = bullets_of(version)
-    return [bullet for bullet in find_ids(text) if bullet in known][:MAX_CITED]
-
-
 def clean_messages(session: AgentSession, new: Sequence[NewMessage]) -> list[SessionMessage]:
     """Rows for the next positions; raises Invalid with the field, or TooLarge."""
     if not new or len(new) > MAX_MESSAGES_PER_CALL:

@@ -1,29 +1,46 @@
-"""Pages of the playground: start, show, ask, stream and rate chats; the recorded chat."""
+"""Pages of the playground: start, show and rate chats, and stream answers.
 
+event: piece   {"text": "…"}                     as often as the model sends text
+event: end     {"html": …, "cited": […], …}      stored; the turn as the page shows it
+event: failed  {"message": "…"}                  no answer, and nothing is stored
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.handlers.asgi import ASGIRequest
+from django.db import connections
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from core.errors import AceError, Invalid, RateLimited, TooLarge
+from core.errors import AceError, RateLimited
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from evolution.models import AgentSession
 from evolution.playground import chat_lifecycle
-from evolution.playground.chat_display import ChatSide, chat_side
+from evolution.playground.chat_display import (
+    ChatSide,
+    chat_side,
+    displayed_message,
+    document_read_by,
+)
 from evolution.playground.chat_turn import ChatTurn, TurnResult
-from evolution.playground.event_stream import events_async, events_sync
-from evolution.playground.recorded_chat import recorded_sides
 from evolution.web.forms import RateForm, StartForm
 from playbooks.models import Playbook
 
 RECENT_CHATS = 8
+RenderSide = Callable[[TurnResult], ChatSide | None]
+KEEPALIVE_SECONDS = 15.0
+"""Seconds without text after which a comment keeps the connection alive."""
+KEEPALIVE_COMMENT = b": still waiting\n\n"
 # Keeps proxies from compressing or buffering the stream.
 HEADERS = {
     "Cache-Control": "no-store, no-transform",
@@ -65,28 +82,6 @@ def chat(request: UserRequest, pk: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
-def ask(request: UserRequest, pk: UUID) -> HttpResponse:
-    """Without JavaScript: the complete answers on a new page."""
-    by, question = Principal.of(request.user), request.POST.get("question", "")
-    try:
-        turns = chat_lifecycle.begin_turns(
-            sessions=open_sides(request, pk), by=by, question=question
-        )
-    except (Invalid, TooLarge) as refusal:
-        return render_chat(request, pk, question=question, refusal=refusal.message)
-    except RateLimited as refusal:
-        page = render_chat(request, pk, question=question, refusal=refusal.message)
-        page.status_code, page["Retry-After"] = refusal.status, str(refusal.retry_after)
-        return page
-    results = chat_lifecycle.run_turns(turns)
-    failed = [one.error for one in results if one.answer is None]
-    if failed:
-        return render_chat(request, pk, question=question, refusal=failed[0])
-    return redirect("evolution:playground_chat", pk)
-
-
-@login_required
-@require_POST
 async def stream(request: UserRequest, pk: UUID) -> HttpResponseBase:
     """One side's answer as server-sent events."""
     try:
@@ -98,11 +93,63 @@ async def stream(request: UserRequest, pk: UUID) -> HttpResponseBase:
     def shown(answered: TurnResult) -> ChatSide | None:
         if answered.answer is None:
             return None
-        return chat_side(turn.turn.session, user=request.user)
+        return chat_side(turn.session, user=request.user)
 
-    make = events_async if isinstance(request, ASGIRequest) else events_sync
-    body = make(turn, shown)
+    body = events(turn, shown)
     return StreamingHttpResponse(body, content_type="text/event-stream", headers=HEADERS)
+
+
+async def events(turn: ChatTurn, shown: RenderSide) -> AsyncIterator[bytes]:
+    """The events; when the browser leaves, Django cancels this, and the call ends."""
+    # On the request's own thread, which keeps its connection until the response is over.
+    await sync_to_async(connections.close_all)()
+    loop, arrived = asyncio.get_running_loop(), asyncio.Queue[str | TurnResult]()
+
+    def pass_on(what: str | TurnResult) -> None:
+        loop.call_soon_threadsafe(arrived.put_nowait, what)
+
+    turn.start(pass_on, pass_on)
+    try:
+        while True:
+            try:
+                what = await asyncio.wait_for(arrived.get(), KEEPALIVE_SECONDS)
+            except TimeoutError:
+                yield KEEPALIVE_COMMENT
+                continue
+            if isinstance(what, TurnResult):
+                yield await sync_to_async(end_event)(what, shown)
+                return
+            yield text_event(what)
+    finally:
+        turn.cancel()
+
+
+def text_event(text: str) -> bytes:
+    return event("piece", {"text": text})
+
+
+def end_event(answered: TurnResult, shown: RenderSide) -> bytes:
+    """The last event; reads the stored answer, now that the model is done."""
+    side, answer = shown(answered), answered.answer
+    if side is None or answer is None:
+        return event("failed", {"message": answered.error})
+    turn = {
+        "side": side,
+        "one": displayed_message(answer, document_read_by(answer.session)),
+        "note": answered.error,
+    }
+    return event(
+        "end",
+        {
+            "html": render_to_string("evolution/playground/_answer.html", turn),
+            "total": render_to_string("evolution/playground/_chat_cost.html", {"side": side}),
+            "cited": sorted(side.cited),
+        },
+    )
+
+
+def event(name: str, data: dict[str, Any]) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
 
 
 @login_required
@@ -117,12 +164,6 @@ def rate(request: UserRequest, pk: UUID) -> HttpResponse:
     return redirect("evolution:playground_chat", pk)
 
 
-@login_required
-@require_safe
-def demo(request: UserRequest) -> HttpResponse:
-    return render(request, "evolution/playground/recorded_chat.html", {"sides": recorded_sides()})
-
-
 def side(request: UserRequest, pk: UUID) -> AgentSession:
     """This session, not the other of its pair."""
     return next(one for one in chat_lifecycle.chat_sessions(request.user, pk) if one.pk == pk)
@@ -133,28 +174,19 @@ def begin(request: UserRequest, pk: UUID) -> ChatTurn:
     return chat_lifecycle.begin_turn(session=side(request, pk), by=by, question=question)
 
 
-def open_sides(request: UserRequest, pk: UUID) -> list[AgentSession]:
-    sides = chat_lifecycle.chat_sessions(request.user, pk)
-    return [session for session in sides if session.is_open] or sides[:1]
-
-
-def render_chat(
-    request: UserRequest, pk: UUID, *, question: str = "", refusal: str = ""
-) -> HttpResponse:
-    """The stored chat; with a refusal also the question, to be sent again."""
+def render_chat(request: UserRequest, pk: UUID, *, refusal: str = "") -> HttpResponse:
+    """The stored chat; `refusal` is why a rating was refused."""
     sessions = chat_lifecycle.chat_sessions(request.user, pk)
     context = {
         "chat": sessions[0],
         "sides": [chat_side(session, user=request.user) for session in sessions],
         "is_open": any(session.is_open for session in sessions),
         "is_half_open": len({session.is_open for session in sessions}) > 1,
-        "question": question,
         "refusal": refusal,
         "access": chat_lifecycle.model_access(request.user),
     }
-    return render(
-        request, "evolution/playground/chat.html", context, status=422 if refusal else 200
-    )
+    status = 422 if refusal else 200
+    return render(request, "evolution/playground/chat.html", context, status=status)
 
 
 def readable_by(request: UserRequest) -> list[Playbook]:

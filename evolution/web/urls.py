@@ -30,9 +30,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{PLAYBOOK}/sources/<str:source>", evidence_views.rollback, name="rollback_source"),
     path("inbox", inbox_views.inbox, name="inbox"),
     path("playground", playground_views.start, name="playground"),
-    path("playground/recorded", playground_views.demo, name="recorded_chat"),
     path("playground/<uuid:pk>", playground_views.chat, name="playground_chat"),
-    path("playground/<uuid:pk>/ask", playground_views.ask, name="playground_ask"),
     path("playground/<uuid:pk>/stream", playground_views.stream, name="playground_stream"),
     path("playground/<uuid:pk>/rate", playground_views.rate, name="playground_rate"),
     path(

@@ -33,7 +33,7 @@ OWN_RECORD = {
     **dict.fromkeys(
         (
             *("open_session", "close_session", "close_with", "open_chat"),
-            *("begin_turn", "begin_turns", "rate_chat"),
+            *("begin_turn", "rate_chat"),
         ),
         "the session's row has who and when",
     ),

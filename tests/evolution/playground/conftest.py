@@ -8,7 +8,6 @@ from django.conf import LazySettings
 from accounts.models import User
 from core.security.scopes import Principal
 from evolution.models import AgentSession
-from evolution.playground.chat_concurrency import PROCESS_SLOTS
 from evolution.playground.chat_lifecycle import open_chat
 from playbooks.models import Playbook
 from tests.factories import make_playbook
@@ -25,13 +24,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def alice(transactional_db: None) -> User:
     """Committed rows: answers are heard on threads of their own."""
     return User.objects.create_user("alice@example.org", "correct horse battery")
-
-
-@pytest.fixture(autouse=True)
-def reset_concurrency_limits() -> Iterator[None]:
-    """What a test has begun and not asked sits on for a while in this process."""
-    yield
-    PROCESS_SLOTS.taken.clear()
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """A turn of a chat: asked with the playbook, metered and stored with what it cites."""
 
+from concurrent.futures import Future
+
 import pytest
 from django.conf import LazySettings
 
@@ -10,11 +12,11 @@ from billing.plans.standard_plans import load_standard_plans
 from core.errors import Conflict, Invalid, RateLimited
 from core.security.scopes import Principal
 from evolution.engine.circuit_breaker import MIN_FAILURES
-from evolution.models import AgentSession, ChatSlot, Outcome
-from evolution.playground import chat_lifecycle
+from evolution.models import AgentSession, Outcome
+from evolution.playground import chat_lifecycle, chat_turn
 from evolution.playground.chat_display import chat_side
 from evolution.playground.chat_turn import ChatTurn, TurnResult
-from evolution.playground.event_stream import end_event
+from evolution.web.playground_views import end_event
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook
 from playbooks.services.editing import edit_playbook
@@ -27,7 +29,14 @@ from tests.harness.waiting import wait_until
 def ask(*chats: AgentSession, question: str = "Why is the build red?") -> list[TurnResult]:
     by = Principal.of(chats[0].user)
     turns = [chat_lifecycle.begin_turn(session=chat, by=by, question=question) for chat in chats]
-    return chat_lifecycle.run_turns(turns)
+    return [answer(turn) for turn in turns]
+
+
+def answer(turn: ChatTurn) -> TurnResult:
+    """The turn's result, on a thread as for a page."""
+    waiting: Future[TurnResult] = Future()
+    turn.start(lambda _text: None, waiting.set_result)
+    return waiting.result(timeout=20)
 
 
 def test_of_two_answers_at_once_each_reader_gets_the_own_one(
@@ -79,7 +88,7 @@ def test_two_versions_are_asked_at_the_same_time_and_each_reads_its_own(
     read = [call.body["messages"][0]["content"] for call in llm.requests]
     assert sorted("Read the log first." in text for text in read) == [False, True]
     gate.open()
-    wait_until(lambda: not ChatSlot.objects.exists())
+    wait_until(lambda: not chat_turn._answers)
 
 
 def test_without_the_playbook_only_the_question_is_sent(
@@ -91,14 +100,6 @@ def test_without_the_playbook_only_the_question_is_sent(
     assert llm.requests[-1].body["messages"] == [
         {"role": "user", "content": "Why is the build red?"}
     ]
-
-
-def test_with_ace_off_no_side_reads_anything(
-    alice: User, playbook: Playbook, llm: FakeLLM, settings: LazySettings
-) -> None:
-    settings.ACE_ENABLED = False
-    ask(open_chat(alice, playbook))
-    assert [one["role"] for one in llm.requests[-1].body["messages"]] == ["user"]
 
 
 def test_a_prompt_that_is_too_long_is_asked_once_more_in_short(

@@ -1,7 +1,4 @@
-"""The playground's pages: what can be chosen, what is shown, and the way without a script."""
-
-import json
-from typing import Any
+"""The playground's pages: what can be chosen, and what is shown."""
 
 import pytest
 from django.conf import LazySettings
@@ -19,6 +16,7 @@ from playbooks.models import Playbook
 from playbooks.services import creation as playbooks
 from playbooks.services.settings import archive_playbook
 from playbooks.starters.loader import load_starters
+from tests.evolution.playground.test_chat_turn import ask
 from tests.factories import make_playbook, make_user
 from tests.harness.fake_llm.model import FakeLLM
 
@@ -91,33 +89,23 @@ def test_a_starter_can_be_asked_and_does_not_learn(owner: Client, llm: FakeLLM) 
     starter = Playbook.objects.starters().order_by("name")[0]
     owner.post(START, {"playbook": starter.pk, "version": "1", "model": "gpt-4o-mini"})
     chat = AgentSession.objects.get()
-    owner.post(f"{START}/{chat.pk}/ask", {"question": "How?"})
+    ask(chat)
     page = owner.get(f"{START}/{chat.pk}").content.decode()
     assert "Starters do not learn" in page
     assert owner.post(f"{START}/{chat.pk}/rate", {"outcome": "success"}).status_code == 404
     assert not Outcome.objects.exists()
 
 
-def test_without_a_script_a_question_leads_to_a_page_with_the_whole_answer(
+def test_a_stored_answer_shows_what_it_cites_and_costs(
     owner: Client, chat: AgentSession, llm: FakeLLM
 ) -> None:
     llm.tell("Read [str-00001] ", "and [str-99999].")
-    page = owner.post(f"{START}/{chat.pk}/ask", {"question": "Why?"}, follow=True)
-    html = page.content.decode()
+    ask(chat)
+    html = owner.get(f"{START}/{chat.pk}").content.decode()
     assert f'<a class="cite" href="#{chat.pk}-str-00001">str-00001</a>' in html
     assert "Not in this version: str-99999" in html
     assert f'<li id="{chat.pk}-str-00001" data-bullet="str-00001" class="cited">' in html
     assert "tokens, $0.0000" in html
-
-
-def test_without_a_script_a_refusal_gives_the_question_back(
-    owner: Client, chat: AgentSession, llm: FakeLLM
-) -> None:
-    llm.fail("chat", status=401)
-    page = owner.post(f"{START}/{chat.pk}/ask", {"question": "Why <b>?"})
-    assert page.status_code == 422
-    assert "The provider refused the API key" in page.content.decode()
-    assert "Why &lt;b&gt;?</textarea>" in page.content.decode()
 
 
 def test_a_chat_and_its_session_lead_to_each_other(owner: Client, chat: AgentSession) -> None:
@@ -131,21 +119,9 @@ def test_an_unknown_price_is_said(
 ) -> None:
     settings.ACE_GENERATOR_MODEL = "own-model"
     AgentSession.objects.update(model="own-model")
-    page = owner.post(f"{START}/{chat.pk}/ask", {"question": "Why?"}, follow=True)
+    ask(AgentSession.objects.get())
     assert UsageRecord.objects.get().cost_usd is None
-    assert "cost unknown" in page.content.decode()
-
-
-def test_a_server_that_speaks_wsgi_streams_too(
-    owner: Client, chat: AgentSession, llm: FakeLLM
-) -> None:
-    llm.tell("<b>one</b> ", "two")
-    response: Any = owner.post(f"{START}/{chat.pk}/stream", {"question": "Why?"})
-    text = b"".join(response.streaming_content).decode()
-    names = [line for line in text.splitlines() if line.startswith("event: ")]
-    assert names == ["event: piece", "event: piece", "event: end"]
-    ended = json.loads(text.splitlines()[-2].removeprefix("data: "))
-    assert "&lt;b&gt;one&lt;/b&gt; two" in ended["html"]
+    assert "cost unknown" in owner.get(f"{START}/{chat.pk}").content.decode()
 
 
 def test_a_script_gets_the_reason_of_a_refusal(
@@ -158,7 +134,7 @@ def test_a_script_gets_the_reason_of_a_refusal(
 
 
 def test_nobody_is_sent_to_the_login_first(client: Client, chat: AgentSession) -> None:
-    for part in ("ask", "stream", "rate"):
+    for part in ("stream", "rate"):
         response = client.post(f"{START}/{chat.pk}/{part}", {"question": "Why?"})
         assert response.status_code == 302
         assert response["Location"].startswith("/login?next=")
@@ -190,8 +166,8 @@ def test_beside_a_judged_side_it_is_said_who_still_answers(
     by = Principal.of(alice)
     chat = chat_lifecycle.open_chat(by=by, playbook=playbook, model="gpt-4o-mini", bare=True)
     note = "only “Without the playbook” answers now"
-    asked = owner.post(f"{START}/{chat.pk}/ask", {"question": "Why?"}, follow=True)
-    assert note not in asked.content.decode()
+    ask(*chat_lifecycle.chat_sessions(alice, chat.pk))
+    assert note not in owner.get(f"{START}/{chat.pk}").content.decode()
     judged = owner.post(f"{START}/{chat.pk}/rate", {"outcome": "success"}, follow=True)
     assert note in judged.content.decode()
 

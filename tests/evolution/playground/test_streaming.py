@@ -13,8 +13,9 @@ from django.test import Client
 
 from accounts.models import User
 from billing.models import UsageRecord
-from evolution.models import AgentSession, ChatSlot
-from evolution.playground import event_stream
+from evolution.models import AgentSession
+from evolution.playground import chat_turn
+from evolution.web import playground_views
 from tests.factories import make_user
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.waiting import wait_until
@@ -79,7 +80,7 @@ def test_a_reader_who_leaves_ends_the_call_which_is_metered(
     assert (record.status, record.metadata["error"]) == ("failed", "cancelled")
     assert record.estimated and record.prompt_tokens > 0 and record.completion_tokens > 0
     assert [row.content for row in chat.messages.all()] == ["Why?", "one "]
-    wait_until(lambda: not ChatSlot.objects.exists())
+    wait_until(lambda: not chat_turn._answers)
 
 
 def test_no_connection_to_the_database_is_held_while_the_model_speaks(
@@ -101,7 +102,7 @@ def test_no_connection_to_the_database_is_held_while_the_model_speaks(
 def test_a_silent_model_does_not_look_like_a_dead_line(
     visitor: Visitor, chat: AgentSession, llm: FakeLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "KEEPALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(playground_views, "KEEPALIVE_SECONDS", 0.05)
     gate = llm.hold("chat")
     with visitor.ask(chat) as response:
         lines = response.iter_lines()
@@ -142,7 +143,6 @@ def test_the_chat_of_another_is_not_found(
         response.read()
     assert (response.status_code, "No session with this id" in response.text) == (404, True)
     assert other.http.get(f"/playground/{chat.pk}").status_code == 404
-    assert other.http.post(f"/playground/{chat.pk}/ask", data={"question": "?"}).status_code == 404
     assert other.http.post(f"/playground/{chat.pk}/rate", data={}).status_code == 404
     assert llm.count() == 0
     other.http.close()
