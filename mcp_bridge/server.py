@@ -2,26 +2,26 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from time import perf_counter
 from typing import Any
 
 import anyio.to_thread
 from django.conf import settings
 from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types.methods import SPEC_CLIENT_METHODS
+from prometheus_client import Histogram
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from mcp_bridge.prompts import get_prompt, list_prompts
 from mcp_bridge.protocol.auth import ServerContext
 from mcp_bridge.protocol.db_threads import threads
-from mcp_bridge.resources import list_resources, list_templates, read_resource
+from mcp_bridge.request_guard import RequestGuard
+from mcp_bridge.tools.definitions import TOOLS
 from mcp_bridge.tools.handlers import call_tool, list_tools
-from mcp_bridge.transport.client_activity_middleware import ClientActivityMiddleware
-from mcp_bridge.transport.request_guard import JsonRpcBodyGuard, RequestGuard
-from mcp_bridge.transport.request_metrics import RequestTimer
-from mcp_bridge.transport.scope_challenge import ScopeChallenge
 
 INSTRUCTIONS = """\
 Playbooks hold advice that earlier agents learned from their outcomes. The rule, for every task:
@@ -49,17 +49,14 @@ when asked; follow it with get_evolution_status.
 idempotency_key.
 """
 # A list depends on the credential, so no cache may share it.
-LIST_TTL_MS = 60_000
-UNCACHED = CacheHint(ttl_ms=0, scope="private")
-CACHED = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
-CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
-    "server/discover": CACHED,
-    "tools/list": CACHED,
-    "prompts/list": CACHED,
-    "resources/templates/list": CACHED,
-    "resources/list": UNCACHED,
-    "resources/read": UNCACHED,
-}
+CACHED = CacheHint(ttl_ms=60_000, scope="private")
+CACHE_HINTS: dict[CacheableMethod, CacheHint] = {"server/discover": CACHED, "tools/list": CACHED}
+MCP_SECONDS = Histogram(
+    "ace_mcp_request_seconds",
+    "Time to answer an MCP request",
+    ["method", "tool", "status"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
 
 
 def build_server(*, api_key: str = "") -> Server[ServerContext]:
@@ -75,14 +72,26 @@ def build_server(*, api_key: str = "") -> Server[ServerContext]:
         get_tool_input_schema=lambda name: None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
     )
-    server.middleware.append(RequestTimer())
+    server.middleware.append(time_request)
     return server
+
+
+async def time_request(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Observe each request; unknown methods and tools do not become labels."""
+    started_at, status = perf_counter(), "error"
+    try:
+        result = await call_next(ctx)
+        # The result is already serialized here.
+        failed = isinstance(result, dict) and bool(result.get("isError"))
+        status = "refused" if failed else "ok"
+        return result
+    finally:
+        if settings.METRICS_TOKEN:
+            name = (ctx.params or {}).get("name")
+            tool = str(name) if ctx.method == "tools/call" and name in TOOLS else ""
+            method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "unknown"
+            MCP_SECONDS.labels(method, tool, status).observe(perf_counter() - started_at)
 
 
 def _lifespan(
@@ -119,7 +128,7 @@ def build_http_app(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return CORSMiddleware(
-        ClientActivityMiddleware(RequestGuard(JsonRpcBodyGuard(ScopeChallenge(app)))),
+        RequestGuard(app),
         allow_origins=settings.CORS_ALLOWED_ORIGINS,
         allow_methods=["POST"],
         allow_headers=["*"],

@@ -9,20 +9,15 @@ import re
 import time
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
-from starlette.types import Scope
 
 from accounts.keys import key_format
 from accounts.models import ApiKey, User
-from core.errors import NotAuthenticated
 from core.security.scopes import Principal
 from mcp_bridge.models import ClientActivity
-from mcp_bridge.protocol.auth import RequestContext, principal_getter
-from mcp_bridge.protocol.db_threads import threads
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +33,7 @@ KEY_PREFIX_PATTERN = re.compile(rf"{key_format.KEY_PREFIX}([0-9A-Za-z]{{{key_for
 
 @dataclass
 class RequestActivity:
-    """What the middleware learns of one request: credential, client, tool and refusal."""
+    """What is known of one request: credential, client, tool and refusal."""
 
     token: str = field(default="", repr=False)
     principal: Principal | None = None
@@ -167,25 +162,3 @@ def _delete_oldest_rows(user: User) -> None:
     kept = list(rows.values_list("pk", flat=True)[: MAX_ROWS_PER_USER - 1])
     if len(kept) == MAX_ROWS_PER_USER - 1:
         rows.exclude(pk__in=kept).delete()
-
-
-def activity_of(scope: Scope) -> RequestActivity:
-    """The activity of this request; a throw-away one where the middleware is not installed."""
-    activity = scope.get(SCOPE_KEY)
-    return activity if isinstance(activity, RequestActivity) else RequestActivity()
-
-
-async def record_stdio_call(context: RequestContext, tool: str) -> None:
-    """Record a call over stdio, where no middleware does."""
-    if context.request is None:
-        await threads.run(partial(_record_stdio_call, context, tool))
-
-
-def _record_stdio_call(context: RequestContext, tool: str) -> None:
-    try:
-        by = principal_getter(context)()
-    except (NotAuthenticated, DatabaseError):
-        return  # the call itself has reported it
-    activity = RequestActivity(principal=by, client=by.client, tool=tool)
-    if should_record(activity):
-        record_activity(activity)

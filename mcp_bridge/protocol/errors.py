@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from core.errors import AceError
 from core.sql.storage_errors import log_storage_error, storage_error
 from mcp_bridge.protocol.auth import RequestContext
-from mcp_bridge.protocol.client_activity import activity_of
+from mcp_bridge.protocol.client_activity import SCOPE_KEY
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +41,10 @@ class ToolFailure:
             _meta={ERROR_META_KEY: self.data},
         )
 
-    def as_error(self, **more: str) -> MCPError:
-        """The JSON-RPC error, for requests without a failed result: resources, prompts, lists."""
+    def as_error(self) -> MCPError:
+        """The JSON-RPC error, for a list, which has no failed result."""
         code = INTERNAL_ERROR if self.code == "server_error" else INVALID_PARAMS
-        return MCPError(code, self.text, self.data | more)
+        return MCPError(code, self.text, self.data)
 
 
 def describe_error(what: str, error: Exception, context: RequestContext) -> ToolFailure:
@@ -63,7 +63,7 @@ def describe_error(what: str, error: Exception, context: RequestContext) -> Tool
     logger.info("%s refused: %s [%s]", what, code, request_id)
     if context.request is not None and code == "insufficient_scope":
         # A missing scope concerns every call of the credential: the connect page shows it.
-        activity_of(context.request.scope).refusal = code
+        context.request.scope[SCOPE_KEY].refusal = code
     return ToolFailure(code, text, request_id)
 
 

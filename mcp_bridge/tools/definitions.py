@@ -31,6 +31,7 @@ LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
 CODEX_TOKENS = 9_000
 NO_MATCH = "No playbook matches all words. These are what there is, closest first."
 OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
+# With its current text; starters too.
 READABLE_PLAYBOOK = CompiledLookup(
     lambda by: Playbook.objects.for_user(by, include_starters=True).select_related(
         "current_version"
@@ -56,12 +57,12 @@ def list_playbooks(
     """
     rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
     of = f"playbooks:{include_starters}:{query}"
-    page = paginate(
+    found, following = paginate(
         rows.matching(query).for_list(),
         by=by, of=of, newest="updated_at", limit=limit, cursor=cursor,
     )  # fmt: skip
-    if page.rows or cursor:
-        return r.PlaybookList.of(page.rows, page.next_cursor, repository=repository)
+    if found or cursor:
+        return r.PlaybookList.of(found, following, repository=repository)
     nearest = rank_playbooks(rows.for_list(), query)[:limit]
     return r.PlaybookList.of(nearest, None, repository=repository, note=NO_MATCH)
 
@@ -84,7 +85,7 @@ def get_playbook(
     """
     if bool(playbook_id) == bool(name):
         raise Invalid("Send either playbook_id or name; list_playbooks tells both.")
-    found = find_playbook(by=by, name=name) if name else _readable_playbook(by, playbook_id)
+    found = find_playbook(by=by, name=name) if name else READABLE_PLAYBOOK.fetch(by, playbook_id)
     if max_tokens is None and "codex" in by.client.casefold():
         max_tokens = CODEX_TOKENS
     reading = read_playbook(
@@ -169,12 +170,12 @@ def list_evolutions(
     """List the evolutions of a playbook, newest first, to see what became of its reports."""
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     jobs = EvolutionJob.objects.for_user(by).filter(playbook=playbook).matching(query)
-    page = paginate(
+    found, following = paginate(
         jobs.select_related("from_version", "to_version").with_refused_count(),
         by=by, of=f"jobs:{playbook.pk}:{query}", newest="created_at", limit=limit, cursor=cursor,
     )  # fmt: skip
-    items = [r.EvolutionItem.of(job) for job in page.rows]
-    return r.EvolutionList(result=items, next_cursor=page.next_cursor)
+    items = [r.EvolutionItem.of(job) for job in found]
+    return r.EvolutionList(result=items, next_cursor=following)
 
 
 @tool("List versions", Scope.READ, READ_ONLY)
@@ -188,13 +189,13 @@ def list_versions(
     """List the versions of a playbook, newest first, to find a number for get_playbook or
     rollback_playbook.
     """
-    playbook = _readable_playbook(by, playbook_id)
-    page = paginate(
+    playbook = READABLE_PLAYBOOK.fetch(by, playbook_id)
+    found, following = paginate(
         Version.objects.filter(playbook=playbook).matching(query).defer("text"),
         by=by, of=f"versions:{playbook.pk}:{query}", newest="number", limit=limit, cursor=cursor,
     )  # fmt: skip
-    items = [r.VersionItem.of(version) for version in page.rows]
-    return r.VersionList(result=items, next_cursor=page.next_cursor)
+    items = [r.VersionItem.of(version) for version in found]
+    return r.VersionList(result=items, next_cursor=following)
 
 
 @tool("Create a playbook", Scope.WRITE, ADDITIVE)
@@ -216,7 +217,7 @@ def clone_playbook(
     """Copy a starter, or a playbook of yours, into one that you may report to. Do this once per
     project: every call makes another copy. Read the clone before you report.
     """
-    playbook = _readable_playbook(by, playbook_id)
+    playbook = READABLE_PLAYBOOK.fetch(by, playbook_id)
     if name or playbook.is_starter:
         refuse_taken_name(by=by, name=name or playbook.name)
     return r.PlaybookCreated.of(creation.clone_playbook(playbook=playbook, by=by, name=name))
@@ -232,8 +233,3 @@ def rollback_playbook(
     playbook = Playbook.objects.for_user(by).fetch(playbook_id)
     created = rollback.rollback_playbook(playbook=playbook, by=by, number=version)
     return r.PlaybookCreated.of(playbook, created)
-
-
-def _readable_playbook(by: Principal, pk: str) -> Playbook:
-    """The caller's own playbook or a starter, with its current text; one query."""
-    return READABLE_PLAYBOOK.fetch(by, pk)

@@ -1,7 +1,5 @@
 """Handlers of `tools/list` and `tools/call`."""
 
-from functools import partial
-
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
@@ -11,11 +9,9 @@ from mcp.types import (
     PaginatedRequestParams,
 )
 
-from core.security.scopes import Principal
 from mcp_bridge.protocol.auth import RequestContext, principal_getter
-from mcp_bridge.protocol.client_activity import record_stdio_call
+from mcp_bridge.protocol.client_activity import RequestActivity, record_activity, should_record
 from mcp_bridge.protocol.db_threads import threads
-from mcp_bridge.protocol.dispatch import reject_cursor, run_for_caller
 from mcp_bridge.protocol.errors import describe_error
 from mcp_bridge.tools.definitions import TOOLS
 
@@ -24,14 +20,13 @@ async def list_tools(
     context: RequestContext, params: PaginatedRequestParams | None
 ) -> ListToolsResult:
     """The tools that this caller may use, always in the same order, on one page."""
-    reject_cursor(params)
-
-    def usable(by: Principal) -> ListToolsResult:
-        return ListToolsResult(
-            tools=[spec.tool for spec in TOOLS.values() if spec.scope in by.scopes]
-        )
-
-    return await run_for_caller(context, usable)
+    if params is not None and params.cursor:
+        raise MCPError(INVALID_PARAMS, "This cursor is not one of this list. Start without one.")
+    try:
+        by = await threads.run(principal_getter(context))
+    except Exception as error:  # nothing unexpected may reach the client
+        raise describe_error(context.method, error, context).as_error() from None
+    return ListToolsResult(tools=[spec.tool for spec in TOOLS.values() if spec.scope in by.scopes])
 
 
 async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
@@ -39,10 +34,19 @@ async def call_tool(context: RequestContext, params: CallToolRequestParams) -> C
     spec = TOOLS.get(params.name)
     if spec is None:
         raise MCPError(INVALID_PARAMS, "Unknown tool. Call tools/list for the names.")
-    work = partial(spec.call, principal_getter(context), params.arguments or {})
+    get_principal = principal_getter(context)
+
+    def work() -> CallToolResult:
+        by = get_principal()
+        try:
+            return spec.call(by, params.arguments or {})
+        finally:
+            activity = RequestActivity(principal=by, client=by.client, tool=spec.name)
+            # Over HTTP the guard records the call.
+            if context.request is None and should_record(activity):
+                record_activity(activity)
+
     try:
-        result = await threads.run(work)
+        return await threads.run(work)
     except Exception as error:  # nothing unexpected may reach the model
-        result = describe_error(spec.name, error, context).as_result()
-    await record_stdio_call(context, spec.name)
-    return result
+        return describe_error(spec.name, error, context).as_result()

@@ -83,14 +83,12 @@ class ToolSpec:
             _meta=self.meta or None,
         )
 
-    def call(
-        self, get_principal: Callable[[], Principal], arguments: dict[str, Any]
-    ) -> CallToolResult:
-        """Authenticate, check scope and arguments, and run the function on a database thread.
+    def call(self, by: Principal, arguments: dict[str, Any]) -> CallToolResult:
+        """Check scope and arguments, and run the function, on a database thread.
 
         Raises AceError, and pydantic's ValidationError for arguments.
         """
-        start, by = thread_time(), get_principal()
+        start = thread_time()
         by.require(self.scope)
         given, warnings = self._validate(arguments)
         result = self.function(by, **given)

@@ -1,24 +1,22 @@
 """The structured results of the tools, and the same as text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from django.db.models import Model
-from pydantic import AliasPath, BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, field_validator
 
-from evolution.jobs.lifecycle import TriggeredEvolution
 from evolution.outcomes.cases import CaseTask
-from evolution.outcomes.reporting import RecordedOutcome
-from mcp_bridge.protocol.playbook_text import (
-    REPORTING_RULE,
-    describe_omissions,
-    render_playbook_text,
-)
 from playbooks.models import Playbook, Version
-from playbooks.services.reading import Reading, rank_playbooks
+from playbooks.services.reading import rank_playbooks
+
+REPORTING_RULE = (
+    "After the task, success or not, call report_outcome once with this playbook_id and "
+    "serving_id, the outcome, and as bullet_ids the ids of the bullets that you used or that "
+    "misled you."
+)
 
 
 class ToolResult(BaseModel):
@@ -29,12 +27,12 @@ class ToolResult(BaseModel):
 
 
 class ResultItem(BaseModel):
-    """A result read from a row: `of(row)`."""
+    """A result read from the attributes of a row or of what a service returns: `of(row)`."""
 
     model_config = ConfigDict(from_attributes=True)
 
     @classmethod
-    def of(cls, row: Model) -> Self:
+    def of(cls, row: Any) -> Self:
         return cls.model_validate(row)
 
 
@@ -73,8 +71,8 @@ class PlaybookList(ToolResult):
         return cls(result=items, next_cursor=cursor, note=note)
 
 
-class PlaybookText(ToolResult):
-    """A playbook as agents read it."""
+class PlaybookText(ResultItem, ToolResult):
+    """A playbook as agents read it: a `Reading`, with `left_out` in words."""
 
     id: UUID
     name: str
@@ -83,25 +81,24 @@ class PlaybookText(ToolResult):
     token_count: int
     content: str
     left_out: list[str]
-    rule: str
+    rule: str = REPORTING_RULE
 
+    @field_validator("left_out", mode="before")
     @classmethod
-    def of(cls, reading: Reading) -> Self:
-        return cls(
-            id=reading.id,
-            name=reading.name,
-            version=reading.version,
-            serving_id=reading.serving_id,
-            token_count=reading.token_count,
-            content=reading.content,
-            left_out=describe_omissions(reading),
-            rule=REPORTING_RULE,
-        )
+    def _describe(cls, parts: Iterable[Any]) -> list[str]:
+        """What `max_tokens` left out, such as `12 bullets of COMMON MISTAKES TO AVOID`."""
+        return [f"{p.bullets} bullet{'' if p.bullets == 1 else 's'} of {p.section}" for p in parts]
 
     def as_text(self) -> str:
-        return render_playbook_text(
-            self.content, self.id, self.version, self.serving_id, self.left_out
-        )
+        """The advice, then the ids and the rule for reporting."""
+        lines = [
+            self.content or "(No advice yet.)",
+            "---",
+            f"playbook_id {self.id}, version {self.version}, serving_id {self.serving_id}",
+        ]
+        if self.left_out:
+            lines.append(f"Left out to stay within max_tokens: {', '.join(self.left_out)}.")
+        return "\n".join([*lines, REPORTING_RULE])
 
 
 class PlaybookCreated(ToolResult):
@@ -118,21 +115,13 @@ class PlaybookCreated(ToolResult):
         return cls(id=playbook.pk, name=playbook.name, version=number)
 
 
-class OutcomeRecorded(ToolResult):
+class OutcomeRecorded(ResultItem, ToolResult):
     """The stored outcome."""
 
-    outcome_id: UUID
+    outcome_id: UUID = Field(validation_alias=AliasPath("outcome", "pk"))
     status: Literal["recorded"] = "recorded"
     pending_outcomes: int
     warnings: list[str]
-
-    @classmethod
-    def of(cls, report: RecordedOutcome) -> Self:
-        return cls(
-            outcome_id=report.outcome.pk,
-            pending_outcomes=report.pending_outcomes,
-            warnings=list(report.warnings),
-        )
 
 
 class CaseToAnswer(ToolResult):
@@ -149,17 +138,12 @@ class CaseToAnswer(ToolResult):
         return cls(question=task.question, content=task.content, serving_id=task.serving_id)
 
 
-class EvolutionTriggered(ToolResult):
+class EvolutionTriggered(ResultItem, ToolResult):
     """The evolution that runs or will run."""
 
-    job_id: UUID | None
+    job_id: UUID | None = Field(None, validation_alias=AliasPath("active", "pk"))
     status: str
     is_new: bool
-
-    @classmethod
-    def of(cls, triggered: TriggeredEvolution) -> Self:
-        job_id = triggered.active.pk if triggered.active is not None else None
-        return cls(job_id=job_id, status=triggered.status, is_new=triggered.is_new)
 
 
 class EvolutionState(ResultItem, ToolResult):

@@ -16,12 +16,11 @@ async def work(session: Any) -> dict[str, Any]:
     report = {"playbook_id": read["id"], "task_description": "Try 1.x", "outcome": "success"}
     report |= {"serving_id": read["serving_id"], "bullet_ids": ["str-00001"]}
     report_result = (await session.call_tool("report_outcome", report)).structuredContent
-    resource = (await session.read_resource(f"playbook://{read['id']}")).contents[0].text
     return {
         "revision": hello.protocolVersion,
         "tools": len(tools),
         "status": report_result["status"],
-        "advice": "[str-00001]" in read["content"] and "[str-00001]" in resource,
+        "advice": "[str-00001]" in read["content"],
     }
 
 

@@ -17,13 +17,11 @@ async def work(client: Client) -> dict[str, Any]:
     report = {"playbook_id": read["id"], "task_description": "Try 2.x", "outcome": "success"}
     report |= {"serving_id": read["serving_id"], "bullet_ids": ["str-00001"]}
     report_result = (await client.call_tool("report_outcome", report)).structured_content or {}
-    resource = await client.read_resource(f"playbook://{read['id']}")
-    text = getattr(resource.contents[0], "text", "")
     return {
         "revision": client.protocol_version,
         "tools": len(tools),
         "status": report_result["status"],
-        "advice": "[str-00001]" in read["content"] and "[str-00001]" in text,
+        "advice": "[str-00001]" in read["content"],
     }
 
 

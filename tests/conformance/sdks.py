@@ -1,6 +1,6 @@
 """The clients of the official SDKs against our server: Python 1.x and 2.x, TypeScript 1.x and 2.x.
 
-Each lists, reads by name, reports and reads a resource, in the revision that it speaks.
+Each lists, reads by name and reports, in the revision that it speaks.
 """
 
 import json

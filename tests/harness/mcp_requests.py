@@ -19,10 +19,6 @@ def tool(name: str, /, **arguments: Any) -> Request:
     return "tools/call", {"name": name, "arguments": arguments}
 
 
-def prompt(name: str, /, **arguments: str) -> Request:
-    return "prompts/get", {"name": name, "arguments": arguments}
-
-
 def on_tools(thing: Target) -> list[Request]:
     pk = {"playbook_id": thing.playbook_id}
     report = {"task_description": "Build", "outcome": "success"}
@@ -39,18 +35,3 @@ def on_tools(thing: Target) -> list[Request]:
         tool("clone_playbook", **pk),
         tool("rollback_playbook", **pk, version=1),
     ]
-
-
-def on_others(thing: Target) -> list[Request]:
-    """Resources and prompts."""
-    prompts = ("start_task", "finish_task", "review_playbook")
-    return [
-        ("resources/read", {"uri": f"playbook://{thing.playbook_id}"}),
-        ("resources/read", {"uri": f"playbook://{thing.playbook_id}/versions/1"}),
-        *(prompt(name, playbook=thing.playbook_id) for name in prompts),
-        *(prompt(name, playbook=thing.name) for name in prompts),
-    ]
-
-
-def all_requests(thing: Target) -> list[Request]:
-    return [*on_tools(thing), *on_others(thing)]

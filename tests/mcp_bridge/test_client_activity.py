@@ -143,9 +143,7 @@ def test_many_calls_cause_one_write(
     live_url: str, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[client_activity.RequestActivity] = []
-    monkeypatch.setattr(
-        "mcp_bridge.transport.client_activity_middleware.record_activity", written.append
-    )
+    monkeypatch.setattr("mcp_bridge.request_guard.record_activity", written.append)
     monkeypatch.setattr(
         client_activity, "write_throttle", client_activity.Throttle(step=1000)
     )  # however slow the calls are

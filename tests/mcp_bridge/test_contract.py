@@ -15,7 +15,6 @@ from mcp.types import Tool
 from rs_bpe.bpe import openai
 
 from core.security.scopes import KEY_SCOPES, Scope
-from mcp_bridge.prompts import PROMPTS
 from mcp_bridge.server import INSTRUCTIONS
 from mcp_bridge.tools.definitions import TOOLS
 
@@ -118,15 +117,3 @@ def test_only_a_rollback_is_marked_destructive() -> None:
         tool.name for tool in listed() if tool.annotations and tool.annotations.destructive_hint
     }
     assert destructive == {"rollback_playbook"}
-
-
-def test_every_prompt_has_a_title_and_describes_its_arguments() -> None:
-    for prompt in (offered.prompt for offered in PROMPTS.values()):
-        assert prompt.title
-        assert len(prompt.description or "") > 20
-        assert all(argument.description for argument in prompt.arguments or [])
-    assert {name: offered.scope for name, offered in PROMPTS.items()} == {
-        "start_task": Scope.READ,
-        "finish_task": Scope.REPORT,
-        "review_playbook": Scope.READ,
-    }

@@ -102,30 +102,13 @@ def test_a_page_has_one_to_a_hundred_rows(agent: Agent, limit: object) -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_cursor_of_the_protocols_own_lists_is_checked(
+def test_a_cursor_of_the_protocols_own_list_is_checked(
     live_url: str, alice: User, revision: str
 ) -> None:
     key = make_key(alice)[1]
-    for method in ("tools", "prompts", "resources", "resources/templates"):
-        answer = call_rpc(live_url, key, f"{method}/list", {"cursor": "forged"}, revision)
-        assert answer["error"]["code"] == -32602
-        assert "not one of this list" in answer["error"]["message"]
-
-
-def test_resources_are_paginated(
-    live_url: str, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mcp_bridge.resources.PAGE_SIZE", 1)
-    for number in range(2):
-        make_playbook(alice, name=f"Playbook {number}")
-    key = make_key(alice)[1]
-    first = call_rpc(live_url, key, "resources/list", {})["result"]
-    params = {"cursor": first["nextCursor"]}
-    second = call_rpc(live_url, key, "resources/list", params)["result"]
-    assert [page["resources"][0]["name"] for page in (first, second)] == [
-        "Playbook 1", "Playbook 0"
-    ]  # fmt: skip
-    assert "nextCursor" not in second
+    answer = call_rpc(live_url, key, "tools/list", {"cursor": "forged"}, revision)
+    assert answer["error"]["code"] == -32602
+    assert "not one of this list" in answer["error"]["message"]
 
 
 def test_every_result_has_the_properties_of_its_type(
@@ -144,9 +127,8 @@ def test_every_result_has_the_properties_of_its_type(
         assert set(result) == set(schema["properties"])
 
 
-@pytest.mark.parametrize("field", ["tools", "prompts", "resources", "resources/templates"])
-def test_lists_are_never_cached_publicly(live_url: str, alice: User, field: str) -> None:
+def test_the_list_is_never_cached_publicly(live_url: str, alice: User) -> None:
     key = make_key(alice)[1]
-    first, second = (call_rpc(live_url, key, f"{field}/list", {})["result"] for _ in range(2))
+    first, second = (call_rpc(live_url, key, "tools/list", {})["result"] for _ in range(2))
     assert first["cacheScope"] == "private"
     assert first == second

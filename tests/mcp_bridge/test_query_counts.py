@@ -29,7 +29,7 @@ def by(alice: User) -> Principal:
 def statements(by: Principal, name: str, **arguments: Any) -> list[str]:
     """What one call asks of the database, without the bounds of its transaction."""
     with CaptureQueriesContext(connection) as captured:
-        TOOLS[name].call(lambda: by, arguments)
+        TOOLS[name].call(by, arguments)
     return [q["sql"] for q in captured if "SAVEPOINT" not in q["sql"]]
 
 
@@ -53,7 +53,7 @@ def test_a_full_report_costs_three_look_ups_more(
 ) -> None:
     make_outcome(playbook, alice)
     pk = {"playbook_id": str(playbook.pk)}
-    read = TOOLS["get_playbook"].call(lambda: by, pk).structured_content or {}
+    read = TOOLS["get_playbook"].call(by, pk).structured_content or {}
     more = {"serving_id": read["serving_id"], "bullet_ids": ["str-00001"], "idempotency_key": "a"}
     assert len(statements(by, "report_outcome", **pk, **TASK, **more)) == 8
 
@@ -61,7 +61,7 @@ def test_a_full_report_costs_three_look_ups_more(
 def test_a_report_reads_no_text_of_the_playbook(
     by: Principal, playbook: Playbook, alice: User
 ) -> None:
-    read = TOOLS["get_playbook"].call(lambda: by, {"playbook_id": str(playbook.pk)})
+    read = TOOLS["get_playbook"].call(by, {"playbook_id": str(playbook.pk)})
     serving = (read.structured_content or {})["serving_id"]
     for more in ({}, {"serving_id": serving}):
         found = statements(by, "report_outcome", playbook_id=str(playbook.pk), **TASK, **more)

@@ -1,4 +1,4 @@
-"""Reading at the MCP endpoint: by name, by section, within tokens, as resource and in a prompt."""
+"""Reading at the MCP endpoint: by name, by section, within tokens."""
 
 import json
 
@@ -8,14 +8,10 @@ from django.db import connection
 from accounts.models import User
 from core.security.scopes import Principal
 from mcp_bridge.tools.definitions import TOOLS
-from playbooks.document.operations import Operation
 from playbooks.models import Playbook
-from playbooks.services.editing import edit_playbook
-from playbooks.starters.loader import load_starters
 from tests.factories import make_key, make_playbook
 from tests.harness.live_server import Agent, text_of
-from tests.harness.mcp_requests import prompt
-from tests.harness.raw_mcp import ENVELOPE, LATEST_REVISION, REVISIONS, call_rpc, post
+from tests.harness.raw_mcp import ENVELOPE, LATEST_REVISION, post
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no database changes this")
 
@@ -25,12 +21,6 @@ CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 @pytest.fixture
 def key(alice: User) -> str:
     return make_key(alice)[1]
-
-
-def message_of(url: str, key: str, name: str, **arguments: str) -> str:
-    answer = call_rpc(url, key, *prompt(name, **arguments))["result"]
-    text: str = answer["messages"][0]["content"]["text"]
-    return text
 
 
 def test_a_playbook_is_read_by_its_name(agent: Agent, playbook: Playbook) -> None:
@@ -48,10 +38,10 @@ def test_the_text_is_sent_once_to_clients_that_read_the_structure(
     alice: User, playbook: Playbook, client: str, is_once: bool
 ) -> None:
     by = Principal.of(alice).with_client(client)
-    answer = TOOLS["get_playbook"].call(lambda: by, {"playbook_id": str(playbook.pk)})
+    answer = TOOLS["get_playbook"].call(by, {"playbook_id": str(playbook.pk)})
     assert "[str-00001]" in (answer.structured_content or {})["content"]
     assert ("[str-00001]" not in text_of(answer)) is is_once
-    listed = TOOLS["list_playbooks"].call(lambda: by, {})
+    listed = TOOLS["list_playbooks"].call(by, {})
     assert playbook.name in text_of(listed)
 
 
@@ -108,82 +98,3 @@ def test_a_playbook_of_sixty_thousand_characters_arrives_whole(agent: Agent, ali
     assert content in text_of(answer)
     limit = (agent.tools()["get_playbook"].meta or {})["anthropic/maxResultSizeChars"]
     assert limit > len(content) + len(text_of(answer))
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_own_playbooks_are_resources(
-    live_url: str, key: str, playbook: Playbook, revision: str
-) -> None:
-    load_starters()
-    (listed,) = call_rpc(live_url, key, "resources/list", {}, revision)["result"]["resources"]
-    assert (listed["uri"], listed["title"]) == (f"playbook://{playbook.pk}", playbook.name)
-    result = call_rpc(live_url, key, "resources/read", {"uri": listed["uri"]}, revision)["result"]
-    (content,) = result["contents"]
-    assert content["mimeType"] == "text/markdown"
-    assert content["text"].startswith("## STRATEGIES & INSIGHTS\n[str-00001]")
-    assert content["_meta"]["ace/serving_id"] in content["text"]
-
-
-def test_an_old_version_and_a_starter_are_resources_too(
-    live_url: str, key: str, playbook: Playbook, alice: User
-) -> None:
-    load_starters()
-    edit_playbook(
-        playbook=playbook, by=Principal.of(alice), operations=[Operation("REMOVE", id="str-00001")]
-    )
-    starter = f"playbook://{Playbook.objects.starters()[0].pk}"
-    for uri, kept in ((f"playbook://{playbook.pk}/versions/1", 86_400_000), (starter, 0)):
-        result = call_rpc(live_url, key, "resources/read", {"uri": uri})["result"]
-        assert "[str-00001]" in result["contents"][0]["text"]
-        assert (result["ttlMs"], result["cacheScope"]) == (kept, "private")
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_an_unknown_resource_is_a_protocol_error(
-    live_url: str, key: str, playbook: Playbook, revision: str
-) -> None:
-    for uri in (
-        "file:///etc/passwd", "playbook://", "playbook://nothing", "playbook://a/b/c",
-        f"playbook://{playbook.pk}/versions/0", f"playbook://{playbook.pk}/versions/99",
-        f"playbook://{playbook.pk}/versions/99999999999",
-    ):  # fmt: skip
-        error = call_rpc(live_url, key, "resources/read", {"uri": uri}, revision)["error"]
-        assert (error["code"], error["data"]["uri"]) == (-32602, uri)
-        assert error["message"].startswith(("No ", "Unknown resource. Read playbook://{id}"))
-
-
-def test_a_task_starts_with_the_advice_and_ends_with_a_report(
-    live_url: str, key: str, playbook: Playbook
-) -> None:
-    begun = message_of(live_url, key, "start_task", playbook="Fixing tests", task="Mend CI")
-    ended = message_of(live_url, key, "finish_task", playbook=str(playbook.pk), outcome="failure")
-    reviewed = message_of(live_url, key, "review_playbook", playbook="fixing tests")
-    assert all(part in begun for part in ("[str-00001]", "serving_id", "Mend CI"))
-    assert all(part in ended for part in (str(playbook.pk), "report_outcome", "failure"))
-    assert "helpful=2 harmful=0" in reviewed
-
-
-def test_a_report_on_a_starter_says_to_clone_it_first(live_url: str, key: str) -> None:
-    load_starters()
-    starter = Playbook.objects.starters()[0]
-    error = call_rpc(live_url, key, *prompt("finish_task", playbook=starter.name))["error"]
-    assert (error["code"], "must be cloned first" in error["message"]) == (-32602, True)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("no_such", {}),
-        ("start_task", {}),
-        ("start_task", {"playbook": "x", "extra": "y"}),
-        ("start_task", {"playbook": "nothing"}),
-        ("start_task", {"playbook": "a\0b"}),
-    ],
-)
-def test_a_wrong_prompt_is_a_protocol_error_in_one_line(
-    live_url: str, key: str, name: str, arguments: dict[str, str]
-) -> None:
-    error = call_rpc(live_url, key, *prompt(name, **arguments))["error"]
-    assert error["code"] == -32602
-    assert "\n" not in error["message"]
-    assert "extra" not in error["message"]

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from accounts.models import User
 from tests.factories import make_key, make_outcome, make_playbook
-from tests.harness.mcp_requests import Target, on_others, on_tools
+from tests.harness.mcp_requests import Target, on_tools
 from tests.harness.raw_mcp import send_request
 from tests.harness.slow_requests import (
     EVERY,
@@ -34,7 +34,7 @@ def test_no_message_is_slow(live_url: str, alice: User) -> None:
     key = make_key(alice)[1]
     target = Target(str(playbook.pk), playbook.name, str(playbook.pk))
     report = {"notes": "a", "reasoning_trace": "b", "bullet_ids": ["str-00001"]}
-    requests = [*on_tools(target), *on_others(target)]
+    requests = on_tools(target)
     method, params = requests[3]
     assert params["name"] == "report_outcome"
     requests[3] = method, with_value(params, ("arguments",), params["arguments"] | report)

@@ -12,12 +12,10 @@ from accounts.models import ApiKey, User
 from core.security.scopes import KEY_SCOPES, Principal, Scope, granted_scopes
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
-from mcp_bridge.prompts import PROMPTS
-from mcp_bridge.resources import TEMPLATES
 from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook, Version
 from tests.factories import make_key, make_outcome, make_playbook
-from tests.harness.mcp_requests import Target, all_requests
+from tests.harness.mcp_requests import Target, on_tools, tool
 from tests.harness.raw_mcp import call_rpc, comparable
 
 pytestmark = pytest.mark.postgres
@@ -35,13 +33,7 @@ def target(playbook: Playbook, alice: User) -> Target:
 
 
 def answers(url: str, key: str, target: Target) -> list[str]:
-    """The comparable messages, with the URI that the protocol repeats made the same."""
-    messages = (
-        comparable(call_rpc(url, key, method, params)) for method, params in all_requests(target)
-    )
-    return [
-        answer.replace(f"playbook://{target.playbook_id}", "playbook://it") for answer in messages
-    ]
+    return [comparable(call_rpc(url, key, method, params)) for method, params in on_tools(target)]
 
 
 def revoked(alice: User) -> str:
@@ -56,11 +48,8 @@ def expired(alice: User) -> str:
     return token
 
 
-def test_the_matrix_covers_every_tool_prompt_and_template() -> None:
-    requests = all_requests(UNKNOWN)
-    named = {params.get("name") for _method, params in requests}
-    assert {*TOOLS, *PROMPTS} - NAMELESS == named - {None}
-    assert sum(method == "resources/read" for method, _params in requests) == len(TEMPLATES)
+def test_the_matrix_covers_every_tool() -> None:
+    assert {*TOOLS} - NAMELESS == {params["name"] for _method, params in on_tools(UNKNOWN)}
 
 
 @pytest.mark.parametrize("who", ["charlie", "staff"])
@@ -82,7 +71,8 @@ def test_a_key_of_another_playbook_learns_nothing_of_this_one(
     other = make_playbook(alice, name="Other")
     key = make_key(alice, playbook_ids=[other.pk])[1]
     assert answers(live_url, key, target) == answers(live_url, key, UNKNOWN)
-    listed = call_rpc(live_url, key, "resources/list", {})["result"]["resources"]
+    own = tool("list_playbooks", include_starters=False)
+    listed = call_rpc(live_url, key, *own)["result"]["structuredContent"]["result"]
     assert [one["name"] for one in listed] == ["Other"]
 
 
@@ -107,21 +97,13 @@ def test_lists_contain_only_what_the_scopes_allow(
     live_url: str, target: Target, alice: User, scope: Scope
 ) -> None:
     key, granted = make_key(alice, scopes=[scope])[1], granted_scopes([scope])
-    tools, prompts, templates, resources = (
-        call_rpc(live_url, key, f"{kind}/list", {})["result"][field]
-        for kind, field in (
-            ("tools", "tools"), ("prompts", "prompts"),
-            ("resources/templates", "resourceTemplates"), ("resources", "resources"),
-        )
-    )  # fmt: skip
+    tools = call_rpc(live_url, key, "tools/list", {})["result"]["tools"]
     assert [one["name"] for one in tools] == [n for n in TOOLS if TOOLS[n].scope in granted]
-    assert [one["name"] for one in prompts] == [n for n in PROMPTS if PROMPTS[n].scope in granted]
-    assert (len(templates), len(resources)) == ((2, 1) if Scope.READ in granted else (0, 0))
 
 
 def test_calls_without_the_scope_are_refused(live_url: str, target: Target, alice: User) -> None:
     key = make_key(alice, scopes=["evolve"])[1]
-    for method, params in all_requests(target):
+    for method, params in on_tools(target):
         answer = comparable(call_rpc(live_url, key, method, params))
         allowed = params.get("name") == "trigger_evolution"
         assert ("insufficient_scope" in answer) is not allowed, (method, params)

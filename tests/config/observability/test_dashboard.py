@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from accounts.models import User
 from config.observability.metrics import HTTP_SECONDS, render_metrics
 from evolution.models import ProviderCircuit
-from mcp_bridge.transport.request_metrics import MCP_SECONDS
+from mcp_bridge.server import MCP_SECONDS
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
 NAME = re.compile(r"\bace_[a-z_]+")

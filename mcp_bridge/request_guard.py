@@ -1,0 +1,249 @@
+"""Checks host, origin, credential, body and scope of every request to /mcp before the SDK."""
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.http.request import split_domain_port, validate_host
+from mcp.types import INVALID_REQUEST, PARSE_ERROR
+from pydantic_core import from_json
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from core.errors import AceError, NotAuthenticated, RateLimited
+from core.http.requests import user_agent_product
+from core.ratelimit.limits import count_request
+from core.security.scopes import Principal, clean_client_name
+from mcp_bridge.protocol.auth import (
+    PRINCIPAL_KEY,
+    authenticate_token,
+    bearer_token,
+    www_authenticate,
+)
+from mcp_bridge.protocol.client_activity import (
+    SCOPE_KEY,
+    RequestActivity,
+    record_activity,
+    should_record,
+)
+from mcp_bridge.protocol.db_threads import threads
+from mcp_bridge.protocol.errors import REQUEST_ID_KEY
+from mcp_bridge.tools.definitions import TOOLS
+
+MAX_TOOL_LENGTH = 60
+UNRECORDED_REFUSALS = {"method_not_allowed", "unavailable"}
+
+
+class RequestRefused(Exception):
+    """An HTTP error instead of the protocol's response; with `rpc_code` in the form of JSON-RPC."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        rpc_code: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.headers = status, code, headers
+        self.error = {"code": rpc_code or code, "message": message}
+        self.is_rpc = bool(rpc_code)
+
+    def response(self, scope: Scope) -> JSONResponse:
+        """The same JSON as REST errors, or an error of JSON-RPC."""
+        body: dict[str, Any] = {"error": self.error, "request_id": scope.get(REQUEST_ID_KEY, "-")}
+        if self.is_rpc:
+            body = {"jsonrpc": "2.0", "id": None, "error": self.error}
+        headers = {**self.headers, "Cache-Control": "no-store"}
+        return JSONResponse(body, status_code=self.status, headers=headers)
+
+
+class RequestGuard:
+    """Passes on one JSON-RPC message of an authenticated caller.
+
+    Then records which client called, after the response, so that no caller waits for it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        agent = user_agent_product(Headers(scope=scope).get("user-agent", ""))
+        token = bearer_token(scope["headers"]) or ""
+        activity = RequestActivity(token, client=clean_client_name(agent))
+        allowance: dict[str, str] = {}
+
+        async def send_allowance(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(allowance)
+            await send(message)
+
+        try:
+            _check_source(scope)
+            activity.principal = await _authenticate(token, scope)
+            _check_method(scope)
+            _count(activity.principal, allowance)
+            await self.pass_on({**scope, SCOPE_KEY: activity}, receive, send_allowance, activity)
+        except RequestRefused as refused:
+            activity.refusal = refused.code
+            await refused.response(scope)(scope, receive, send_allowance)
+        if activity.refusal not in UNRECORDED_REFUSALS and should_record(activity):
+            await threads.run(partial(record_activity, activity))
+
+    async def pass_on(
+        self, scope: Scope, receive: Receive, send: Send, activity: RequestActivity
+    ) -> None:
+        """Check body and scope and call the app, which reads the same body again."""
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
+        message = _parse(body)
+        if isinstance(message, dict):
+            _inspect(activity, message)
+        _check_message(message)
+        _check_scope(message, activity.principal, scope)
+        replayed = _replay(body, receive)
+        await self.app({**scope, PRINCIPAL_KEY: activity.principal}, replayed, send)
+
+
+def _count(principal: Principal, headers: dict[str, str]) -> None:
+    """Count the request against its user's limit, which REST and pages count against too."""
+    allowance = count_request(principal.user.pk)
+    headers.update(allowance.headers)
+    try:
+        allowance.check()
+    except RateLimited as error:
+        retry = {"Retry-After": str(error.retry_after)}
+        raise RequestRefused(error.status, error.code, error.message, retry) from None
+
+
+def _check_source(scope: Scope) -> None:
+    headers = Headers(scope=scope)
+    host, origin = headers.get("host", ""), headers.get("origin")
+    domain, _port = split_domain_port(host)
+    if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
+        raise RequestRefused(421, "wrong_host", "Add this host name to ALLOWED_HOSTS.")
+    if origin is not None and not _is_allowed_origin(origin, host):
+        raise RequestRefused(403, "wrong_origin", "Add this origin to CORS_ALLOWED_ORIGINS.")
+
+
+def _check_method(scope: Scope) -> None:
+    if scope["method"] != "POST":
+        # Without sessions a GET stream would stay empty and delay a shutdown.
+        raise RequestRefused(405, "method_not_allowed", "Send JSON-RPC by POST.", {"Allow": "POST"})
+
+
+def _is_allowed_origin(origin: str, host: str) -> bool:
+    """Listed in CORS_ALLOWED_ORIGINS, or the same as the host."""
+    if origin in settings.CORS_ALLOWED_ORIGINS:
+        return True
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and parts.netloc.lower() == host.lower()
+
+
+async def _authenticate(token: str, scope: Scope) -> Principal:
+    """The caller, looked up for every request, so that revoking a key acts on the next one."""
+    try:
+        if not token:
+            raise NotAuthenticated
+        return await threads.run(lambda: authenticate_token(token, scope))
+    except NotAuthenticated as error:
+        was_sent = any(name == b"authorization" for name, _value in scope["headers"])
+        challenge = www_authenticate(scope, error="invalid_token" if was_sent else "")
+        headers = {"WWW-Authenticate": challenge}
+        raise RequestRefused(error.status, error.code, error.message, headers) from None
+    except AceError as error:
+        raise RequestRefused(error.status, error.code, error.message) from None
+    except DatabaseError:
+        message = "The database does not answer."
+        raise RequestRefused(503, "unavailable", message, {"Retry-After": "1"}) from None
+
+
+def _parse(body: bytes) -> Any:
+    """The JSON in the body; the SDK's own errors would quote it.
+
+    The parser also refuses lone surrogates, NaN and deep nesting.
+    """
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError:
+        message = "The body is not valid JSON in UTF-8."
+        raise RequestRefused(400, "", message, rpc_code=PARSE_ERROR) from None
+
+
+def _check_message(message: Any) -> None:
+    if not _is_message(message):
+        text = "Send one JSON-RPC 2.0 request or notification."
+        raise RequestRefused(400, "", text, rpc_code=INVALID_REQUEST)
+
+
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return False
+    if "method" not in message:
+        return "result" in message or "error" in message
+    identity = message.get("id", 0)
+    return (
+        isinstance(message["method"], str)
+        and isinstance(message.get("params", {}), dict)
+        and isinstance(identity, str | int)
+        and not isinstance(identity, bool)
+    )
+
+
+def _check_scope(message: dict[str, Any], principal: Principal | None, scope: Scope) -> None:
+    """Refuse a connected app with every scope that it needs, so that it can ask its user for them.
+
+    An API key gets the tool's own error instead: a client cannot widen its scopes.
+    """
+    name = (message.get("params") or {}).get("name")
+    spec = TOOLS.get(str(name)) if message.get("method") == "tools/call" else None
+    if principal is None or not principal.app or not spec or spec.scope in principal.scopes:
+        return
+    scopes = principal.scopes | {spec.scope}
+    challenge = www_authenticate(scope, error="insufficient_scope", scopes=scopes)
+    text = f"This needs the scope `{spec.scope}`. Ask the user to connect the app again with it."
+    raise RequestRefused(403, "insufficient_scope", text, {"WWW-Authenticate": challenge})
+
+
+def _inspect(activity: RequestActivity, message: dict[str, Any]) -> None:
+    """Take the called tool and the client's name from the message.
+
+    The name is in `initialize`, or in `_meta` of every request since 2026-07-28.
+    """
+    params = message.get("params")
+    if not isinstance(params, dict):
+        return
+    if message.get("method") == "tools/call":
+        activity.tool = clean_client_name(str(params.get("name", "")), most=MAX_TOOL_LENGTH)
+    meta, info = params.get("_meta"), params.get("clientInfo")
+    if isinstance(meta, dict):
+        info = meta.get("io.modelcontextprotocol/clientInfo", info)
+    if isinstance(info, dict):
+        name = clean_client_name(f"{info.get('name', '')} {info.get('version', '')}")
+        activity.client = name or activity.client
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that returns the body again, then the real messages, such as a disconnect."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replayed

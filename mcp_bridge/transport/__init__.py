@@ -1,1 +1,0 @@
-"""The HTTP middleware of /mcp, and the metrics of its requests."""
