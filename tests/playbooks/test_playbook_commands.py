@@ -1,5 +1,6 @@
-"""Commands that take a playbook's name, and the import."""
+"""Commands that find, list and import playbooks."""
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -15,6 +16,15 @@ def run(name: str, *arguments: str) -> str:
     out = StringIO()
     call_command(name, *arguments, stdout=out, stderr=out)
     return out.getvalue()
+
+
+def test_playbooks_are_listed_with_id_owner_and_what_waits(playbook: Playbook) -> None:
+    line = run("list_playbooks", "fixing")
+    assert str(playbook.pk) in line
+    assert "alice@example.org, active, version 1, 3 bullets, 0 outcomes" in line
+    found = json.loads(call_json := run("list_playbooks", "--json"))
+    assert (found["name"], call_json.count("\n")) == ("Fixing tests", 1)
+    assert run("list_playbooks", "nothing") == ""
 
 
 @pytest.mark.parametrize(
