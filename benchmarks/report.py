@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import targets
+from benchmarks.svg import svg_document, svg_text
 from benchmarks.targets import DATABASES
-from core.charts import Frame, svg_document, svg_text
+from core.charts import Frame
 
 DOCS = Path(__file__).parents[1] / "docs" / "engineering"
 PAGE, PICTURE = DOCS / "BENCHMARKS.md", DOCS / "benchmarks.svg"

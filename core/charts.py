@@ -1,10 +1,9 @@
-"""Geometry of bars and points in SVG charts, and the elements of whole SVG pictures. Pure."""
+"""Geometry of bars and points in SVG charts. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from html import escape
 from typing import Any
 
 STEPS = (Decimal(1), Decimal(2), Decimal(5), Decimal(10))
@@ -161,22 +160,3 @@ def draw_sparkline(shares: Sequence[float | None]) -> str:
     slot = SMALL.width / max(1, len(shares) - 1)
     known = [(n * slot, SMALL.y(share)) for n, share in enumerate(shares) if share is not None]
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in known) if len(known) > 1 else ""
-
-
-def svg_text(x: float, y: float, text: str, *, anchor: str = "start", weight: str = "400") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">'
-        f"{escape(text)}</text>"
-    )
-
-
-def svg_document(frame: Frame, parts: Sequence[str], *, title: str, style: str) -> str:
-    """A standalone picture on white, with its title on top."""
-    heading = svg_text(frame.width / 2, 20, title, anchor="middle", weight="600")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {frame.height}" '
-        f'role="img" aria-label="{escape(title)}" style="{style}">\n'
-        f'<rect width="{frame.width}" height="{frame.height}" fill="#fff"/>\n'
-        + "\n".join([heading, *parts])
-        + "\n</svg>\n"
-    )

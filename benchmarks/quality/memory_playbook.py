@@ -163,7 +163,7 @@ class InMemoryPlaybook:
         self._state = result.state
         self._merges.settle()
         counts = counts_of(result.records, operations)
-        return Learned(self._snapshot(), counts, len(ended.set_aside))
+        return Learned(self._snapshot(), counts)
 
     def keep(self, snapshot: PlaybookSnapshot) -> PlaybookSnapshot:
         self._state = self._states[snapshot.label]

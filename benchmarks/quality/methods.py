@@ -12,12 +12,13 @@ from typing import Any, Protocol
 from benchmarks.quality.memory_playbook import FileCheckpoints, InMemoryPlaybook
 from benchmarks.quality.recording import RecordedLLM
 from benchmarks.quality.tasks import Task
+from evolution.engine.adaptation.adapters import AdapterOptions, OfflineAdapter
 from evolution.engine.adaptation.datasets import batches
-from evolution.engine.adaptation.offline import OfflineAdapter, OfflineOptions
 from evolution.engine.adaptation.protocols import PlaybookSnapshot
 from evolution.engine.adaptation.solver import LLMSolver
-from evolution.engine.adaptation.trials import Attempt, Trial, outcome_of, run_concurrently
+from evolution.engine.adaptation.trials import Attempt, Trial, outcome_of
 from evolution.engine.environments import Feedback, Question, Sample
+from evolution.engine.evolve import run_concurrently
 from evolution.engine.generator import MAX_TOKENS, Generation
 from evolution.engine.inputs import SELF_REPORT, OutcomeInput
 from evolution.engine.llm import LLM, AnswerError, LLMRequest
@@ -184,7 +185,7 @@ class Ace:
             checkpoints=self._checkpoints,
             train=train,
             validation=validation,
-            options=OfflineOptions(
+            options=AdapterOptions(
                 epochs=setting.epochs,
                 batch_size=setting.batch_size,
                 seed=setting.seed,

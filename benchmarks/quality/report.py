@@ -7,7 +7,8 @@ from typing import Any
 
 from benchmarks.quality.runner import CellResult, Plan
 from benchmarks.quality.statistics import Comparison, compare, half_width, mean
-from core.charts import Frame, svg_document, svg_text
+from benchmarks.svg import svg_document, svg_text
+from core.charts import Frame
 
 PAPER_MODEL = "DeepSeek-V3.1"
 # (method, mode, labels): FiNER and Formula, accuracy in percent, table 2 of arXiv:2510.04618.

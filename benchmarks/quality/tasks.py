@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from evolution.engine.adaptation.datasets import kind_of, read_samples
+from evolution.engine.adaptation.datasets import read_samples
 from evolution.engine.environments import (
-    AnswerMatch,
+    MATCHES,
     Environment,
     Feedback,
-    ListMatch,
-    NumberMatch,
     Question,
     Sample,
     evaluate_sample,
+    kind_of,
 )
 from evolution.engine.generator import Generation
 from evolution.engine.number_parsing import read_number
@@ -98,8 +97,7 @@ class Task:
 
     def _tolerant(self, sample: Sample) -> Environment:
         kind = {"finer": "list", "formula": "number"}.get(self.name) or kind_of([sample])
-        found: dict[str, Environment] = {"list": ListMatch(), "number": NumberMatch()}
-        return found.get(kind, AnswerMatch())
+        return MATCHES[kind]
 
 
 def find_task(name: str, *, data: Path, framing: str, limit: int | None) -> Task:

@@ -4,7 +4,7 @@
     environment = FunctionEnvironment.at("my_checks:is_right")
     environment = ProgramEnvironment(["python", "check.py"], seconds=10)
 
-No role reads what an environment leaves out of its feedback (`reveal=False`).
+No role reads what an environment leaves out of its feedback (`Withholding(environment)`).
 """
 
 import asyncio
@@ -12,24 +12,32 @@ import importlib
 import inspect
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, Protocol, cast
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from core.text import normalize
 from evolution.engine.generator import Generation
-from evolution.engine.number_parsing import same_number
+from evolution.engine.number_parsing import read_number, same_number
 from evolution.engine.prompt_text import clean_text, truncate_middle
 
 MESSAGE_LIMIT = 2_000
 PASSED_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "HOME", "TMPDIR", "VIRTUAL_ENV")
 """Variables that the program sees: none that could carry a key."""
 MAX_OUTPUT = 100_000
+Status = Literal["success", "failure", "partial"]
+VERDICTS: dict[Status, str] = {
+    "success": "The answer is right.",
+    "failure": "The answer is wrong.",
+    "partial": "The answer is partly right.",
+}
 
 
 @dataclass(frozen=True)
@@ -61,10 +69,16 @@ class Feedback(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    status: Literal["success", "failure", "partial"]
+    status: Status
     score: float = Field(ge=0, le=1)
     message: Annotated[str, AfterValidator(clean_text)] = ""
     ground_truth: Annotated[str, AfterValidator(clean_text)] | None = None
+
+    def without_truth(self) -> "Feedback":
+        """The verdict alone where the right answer is told: the message may quote it."""
+        if self.ground_truth is None:
+            return self
+        return Feedback(status=self.status, score=self.score, message=VERDICTS[self.status])
 
 
 class Environment(Protocol):
@@ -77,14 +91,17 @@ class Environment(Protocol):
 
 def evaluate_sample(environment: Environment, sample: Sample, generation: Generation) -> Feedback:
     """The environment's feedback, awaited if need be. Call it from a thread without a loop."""
-    found = environment.evaluate(sample, generation)
-    if inspect.isawaitable(found):
-        return asyncio.run(_awaited(found))
+    found: Feedback = _awaited(environment.evaluate(sample, generation))
     return found
 
 
-async def _awaited(found: Awaitable[Feedback]) -> Feedback:
-    return await found
+def _awaited(found: Any) -> Any:
+    """What a coroutine returns; anything else as it is."""
+
+    async def wait() -> Any:
+        return await found
+
+    return asyncio.run(wait()) if inspect.isawaitable(found) else found
 
 
 def normalize_answer(text: str) -> str:
@@ -100,13 +117,12 @@ class AnswerMatch:
     """Right when the answer equals the target; `exact=False` folds case, spacing and quotes."""
 
     exact: bool = False
-    reveal: bool = True
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
         answer, target = generation.final_answer, sample.target
         if not self.exact:
             answer, target = normalize_answer(answer), normalize_answer(target)
-        return _whole(answer == target, sample.target, reveal=self.reveal)
+        return _verdict(float(answer == target), sample.target)
 
 
 @dataclass(frozen=True)
@@ -118,11 +134,10 @@ class NumberMatch:
     """
 
     decimals: int = 2
-    reveal: bool = True
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
         same = same_number(generation.final_answer, sample.target, decimals=self.decimals)
-        return _whole(same, sample.target, reveal=self.reveal)
+        return _verdict(float(same), sample.target)
 
 
 @dataclass(frozen=True)
@@ -133,17 +148,13 @@ class ListMatch:
     wrong. `score` is the share of right items.
     """
 
-    reveal: bool = True
-
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
         wanted = _items(sample.target)
         given = _items(generation.final_answer)[: len(wanted)]
         given += [""] * (len(wanted) - len(given))
         right = sum(_same_item(one, other) for one, other in zip(given, wanted, strict=True))
-        score = right / len(wanted)
-        status = {0.0: "failure", 1.0: "success"}.get(score, "partial")
         message = f"{right} of {len(wanted)} items are right."
-        return _feedback(status, score, message, sample.target if self.reveal else None)
+        return _verdict(right / len(wanted), sample.target, message)
 
 
 def _items(text: str) -> list[str]:
@@ -154,14 +165,20 @@ def _same_item(given: str, wanted: str) -> bool:
     return given == wanted or same_number(given, wanted, decimals=2)
 
 
-def _whole(same: bool, target: str, *, reveal: bool) -> Feedback:
-    message = "The answer is right." if same else "The answer is wrong."
-    status = "success" if same else "failure"
-    return _feedback(status, float(same), message, target if reveal else None)
+def _verdict(score: float, target: str, message: str = "") -> Feedback:
+    status: Status = "success" if score == 1 else "partial" if score else "failure"
+    message = message or VERDICTS[status]
+    return Feedback(status=status, score=score, message=message, ground_truth=target)
 
 
-def _feedback(status: str, score: float, message: str, truth: str | None) -> Feedback:
-    return Feedback(status=cast("Any", status), score=score, message=message, ground_truth=truth)
+@dataclass(frozen=True)
+class Withholding:
+    """Another environment's verdict, without the truth."""
+
+    environment: Environment
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        return evaluate_sample(self.environment, sample, generation).without_truth()
 
 
 class FunctionEnvironment:
@@ -181,16 +198,16 @@ class FunctionEnvironment:
             function = getattr(importlib.import_module(module_name), name)
         except (ImportError, AttributeError, ValueError) as error:
             raise ValueError(f"There is no function at {path!r}: {error}") from None
+        except Exception as error:  # noqa: BLE001 - other people's module may raise anything
+            what = f"{type(error).__name__}: {error}"
+            raise ValueError(f"The module of {path!r} cannot be imported: {what}") from None
         if not callable(function):
             raise ValueError(f"{path!r} is no function.")
         return cls(function)
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
         try:
-            found = self._function(sample, generation)
-            if inspect.isawaitable(found):
-                found = asyncio.run(_awaited(found))
-            return as_feedback(found)
+            return as_feedback(_awaited(self._function(sample, generation)))
         except Exception as error:  # noqa: BLE001 - other people's code: one sample, not the run
             return failed_feedback(f"The check failed with {type(error).__name__}.")
 
@@ -231,6 +248,16 @@ class ProgramEnvironment:
     command: Sequence[str]
     seconds: float = 10
 
+    @classmethod
+    def at(cls, line: str, *, seconds: float) -> "ProgramEnvironment":
+        """The program of a command line; ValueError when there is none."""
+        command = shlex.split(line)
+        if not command:
+            raise ValueError("Name a program after `run:`.")
+        if shutil.which(command[0]) is None:
+            raise ValueError(f"There is no program {command[0]!r} that can be run.")
+        return cls(command, seconds=seconds)
+
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
         asked = {
             "sample": asdict(sample.question) | {"target": sample.target},
@@ -264,3 +291,38 @@ class ProgramEnvironment:
         if program.returncode != 0:
             return failed_feedback(f"The check ended with exit code {program.returncode}.")
         return feedback_from_json(output[:MAX_OUTPUT])
+
+
+MATCHES: Mapping[str, Environment] = {
+    "answer": AnswerMatch(),
+    "exact": AnswerMatch(exact=True),
+    "number": NumberMatch(),
+    "list": ListMatch(),
+}
+
+
+def environment_for(
+    name: str, samples: Sequence[Sample], *, reveal: bool = True, seconds: float = 10
+) -> Environment:
+    """The environment of that name, `auto` by the targets; ValueError when there is none."""
+    if name == "auto":
+        name = kind_of(samples)
+    kind, _, what = name.partition(":")
+    environment: Environment
+    if kind == "call" and what:
+        environment = FunctionEnvironment.at(what)
+    elif kind == "run":
+        environment = ProgramEnvironment.at(what, seconds=seconds)
+    elif name in MATCHES:
+        environment = MATCHES[name]
+    else:
+        known = ", ".join(MATCHES)
+        raise ValueError(f"There is no environment {name!r}. Use one of: auto, {known}.")
+    return environment if reveal else Withholding(environment)
+
+
+def kind_of(samples: Sequence[Sample]) -> str:
+    """Which answer match fits the targets: `number`, `list` (of commas) or `answer`."""
+    if all(read_number(sample.target) is not None for sample in samples):
+        return "number"
+    return "list" if any("," in sample.target for sample in samples) else "answer"

@@ -1,9 +1,12 @@
 """The ACE method: reflect on every outcome, curate once, return the operations."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 from evolution.engine.curator import Curation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
@@ -11,6 +14,8 @@ from evolution.engine.llm import AnswerError, LLMError
 from evolution.engine.reflector import Reflection, ReflectionResult
 from playbooks.document.operations import Operation
 from playbooks.document.text import Document, find_ids
+
+T = TypeVar("T")
 
 
 class Engine(Protocol):
@@ -114,36 +119,51 @@ def _reflect_all(
     """Reflections and reasons by outcome id, each stored as it arrives."""
     good: dict[str, Reflection] = {}
     bad: dict[str, str] = {}
-    stop: LLMError | None = None
-    with ThreadPoolExecutor(max_workers=max(1, concurrency)) as pool:
-        calls = {pool.submit(engine.reflect, o, playbook): o.id for o in outcomes}
+
+    def study(outcome: OutcomeInput) -> ReflectionResult | str:
         try:
-            for call in as_completed(calls):
-                if call.cancelled():
-                    continue
-                outcome_id = calls[call]
-                try:
-                    reflected = call.result()
-                except AnswerError as error:
-                    bad[outcome_id] = error.message
-                except LLMError as error:
-                    stop = stop or error
-                    _cancel(calls)
-                else:
-                    checkpoints.save_reflection(outcome_id, reflected.reflection, reflected.tokens)
-                    good[outcome_id] = reflected.reflection
-        finally:
-            # A lost fence ends the job here: no further call is made.
-            _cancel(calls)
-    if stop is not None:
-        raise stop
+            return engine.reflect(outcome, playbook)
+        except AnswerError as error:
+            return error.message
+
+    calls = [(outcome.id, partial(study, outcome)) for outcome in outcomes]
+    # A lost fence ends the job while it is stored: then no further call is made.
+    with closing(run_concurrently(calls, at_once=concurrency)) as studied:
+        for outcome_id, found in studied:
+            if isinstance(found, str):
+                bad[outcome_id] = found
+                continue
+            checkpoints.save_reflection(outcome_id, found.reflection, found.tokens)
+            good[outcome_id] = found.reflection
     return good, bad
 
 
-def _cancel(calls: Mapping[Future[ReflectionResult], str]) -> None:
-    """Calls that have not begun do not begin; those under way end by themselves."""
-    for call in calls:
-        call.cancel()
+def run_concurrently(
+    calls: Sequence[tuple[str, Callable[[], T]]], *, at_once: int
+) -> Generator[tuple[str, T]]:
+    """Keys and results as they come; when a call raises an LLMError no further one begins.
+
+    Then those under way are still handed over, and the first error is raised. A call begins only
+    when the result of an earlier one was taken, so a kill loses at most `at_once` results.
+    """
+    waiting, stop = deque(calls), None
+    with ThreadPoolExecutor(max_workers=max(1, at_once)) as pool:
+        under_way: dict[Future[T], str] = {}
+        while waiting or under_way:
+            while waiting and len(under_way) < max(1, at_once):
+                key, call = waiting.popleft()
+                under_way[pool.submit(call)] = key
+            for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                key = under_way.pop(done)
+                try:
+                    result = done.result()
+                except LLMError as error:
+                    stop = stop or error
+                    waiting.clear()
+                else:
+                    yield key, result
+    if stop is not None:
+        raise stop
 
 
 def tag_operations(

@@ -1,7 +1,6 @@
 """Parses numbers as people and models write them: `$1,234.50`, `15 %`, `“2.0”`, `−3`, `(120)`."""
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from core.text import normalize
@@ -13,13 +12,6 @@ _NUMBER = re.compile(
     r"(?:\.\d+)?(?:e[-+]?\d{1,3})?\s?%?",
     re.IGNORECASE,
 )
-# In a text a sign or a letter may touch a number ("10-15", "USD15"), but no bullet id is one.
-_BEFORE = r"(?:(?<!\w)[-+−])?(?:[$€£¥₹]\s?)?(?<!\d)(?<!\d\.)(?!(?<=[a-z]-)\d{5})"
-_AFTER = r"(?:e[-+−]?\d{1,3}(?!\d))?(?:\s?%)?"
-_IN_TEXT = [
-    re.compile(rf"{_BEFORE}\d{{1,3}}(?:[,_'’\s]\d{{3}})+(?!\d)(?:\.\d+)?{_AFTER}", re.IGNORECASE),
-    re.compile(rf"{_BEFORE}(?:\d+(?:\.\d+)?|\.\d+){_AFTER}", re.IGNORECASE),
-]
 
 
 def same_number(given: str, wanted: str, *, decimals: int) -> bool:
@@ -56,11 +48,3 @@ def read_number(text: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
-
-
-def numbers_in(text: str) -> Iterator[tuple[int, int, list[Decimal]]]:
-    """Start, end and readings of what may be a number in a text: `15 200` is one, and two."""
-    for pattern in _IN_TEXT:
-        for match in pattern.finditer(text):
-            if found := possible_values(match.group()):
-                yield match.start(), match.end(), found

@@ -16,16 +16,8 @@ from core.audit import record
 from core.clock import database_now
 from core.errors import Invalid
 from core.security.scopes import Principal
-from evolution.engine.adaptation.datasets import DatasetError, kind_of, parse_samples
-from evolution.engine.environments import (
-    AnswerMatch,
-    Environment,
-    ListMatch,
-    NumberMatch,
-    Question,
-    Sample,
-    evaluate_sample,
-)
+from evolution.engine.adaptation.datasets import DatasetError, parse_samples
+from evolution.engine.environments import MATCHES, Question, Sample, evaluate_sample, kind_of
 from evolution.engine.generator import Generation
 from evolution.models import Case, CaseRun, Outcome
 from evolution.outcomes.trial_evidence import has_traffic
@@ -40,12 +32,6 @@ from playbooks.trials.lifecycle import act_on_harm, end_trial
 MAX_CASES, MAX_TARGET_BYTES = 200, 2_000
 CLAIMED = timedelta(minutes=10)
 """How long a runner may take for one answer before another gets the case."""
-MATCHES: Mapping[str, Environment] = {
-    Case.Match.ANSWER: AnswerMatch(),
-    Case.Match.EXACT: AnswerMatch(exact=True),
-    Case.Match.NUMBER: NumberMatch(),
-    Case.Match.LIST: ListMatch(),
-}
 BOTH = (Arm.STABLE, Arm.NEWEST)
 
 

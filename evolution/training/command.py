@@ -5,32 +5,32 @@ import hashlib
 import json
 import signal
 import threading
+import time
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from core.errors import AceError
 from core.security.scopes import Principal
+from evolution.engine.adaptation.adapters import (
+    OfflineAdapter,
+    OfflineResult,
+    OnlineAdapter,
+    OnlineResult,
+)
 from evolution.engine.adaptation.datasets import DatasetError
-from evolution.engine.adaptation.offline import OfflineResult
-from evolution.engine.adaptation.online import OnlineResult
-from evolution.engine.adaptation.plots import plot
-from evolution.engine.adaptation.protocols import Observer
-from evolution.engine.environments import Environment, Sample
+from evolution.engine.adaptation.protocols import Point, Progress
+from evolution.engine.environments import Environment, Sample, environment_for
 from evolution.engine.llm import LLMError
-from evolution.engine.retry import Wait
 from evolution.training import runs, setup
-from evolution.training.display import ProgressDisplay
-from evolution.training.environments import HELP, environment_for
-from evolution.training.runs import Training, run_usage
-from evolution.training.setup import AdapterSetup
+from evolution.training.runs import RunUsage, Training, run_usage
 from playbooks.management.lookups import playbook_named
 from playbooks.models import Playbook, Version
 
@@ -38,24 +38,29 @@ STOPPED, COST_STOPPED = 1, 3
 """Exit codes of a run that can be resumed."""
 DAY = 86_400.0
 RESUME = "The run is kept: give the same command with --resume."
+ENVIRONMENTS = (
+    "who says what is right: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
+    "`call:package.module:function`, or `run:program arguments` (no shell; JSON on stdin)"
+)
+BAR = 30
+SECONDS_BETWEEN = 0.2
+HEADINGS = ("batches", "scored on", "accuracy", "bullets", "tokens", "calls", "cost US$")
+WIDTHS = (7, 10, 8, 7, 7, 7, 10)
 
 
 class TrainingCommand(BaseCommand):
-    """`prepare` reads the options, `adapt` runs the adapter; the rest is here."""
+    """A command reads its options in `prepare` and makes its adapter; the rest is here."""
 
     kind: str
+    datasets: tuple[str, ...] = ("dataset",)
+    repeated: tuple[str, ...] = ("environment", "withhold_ground_truth", "rounds")
+    """Options that a resumed run must repeat, beside the data sets."""
 
     def prepare(self, options: dict[str, Any]) -> None:
         """Read and check everything before anything is written; raises CommandError."""
         raise NotImplementedError
 
-    def adapt(
-        self, stage: AdapterSetup, observe: Observer, wait: Wait
-    ) -> OfflineResult | OnlineResult:
-        raise NotImplementedError
-
-    def config(self) -> dict[str, Any]:
-        """The options that a resumed run must repeat."""
+    def adapter(self, **parts: Any) -> OfflineAdapter | OnlineAdapter:
         raise NotImplementedError
 
     def plan(self) -> dict[str, Any]:
@@ -67,23 +72,23 @@ class TrainingCommand(BaseCommand):
         add("--dataset", required=True, type=Path, help="JSON Lines: context/question and target")
         add("--playbook", required=True, help="its id, or its name")
         add("--rounds", type=positive, default=1, help="attempts at a sample, at most (1)")
-        add("--environment", default="auto", help=HELP)
+        add("--environment", default="auto", help=ENVIRONMENTS)
         add("--environment-seconds", type=seconds, default=10, help="time limit of `run:` (10)")
         add("--withhold-ground-truth", action="store_true", help="feedback says only right, wrong")
         add("--resume", action="store_true", help="go on with the last unfinished run")
         add("--max-cost-usd", type=dollars, help="make no call that could go over it")
         add("--dry-run", action="store_true", help="check everything, ask nobody, write nothing")
-        add("--plot", type=Path, help="write accuracy and size over batches to this SVG file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             own = Playbook.objects.exclude(owner=None)
             self.playbook = playbook_named(options["playbook"], own)
             runs.refuse_untrainable(self.playbook)
-            refuse_unwritable(options["plot"])
+            self.given = options
             self.prepare(options)
             if options["dry_run"]:
-                self._print(self.plan())
+                playbook = {"dry_run": True, "playbook_id": str(self.playbook.pk)}
+                self._print(playbook | self.plan())
                 return
             if settings.ACE_ENGINE != "openai":
                 raise CommandError(
@@ -97,10 +102,12 @@ class TrainingCommand(BaseCommand):
         self._run(training, options)
 
     def _training(self, *, resume: bool) -> Training:
-        config = self.config() | setup.role_config()
+        config = {name: fingerprint(self.given[name]) for name in self.datasets}
+        config |= {name: self.given[name] for name in self.repeated} | setup.role_config()
         if resume:
             return runs.resume_training(playbook=self.playbook, kind=self.kind, config=config)
-        by = Principal.of(owner_of(self.playbook))
+        assert self.playbook.owner is not None  # noqa: S101 - refuse_untrainable has looked
+        by = Principal.of(self.playbook.owner)
         return runs.begin_training(playbook=self.playbook, by=by, kind=self.kind, config=config)
 
     def _run(self, training: Training, options: dict[str, Any]) -> None:
@@ -112,9 +119,9 @@ class TrainingCommand(BaseCommand):
         try:
             with (
                 interruptible(stopping),
-                setup.adapter_setup(training, limit=limit, wait=stopping.wait) as stage,
+                setup.adapter_parts(training, limit=limit, wait=stopping.wait) as parts,
             ):
-                adapted = self.adapt(stage, display, stopping.wait)
+                adapted = self.adapter(**parts, observe=display).run()
         except (LLMError, AceError) as error:
             runs.stop_training(training=training, reason=error.message)
             code = COST_STOPPED if error.code == "cost_limit" else STOPPED
@@ -128,8 +135,6 @@ class TrainingCommand(BaseCommand):
             self._finish(training, adapted)
         except AceError as error:
             raise CommandError(error.message) from None
-        if options["plot"] is not None:
-            self._plot(adapted, options["plot"])
 
     def _finish(self, training: Training, adapted: OfflineResult | OnlineResult) -> None:
         summary = adapted.as_dict() | self._context(training, adapted)
@@ -138,16 +143,6 @@ class TrainingCommand(BaseCommand):
         screen: Any = self.stderr._out  # as above: and no red for what is no error
         screen.write(f"{summary_table(summary)}\n")
         self._print(summary)
-
-    def _plot(self, adapted: OfflineResult | OnlineResult, path: Path) -> None:
-        """Write the plot, last of all: a full disk must not cost the summary of a paid run."""
-        title = f"{self.playbook.name}: {self.kind} training"
-        try:
-            path.write_text(plot(adapted.progress.points, title=title), encoding="utf-8")
-        except OSError as error:
-            raise CommandError(
-                f"The run is complete, but its plot cannot be written: {error}"
-            ) from None
 
     def _context(self, training: Training, adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
         first = Version.objects.get(pk=training.from_version_id).number
@@ -170,12 +165,6 @@ class TrainingCommand(BaseCommand):
         )
 
 
-def refuse_unwritable(path: Path | None) -> None:
-    """Raise CommandError before anything is paid when a plot could not be written there."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise CommandError(f"No plot can be written to {path}: name a file in a folder there is.")
-
-
 def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
     """Which version the accuracy is of, and whether the current one reads the same.
 
@@ -188,12 +177,6 @@ def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
         "best_kept": best.view_hash == adapted.kept.view_hash,
         "best_version": int(best.label),
     }
-
-
-def owner_of(playbook: Playbook) -> Any:
-    if playbook.owner is None:
-        raise CommandError("A starter cannot be trained. Clone it first.")
-    return playbook.owner
 
 
 def needs_targets(options: dict[str, Any]) -> bool:
@@ -283,3 +266,51 @@ def interruptible(stopping: threading.Event) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class ProgressDisplay:
+    """An adapter's observer. Where stderr is no terminal only whole lines are written."""
+
+    def __init__(self, stream: TextIO, spent: Callable[[], RunUsage]) -> None:
+        self._stream, self._spent = stream, spent
+        self._live = stream.isatty()
+        self._rows = 0
+        self._drawn = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        for point in progress.points[self._rows :]:
+            self._row(point)
+        if self._live and time.monotonic() - self._drawn > SECONDS_BETWEEN:
+            self._drawn = time.monotonic()
+            self._stream.write(f"\r\x1b[K{bar(progress)}")
+            self._stream.flush()
+        if progress.phase == "done":
+            self._line(bar(progress))
+
+    def _row(self, point: Point) -> None:
+        if self._rows == 0:
+            self._line(table_line(HEADINGS))
+        self._rows += 1
+        spent = self._spent()
+        cells = (
+            *(str(point.step), point.split, f"{point.accuracy:.1%}"),
+            *(str(point.bullets), f"{point.tokens:,}", f"{spent.calls:,}"),
+            f"{spent.cost:.4f}" + ("+?" if spent.unpriced else ""),
+        )
+        self._line(table_line(cells))
+
+    def _line(self, text: str) -> None:
+        clear = "\r\x1b[K" if self._live else ""
+        self._stream.write(f"{clear}{text}\n")
+        self._stream.flush()
+
+
+def table_line(cells: tuple[str, ...]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def bar(progress: Progress) -> str:
+    """`[#####.....]  50 %  answering batch e1b2`; answers that were not needed count as done."""
+    share = 1.0 if progress.phase == "done" else min(1.0, progress.done / max(1, progress.total))
+    full = int(BAR * share)
+    return f"[{'#' * full}{'.' * (BAR - full)}] {share:4.0%}  {progress.phase}"

@@ -15,7 +15,7 @@ from evolution.engine.cost_budget import Budget
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import CredentialError
 from evolution.engine.retry import Wait
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import EvolutionJob
 from evolution.training.batches import prepare_job, rebind_outcomes, run_batch
 from evolution.training.runs import StoredSteps, Training
 from playbooks.models import Delta, Playbook, Version, Vote
@@ -57,8 +57,7 @@ class StoredPlaybook:
         if job.status != EvolutionJob.Status.COMPLETED:
             return Learned(snapshot, error=job.error_code)
         ids = [uuid5(self._training.run_id, outcome.id) for outcome in outcomes]
-        aside = Outcome.objects.filter(pk__in=ids, processed_at=None).count()
-        return Learned(snapshot, counts_of(job.pk, ids), aside)
+        return Learned(snapshot, counts_of(job.pk, ids))
 
     def _finished(self, key: str, outcomes: Sequence[OutcomeInput]) -> EvolutionJob:
         """The batch's job at its end: completed, or failed for good."""

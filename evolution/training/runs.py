@@ -1,6 +1,6 @@
 """Begins, resumes and ends training runs, and stores their results under a fence."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -70,6 +70,9 @@ class StoredSteps:
 
     def __init__(self, training: Training) -> None:
         self._training = training
+
+    def bind(self, plan: Mapping[str, Any]) -> None:
+        """The run's row holds its plan, and `resume_training` compares it."""
 
     def load(self, keys: Collection[str]) -> dict[str, Any]:
         wanted: list[str] = list(keys)
@@ -154,8 +157,7 @@ def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) ->
 
 
 def _training(run: TrainingRun, playbook: Playbook) -> Training:
-    if playbook.owner_id is None:
-        raise Conflict("A starter cannot be trained. Clone it first.", code="starter")
+    assert playbook.owner_id is not None  # noqa: S101 - refuse_untrainable has looked
     return Training(run.pk, playbook.pk, playbook.owner_id, run.fence, run.from_version_id)
 
 

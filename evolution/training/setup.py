@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -24,15 +23,6 @@ from evolution.worker.usage_ledger import UsageLedger
 PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
 
 
-@dataclass(frozen=True)
-class AdapterSetup:
-    """What both adapters work with."""
-
-    solver: LLMSolver
-    learner: StoredPlaybook
-    checkpoints: StoredSteps
-
-
 def role_models() -> dict[str, str]:
     """The model of each role."""
     return {
@@ -50,13 +40,6 @@ def role_config() -> dict[str, Any]:
     } | ({"options": settings.ACE_MODEL_OPTIONS} if settings.ACE_MODEL_OPTIONS else {})
 
 
-def budget_for(training: Training, limit: Decimal | None) -> Budget | None:
-    """What is left of the limit after what the run has spent."""
-    if limit is None:
-        return None
-    return Budget(limit=limit, price=price_in_usd, spent=run_usage(training).cost)
-
-
 def refuse_unpriced() -> None:
     """Raise Invalid when a limit on cost could not be held."""
     models = set(role_models().values())
@@ -70,17 +53,22 @@ def refuse_unpriced() -> None:
 
 
 @contextmanager
-def adapter_setup(
+def adapter_parts(
     training: Training, *, limit: Decimal | None, wait: Wait
-) -> Iterator[AdapterSetup]:
-    """Everything connected to this run; the ledger's connection is closed at the end."""
-    budget = budget_for(training, limit)
+) -> Iterator[dict[str, Any]]:
+    """What both adapters work with, for this run; the ledger's connection is closed at the end."""
+    budget = None
+    if limit is not None:
+        budget = Budget(limit=limit, price=price_in_usd, spent=run_usage(training).cost)
     # A person who starts a training has fixed a refusal, or wants to see it again.
     reset_circuits(credential_for(training.owner_id), role_models().values())
     steps = StoredSteps(training)
     with UsageLedger(training, budget, on_plan=False) as ledger:
-        yield AdapterSetup(
-            LLMSolver(connect_llm(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)),
-            StoredPlaybook(training, steps, budget=budget, wait=wait),
-            steps,
-        )
+        yield {
+            "solver": LLMSolver(
+                connect_llm(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)
+            ),
+            "learner": StoredPlaybook(training, steps, budget=budget, wait=wait),
+            "checkpoints": steps,
+            "wait": wait,
+        }

@@ -8,7 +8,6 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evolution.engine.environments import Question, Sample
-from evolution.engine.number_parsing import read_number
 from evolution.engine.prompt_text import clean_text
 
 MAX_CHARS = 100_000
@@ -94,10 +93,3 @@ def batches(samples: Sequence[Sample], *, size: int, seed: int, epoch: int) -> l
 
 def _random(seed: int, purpose: str) -> random.Random:
     return random.Random(f"{seed} {purpose}")  # noqa: S311 - an order to repeat, no secret
-
-
-def kind_of(samples: Sequence[Sample]) -> str:
-    """Which answer match fits the targets: `number`, `list` (of commas) or `answer`."""
-    if all(read_number(sample.target) is not None for sample in samples):
-        return "number"
-    return "list" if any("," in sample.target for sample in samples) else "answer"

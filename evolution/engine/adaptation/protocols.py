@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from evolution.engine.environments import Question
 from evolution.engine.generator import Generation
@@ -64,7 +64,6 @@ class Learned:
 
     snapshot: PlaybookSnapshot
     counts: dict[str, int] = field(default_factory=dict)
-    set_aside: int = 0
     error: str = ""
 
 
@@ -87,6 +86,10 @@ class Learner(Protocol):
 class Checkpoints(Protocol):
     """Results by key, which are JSON. Called on the adapter's own thread."""
 
+    def bind(self, plan: Mapping[str, Any]) -> None:
+        """Accept only this plan from now on; raises CheckpointMismatch for another one."""
+        ...
+
     def load(self, keys: Collection[str]) -> dict[str, Any]:
         """Those of the keys that are stored."""
         ...
@@ -96,23 +99,8 @@ class Checkpoints(Protocol):
         ...
 
 
-@runtime_checkable
-class BindableCheckpoints(Protocol):
-    """Checkpoints of one run alone; the platform's are, by their run's row."""
-
-    def bind(self, plan: Mapping[str, Any]) -> None:
-        """Accept only this plan from now on; raises CheckpointMismatch for another one."""
-        ...
-
-
 class CheckpointMismatch(ValueError):
     """The checkpoints are of a run with other samples, models or options."""
-
-
-def bind(checkpoints: Checkpoints, solver: Solver, **plan: Any) -> None:
-    """Bind checkpoints that support it to this plan; raises CheckpointMismatch."""
-    if isinstance(checkpoints, BindableCheckpoints):
-        checkpoints.bind({"solver": getattr(solver, "model", "")} | plan)
 
 
 @dataclass(frozen=True)

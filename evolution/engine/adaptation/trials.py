@@ -1,20 +1,17 @@
 """Answers samples concurrently, judges and stores the answers, and retries after reflection.
 
-The Generator gets a Question, which has no answer in it. The answer is
-redacted from the Reflector's words about a wrong attempt before the Generator reads them.
+The Generator gets a Question, which has no answer in it, and reads what the Reflector says of a
+wrong attempt: so the Reflector learns there only that it was wrong.
 """
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from evolution.engine.adaptation.answer_redaction import redact_answer
 from evolution.engine.adaptation.protocols import Checkpoints, PlaybookSnapshot, Solver
 from evolution.engine.environments import (
     Environment,
@@ -23,9 +20,10 @@ from evolution.engine.environments import (
     evaluate_sample,
     failed_feedback,
 )
+from evolution.engine.evolve import run_concurrently
 from evolution.engine.generator import Generation
 from evolution.engine.inputs import OutcomeInput
-from evolution.engine.llm import AnswerError, LLMError, TransientError
+from evolution.engine.llm import AnswerError, TransientError
 from evolution.engine.prompt_text import FULL_LIMITS, truncate_middle
 from evolution.engine.reflector import Reflection
 from evolution.engine.retry import Wait
@@ -86,7 +84,7 @@ class Trials:
     def run_rounds(
         self, name: str, samples: Sequence[Sample], snapshot: PlaybookSnapshot, *, rounds: int
     ) -> list[Trial]:
-        """`run`, and up to `rounds` - 1 more attempts where the ground truth says wrong."""
+        """`run`, and up to `rounds` - 1 more attempts after each wrong answer."""
         trials = self.run(name, samples, snapshot)
         for number in range(2, rounds + 1):
             trials = self._again(name, trials, snapshot, number)
@@ -95,33 +93,22 @@ class Trials:
     def _again(
         self, name: str, trials: Sequence[Trial], snapshot: PlaybookSnapshot, number: int
     ) -> list[Trial]:
-        wrong = [trial for trial in trials if _can_improve(trial)]
-        advice = self._each(
-            RetryReflection,
-            {
-                _key(name, t.sample, number, "advice"): partial(
-                    self._reflect, name, t, snapshot, number
-                )
-                for t in wrong
-            },
-        )
-        reflections = {
-            t.sample.id: redact_answer(reflection, *_answers(t))
-            for t in wrong
-            if (reflection := advice[_key(name, t.sample, number, "advice")].reflection)
+        wrong = {_key(name, t.sample, number, "advice"): t for t in trials if _can_improve(t)}
+        calls = {key: partial(self._reflect, key, t, snapshot) for key, t in wrong.items()}
+        advice = self._each(RetryReflection, calls)
+        again = {
+            _key(name, t.sample, number): partial(
+                self._attempt, name, t.sample, snapshot, number, reflection
+            )
+            for key, t in wrong.items()
+            if (reflection := advice[key].reflection)
         }
-        again = [t.sample for t in wrong if t.sample.id in reflections]
-        found = self._each(
-            Attempt,
-            {
-                _key(name, s, number): partial(
-                    self._attempt, name, s, snapshot, number, reflections[s.id]
-                )
-                for s in again
-            },
-        )
+        found = self._each(Attempt, again)
         return [
-            _with_attempt(trial, found.get(_key(name, trial.sample, number))) for trial in trials
+            Trial(t.sample, (*t.attempts, attempt))
+            if (attempt := found.get(_key(name, t.sample, number)))
+            else t
+            for t in trials
         ]
 
     def _attempt(
@@ -142,10 +129,8 @@ class Trials:
         feedback = evaluate_sample(self.environment, sample, generation)
         return Attempt(generation=generation, feedback=feedback)
 
-    def _reflect(
-        self, name: str, trial: Trial, snapshot: PlaybookSnapshot, number: int
-    ) -> RetryReflection:
-        outcome = outcome_of(_key(name, trial.sample, number), trial)
+    def _reflect(self, key: str, trial: Trial, snapshot: PlaybookSnapshot) -> RetryReflection:
+        outcome = outcome_of(key, trial, tell_truth=False)
         try:
             found = self._with_retry(lambda: self.solver.reflect(outcome, snapshot.playbook))
         except AnswerError:
@@ -180,61 +165,21 @@ class Trials:
         return found
 
 
-def run_concurrently(
-    calls: Sequence[tuple[str, Callable[[], T]]], *, at_once: int
-) -> Iterator[tuple[str, T]]:
-    """Keys and results as they come; when a call raises an LLMError no further one begins.
-
-    Then those under way are still handed over, and the first error is raised. A call begins only
-    when the result of an earlier one was taken, so a kill loses at most `at_once` results.
-    """
-    waiting, stop = deque(calls), None
-    with ThreadPoolExecutor(max_workers=max(1, at_once)) as pool:
-        under_way: dict[Future[T], str] = {}
-        while waiting or under_way:
-            while waiting and len(under_way) < max(1, at_once):
-                key, call = waiting.popleft()
-                under_way[pool.submit(call)] = key
-            for done in wait(under_way, return_when=FIRST_COMPLETED).done:
-                key = under_way.pop(done)
-                try:
-                    result = done.result()
-                except LLMError as error:
-                    stop = stop or error
-                    waiting.clear()
-                else:
-                    yield key, result
-    if stop is not None:
-        raise stop
-
-
 def _key(name: str, sample: Sample, number: int, what: str = "try") -> str:
     return f"{name}:{sample.id}:{what}{number}"
 
 
 def _can_improve(trial: Trial) -> bool:
-    """True for a wrong answer whose ground truth the environment reveals."""
     last = trial.attempts[-1]
-    is_known = last.feedback.ground_truth is not None
-    return is_known and last.generation is not None and last.feedback.status != "success"
+    return last.generation is not None and last.feedback.status != "success"
 
 
-def _answers(trial: Trial) -> set[str]:
-    """The right answer as the data set and as the environment write it."""
-    truths = {attempt.feedback.ground_truth or "" for attempt in trial.attempts}
-    return {trial.sample.target, *truths} - {""}
-
-
-def _with_attempt(trial: Trial, attempt: Attempt | None) -> Trial:
-    return trial if attempt is None else Trial(trial.sample, (*trial.attempts, attempt))
-
-
-def outcome_of(key: str, trial: Trial) -> OutcomeInput:
+def outcome_of(key: str, trial: Trial, *, tell_truth: bool = True) -> OutcomeInput:
     """A trial as one outcome: one vote for each bullet, however many attempts.
 
     Status and citations are those of the first attempt; the trace tells all of them.
     """
-    feedback = trial.first.feedback
+    feedback = trial.first.feedback if tell_truth else trial.first.feedback.without_truth()
     truth = feedback.ground_truth
     notes = [feedback.message] if feedback.message else []
     if truth is not None:

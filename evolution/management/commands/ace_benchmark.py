@@ -1,23 +1,10 @@
 """`manage.py ace_benchmark`: the paper's table for any OpenAI-compatible endpoint."""
 
-import json
-import sys
 from argparse import ArgumentParser
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
-
-from billing.pricing.usage_pricing import price_in_usd
-from evolution.engine.adaptation.datasets import DatasetError
-from evolution.engine.adaptation.protocols import CheckpointMismatch
-from evolution.engine.llm import LLMError
-from evolution.training import setup
-from evolution.training.command import COST_STOPPED, STOPPED, dollars, positive
-
-METHODS = ("base", "icl", "gepa", "dc", "ace")
+from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
@@ -28,107 +15,12 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        add = parser.add_argument
-        add("--task", required=True, help="finer, formula, or a JSON Lines file")
-        add("--data", type=Path, default=Path("data"), help="folder of the published files")
-        add("--methods", type=choice(METHODS), default=METHODS, help=",".join(METHODS))
-        add("--mode", type=choice(("offline", "online")), default=("offline", "online"))
-        add("--labels", type=choice(("with", "without")), default=("with",))
-        add("--seeds", type=seeds, default=(0,), help="for example 0,1,2")
-        add("--epochs", type=positive, default=1, help="over the training rows, for ACE (1)")
-        add("--gepa-calls", type=positive, default=150, help="answers that GEPA may score (150)")
-        add("--limit", type=positive, help="rows of each split, at most")
-        add("--framing", choices=("published", "whole"), default="published")
-        add("--concurrency", type=positive, default=8)
-        add("--out", type=Path, required=True, help="folder of answers and results")
-        add("--max-cost-usd", type=dollars, help="make no call that could go over it")
-        add("--dry-run", action="store_true", help="print the estimate, ask nobody")
-        add("--resume", action="store_true", help="go on in a folder that has answers")
-
-    def handle(self, *args: Any, **options: Any) -> None:
         # In the checkout, not in the image: only who compares methods needs it.
         try:
-            runner, report, tasks, memory = (
-                import_module(f"benchmarks.quality.{name}")
-                for name in ("runner", "report", "tasks", "memory_playbook")
-            )
+            self.benchmark: Any = import_module("benchmarks.quality.command")
         except ModuleNotFoundError as error:
-            raise CommandError(f"Run it in a checkout of the repository: {error}.") from None
-        try:
-            task = tasks.find_task(
-                options["task"],
-                data=options["data"],
-                framing=options["framing"],
-                limit=options["limit"],
-            )
-            plan = runner.Plan(
-                task=task,
-                methods=options["methods"],
-                modes=options["mode"],
-                labels=options["labels"],
-                seeds=options["seeds"],
-                models=setup.role_models(),
-                epochs=options["epochs"],
-                gepa_calls=options["gepa_calls"],
-                concurrency=options["concurrency"],
-            )
-            expected = runner.estimate(plan, price_in_usd)
-            self.stderr.write(json.dumps(expected))
-            if not options["dry_run"]:
-                self.stdout.write(self._run(runner, report, memory.connect, plan, options))
-        except (DatasetError, CheckpointMismatch, FileNotFoundError) as error:
-            raise CommandError(str(error)) from None
+            parser.error(f"run it in a checkout of the repository: {error}")
+        self.benchmark.add_arguments(parser)
 
-    def _run(
-        self, runner: Any, report: Any, connect: Any, plan: Any, options: dict[str, Any]
-    ) -> str:
-        """The table, after every cell; whatever stops it, --resume goes on."""
-        folder: Path = options["out"]
-        self._refuse(folder, options)
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            results = runner.run(
-                plan,
-                folder=folder,
-                connect=lambda ledger: connect(
-                    settings.OPENAI_BASE_URL or "https://api.openai.com/v1",
-                    settings.OPENAI_API_KEY,
-                    ledger,
-                    deadline=settings.LLM_DEADLINE_SECONDS,
-                ),
-                price=price_in_usd,
-                limit=options["max_cost_usd"],
-                tell=lambda line: print(line, file=sys.stderr, flush=True),
-            )
-        except LLMError as error:
-            code = COST_STOPPED if error.code == "cost_limit" else STOPPED
-            message = f"{error.message} Answers are kept: give the same command with --resume."
-            raise CommandError(message, returncode=code) from None
-        table: str = report.write(folder, plan, results)
-        return table
-
-    def _refuse(self, folder: Path, options: dict[str, Any]) -> None:
-        if settings.ACE_ENGINE != "openai":
-            raise CommandError("A benchmark needs a model: set OPENAI_API_KEY, ACE_ENGINE=openai.")
-        if options["max_cost_usd"] is not None:
-            setup.refuse_unpriced()
-        if not options["resume"] and (folder / "calls.jsonl").exists():
-            raise CommandError(f"{folder} has answers: add --resume, or name a new folder.")
-
-
-def choice(allowed: tuple[str, ...]) -> Any:
-    """A parser of comma lists of these words."""
-
-    def parse(text: str) -> tuple[str, ...]:
-        found = tuple(text.split(","))
-        if not set(found) <= set(allowed):
-            raise ValueError(text)
-        return found
-
-    parse.__name__ = "list"  # argparse names it in its error
-    return parse
-
-
-def seeds(text: str) -> tuple[int, ...]:
-    """`0,1,2`."""
-    return tuple(int(part) for part in text.split(","))
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.benchmark.run_command(options, out=self.stdout, screen=self.stderr)

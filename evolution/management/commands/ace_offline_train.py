@@ -7,22 +7,18 @@ from typing import Any
 
 from django.conf import settings
 
+from evolution.engine.adaptation.adapters import AdapterOptions, OfflineAdapter
 from evolution.engine.adaptation.datasets import read_samples, split_samples
-from evolution.engine.adaptation.offline import OfflineAdapter, OfflineOptions, OfflineResult
-from evolution.engine.adaptation.protocols import Observer
-from evolution.engine.retry import Wait
-from evolution.training.command import (
-    TrainingCommand,
-    fingerprint,
-    needs_targets,
-    positive,
-    share,
-)
-from evolution.training.setup import AdapterSetup
+from evolution.training.command import TrainingCommand, needs_targets, positive, share
 
 
 class Command(TrainingCommand):
     kind = "offline"
+    datasets = ("dataset", "val_dataset", "test_dataset")
+    repeated = (
+        *TrainingCommand.repeated,
+        *("val_split", "epochs", "batch_size", "evaluate_every", "seed"),
+    )
     help = (
         "Train a playbook on a JSON Lines data set. Each batch is an evolution and a version; the "
         "best version by validation stays current. The summary goes to stdout as JSON. A run that "
@@ -53,7 +49,7 @@ class Command(TrainingCommand):
         test = options["test_dataset"]
         self.test = read_samples(test, name="test", need_target=need) if test else []
         self.judge = self.environment(options, [*samples, *self.validation, *self.test])
-        self.options = OfflineOptions(
+        self.options = AdapterOptions(
             epochs=options["epochs"],
             batch_size=options["batch_size"],
             rounds=options["rounds"],
@@ -61,23 +57,12 @@ class Command(TrainingCommand):
             seed=options["seed"],
             concurrency=settings.LLM_CONCURRENCY,
         )
-        self.given = options
-
-    def config(self) -> dict[str, Any]:
-        shared = ("environment", "withhold_ground_truth", "val_split", "epochs", "batch_size")
-        return {
-            "dataset": fingerprint(self.given["dataset"]),
-            "val_dataset": fingerprint(self.given["val_dataset"]),
-            "test_dataset": fingerprint(self.given["test_dataset"]),
-        } | {name: self.given[name] for name in (*shared, "rounds", "evaluate_every", "seed")}
 
     def plan(self) -> dict[str, Any]:
         parts = math.ceil(len(self.train) / self.options.batch_size)
         scorings = 1 + self.options.epochs * math.ceil(parts / self.options.evaluate_every)
         trained = self.options.epochs * len(self.train)
         return {
-            "dry_run": True,
-            "playbook_id": str(self.playbook.pk),
             "samples": {
                 "train": len(self.train),
                 "validation": len(self.validation),
@@ -93,16 +78,12 @@ class Command(TrainingCommand):
             },
         }
 
-    def adapt(self, stage: AdapterSetup, observe: Observer, wait: Wait) -> OfflineResult:
+    def adapter(self, **parts: Any) -> OfflineAdapter:
         return OfflineAdapter(
-            solver=stage.solver,
-            learner=stage.learner,
             environment=self.judge,
-            checkpoints=stage.checkpoints,
             train=self.train,
             validation=self.validation,
             test=self.test,
             options=self.options,
-            observe=observe,
-            wait=wait,
-        ).run()
+            **parts,
+        )

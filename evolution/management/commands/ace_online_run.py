@@ -6,21 +6,14 @@ from typing import Any
 
 from django.conf import settings
 
+from evolution.engine.adaptation.adapters import AdapterOptions, OnlineAdapter
 from evolution.engine.adaptation.datasets import read_samples
-from evolution.engine.adaptation.online import OnlineAdapter, OnlineOptions, OnlineResult
-from evolution.engine.adaptation.protocols import Observer
-from evolution.engine.retry import Wait
-from evolution.training.command import (
-    TrainingCommand,
-    fingerprint,
-    needs_targets,
-    positive,
-)
-from evolution.training.setup import AdapterSetup
+from evolution.training.command import TrainingCommand, needs_targets, positive
 
 
 class Command(TrainingCommand):
     kind = "online"
+    repeated = (*TrainingCommand.repeated, "window")
     help = (
         "Answer a stream of samples and learn after each window. The samples are the lines of a "
         "JSON Lines file, in their order. The summary goes to stdout as JSON. A run that "
@@ -38,36 +31,20 @@ class Command(TrainingCommand):
             options["dataset"], name="live", need_target=needs_targets(options)
         )
         self.judge = self.environment(options, self.stream)
-        self.given = options
-
-    def config(self) -> dict[str, Any]:
-        shared = ("environment", "withhold_ground_truth", "rounds", "window")
-        given = {name: self.given[name] for name in shared}
-        return given | {"dataset": fingerprint(self.given["dataset"])}
 
     def plan(self) -> dict[str, Any]:
         windows = math.ceil(len(self.stream) / self.given["window"])
         answers = len(self.stream) * self.given["rounds"]
         return {
-            "dry_run": True,
-            "playbook_id": str(self.playbook.pk),
             "samples": len(self.stream),
             "windows": windows,
             "most_calls": {"generate": answers, "reflect": answers, "curate": windows},
         }
 
-    def adapt(self, stage: AdapterSetup, observe: Observer, wait: Wait) -> OnlineResult:
-        return OnlineAdapter(
-            solver=stage.solver,
-            learner=stage.learner,
-            environment=self.judge,
-            checkpoints=stage.checkpoints,
-            stream=self.stream,
-            options=OnlineOptions(
-                window=self.given["window"],
-                rounds=self.given["rounds"],
-                concurrency=settings.LLM_CONCURRENCY,
-            ),
-            observe=observe,
-            wait=wait,
-        ).run()
+    def adapter(self, **parts: Any) -> OnlineAdapter:
+        options = AdapterOptions(
+            batch_size=self.given["window"],
+            rounds=self.given["rounds"],
+            concurrency=settings.LLM_CONCURRENCY,
+        )
+        return OnlineAdapter(environment=self.judge, stream=self.stream, options=options, **parts)

@@ -26,6 +26,9 @@ def samples(*targets: str) -> list[Sample]:
 class InMemoryCheckpoints:
     kept: dict[str, Any] = field(default_factory=dict)
 
+    def bind(self, plan: Any) -> None:
+        """A test has one plan."""
+
     def load(self, keys: Any) -> dict[str, Any]:
         return {key: self.kept[key] for key in keys if key in self.kept}
 

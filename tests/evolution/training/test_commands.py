@@ -50,27 +50,15 @@ def test_a_function_of_ones_own_judges(
     assert set(Outcome.objects.values_list("signal", flat=True)) == {"test"}
 
 
-def test_the_table_the_bar_and_the_plot_show_the_run(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM, tmp_path: Path
+def test_the_table_and_the_bar_show_the_run(
+    blank: Playbook, world: dict[str, Path], llm: LearningLLM
 ) -> None:
-    screen, picture = StringIO(), tmp_path / "run.svg"
-    train(blank, world, stderr=screen, plot=picture)
+    screen = StringIO()
+    train(blank, world, stderr=screen)
     lines = screen.getvalue().splitlines()
     assert lines[0].split()[:3] == ["batches", "scored", "on"]
     assert any("validation    100.0%" in line for line in lines)
     assert any("100%  done" in line for line in lines)
-    assert picture.read_text().startswith("<svg")
-
-
-def test_a_plot_that_cannot_be_written_does_not_cost_the_summary(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM, tmp_path: Path
-) -> None:
-    out, picture = StringIO(), tmp_path / "run.svg"
-    picture.symlink_to(tmp_path / "gone" / "run.svg")
-    options = {"dataset": world["train"], "playbook": blank.name, "plot": picture, "stdout": out}
-    with pytest.raises(CommandError, match="its plot cannot be written"):
-        call_command("ace_online_run", stderr=StringIO(), **options)
-    assert json.loads(out.getvalue())["run"] == str(TrainingRun.objects.get().pk)
 
 
 def test_a_run_that_was_taken_over_before_its_end_says_so_in_a_sentence(
@@ -150,7 +138,6 @@ def test_a_batch_without_a_usable_curation_is_left_out_and_the_run_goes_on(
         ({"environment": "oracle"}, "There is no environment 'oracle'"),
         ({"resume": True}, "no unfinished training"),
         ({"dataset": Path("/no/such.jsonl")}, "cannot be read"),
-        ({"plot": Path("/no/such/run.svg")}, "No plot can be written"),
     ],
 )
 def test_a_refusal_is_one_sentence(

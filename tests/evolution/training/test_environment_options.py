@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from evolution.engine.environments import Feedback, Question, Sample, evaluate_sample
+from evolution.engine.environments import (
+    Feedback,
+    Question,
+    Sample,
+    environment_for,
+    evaluate_sample,
+)
 from evolution.engine.generator import Generation
-from evolution.training.environments import environment_for
 
 SAMPLE = Sample(Question("s1", "A task."), "42")
 TELLING = '{"status": "failure", "score": 0.25, "message": "It is 42.", "ground_truth": "42"}'

@@ -59,8 +59,7 @@ def test_with_ground_truth_given_the_generator_still_never_sees_a_target(
 ) -> None:
     train(blank, world, rounds=2)
     asked = [str(call.body["messages"]) for call in llm.requests if call.role == "generator"]
-    reflections = [text for text in asked if "A reflection on the last attempt" in text]
-    assert any("The right answer was [withheld]." in text for text in reflections)
+    assert any("A reflection on the last attempt" in text for text in asked)
     assert not targets_of(world.values()) & words(asked)
 
 

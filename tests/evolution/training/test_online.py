@@ -1,12 +1,12 @@
 """Online adaptation: predict first, then learn."""
 
-from evolution.engine.adaptation.online import OnlineAdapter, OnlineOptions, OnlineResult
+from evolution.engine.adaptation.adapters import AdapterOptions, OnlineAdapter, OnlineResult
 from evolution.engine.environments import Sample
 from tests.evolution.training.fakes import FakeSolver, TrainingHarness, samples
 
 
 def stream(scene: TrainingHarness, rows: list[Sample], window: int = 2) -> OnlineResult:
-    options = OnlineOptions(window=window)
+    options = AdapterOptions(batch_size=window)
     return OnlineAdapter(stream=rows, options=options, **scene.parts()).run()
 
 
