@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Django's command line for ACE Platform."""
 
+import gc
 import os
 import sys
 
@@ -11,7 +12,6 @@ try:
     from django.core.exceptions import ImproperlyConfigured
     from django.db.utils import DatabaseError
 
-    from config.management import gc_tuning
     from config.management.command_line import CommandLine
 except ModuleNotFoundError:
     sys.exit(f"{sys.executable} has no Django. {HOW}")
@@ -23,7 +23,7 @@ SERVERS = {"run", "run_mcp", "runserver"}
 def main() -> None:
     """Run the command; report a wrong setting or a missing database without a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
-    gc_tuning.disable_gc()  # until Django is ready: config/apps.py
+    gc.disable()  # until Django is ready: config/apps.py
     if not SERVERS & set(sys.argv[1:2]):
         os.environ["DATABASE_POOL"] = "false"
     try:

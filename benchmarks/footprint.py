@@ -48,7 +48,7 @@ def all_of(platform: Platform) -> list[tuple[str, list[float]]]:
 KNOWN = {
     "uvicorn": "web and MCP",
     "run_worker": "worker",
-    "config.supervisor.process": "supervisor",
+    "config.supervisor": "supervisor",
 }
 
 

@@ -5,7 +5,9 @@ never ends its request blocks the shutdown forever.
 """
 
 import asyncio
+import gc
 import os
+import signal
 import uuid
 import warnings
 from collections.abc import Callable
@@ -19,16 +21,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from config.management import gc_tuning
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
 # WhiteNoise streams files synchronously, of which Django warns once per process.
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
-gc_tuning.disable_gc()
+gc.disable()  # while all is loaded that stays: config/apps.py
 django.setup(set_prefix=False)
-gc_tuning.disable_gc()  # again: ConfigConfig.ready() has enabled it, and /mcp imports as much
+gc.disable()  # again: ConfigConfig.ready() has enabled it, and /mcp imports as much
 
 from config.observability.stall_watch import watch_for_stalls  # noqa: E402 - as above
+from config.supervisor import start_pulse  # noqa: E402 - as above
 from config.web.middleware import REQUEST_ID_PATTERN, log_request  # noqa: E402 - needs the settings
 from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
 from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
@@ -185,6 +186,9 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
+            start_pulse(
+                is_well=lambda: True, on_orphaned=lambda: os.kill(os.getpid(), signal.SIGTERM)
+            )
             watch = asyncio.create_task(watch_for_stalls())
             try:
                 await self.mcp(scope, receive, self._close_threads_first(send))
@@ -219,4 +223,5 @@ def build_mcp_application() -> Application:
 
 
 application = build_application()
-gc_tuning.freeze_and_enable_gc()
+gc.freeze()
+gc.enable()

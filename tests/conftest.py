@@ -11,7 +11,6 @@ from xdist.scheduler import LoadGroupScheduling
 
 from accounts.models import User
 from billing.limits import plan_limits
-from config.management import gc_tuning
 from playbooks.models import Playbook
 from tests.factories import make_playbook, make_user
 from tests.harness import cpu_by_file, fast_flush, shared_tls
@@ -40,12 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
     fast_flush.install()
     shared_tls.install()
     cpu_by_file.install(config)
-    gc_tuning.disable_gc()
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
     """What was imported is left alone; going through the rest was a tenth of a test's time."""
-    gc_tuning.freeze_and_enable_gc()
+    gc.freeze()
+    gc.enable()
     gc.set_threshold(10_000, 20, 20)
 
 

@@ -316,7 +316,6 @@ for name, values in {
 
 # --- applications ------------------------------------------------------------------------------
 ROOT_URLCONF, ASGI_APPLICATION = "config.urls", "config.asgi.application"
-WSGI_APPLICATION = "config.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -438,9 +437,8 @@ LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
 LLM_CONCURRENCY = min(10, LLM_CALLS_PER_KEY)
 # The longest run of a job: 15 minutes, or seven sequential calls of a slow model.
 JOB_DEADLINE_SECONDS = max(15 * 60, 7 * LLM_DEADLINE_SECONDS + 60)
-# Processes of a worker, each with so many evolutions at a time, and as many again of accounts with
-# an LLM endpoint of their own: one that hangs takes no slot from the others.
-WORKER_PROCESSES = env.int("WORKER_PROCESSES", default=1)
+# Evolutions of a worker at a time, and as many again of accounts with an LLM endpoint of their own:
+# one that hangs takes no slot from the others.
 WORKER_SLOTS = env.int("WORKER_SLOTS", default=8)
 # Evolutions of one account at a time, over all workers.
 EVOLUTIONS_PER_OWNER = env.int("EVOLUTIONS_PER_OWNER", default=2)

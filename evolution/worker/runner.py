@@ -6,14 +6,13 @@ the others' jobs cannot run out of slots because of them. What kills a process k
 too; so in each lane at most one rescued job runs at a time, and a job that kills its worker again
 and again fails as poison without taking the same neighbours along.
 
-The supervisor restarts the process when it dies, and when it stops calling `pulse`.
+The supervisor restarts the process when it dies, and when it stays in one step.
 """
 
 import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
@@ -47,15 +46,11 @@ HUNG_AFTER_SECONDS = 60.0
 
 
 class Worker:
-    """Runs evolutions until `stopping` is set; `name` is the same in its next process.
+    """Runs evolutions until `stopping` is set; `name` is the same in its next process."""
 
-    `pulse` tells the supervisor that the process is well.
-    """
-
-    def __init__(
-        self, name: str, *, stopping: threading.Event, pulse: Callable[[], None] = lambda: None
-    ) -> None:
-        self.name, self.stopping, self.pulse = name, stopping, pulse
+    def __init__(self, name: str, *, stopping: threading.Event) -> None:
+        self.name, self.stopping = name, stopping
+        self.stepped_at = time.monotonic()
         self.running: dict[Claim, float] = {}
         """Claims under way, each with its start (monotonic seconds)."""
         self.served: dict[UUID, int] = {}
@@ -72,7 +67,7 @@ class Worker:
         threading.Thread(target=self._keep_sweeping, name="sweep", daemon=True).start()
         is_away = False
         while not self.stopping.is_set() and not self._hangs():
-            self.pulse()
+            self.stepped_at = time.monotonic()
             try:
                 self._step(inbox)
                 is_away = False

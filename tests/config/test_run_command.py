@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from config.management.commands.run import commands, hold_port, require_free_port
 from config.observability.healthcheck import connect_host, is_serving
-from config.supervisor.process import SupervisorConfig, build_supervisor
+from config.supervisor import build_supervisor
 
 
 @pytest.fixture
@@ -49,23 +49,27 @@ def test_the_second_of_two_runs_on_one_port_is_refused() -> None:
 
 
 def test_web_and_worker_are_what_runs() -> None:
-    plan = SupervisorConfig(commands(), "127.0.0.1", 8000)
-    web, worker = build_supervisor(plan).children
+    web, worker = build_supervisor(commands(), "127.0.0.1", 8000).children
     assert "config.asgi:application" in web.command
     assert "--no-access-log" in web.command
     assert Path(worker.command[1]).name == "manage.py"
     assert worker.command[2] == "run_worker"
-    assert (web.has_pulse, worker.has_pulse) == (False, True)
 
 
 def test_the_supervisor_needs_no_django() -> None:
-    code = "import sys, config.supervisor.process; sys.exit('django' in sys.modules)"
+    code = "import sys, config.supervisor; sys.exit('django' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_address_of_a_platform_can_be_opened() -> None:
-    assert SupervisorConfig({}, "0.0.0.0", 8000).address == "http://127.0.0.1:8000"  # noqa: S104 - not bound
-    assert SupervisorConfig({}, "::", 8000).address == "http://[::1]:8000"
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("0.0.0.0", "http://127.0.0.1:8000"), ("::", "http://[::1]:8000")],  # noqa: S104 - not bound
+)
+def test_the_address_of_a_platform_can_be_opened(
+    host: str, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build_supervisor({}, host, 8000).on_ready()
+    assert capsys.readouterr().out == f"ready {address}\n"
 
 
 def test_a_server_that_does_not_answer_http_is_not_ready(taken: int) -> None:

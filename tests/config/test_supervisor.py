@@ -5,23 +5,25 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from config.supervisor import orphan_reaper
-from config.supervisor.supervisor import FROZEN_AFTER, Child
+from config import supervisor
+from config.supervisor import FROZEN_AFTER, PULSE_VARIABLE, Child, start_pulse
 from tests.harness.waiting import numbers_in, wait_until
 
 STAY = "echo $$ >> pids; touch up; exec sleep 600"
 DEAF = "trap '' TERM; echo $$ >> pids; touch up; while :; do sleep 0.1; done"
 WITH_GRANDCHILD = "echo $$ >> pids; sleep 600 & echo $! >> pids; touch up; wait"
-# In a session of its own, out of reach of the child's group.
-DISTANT = f"""{sys.executable} -c 'import os; os.setsid(); os.execvp("sleep", ["sleep", "600"])'"""
-WITH_DISTANT_GRANDCHILD = (
-    f"trap '' TERM; echo $$ >> pids; {DISTANT} & echo $! >> pids; touch up; wait; wait"
-)
+# As web and worker do.
+WITH_PULSE = f"""echo $$ >> pids; touch up; PYTHONPATH={Path.cwd()} exec {sys.executable} -c '
+import os, time
+from config.supervisor import start_pulse
+start_pulse(is_well=lambda: True, on_orphaned=lambda: os._exit(0))
+time.sleep(600)'"""
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -46,10 +48,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     yield run
     for process in started:
-        process.kill()
-        process.communicate()
+        process.terminate()
+        process.communicate(timeout=20)
     for pid in numbers_in(tmp_path / "pids"):
-        orphan_reaper.send(pid, signal.SIGKILL, leader_only=True)
+        if not is_gone(pid):
+            os.kill(pid, signal.SIGKILL)
 
 
 def is_gone(pid: int) -> bool:
@@ -86,7 +89,7 @@ def test_a_signal_ends_every_child(start: Start, tmp_path: Path, number: signal.
     assert all(is_gone(pid) for pid in numbers_in(tmp_path / "pids"))
 
 
-@pytest.mark.parametrize("command", [DEAF, WITH_GRANDCHILD, WITH_DISTANT_GRANDCHILD])
+@pytest.mark.parametrize("command", [DEAF, WITH_GRANDCHILD])
 def test_no_descendant_outlives_the_grace_time(start: Start, tmp_path: Path, command: str) -> None:
     process = start(command)
     wait_for_ready(process)
@@ -143,23 +146,19 @@ def test_a_child_that_keeps_dying_ends_the_start(start: Start, tmp_path: Path) -
     assert all(is_gone(pid) for pid in numbers_in(tmp_path / "pids"))
 
 
-@pytest.mark.faults
 def test_killing_the_supervisor_leaves_no_child(start: Start, tmp_path: Path) -> None:
-    process = start(WITH_GRANDCHILD)
+    process = start(WITH_PULSE, WITH_PULSE)
     wait_for_ready(process)
+    wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 2)
     process.kill()
     wait_until(lambda: all(is_gone(pid) for pid in numbers_in(tmp_path / "pids")), seconds=40)
-
-
-def test_the_orphan_reaper_forgets_groups_that_ended_in_order() -> None:
-    assert orphan_reaper.read_groups(["+10\n", "+11\n", "-10\n"]) == {11}
 
 
 def test_a_child_that_falls_silent_is_killed_and_started_again(
     start: Start, tmp_path: Path
 ) -> None:
     """A frozen process does not die by itself; this one calls once."""
-    process = start("pulse: echo . >&$ACE_PULSE_PIPE; " + STAY, silent_after=0.3)
+    process = start("echo . >&$ACE_PULSE_PIPE; " + STAY, silent_after=0.3)
     wait_for_ready(process)
     wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 2)
     process.terminate()
@@ -168,8 +167,9 @@ def test_a_child_that_falls_silent_is_killed_and_started_again(
 
 
 def test_a_child_that_has_called_is_given_less_time_than_one_that_starts() -> None:
-    child = Child("x", ["sleep", "60"], has_pulse=True)
-    os.kill(child.start(), signal.SIGKILL)
+    child = Child("x", ["sleep", "60"])
+    child.start()
+    child.send(signal.SIGKILL)
     process = child.process
     assert process is not None
     process.wait()
@@ -181,23 +181,49 @@ def test_a_child_that_has_called_is_given_less_time_than_one_that_starts() -> No
 
 
 def test_a_child_that_calls_is_left_alone(start: Start, tmp_path: Path) -> None:
-    calling = (
-        "pulse: echo $$ >> pids; touch up; while echo .; do sleep 0.05; done >&$ACE_PULSE_PIPE"
-    )
-    silent = "pulse: echo $$ >> silent; exec sleep 600"
+    calling = "echo $$ >> pids; touch up; while echo .; do sleep 0.05; done >&$ACE_PULSE_PIPE"
+    silent = "echo $$ >> silent; exec sleep 600"
     process = start(calling, silent, silent_after=0.5)
     wait_for_ready(process)
     wait_until(lambda: len(numbers_in(tmp_path / "silent")) == 3)
     assert len(numbers_in(tmp_path / "pids")) == 1
 
 
-@pytest.mark.faults
-def test_nothing_is_left_when_a_child_and_then_the_supervisor_is_killed(
-    start: Start, tmp_path: Path
-) -> None:
-    process = start(WITH_GRANDCHILD, STAY)
-    wait_for_ready(process)
-    wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 3)
-    os.kill(numbers_in(tmp_path / "pids")[0], signal.SIGKILL)
-    process.kill()
-    wait_until(lambda: all(is_gone(pid) for pid in numbers_in(tmp_path / "pids")), seconds=40)
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
+    """The pipe of a supervisor: its end, and the child's."""
+    read, written = os.pipe()
+    monkeypatch.setenv(PULSE_VARIABLE, str(written))
+    monkeypatch.setattr(supervisor, "PULSE_SECONDS", 0.001)
+    yield read, written
+    os.close(written)
+
+
+def test_a_process_whose_supervisor_is_gone_is_told(pipe: tuple[int, int]) -> None:
+    orphaned = threading.Event()
+    start_pulse(is_well=lambda: True, on_orphaned=orphaned.set)
+    assert os.read(pipe[0], 1) == b"." and not orphaned.is_set()
+    os.close(pipe[0])
+    assert orphaned.wait(20)
+
+
+def test_a_process_that_is_not_well_falls_silent(pipe: tuple[int, int]) -> None:
+    asked: list[int] = []
+    orphaned = threading.Event()
+
+    def is_well() -> bool:
+        asked.append(1)
+        return len(asked) != 2  # the third pulse is the second byte
+
+    start_pulse(is_well=is_well, on_orphaned=orphaned.set)
+    assert os.read(pipe[0], 1) == b"."
+    assert os.read(pipe[0], 1) == b"." and len(asked) >= 3
+    os.close(pipe[0])
+    assert orphaned.wait(20)
+
+
+def test_a_process_started_by_hand_has_nobody_to_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PULSE_VARIABLE, raising=False)
+    before = threading.active_count()
+    start_pulse(is_well=lambda: True, on_orphaned=lambda: None)
+    assert threading.active_count() == before

@@ -113,14 +113,13 @@ def test_a_new_process_takes_back_what_the_last_one_held(
     assert WorkerHeartbeat.objects.get().worker == "worker 0"
 
 
-def test_a_worker_that_is_told_of_a_job_runs_it_and_calls_its_supervisor(
-    alice: User, model: Model, two: list[Worker], monkeypatch: pytest.MonkeyPatch
+def test_a_worker_that_is_told_of_a_job_runs_it_and_knows_when_it_last_stepped(
+    alice: User, model: Model, two: list[Worker]
 ) -> None:
-    pulses: list[int] = []
-    two[0].pulse = lambda: pulses.append(1)
+    made_at = two[0].stepped_at
     queue_jobs(alice, 1)
     run_until(two[0], lambda: count("completed") == 1)
-    assert pulses
+    assert two[0].stepped_at > made_at
 
 
 def test_a_worker_outlives_a_database_that_is_away(

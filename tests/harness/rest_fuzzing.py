@@ -7,6 +7,7 @@ from typing import Any
 
 import schemathesis
 from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections, transaction
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -19,7 +20,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from config.wsgi import application
 from tests.harness.rest_routes import World
 
 CHECKS = [
@@ -48,7 +48,7 @@ def walk(world: World, token: str, *, cases: int, first: int = 0) -> int:
 
 
 def _walk(world: World, token: str, cases: int, first: int) -> int:
-    schema = schemathesis.openapi.from_wsgi("/api/schema?format=json", application)
+    schema = schemathesis.openapi.from_wsgi("/api/schema?format=json", get_wsgi_application())
     found: list[Any] = list(schema.get_all_operations())
     operations = [one.ok() for one in found]
     each = -(-cases // len(operations))

@@ -97,7 +97,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.requests: list[Measured] = []
-        # As in production (config/management/gc_tuning.py): else each request would pay for walks
+        # As in production (config/apps.py): else each request would pay for walks
         # over what a thousand tests before it have left.
         gc.collect()
         gc.freeze()

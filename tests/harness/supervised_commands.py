@@ -1,21 +1,20 @@
 """A supervisor over shell commands:
 `… -m tests.harness.supervised_commands FOLDER GRACE SILENT_AFTER COMMAND…`.
 
-It is ready once the file `up` in FOLDER exists. A command that begins with `pulse: ` has a pulse.
+It is ready once the file `up` in FOLDER exists.
 """
 
 import sys
 from pathlib import Path
 
-from config.supervisor.supervisor import Child, Supervisor
+from config.supervisor import Child, Supervisor
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     children = [
         Child(
             f"child{index}",
-            ["sh", "-c", f"cd {folder}; {command.removeprefix('pulse: ')}"],
-            has_pulse=command.startswith("pulse: "),
+            ["sh", "-c", f"cd {folder}; {command}"],
             restart_delay=0.05,
         )
         for index, command in enumerate(sys.argv[4:])

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from config.management.commands.run_worker import worker_commands
-from config.supervisor.process import SupervisorConfig, exec_supervisor
+from config.supervisor import exec_supervisor
 
 
 class Command(BaseCommand):
@@ -23,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         hold_port(settings.HOST, settings.PORT)
         self.prepare()
-        exec_supervisor(SupervisorConfig(commands(), settings.HOST, settings.PORT))
+        exec_supervisor(commands(), settings.HOST, settings.PORT)
 
     def prepare(self) -> None:
         """Apply migrations, load starters, create the first login."""

@@ -1,36 +1,37 @@
-"""`manage.py run_worker`: a supervisor over the processes that carry out evolutions."""
+"""`manage.py run_worker`: a supervisor over the process that carries out evolutions."""
 
 import os
 import signal
 import sys
 import time
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from config.supervisor.process import SupervisorConfig, exec_supervisor
-from config.supervisor.supervisor import PULSE_VARIABLE, SILENT_AFTER
+from config.supervisor import SILENT_AFTER, exec_supervisor, start_pulse
 from evolution.worker.runner import Worker
-
-PULSE_SECONDS = 1.0
 
 
 class Command(BaseCommand):
-    help = "Run workers that carry out evolutions. Stops them all on SIGTERM or Ctrl-C."
+    help = "Run a worker, which carries out evolutions, until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--name", help="be one of them: the supervisor sets it")
+        parser.add_argument("--name", help="be the worker itself: the supervisor sets it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["name"] is None:
-            exec_supervisor(SupervisorConfig(worker_commands()))
+            exec_supervisor(worker_commands())
         stopping = Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
-        worker = Worker(options["name"], stopping=stopping, pulse=pulse(stopping))
+        worker = Worker(options["name"], stopping=stopping)
+        start_pulse(
+            is_well=lambda: time.monotonic() - worker.stepped_at < SILENT_AFTER,
+            on_orphaned=stopping.set,
+        )
         worker.run()
         if worker.running:
             # Their threads wait for a model, and the interpreter would wait for them.
@@ -39,40 +40,6 @@ class Command(BaseCommand):
 
 
 def worker_commands() -> dict[str, list[str]]:
-    """The command line of each worker, with a name that outlives its process."""
-    manage, own = str(settings.BASE_DIR / "manage.py"), uuid4().hex
-    return {
-        f"worker{number or ''}": [sys.executable, manage, "run_worker", "--name", f"{own}-{number}"]
-        for number in range(settings.WORKER_PROCESSES)
-    }
-
-
-def pulse(stopping: Event) -> Any:
-    """What a worker calls while it is well; sets `stopping` once the supervisor is gone.
-
-    The supervisor hears of it every second, from a thread: a step of the worker may wait for the
-    database for longer than a frozen process is left alone.
-    """
-    pipe = int(os.environ.get(PULSE_VARIABLE, -1))
-    if pipe < 0:
-        return lambda: None
-    os.set_blocking(pipe, False)
-    called = time.monotonic()
-
-    def write() -> None:
-        while time.monotonic() - called < SILENT_AFTER:
-            try:
-                os.write(pipe, b".")
-            except BlockingIOError:
-                pass  # the supervisor sleeps
-            except BrokenPipeError:
-                stopping.set()
-                return
-            time.sleep(PULSE_SECONDS)
-
-    def call() -> None:
-        nonlocal called
-        called = time.monotonic()
-
-    Thread(target=write, name="pulse", daemon=True).start()
-    return call
+    """The command line of the worker, with a name that outlives its process."""
+    manage = str(settings.BASE_DIR / "manage.py")
+    return {"worker": [sys.executable, manage, "run_worker", "--name", uuid4().hex]}

@@ -153,7 +153,7 @@ def processes_of(platform: Platform, word: str) -> dict[int, int]:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue  # it ended while we looked
-        is_supervisor = b"config.supervisor.process" in command
+        is_supervisor = b"config.supervisor" in command
         if word.encode() in command and mark in environ and not is_supervisor:
             found[int(folder.name)] = parent
     return found

@@ -12,7 +12,7 @@ from tests.harness.waiting import wait_until
 TIMES = 5
 WITHIN = 10.0
 """Seconds: a process that dies is started again at once."""
-ROLES = {"web": "uvicorn", "worker": "run_worker", "orphan reaper": "orphan_reaper"}
+ROLES = {"web": "uvicorn", "worker": "run_worker"}
 
 
 def run(options: runner.Options) -> int:
@@ -22,9 +22,8 @@ def run(options: runner.Options) -> int:
     with platform_with_model() as (platform, _):
         rest = Rest(platform)
         evolve(rest, "before")
-        # The reaper last: it is not started again.
         for role in ROLES:
-            for number in range(times if role != "orphan reaper" else 1):
+            for number in range(times):
                 os.kill(pid_of(platform, role), signal.SIGKILL)
                 seconds = evolve(rest, f"{role} {number}")
                 took.setdefault(role, []).append(seconds)

@@ -38,7 +38,7 @@ def run(options: runner.Options) -> int:
     owners = 1 + options.lanes
     with (
         FakeLLM() as hanging,
-        platform_with_model(WORKER_PROCESSES="2", PRIVATE_HOSTS="127.0.0.1") as (platform, _),
+        platform_with_model(PRIVATE_HOSTS="127.0.0.1") as (platform, _),
     ):
         gate = hanging.hold("reflector")
         attack(platform, f"{hanging.base_url} {owners} {HOSTILE_JOBS}")
