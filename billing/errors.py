@@ -27,9 +27,7 @@ class BillingDisabled(AceError):
 
     code = "billing_disabled"
     status = 404
-
-    def __init__(self) -> None:
-        super().__init__("Billing is not enabled on this server: there are no plans to choose.")
+    message = "Billing is not enabled on this server: there are no plans to choose."
 
 
 class PaymentUnavailable(AceError):
@@ -37,12 +35,10 @@ class PaymentUnavailable(AceError):
 
     code = "payment_unavailable"
     status = 503
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The payment provider is not responding. Nothing was changed or charged. Try again in "
-            "a minute."
-        )
+    message = (
+        "The payment provider is not responding. Nothing was changed or charged. Try again in a "
+        "minute."
+    )
 
 
 class NotFoundAtStripe(PaymentUnavailable):
@@ -53,50 +49,24 @@ class InvalidWebhookSignature(Invalid):
     """A webhook event without a valid signature, or with one that is too old."""
 
     code = "bad_signature"
-
-    def __init__(self) -> None:
-        super().__init__("The signature of this event is invalid or too old.")
+    message = "The signature of this event is invalid or too old."
 
 
 class AlreadySubscribed(Conflict):
     """The user has a subscription; a second one would be charged as well."""
 
     code = "already_subscribed"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "You already have a subscription. Change or cancel it in the billing portal "
-            "(POST /billing/portal)."
-        )
-
-
-class CheckoutInProgress(Conflict):
-    """Another checkout is being opened for the same user: both could be paid."""
-
-    code = "checkout_busy"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Another checkout is being opened, perhaps in another tab. Try again in a moment."
-        )
+    message = (
+        "You already have a subscription. Change or cancel it in the billing portal (POST "
+        "/billing/portal)."
+    )
 
 
 class NoStripeCustomer(Conflict):
     """The user has no customer at Stripe yet."""
 
     code = "no_customer"
-
-    def __init__(self) -> None:
-        super().__init__("You have no paid plan yet, so there is no payment to manage.")
-
-
-class PlanNotForSale(Conflict):
-    """The plan has no price at Stripe: the operator has to run `billing_setup`."""
-
-    code = "plan_not_offered"
-
-    def __init__(self, plan: str) -> None:
-        super().__init__(f"The {plan} plan is not for sale yet: its price is not set up.")
+    message = "You have no paid plan yet, so there is no payment to manage."
 
 
 def require_billing() -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.conf import settings
-from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -11,18 +10,11 @@ from core.admin import CsvExportAdmin, request_principal
 from core.audit import record
 
 
-class BillingOffNotice(CsvExportAdmin):
-    """Lists that show a message while billing is off, and that no menu shows then."""
+class PlanListAdmin(CsvExportAdmin):
+    """Lists that no menu shows while billing is off."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return settings.BILLING_ENABLED and super().has_module_permission(request)
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> Any:
-        if not settings.BILLING_ENABLED:
-            messages.info(request, "Billing is not enabled: no plan limit applies to anybody.")
-        return super().changelist_view(request, extra_context)
 
 
 class AuditedAdmin(CsvExportAdmin):

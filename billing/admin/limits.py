@@ -3,13 +3,11 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from billing.admin.base import AuditedAdmin, BillingOffNotice
+from billing.admin.base import AuditedAdmin, PlanListAdmin
 from billing.models import Limit, QuotaPeriod
 from core.admin import OwnerFilter, ReadOnlyAdmin
-from core.clock import database_now
 
 
 @admin.register(Limit)
@@ -66,32 +64,15 @@ class PlanLimitInline(admin.TabularInline):  # type: ignore[type-arg]  # generic
         return formset
 
 
-class QuotaPeriodFilter(admin.SimpleListFilter):
-    title = "period"
-    parameter_name = "when"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("now", "current"), ("held", "with reservations")]
-
-    def queryset(self, request: HttpRequest, rows: QuerySet[QuotaPeriod]) -> QuerySet[QuotaPeriod]:
-        now = database_now()
-        match self.value():
-            case "now":
-                return rows.filter(start__lte=now, end__gt=now)
-            case "held":
-                return rows.filter(evolutions_held__gt=0) | rows.filter(tokens_held__gt=0)
-        return rows
-
-
 @admin.register(QuotaPeriod)
-class QuotaPeriodAdmin(BillingOffNotice, ReadOnlyAdmin):
+class QuotaPeriodAdmin(PlanListAdmin, ReadOnlyAdmin):
     """Monthly usage of each user, and what is reserved for running jobs."""
 
     list_display = csv_columns = (
         *("user", "start", "end", "evolutions_used", "evolutions_held"),
         *("tokens_used", "tokens_held", "usd_used", "usd_held"),
     )
-    list_filter = (OwnerFilter.by("user"), QuotaPeriodFilter)
+    list_filter = (OwnerFilter.by("user"),)
     list_select_related = ("user",)
     date_hierarchy = "start"
     search_fields = ("user__email",)

@@ -12,7 +12,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
-from billing.admin.base import AuditedAdmin, BillingOffNotice
+from billing.admin.base import AuditedAdmin, PlanListAdmin
 from billing.admin.limits import PlanLimitInline
 from billing.models import BillingAccount, Limit, Plan, UsageRecord
 from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
@@ -32,7 +32,7 @@ MAX_ROWS = 500
 
 
 @admin.register(Plan)
-class PlanAdmin(BillingOffNotice, AuditedAdmin):
+class PlanAdmin(PlanListAdmin, AuditedAdmin):
     """What a plan includes; a change applies at once to everybody on it."""
 
     audit_noun = "plan"
@@ -87,33 +87,8 @@ class PlanAdmin(BillingOffNotice, AuditedAdmin):
     )
 
 
-class PaymentProblemFilter(admin.SimpleListFilter):
-    title = "payment problem"
-    parameter_name = "trouble"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [
-            ("grace", "past due, in grace"),
-            ("over", "past due, grace period over"),
-            ("two", "two subscriptions"),
-        ]
-
-    def queryset(
-        self, request: HttpRequest, rows: QuerySet[BillingAccount]
-    ) -> QuerySet[BillingAccount]:
-        entitled = BillingAccount.objects.entitled(database_now()).values("pk")
-        match self.value():
-            case "grace":
-                return rows.filter(status="past_due", pk__in=entitled)
-            case "over":
-                return rows.filter(status="past_due").exclude(pk__in=entitled)
-            case "two":
-                return rows.exclude(duplicate_subscription_id="")
-        return rows
-
-
 @admin.register(BillingAccount)
-class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
+class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
     """The plan of each user as Stripe has it; staff can grant one without payment."""
 
     list_display = (
@@ -123,8 +98,8 @@ class BillingAccountAdmin(BillingOffNotice, ReadOnlyAdmin):
     change_list_template = "admin/billing_account_list.html"
     list_filter = (
         OwnerFilter.by("user"),
-        PaymentProblemFilter,
         "status",
+        ("duplicate_subscription_id", admin.EmptyFieldListFilter),
         "plan",
         "cancel_at_period_end",
     )

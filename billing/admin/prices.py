@@ -3,27 +3,10 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
 from billing.admin.base import AuditedAdmin
 from billing.models import PriceOverride
-
-
-class ValidityFilter(admin.SimpleListFilter):
-    title = "validity"
-    parameter_name = "valid"
-
-    def lookups(self, request: object, model_admin: object) -> list[tuple[str, str]]:
-        return [("now", "current"), ("over", "expired"), ("later", "upcoming")]
-
-    def queryset(self, request: object, rows: QuerySet[Any]) -> QuerySet[Any]:
-        now = timezone.now()
-        over, later = Q(valid_until__lte=now), Q(valid_from__gt=now)
-        found = {"over": over, "later": later, "now": ~over & ~later}
-        return rows.filter(found.get(self.value() or "", Q()))
-
 
 PRICE_FIELDS = ("model", "base_url", "input_usd", "cached_usd", "output_usd")
 
@@ -37,7 +20,6 @@ class PriceOverrideAdmin(AuditedAdmin):
         *PRICE_FIELDS,
         *("valid_from", "valid_until", "version", "note"),
     )
-    list_filter = (ValidityFilter,)
     search_fields = ("model", "base_url", "note", "=id")
     date_hierarchy = "updated_at"
     readonly_fields = ("version",)

@@ -44,29 +44,14 @@ class SummaryRow:
     total: UsageTotal
 
 
-class PriceFilter(admin.SimpleListFilter):
-    title = "price"
-    parameter_name = "price"
-
-    def lookups(self, request: object, model_admin: object) -> list[tuple[str, str]]:
-        return [("unknown", "unknown"), ("known", "known"), ("own", "price override")]
-
-    def queryset(self, request: object, rows: QuerySet[UsageRecord]) -> QuerySet[UsageRecord]:
-        match self.value():
-            case "unknown":
-                return rows.filter(cost_usd=None).exclude(status="started")
-            case "known":
-                return rows.exclude(cost_usd=None)
-            case "own":
-                return rows.filter(price_source__startswith="override ")
-        return rows
-
-
 @admin.register(UsageRecord)
 class UsageRecordAdmin(ReadOnlyAdmin):
     change_list_template = "admin/usage_record_list.html"
     list_display = ("status", "operation", "model", "user", "total_tokens", "cost", "made")
-    list_filter = (OwnerFilter.by("user"), "status", "operation", PriceFilter, "estimated")
+    list_filter = (
+        *(OwnerFilter.by("user"), "status", "operation", ("cost_usd", admin.EmptyFieldListFilter)),
+        "estimated",
+    )
     list_select_related = ("user",)
     date_hierarchy = "created_at"
     search_fields = (

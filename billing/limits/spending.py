@@ -27,7 +27,7 @@ from accounts.models import User
 from billing.errors import LimitReached
 from billing.models import DailySpend, Limit, UsageRecord
 from billing.plans.limit_lookup import find_limits
-from billing.pricing.usage_pricing import estimate_cost
+from billing.pricing.usage_pricing import price_in_usd
 from core.audit import record
 from core.clock import database_now
 from core.emails import send_email
@@ -84,13 +84,7 @@ class Spender:
 
 def max_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url: str) -> Decimal:
     """The maximum cost of a call; 0 when its price is unknown."""
-    price = estimate_cost(
-        model=model,
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
-        api_url=api_url,
-    )
-    return price.cost or ZERO
+    return price_in_usd(model, prompt_tokens, completion_tokens, api_url) or ZERO
 
 
 def check_spend_limits(spender: Spender, *, want: Decimal, now: datetime) -> None:

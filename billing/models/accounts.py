@@ -19,35 +19,11 @@ STALE_AFTER = timedelta(days=14)
 class BillingAccountQuerySet(OwnedQuerySet["BillingAccount"]):
     owner_path = "user"
 
-    def paying(self, now: datetime) -> Self:
-        """Accounts whose paid plan applies; `is_entitled` is the same for one row."""
-        since = now - STALE_AFTER
-        is_heard_of = Q(synced_at=None) | Q(synced_at__gt=since)
-        is_confirmed = is_heard_of | Q(period_end=None) | Q(period_end__gt=since)
-        in_grace = Q(status="past_due") & (Q(grace_until=None) | Q(grace_until__gt=now))
-        is_paid = Q(status__in=("trialing", "active")) | in_grace
-        return self.filter(is_paid & is_confirmed, plan__isnull=False)
-
-    def entitled(self, now: datetime) -> Self:
-        """Accounts with a plan of their own; everybody else is on the default plan."""
-        return self.filter(Q(pk__in=self.paying(now).values("pk")) | self._given(now))
-
-    def on_plan(self, plan: Plan, now: datetime) -> Self:
-        """Accounts to which this plan applies as their own; `own_plan` is the same for one row."""
-        paying = BillingAccount.objects.paying(now)
-        given = Q(complimentary_plan=plan) & self._given(now) & ~Q(pk__in=paying.values("pk"))
-        return self.filter(Q(pk__in=paying.filter(plan=plan).values("pk")) | given)
-
     def unconfirmed(self, now: datetime) -> Self:
         """Accounts whose paid period is over without Stripe's word on the next one."""
         paid = self.exclude(stripe_subscription_id="").filter(status__in=("active", "trialing"))
         late = now - timedelta(days=2)
         return paid.filter(period_end__lt=late, synced_at__lt=late)
-
-    @staticmethod
-    def _given(now: datetime) -> Q:
-        until = Q(complimentary_until=None) | Q(complimentary_until__gt=now)
-        return Q(complimentary_plan__isnull=False) & until
 
 
 class BillingAccount(BaseModel):

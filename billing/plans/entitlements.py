@@ -10,7 +10,6 @@ from accounts.models import User
 from billing.models import BillingAccount, Limit, Plan, QuotaPeriod, QuotaResource
 from billing.plans.billing_periods import BillingPeriod, billing_period_at
 from billing.plans.limit_lookup import find_limits, limit_of_account
-from billing.plans.standard_plans import load_standard_plans
 from core.clock import database_now
 
 SHORTEST_MONTH = timedelta(days=28)
@@ -65,6 +64,16 @@ def entitlement_for(user_id: UUID, *, now: datetime | None = None) -> Entitlemen
     return Entitlement(plan, billing_period_at(now, start, end), account, limits, is_trial)
 
 
+def keep_until(user_id: UUID, now: datetime) -> datetime | None:
+    """Until when the user's plan keeps a text written now; None: the server's setting decides.
+
+    The text stores it, so that no later change of plan or retention deletes it sooner.
+    """
+    entitlement = entitlement_for(user_id, now=now)
+    days = entitlement.plan.retention_days if entitlement else None
+    return None if days is None else now + timedelta(days=days)
+
+
 def _plan_at(now: datetime, user_id: UUID) -> tuple[Plan, BillingAccount | None]:
     """The plan that applies, and the user's account if there is one."""
     rows = BillingAccount.objects.select_related("plan", "complimentary_plan")
@@ -73,12 +82,8 @@ def _plan_at(now: datetime, user_id: UUID) -> tuple[Plan, BillingAccount | None]
 
 
 def default_plan() -> Plan:
-    """The plan of every user without another one."""
-    plan = Plan.objects.filter(is_default=True).first()
-    if plan is None:
-        load_standard_plans()
-        plan = Plan.objects.get(is_default=True)
-    return plan
+    """The plan of every user without another one; a migration brings it, nobody deletes it."""
+    return Plan.objects.get(is_default=True)
 
 
 def format_count(number: int, one: str) -> str:

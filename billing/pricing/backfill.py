@@ -1,7 +1,6 @@
 """Price earlier calls of unknown cost, after a price override or a new price list."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -9,17 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
 
-from billing.models import UsageRecord
-from billing.pricing.calculator import PriceRule
-from billing.pricing.usage_pricing import apply_price, price_rules, price_usage
+from billing.models import PriceOverride, UsageRecord
+from billing.pricing.usage_pricing import apply_price, price_usage
 from core.audit import record
 
 BATCH_SIZE = 500
-UPDATED_FIELDS = ("cost_usd", "price_source", "metadata", "updated_at")
-ProgressCallback = Callable[["Backfill"], None]
-Cursor = tuple[datetime, UUID]
 
 
 @dataclass
@@ -35,13 +29,11 @@ class Backfill:
 
 def backfill_prices(
     *,
-    dry_run: bool,
+    apply: bool,
     rewrite: bool = False,
     since: datetime | None = None,
     until: datetime | None = None,
     model: str = "",
-    batch_size: int = BATCH_SIZE,
-    on_progress: ProgressCallback | None = None,
 ) -> Backfill:
     """Set the cost of completed calls whose price at their time is known now.
 
@@ -53,42 +45,36 @@ def backfill_prices(
     rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
     if not rewrite:
         rows = rows.filter(cost_usd=None)
-    done, overrides = Backfill(), price_rules()
-    last: Cursor | None = None
-    while last := _price_batch(_after(rows, last)[:batch_size], overrides, done, dry_run=dry_run):
-        if on_progress is not None:
-            on_progress(done)
+    ids = list(rows.order_by("created_at", "pk").values_list("pk", flat=True))
+    done, overrides = Backfill(), list(PriceOverride.objects.order_by())
+    for at in range(0, len(ids), BATCH_SIZE):
+        _price_batch(ids[at : at + BATCH_SIZE], overrides, done, apply=apply)
     return done
 
 
-def _after(rows: QuerySet[UsageRecord], last: Cursor | None) -> QuerySet[UsageRecord]:
-    """The rows after the cursor, in order."""
-    if last is not None:
-        at, pk = last
-        rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, pk__gt=pk))
-    return rows.order_by("created_at", "pk")
-
-
 def _price_batch(
-    rows: QuerySet[UsageRecord], overrides: list[PriceRule], done: Backfill, *, dry_run: bool
-) -> Cursor | None:
-    """Price these rows; returns the cursor of the last one, None without rows."""
-    if dry_run:
-        found = list(rows)
-        for call in found:
-            _price(call, overrides, done)
-        return _cursor(found)
+    ids: list[UUID], overrides: list[PriceOverride], done: Backfill, *, apply: bool
+) -> None:
+    priced, usd = done.priced, done.change_usd
     with transaction.atomic():
-        found = list(rows.select_for_update(of=("self",), no_key=True))
-        priced, usd = done.priced, done.change_usd
-        changed = [call for call in found if _price(call, overrides, done)]
-        UsageRecord.objects.bulk_update(changed, UPDATED_FIELDS)
-        if changed:
-            _audit(changed, done.priced - priced, done.change_usd - usd)
-    return _cursor(found)
+        rows = UsageRecord.objects.filter(pk__in=ids).order_by("created_at", "pk")
+        if apply:
+            rows = rows.select_for_update(of=("self",), no_key=True)
+        changed = [call for call in rows if _price(call, overrides, done)]
+        if not changed or not apply:
+            return
+        fields = ["cost_usd", "price_source", "metadata", "updated_at"]
+        UsageRecord.objects.bulk_update(changed, fields)
+        detail: dict[str, Any] = {
+            "calls": done.priced - priced,
+            "change_usd": str(done.change_usd - usd),
+            "from": changed[0].created_at.isoformat(),
+            "to": changed[-1].created_at.isoformat(),
+        }
+        record(action="backfill_prices", by=None, subject=changed[0], **detail)
 
 
-def _price(call: UsageRecord, overrides: list[PriceRule], done: Backfill) -> bool:
+def _price(call: UsageRecord, overrides: list[PriceOverride], done: Backfill) -> bool:
     """Set the price of a call without saving; True if it changed."""
     price = price_usage(call, overrides)
     done.examined += 1
@@ -103,17 +89,3 @@ def _price(call: UsageRecord, overrides: list[PriceRule], done: Backfill) -> boo
     done.by_source[price.source] += 1
     apply_price(call, price)
     return True
-
-
-def _audit(changed: list[UsageRecord], calls: int, usd: Decimal) -> None:
-    detail: dict[str, Any] = {
-        "calls": calls,
-        "change_usd": str(usd),
-        "from": changed[0].created_at.isoformat(),
-        "to": changed[-1].created_at.isoformat(),
-    }
-    record(action="backfill_prices", by=None, subject=changed[0], **detail)
-
-
-def _cursor(found: list[UsageRecord]) -> Cursor | None:
-    return (found[-1].created_at, found[-1].pk) if found else None

@@ -13,13 +13,7 @@ from django.core.cache import cache
 from django.db import transaction
 
 from accounts.models import User
-from billing.errors import (
-    AlreadySubscribed,
-    CheckoutInProgress,
-    NoStripeCustomer,
-    PlanNotForSale,
-    require_billing,
-)
+from billing.errors import AlreadySubscribed, NoStripeCustomer, require_billing
 from billing.models import AccountSync, BillingAccount, Plan, TrialMark
 from billing.models.accounts import keyed_digest
 from billing.money import from_minor_units
@@ -27,7 +21,7 @@ from billing.stripe import gateway
 from billing.stripe.subscription_state import UNSETTLED, from_timestamp, has_ever_subscribed
 from billing.stripe.sync import sync_account
 from core.audit import record
-from core.errors import Invalid, NotFound
+from core.errors import Conflict, Invalid, NotFound
 from core.security.scopes import Principal
 
 LOCK_WAIT, LOCK_LIFETIME = 10, 120
@@ -58,8 +52,8 @@ def subscribe(
     """The URL of the Stripe checkout where the user pays for the plan with this slug.
 
     `interval`: month or year. `site` is the URL of this server. Nothing is granted before Stripe
-    reports the subscription. Raises Invalid, AlreadySubscribed, CheckoutInProgress, PlanNotForSale,
-    PaymentUnavailable.
+    reports the subscription. Raises Invalid, AlreadySubscribed, PaymentUnavailable, Conflict
+    (`plan_not_offered`, `checkout_busy`).
     """
     require_billing()
     chosen = _paid_plan(plan)
@@ -67,7 +61,10 @@ def subscribe(
         raise Invalid.field("interval", "Choose one of: month, year.")
     price = gateway.stripe_api.find_price(chosen.lookup_keys[interval])
     if price is None:
-        raise PlanNotForSale(chosen.name)
+        raise Conflict(
+            f"The {chosen.name} plan is not for sale yet: its price is not set up.",
+            code="plan_not_offered",
+        )
     success, cancel = f"{site}/billing?paid=1", f"{site}/billing?paid=no"
     with checkout_lock(user):
         account = _not_subscribed(user)
@@ -92,14 +89,17 @@ def _not_subscribed(user: User) -> BillingAccount:
 def checkout_lock(user: User) -> Iterator[None]:
     """Serialize checkouts of a user: two tabs at once could open two pages and pay both.
 
-    The second waits for the first. Raises CheckoutInProgress. The lock of a killed process expires
-    after LOCK_LIFETIME.
+    The second waits for the first. Raises Conflict (`checkout_busy`). The lock of a killed process
+    expires after LOCK_LIFETIME.
     """
     key, until, pause = f"checkout-{user.pk}", time.monotonic() + LOCK_WAIT, threading.Event()
     token = secrets.randbelow(2**31)  # the database cache stores only numbers
     while not cache.add(key, token, LOCK_LIFETIME):
         if time.monotonic() > until:
-            raise CheckoutInProgress
+            raise Conflict(
+                "Another checkout is being opened, perhaps in another tab. Try again in a moment.",
+                code="checkout_busy",
+            )
         pause.wait(0.2)
     try:
         yield

@@ -1,13 +1,13 @@
 """Compare the daily totals (DailySpend) with the usage records, and rebuild them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Q, Sum, UUIDField, Value
 from django.db.models.functions import Coalesce, TruncDate
 
 from accounts.models import User
@@ -37,7 +37,7 @@ USERS_PER_BATCH = 10
 def mismatched_days() -> Iterator[tuple[DayKey, Decimal]]:
     """Daily totals that differ from the usage records, with the right amount."""
     for users in _user_batches():
-        for day, (usd, _) in _mismatches(users):
+        for day, (usd, _) in _mismatches(users).items():
             yield day, usd
 
 
@@ -56,15 +56,11 @@ def _rebuild(users: list[UUID]) -> int:
                 cursor.execute(
                     f'LOCK TABLE "{UsageRecord._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE'
                 )
-        wrong = len(_mismatches(users))
-        if wrong:
-            DailySpend.objects.filter(user_id__in=users).delete()
-            rows = (
-                DailySpend(**day._asdict(), spent_usd=usd, unpriced_calls=unpriced)
-                for day, (usd, unpriced) in ledger_totals(users).items()
-            )
-            DailySpend.objects.bulk_create(rows, batch_size=500)
-    return wrong
+        wrong = _mismatches(users)
+        for day, (usd, unpriced) in wrong.items():
+            right = {"spent_usd": usd, "unpriced_calls": unpriced}
+            DailySpend.objects.update_or_create(**day._asdict(), defaults=right)
+    return len(wrong)
 
 
 def _user_batches() -> Iterator[list[UUID]]:
@@ -73,35 +69,27 @@ def _user_batches() -> Iterator[list[UUID]]:
         yield ids[at : at + USERS_PER_BATCH]
 
 
-def _mismatches(users: list[UUID]) -> list[tuple[DayKey, DayTotal]]:
-    actual, stored = ledger_totals(users), _stored_totals(users)
-    days = sorted(actual.keys() | stored.keys(), key=str)
-    totals = [(day, actual.get(day, NO_SPEND)) for day in days]
-    return [(day, total) for day, total in totals if total != stored.get(day, NO_SPEND)]
-
-
-def ledger_totals(users: list[UUID]) -> dict[DayKey, DayTotal]:
-    """Daily totals computed from the usage records of these users."""
+def _mismatches(users: list[UUID]) -> dict[DayKey, DayTotal]:
+    """The right totals of the days whose stored ones are wrong."""
     of_deleted = Q(user=None) if NOBODY in users else Q()
     calls = UsageRecord.objects.filter(Q(user__in=users) | of_deleted).order_by()
-    rows = calls.annotate(day=TruncDate("created_at", tzinfo=UTC))
-    sums = rows.values("user_id", "playbook_id", "own_key", "day").annotate(
+    nobody = Value(NOBODY, UUIDField())
+    sums = calls.values_list(
+        Coalesce("user_id", nobody),
+        Coalesce("playbook_id", nobody),
+        "own_key",
+        TruncDate("created_at", tzinfo=UTC),
+    ).annotate(
         usd=Sum(Coalesce(F("cost_usd"), ZERO) + F("held_usd"), default=ZERO),
         unpriced=Count("pk", filter=UNPRICED),
     )
-    return {
-        DayKey(
-            row["user_id"] or NOBODY, row["playbook_id"] or NOBODY, row["own_key"], row["day"]
-        ): (row["usd"].quantize(MILLIONTH), row["unpriced"])
-        for row in sums
-    }
+    totals = DailySpend.objects.filter(user_id__in=users)
+    stored = _by_day(totals.values_list(*DayKey._fields, "spent_usd", "unpriced_calls"))
+    actual = _by_day(sums)
+    days = sorted(actual.keys() | stored.keys(), key=str)
+    right = {day: actual.get(day, NO_SPEND) for day in days}
+    return {day: total for day, total in right.items() if total != stored.get(day, NO_SPEND)}
 
 
-def _stored_totals(users: list[UUID]) -> dict[DayKey, DayTotal]:
-    rows = DailySpend.objects.filter(user_id__in=users).values_list(
-        "user_id", "playbook_id", "own_key", "day", "spent_usd", "unpriced_calls"
-    )
-    return {
-        DayKey(user, playbook, own_key, day): (usd, unpriced)
-        for user, playbook, own_key, day, usd, unpriced in rows
-    }
+def _by_day(rows: Iterable[tuple[Any, ...]]) -> dict[DayKey, DayTotal]:
+    return {DayKey(*key): (usd.quantize(MILLIONTH), count) for *key, usd, count in rows}

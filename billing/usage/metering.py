@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Avg, CharField, Count, Q, Sum, UUIDField
 
 from billing.models import UsageRecord
-from billing.pricing.usage_pricing import apply_price, price_rules, price_usage, resolve_base_url
+from billing.pricing.usage_pricing import apply_price, price_usage, resolve_base_url
 from core.clock import database_now
 from core.sql.compiled_queries import CompiledQuery, Param
 
@@ -104,7 +104,7 @@ def finish_usage(
     record.held_usd, record.held_tokens = Decimal(0), 0
     record.ended_at = record.updated_at = database_now()
     record.base_url = resolve_base_url(api_url) if api_url else record.base_url
-    apply_price(record, price_usage(record, price_rules(record.created_at)))
+    apply_price(record, price_usage(record))
     begun = UsageRecord.objects.filter(pk=record.pk, status=UsageRecord.Status.STARTED)
     if not begun.update(**{name: getattr(record, name) for name in FIELDS_OF_THE_END}):
         _correct_estimate(record)

@@ -19,6 +19,6 @@ class AdminSiteConfig(SimpleAdminConfig):
             return  # it serves no page, and an agent waits for its start
         for app in apps.get_app_configs():
             # dj-stripe's shows its tables with forms for API keys, and its list of invoices
-            # answers 500: billing/admin shows what staff needs of them.
+            # answers 500: accounts link to Stripe's own pages.
             if app.name != "djstripe" and module_has_submodule(app.module, "admin"):
                 import_module(f"{app.name}.admin")

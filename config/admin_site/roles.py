@@ -18,7 +18,7 @@ ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "Billing": (
-        ("core", "billing", "djstripe"),
+        ("core", "billing"),
         (
             *("view_user", "change_billingaccount", "change_plan", "add_plan"),
             *("change_quotaperiod", "add_limit", "change_limit", "delete_limit"),

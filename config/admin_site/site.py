@@ -45,10 +45,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Cost", ("UsageRecord", "PriceOverride", "Limit")),
     (
         "Plans and payment",
-        (
-            *("BillingAccount", "Plan", "QuotaPeriod"),
-            *("Subscription", "Invoice", "StripeEvent", "WebhookEndpoint"),
-        ),
+        (*("BillingAccount", "Plan", "QuotaPeriod", "StripeEvent"),),
     ),
     ("Authentication", ("UserSession", "Authenticator", "Application")),
 )

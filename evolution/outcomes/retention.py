@@ -9,7 +9,6 @@ from django.db.models import Q, Value
 from django.db.models.functions import Coalesce
 
 from accounts.services.cleanup import delete_expired_rows
-from billing.plans.retention import kept_by_present_plans
 from core.clock import database_now
 from evolution.models import AgentSession, Outcome, SessionMessage
 
@@ -22,12 +21,11 @@ def blank_old_traces() -> int:
     """Delete traces and notes of outcomes whose time is over; how many.
 
     It is over TRACE_RETENTION_DAYS after they were processed (0: never), or at `keep_until`, which
-    the owner's plan set then, unless their present plan keeps them longer. Pending ones are kept.
+    the owner's plan set then. Pending ones are kept.
     """
     now = database_now()
     old = _before(now, "processed_at") | (~Q(set_aside_reason="") & _before(now, "updated_at"))
-    expired = _expired(now, "playbook__owner", "processed_at")
-    rows = Outcome.objects.filter(old | expired).exclude(reasoning_trace="", notes="")
+    rows = Outcome.objects.filter(old | Q(keep_until__lt=now)).exclude(reasoning_trace="", notes="")
     blanked = 0
     # In batches: one statement over a year of outcomes would hold its locks too long.
     while part := list(rows.values_list("pk", flat=True)[:BATCH_SIZE]):
@@ -41,15 +39,6 @@ def _before(now: datetime, field: str) -> Q:
     return Q(**{f"{field}__lt": now - timedelta(days=days)}) if days else Q(pk__in=[])
 
 
-def _expired(now: datetime, owner: str, written: str) -> Q:
-    """What no plan keeps any longer: neither the one it was written under nor the present one."""
-    expired = Q(keep_until__lt=now)
-    for since, accounts in kept_by_present_plans(now):
-        kept = Q(**{f"{owner}__in": accounts.values("user"), f"{written}__gte": since})
-        expired &= ~kept
-    return expired
-
-
 def blank_old_transcripts() -> int:
     """Delete texts of sessions whose time is over, as of outcomes' traces; how many.
 
@@ -58,7 +47,7 @@ def blank_old_transcripts() -> int:
     """
     now = database_now()
     old = _before(now, "closed_at") | (Q(closed_at=None) & _before(now, "updated_at"))
-    rows = AgentSession.objects.filter(old | _expired(now, "user", "updated_at"), blanked_at=None)
+    rows = AgentSession.objects.filter(old | Q(keep_until__lt=now), blanked_at=None)
     blanked = 0
     while part := list(rows.values_list("pk", flat=True)[:SESSION_BATCH_SIZE]):
         with transaction.atomic():

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from billing.plans.retention import keep_until
+from billing.plans.entitlements import keep_until
 from core.audit import record
 from core.clock import database_now
 from core.errors import Conflict, Invalid

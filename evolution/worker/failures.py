@@ -10,7 +10,7 @@ from functools import partial
 from django.db import transaction
 
 from billing.limits.spending import COST_CAP
-from billing.plans.retention import keep_until
+from billing.plans.entitlements import keep_until
 from core.clock import database_now
 from evolution.engine.circuit_breaker import (
     FIRST_REFUSAL_PAUSE,

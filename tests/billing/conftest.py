@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from billing.models import Plan
-from billing.plans.standard_plans import load_standard_plans
+from tests.harness.standard_plans import load_standard_plans
 
 
 @pytest.fixture

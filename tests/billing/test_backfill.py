@@ -9,8 +9,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts.models import User
-from billing.models import UsageRecord
+from billing.models import PriceOverride, UsageRecord
 from billing.pricing import backfill
+from billing.pricing.calculator import Price
+from billing.pricing.usage_pricing import price_usage
 from core.models import AuditEntry
 from tests.billing.test_metering import begin, finish
 from tests.billing.test_price_overrides import make_price
@@ -44,10 +46,13 @@ def test_without_apply_nothing_changes(
 
 
 def test_apply_prices_unknown_costs_in_batches_with_an_audit_entry_each(
-    unknown: list[UsageRecord], capsys: pytest.CaptureFixture[str]
+    unknown: list[UsageRecord],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     make_price()
-    output = run("--apply", "--batch-size", "2", capsys=capsys)
+    monkeypatch.setattr(backfill, "BATCH_SIZE", 2)
+    output = run("--apply", capsys=capsys)
     assert "5 of 5 calls repriced" in output
     assert costs() == [Decimal("0.003000")] * 5
     entries = AuditEntry.objects.filter(action="backfill_prices")
@@ -69,7 +74,7 @@ def test_calls_that_stay_unknown_are_listed_and_skipped(
 ) -> None:
     finish(begin(alice), model="our-own-70b")
     make_price(model="our-own-70b")
-    output = run("--apply", "--batch-size", "1", capsys=capsys)
+    output = run("--apply", capsys=capsys)
     assert "1 of 6 calls repriced" in output
     assert "Still unknown: 5 of our-own-7b" in output
 
@@ -81,12 +86,16 @@ def test_a_killed_run_keeps_its_batches_and_the_next_continues(
 ) -> None:
     make_price()
 
-    def die(done: backfill.Backfill) -> None:
-        if done.examined == 4:
-            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        backfill.backfill_prices(dry_run=False, batch_size=2, on_progress=die)
+    def die(call: UsageRecord, overrides: list[PriceOverride]) -> Price:
+        if call == unknown[4]:
+            raise KeyboardInterrupt
+        return price_usage(call, overrides)
+
+    monkeypatch.setattr(backfill, "BATCH_SIZE", 2)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(backfill, "price_usage", die)
+        backfill.backfill_prices(apply=True)
     assert costs().count(None) == 1
     assert "1 of 1 calls repriced" in run("--apply", capsys=capsys)
 

@@ -47,7 +47,7 @@ def test_an_unpriced_call_is_counted_until_it_is_priced(alice: User) -> None:
     PriceOverride.objects.create(
         model="our-7b", input_usd=1, output_usd=2, valid_from=NOON - timedelta(days=999)
     )
-    backfill_prices(dry_run=False)
+    backfill_prices(apply=True)
     assert kept() == [(Decimal("0.002"), 0)]
 
 

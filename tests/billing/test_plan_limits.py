@@ -10,7 +10,7 @@ from accounts.models import ApiKey, User
 from billing.limits.plan_limits import PlanLimitReached
 from billing.models import BillingAccount, Plan
 from billing.plans.complimentary_plans import make_default
-from billing.plans.retention import keep_until
+from billing.plans.entitlements import keep_until
 from core.clock import database_now
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
@@ -139,14 +139,6 @@ def test_the_shorter_retention_of_the_settings_applies(
     subscribe(alice, "pro")
     process(trace, days_ago=40)
     assert blank_old_traces() == 1
-
-
-def test_a_larger_plan_keeps_traces_for_longer_older_ones_too(
-    trace: Outcome, billing: Plan, alice: User
-) -> None:
-    process(trace, days_ago=40)
-    subscribe(alice, "pro")
-    assert blank_old_traces() == 0
 
 
 @pytest.mark.databases

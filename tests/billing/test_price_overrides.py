@@ -8,21 +8,24 @@ import pytest
 
 from accounts.models import User
 from billing.limits.spending import max_cost
-from billing.models import PriceOverride
-from billing.pricing.calculator import PriceRule, price_call
+from billing.models import PriceOverride, UsageRecord
+from billing.pricing.usage_pricing import price_usage
 from tests.billing.test_metering import begin, finish
 from tests.billing.test_pricing import NOW
 
-CHEAP = PriceRule("cheap", "own-7b", "", Decimal(1), Decimal("0.5"), Decimal(4))
+
+def own(**changes: Any) -> PriceOverride:
+    usual = {"input_usd": Decimal(1), "cached_usd": Decimal("0.5"), "output_usd": Decimal(4)}
+    return PriceOverride(**usual | {"model": "own-7b", "note": "cheap"} | changes)
 
 
-def own(**changes: Any) -> PriceRule:
-    return PriceRule(**(vars(CHEAP) | changes))
-
-
-def source(*overrides: PriceRule, model: str = "own-7b", url: str = "", at: datetime = NOW) -> str:
-    call: dict[str, Any] = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "cached_tokens": 0}
-    return price_call(model=model, at=at, api_url=url, overrides=overrides, **call).source
+def source(
+    *overrides: PriceOverride, model: str = "own-7b", url: str = "", at: datetime = NOW
+) -> str:
+    """The note of the override that applies, or the public list."""
+    call = UsageRecord(model=model, prompt_tokens=1_000_000, created_at=at, base_url=url)
+    found = price_usage(call, overrides).source
+    return next((one.note for one in overrides if one.source == found), found)
 
 
 @pytest.mark.parametrize(
@@ -50,15 +53,14 @@ def make_price(**fields: Any) -> PriceOverride:
 
 
 def test_input_cached_input_and_output_have_their_own_price() -> None:
-    price = price_call(
+    call = UsageRecord(
         model="own-7b",
         prompt_tokens=3_000_000,
         completion_tokens=1_000_000,
         cached_tokens=1_000_000,
-        at=NOW,
-        overrides=[CHEAP],
+        created_at=NOW,
     )
-    assert (price.cost, price.source) == (Decimal("6.500000"), "cheap")
+    assert price_usage(call, [own()]).cost == Decimal("6.500000")
 
 
 def test_an_override_applies_before_the_public_list() -> None:
@@ -96,11 +98,11 @@ def test_a_base_url_limits_an_override_to_its_prefix(base: str, url: str, fits: 
 def test_the_most_specific_override_applies() -> None:
     url, late = "https://a.example/v1", NOW - timedelta(days=1)
     prices = [
-        own(source="any", model="own-*"),
-        own(source="longer", model="own-7*"),
-        own(source="exact"),
-        own(source="later", valid_from=late),
-        own(source="address", model="own-*", base_url="https://a.example"),
+        own(note="any", model="own-*"),
+        own(note="longer", model="own-7*"),
+        own(note="exact"),
+        own(note="later", valid_from=late),
+        own(note="address", model="own-*", base_url="https://a.example"),
     ]
     won = [source(*prices[:count], url=url) for count in range(1, 6)]
     assert won == ["any", "longer", "exact", "later", "address"]

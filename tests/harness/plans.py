@@ -7,8 +7,8 @@ from accounts.models import User
 from billing.limits.quota import open_quota_period
 from billing.models import BillingAccount, Limit, Plan, QuotaPeriod
 from billing.plans.billing_periods import billing_period_at
-from billing.plans.standard_plans import load_standard_plans, set_plan_limits
 from core.clock import database_now
+from tests.harness.standard_plans import load_standard_plans, set_plan_limits
 
 
 def subscribe(user: User, slug: str, **fields: Any) -> BillingAccount:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from billing.pricing.backfill import BATCH_SIZE, Backfill, backfill_prices
+from billing.pricing.backfill import backfill_prices
 
 
 def day_start(text: str) -> datetime:
@@ -15,12 +15,6 @@ def day_start(text: str) -> datetime:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is not a day such as 2026-01-31") from None
-
-
-def batch_size(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 5000:
-        raise ArgumentTypeError("use a number from 1 to 5000")
-    return int(text)
 
 
 class Command(BaseCommand):
@@ -37,19 +31,10 @@ class Command(BaseCommand):
         add("--since", type=day_start, help="only calls from this day on (UTC)")
         add("--until", type=day_start, help="only calls before this day (UTC)")
         add("--model", default="", help="only calls of this model")
-        add(
-            "--batch-size",
-            type=batch_size,
-            default=BATCH_SIZE,
-            help=f"calls per transaction ({BATCH_SIZE})",
-        )
 
     def handle(self, **options: Any) -> None:
-        names = ("rewrite", "since", "until", "model", "batch_size")
-        arguments = {name: options[name] for name in names}
-        done = backfill_prices(
-            dry_run=not options["apply"], on_progress=self.show_progress, **arguments
-        )
+        names = ("apply", "rewrite", "since", "until", "model")
+        done = backfill_prices(**{name: options[name] for name in names})
         verb = "repriced" if options["apply"] else "would be repriced"
         self.stdout.write(f"{done.priced} of {done.examined} calls {verb}.")
         self.stdout.write(f"Known cost changes by {done.change_usd:.6f} US$.")
@@ -60,6 +45,3 @@ class Command(BaseCommand):
                 self.stdout.write(f"Still unknown: {calls} of {model}")
         if done.priced and not options["apply"]:
             self.stdout.write("Nothing was changed. Run again with --apply.")
-
-    def show_progress(self, done: Backfill) -> None:
-        self.stderr.write(f"{done.examined} examined, {done.priced} priced")

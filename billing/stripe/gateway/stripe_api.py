@@ -13,9 +13,9 @@ from uuid import UUID
 
 import stripe
 from django.conf import settings
+from django.db import connection
 
 from billing.errors import InvalidWebhookSignature, NotFoundAtStripe, PaymentUnavailable
-from billing.stripe.gateway.transport import BoundedClient
 from billing.stripe.subscription_state import id_of
 
 Data = dict[str, Any]
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 logging.getLogger("stripe").setLevel(logging.WARNING)
 stripe.enable_telemetry = False
 MAX_INVOICES = 24
+SECONDS = 10
+"""How long Stripe may be silent."""
 SIGNATURE_TOLERANCE = 300
 """Seconds for which an event's signature is valid."""
 ID_PATTERN = re.compile(r"[\w.-]{1,255}", re.ASCII)
@@ -57,13 +59,19 @@ class CustomerState:
 
 
 def client() -> stripe.StripeClient:
+    """The client of the configured key: one attempt a request, never inside a transaction."""
+    if connection.in_atomic_block:
+        raise RuntimeError("Stripe must not be called inside a transaction.")
     return _client(settings.STRIPE_SECRET_KEY, settings.STRIPE_API_BASE)
 
 
 @lru_cache(maxsize=4)
 def _client(key: str, base: str) -> stripe.StripeClient:
     return stripe.StripeClient(
-        key, base_addresses={"api": base}, max_network_retries=0, http_client=BoundedClient()
+        key,
+        base_addresses={"api": base},
+        max_network_retries=0,
+        http_client=stripe.RequestsClient(timeout=SECONDS),
     )
 
 

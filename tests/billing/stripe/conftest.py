@@ -10,9 +10,9 @@ from django.core.management import call_command
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
-from billing.plans.standard_plans import load_standard_plans
 from tests.factories import make_user
 from tests.harness.fake_stripe.server import FakeStripe, fake_stripe
+from tests.harness.standard_plans import load_standard_plans
 from tests.harness.stripe_customer import Customer
 
 collect_ignore_glob = [] if configured.BILLING_ENABLED else ["test_*.py"]

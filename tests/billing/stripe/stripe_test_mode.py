@@ -189,7 +189,7 @@ def temporary_server() -> Iterator[None]:
         django.setup()
         from django.core.management import call_command  # noqa: PLC0415 - as above
 
-        from billing.plans.standard_plans import load_standard_plans  # noqa: PLC0415 - as above
+        from tests.harness.standard_plans import load_standard_plans  # noqa: PLC0415 - as above
 
         call_command("migrate", run_syncdb=True, verbosity=0)
         load_standard_plans()

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
-from djstripe.models import Invoice, Subscription, WebhookEndpoint
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
-from billing.models import StripeEvent
 from billing.usage.daily_spend import rebuild_daily_spend
 from billing.usage.margin import margins
 from core.models import AuditEntry
@@ -79,16 +77,8 @@ def test_the_margin_page_shows_revenue_beside_the_cost_of_models(
     )
 
 
-def test_mirrored_rows_are_shown_without_secrets(
-    buyer: Customer, shop: FakeStripe, desk: AdminClient
+def test_the_admin_of_dj_stripe_with_its_secrets_is_not_there(
+    shop: FakeStripe, desk: AdminClient
 ) -> None:
-    buyer.buy("scale")
-    shop.deliver()
-    assert "99 USD" in desk.rows("djstripe_invoice")
-    for model in (Subscription, Invoice, WebhookEndpoint, StripeEvent):
-        row = model.objects.first()
-        assert row is not None
-        name = f"{model._meta.app_label}_{model._meta.model_name}"
-        pages = desk.rows(name) + desk.row(row)
-        assert "whsec_" not in pages
-    assert desk.client.get("/admin/djstripe/apikey/").status_code == 404
+    for model in ("apikey", "webhookendpoint", "invoice"):
+        assert desk.client.get(f"/admin/djstripe/{model}/").status_code == 404

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from billing.plans.standard_plans import load_standard_plans
 from config.doctor.external_services import check_stripe
 from config.doctor.findings import Finding, Options
 from tests.harness.fake_stripe.server import FakeStripe
+from tests.harness.standard_plans import load_standard_plans
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

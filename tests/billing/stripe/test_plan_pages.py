@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from accounts.models import User
 from billing.models import BillingAccount, Plan
-from billing.plans.standard_plans import load_standard_plans
 from tests.factories import make_key, make_playbook, make_user
 from tests.harness.fake_stripe.server import FakeStripe
 from tests.harness.plans import set_limits, set_usage, subscribe
+from tests.harness.standard_plans import load_standard_plans
 
 NOW = timezone.now()
 SOON, LATER, AGO = (NOW + timedelta(days=days) for days in (5, 20, -2))

@@ -9,8 +9,8 @@ from django.core.management import CommandError, call_command
 from djstripe.models import Price, WebhookEndpoint
 
 from billing.models import BillingAccount
-from billing.plans.standard_plans import load_standard_plans
 from tests.harness.fake_stripe.server import FakeStripe
+from tests.harness.standard_plans import load_standard_plans
 from tests.harness.stripe_customer import Customer
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,14 +8,14 @@ import pytest
 from django.db import transaction
 
 from billing.errors import PaymentUnavailable
-from billing.stripe.gateway import stripe_api, transport
+from billing.stripe.gateway import stripe_api
 from tests.harness.fake_stripe.server import FakeStripe
 
 
 def test_a_request_without_response_ends_at_the_deadline(
     fake: FakeStripe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "SECONDS", 0.3)
+    monkeypatch.setattr(stripe_api, "SECONDS", 0.3)
     gate = fake.hold("/v1/prices")
     began = time.monotonic()
     with pytest.raises(PaymentUnavailable):
@@ -30,14 +30,6 @@ def test_stripe_is_never_called_inside_a_transaction(fake: FakeStripe) -> None:
     with transaction.atomic(), pytest.raises(RuntimeError, match="inside a transaction"):
         stripe_api.find_price("ace_pro_monthly")
     assert not fake.api.calls
-
-
-def test_a_response_that_is_too_large_is_refused(
-    fake: FakeStripe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transport, "MAX_BYTES", 10)
-    with pytest.raises(PaymentUnavailable):
-        stripe_api.find_price("ace_pro_monthly")
 
 
 def test_a_refused_connection_is_reported(settings: Any) -> None:

@@ -8,7 +8,6 @@ from django.conf import LazySettings
 from accounts.keys.llm_keys import remove_llm_key, set_llm_key
 from accounts.models import User
 from billing.models import Plan, UsageRecord
-from billing.plans.standard_plans import load_standard_plans
 from core.errors import Conflict, Invalid, RateLimited
 from core.security.scopes import Principal
 from evolution.engine.circuit_breaker import MIN_FAILURES
@@ -23,6 +22,7 @@ from playbooks.services.editing import edit_playbook
 from tests.factories import make_outcome
 from tests.harness.fake_llm.model import ALWAYS, FakeLLM
 from tests.harness.plans import limit_spending, set_limits
+from tests.harness.standard_plans import load_standard_plans
 from tests.harness.waiting import wait_until
 
 
