@@ -86,7 +86,6 @@ def test_a_killed_run_keeps_its_batches_and_the_next_continues(
 ) -> None:
     make_price()
 
-
     def die(call: UsageRecord, overrides: list[PriceOverride]) -> Price:
         if call == unknown[4]:
             raise KeyboardInterrupt
