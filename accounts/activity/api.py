@@ -41,7 +41,7 @@ class ActivityView(BaseAPIView):
     """GET /activity."""
 
     scopes: ClassVar = {"GET": Scope.ACCOUNT}
-    ordering: ClassVar = ("-id",)
+    ordering = ("-id",)
 
     @extend_schema(
         operation_id="list_activity",

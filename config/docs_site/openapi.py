@@ -65,7 +65,8 @@ class ApiSchema(AutoSchema):
         return parameters
 
     def get_description(self) -> str:  # type: ignore[override]  # as in drf-spectacular
-        scope = getattr(self.view, "scopes", {}).get(self.method)
+        declared = getattr(self.view, "scopes", {}).get(self.method)
+        scope = getattr(self._handler(), "scope", declared)
         access = f"Needs the scope `{scope}`." if scope else "Public."
         return f"{super().get_description()}\n\n{access}"
 
@@ -91,7 +92,7 @@ class ApiSchema(AutoSchema):
         return schema | {"additionalProperties": False} if direction == "request" else schema
 
     def _handler(self) -> Any:
-        return getattr(self.view, self.method.lower(), None)
+        return getattr(self.view, getattr(self.view, "action", None) or self.method.lower(), None)
 
     def _get_response_bodies(
         self, direction: Literal["request", "response"] = "response"

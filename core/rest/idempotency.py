@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -17,8 +17,10 @@ from rest_framework.request import Request
 
 from core.errors import Conflict, Invalid
 from core.models import IdempotentResponse
-from core.rest.views import BaseAPIView
 from core.security.scopes import Principal
+
+if TYPE_CHECKING:
+    from core.rest.views import BaseAPIView
 
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
 Post = Callable[..., HttpResponseBase]
@@ -36,7 +38,7 @@ def idempotent(*, secret: bool = False) -> Callable[[P], Post]:
     def decorate(post: P) -> Post:
         @wraps(post)
         def handle(
-            view: BaseAPIView, request: Request, *args: Any, **kwargs: Any
+            view: "BaseAPIView", request: Request, *args: Any, **kwargs: Any
         ) -> HttpResponseBase:
             key = idempotency_key(request)
             if not key:
@@ -61,7 +63,7 @@ def idempotency_key(request: Request) -> str:
 
 def _run_once(
     key: str,
-    view: BaseAPIView,
+    view: "BaseAPIView",
     request: Request,
     post: Callable[[], HttpResponseBase],
     secret: bool,

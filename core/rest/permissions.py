@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class HasScope(BasePermission):
-    """Requires the scope that the view declares: `scopes = {"GET": Scope.READ}`; None is public.
+    """Requires the scope of the operation, or of `scopes = {"GET": Scope.READ}`; None is public.
 
     A view or method without a declaration is refused to everyone.
     """
@@ -24,7 +24,8 @@ class HasScope(BasePermission):
         method = "GET" if request.method == "HEAD" else str(request.method)
         if method == "OPTIONS" or not hasattr(view, method.lower()):
             raise MethodNotAllowed(str(request.method))
-        declared = getattr(view, "scopes", {})
+        scope = getattr(getattr(view, method.lower()), "scope", None)
+        declared = {method: scope} if scope else getattr(view, "scopes", {})
         if method not in declared:
             raise Forbidden("This route declares no scope, so no request is allowed.")
         if declared[method] is None:

@@ -1,12 +1,16 @@
-"""The base class of REST views: principal, validated body, paginated lists."""
+"""The base classes of REST views: principal, validated body, paginated lists, operations."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from itertools import islice
 from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, path
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -18,9 +22,11 @@ from rest_framework.serializers import (
     ListSerializer,
     Serializer,
 )
+from rest_framework.viewsets import ViewSetMixin
 
 from core.errors import Invalid, NotAuthenticated
 from core.ratelimit.limits import Allowance, count_request
+from core.rest.idempotency import idempotent
 from core.security.scopes import Principal, Scope
 
 MAX_INTEGER = 2_147_483_647
@@ -32,7 +38,7 @@ class BaseAPIView(GenericAPIView[Any]):
     """A REST route. `scopes` is the scope that each method requires; None means public."""
 
     scopes: ClassVar[Mapping[str, Scope | None]] = {}
-    ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
+    ordering: tuple[str, ...] = ("-created_at", "-id")
     allowance: Allowance | None = None
     # No OPTIONS: CORS preflights are answered by middleware.
     http_method_names = ("get", "post", "put", "patch", "delete", "head")
@@ -62,9 +68,14 @@ class BaseAPIView(GenericAPIView[Any]):
         return dict(serializer.validated_data)
 
     def paginate(
-        self, rows: QuerySet[Any, Any], serializer_class: type[BaseSerializer[Any]]
+        self,
+        rows: QuerySet[Any, Any],
+        serializer_class: type[BaseSerializer[Any]],
+        *,
+        ordering: tuple[str, ...] = (),
     ) -> Response:
-        """One cursor page of the rows, in `ordering`."""
+        """One cursor page of the rows, newest first by default."""
+        self.ordering = ordering or self.ordering
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(serializer_class(page, many=True).data)
 
@@ -78,6 +89,13 @@ class BaseAPIView(GenericAPIView[Any]):
         ):
             raise Invalid.field(name, "Send a whole number from 1 up.")
         return int(text)
+
+    def query_choice(self, name: str, known: Sequence[str]) -> str:
+        """A query parameter that is one of `known`, by default the first. Raises Invalid."""
+        word = str(self.request.query_params.get(name, known[0])).lower()
+        if word not in known:
+            raise Invalid.field(name, f"Choose one of: {', '.join(known)}.")
+        return word
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         # DRF treats a body of undeclared length as empty; the parser enforces the same limit.
@@ -100,6 +118,57 @@ class BaseAPIView(GenericAPIView[Any]):
         for name, value in self.allowance.headers.items() if self.allowance else ():
             response[name] = value
         return response
+
+
+class BaseViewSet(ViewSetMixin, BaseAPIView):
+    """The operations of one resource; `route` says which of them a URL serves."""
+
+
+def route(where: str, viewset: type[BaseViewSet], **operations: Any) -> URLPattern:
+    """A URL with the operation of each method: `route("things", Things, get="list_things")`."""
+    return path(where, viewset.as_view(operations))
+
+
+def operation(
+    scope: Scope,
+    gives: Any,
+    *,
+    takes: type[Serializer[Any]] | None = None,
+    partial: bool = False,
+    once: bool = False,
+    parameters: Sequence[OpenApiParameter] = (),
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """One operation of a viewset; the method's name is its id in the OpenAPI document.
+
+    `gives` is a serializer, or serializers by status: the first one renders what the method
+    returns, unless that is a response. The body as validated by `takes` is passed as `sent`; with
+    `partial` no field is required. `once` honours `Idempotency-Key`.
+    """
+    by_status = gives if isinstance(gives, dict) else {200: gives}
+    status, serializer_class = next(iter(by_status.items()))
+
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def handle(view: BaseViewSet, request: Request, **kwargs: Any) -> HttpResponseBase:
+            if takes is not None:
+                kwargs["sent"] = view.validated_body(takes, partial=partial)
+            made = method(view, **kwargs)
+            if isinstance(made, HttpResponseBase):
+                return made
+            body = serializer_class(made).data if serializer_class else None
+            return Response(body, status=status)
+
+        handler: Any = idempotent()(handle) if once else handle
+        handler.scope = scope
+        described: Callable[..., Any] = extend_schema(
+            operation_id=method.__name__,
+            request=takes,
+            responses=gives,
+            parameters=list(parameters),
+        )(handler)
+        return described
+
+    return decorate
 
 
 def _unknown_fields(serializer: Any, sent: Any, where: str = "") -> Iterator[tuple[str, list[str]]]:

@@ -1,37 +1,30 @@
 """REST routes of outcomes, evolutions, sources and sessions."""
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 
+from core.rest.views import route
 from evolution.api import views
 
 PLAYBOOK = "playbooks/<uuid:pk>"
+outcomes, evidence = views.OutcomeViewSet, views.EvidenceViewSet
+evolutions, sessions = views.EvolutionViewSet, views.SessionViewSet
 urlpatterns: list[URLPattern] = [
-    path(f"{PLAYBOOK}/outcomes", views.OutcomeListView.as_view(), name="outcomes"),
-    path("outcomes", views.OutcomeByRefView.as_view(), name="outcomes_by_ref"),
-    path("outcomes/<uuid:pk>", views.OutcomeDetailView.as_view(), name="outcome"),
-    path(f"{PLAYBOOK}/cases", views.CaseListView.as_view(), name="cases"),
-    path(f"{PLAYBOOK}/cases/next", views.NextCaseView.as_view(), name="next_case"),
-    path(f"{PLAYBOOK}/metrics", views.PlaybookMetricsView.as_view(), name="metrics"),
-    path(f"{PLAYBOOK}/evidence", views.EvidenceView.as_view(), name="evidence"),
-    path(f"{PLAYBOOK}/ledger", views.LedgerView.as_view(), name="ledger"),
-    path(f"{PLAYBOOK}/evolutions", views.EvolutionListView.as_view(), name="evolutions"),
-    path(f"{PLAYBOOK}/sources", views.SourceListView.as_view(), name="sources"),
-    path(
-        f"{PLAYBOOK}/sources/rollback",
-        views.RollbackSourceView.as_view(),
-        name="rollback_source",
-    ),
-    path("evolutions/<uuid:pk>", views.EvolutionDetailView.as_view(), name="evolution"),
-    path(
-        "evolutions/<uuid:pk>/cancel", views.CancelEvolutionView.as_view(), name="cancel_evolution"
-    ),
-    path("evolutions/<uuid:pk>/retry", views.RetryEvolutionView.as_view(), name="retry_evolution"),
-    path("sessions", views.SessionListView.as_view(), name="sessions"),
-    path("sessions/<uuid:pk>", views.SessionDetailView.as_view(), name="session"),
-    path(
-        "sessions/<uuid:pk>/messages",
-        views.SessionMessageListView.as_view(),
-        name="messages",
-    ),
-    path("sessions/<uuid:pk>/close", views.CloseSessionView.as_view(), name="close_session"),
+    route(f"{PLAYBOOK}/outcomes", outcomes, get="list_outcomes", post="report_outcome"),
+    route("outcomes", outcomes, patch="update_outcomes_by_ref"),
+    route("outcomes/<uuid:pk>", outcomes, get="get_outcome", patch="update_outcome"),
+    route(f"{PLAYBOOK}/cases", evidence, get="list_cases", post="add_cases"),
+    route(f"{PLAYBOOK}/cases/next", evidence, post="get_next_case"),
+    route(f"{PLAYBOOK}/metrics", evidence, get="get_metrics"),
+    route(f"{PLAYBOOK}/evidence", evidence, get="get_evidence"),
+    route(f"{PLAYBOOK}/ledger", evidence, get="get_bullet_ledger"),
+    route(f"{PLAYBOOK}/sources", evidence, get="list_sources"),
+    route(f"{PLAYBOOK}/sources/rollback", evidence, post="rollback_source"),
+    route(f"{PLAYBOOK}/evolutions", evolutions, get="list_evolutions", post="trigger_evolution"),
+    route("evolutions/<uuid:pk>", evolutions, get="get_evolution"),
+    route("evolutions/<uuid:pk>/cancel", evolutions, post="cancel_evolution"),
+    route("evolutions/<uuid:pk>/retry", evolutions, post="retry_evolution"),
+    route("sessions", sessions, get="list_sessions", post="open_session"),
+    route("sessions/<uuid:pk>", sessions, get="get_session", delete="delete_session"),
+    route("sessions/<uuid:pk>/messages", sessions, get="list_messages", post="add_messages"),
+    route("sessions/<uuid:pk>/close", sessions, post="close_session"),
 ]

@@ -1,15 +1,14 @@
 """REST views of outcomes, evidence, evolutions, sources and agent sessions."""
 
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.request import Request
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
 from core.errors import Invalid
-from core.rest.idempotency import idempotency_key, idempotent
-from core.rest.views import BaseAPIView
+from core.rest.idempotency import idempotency_key
+from core.rest.views import BaseViewSet, operation
 from core.security.scopes import Scope
 from evolution.api import serializers as s
 from evolution.evidence.ledger import bullet_ledger
@@ -28,406 +27,238 @@ from evolution.models import (
 from evolution.outcomes import cases, correction, reporting
 from evolution.outcomes.metrics import playbook_metrics
 from evolution.sessions import recording as services
-from evolution.sessions.validation import NewMessage, ToolCall
+from evolution.sessions.validation import NewMessage
 from playbooks.models import Playbook
 
 
-class OutcomeListView(BaseAPIView):
-    """GET, POST /playbooks/{id}/outcomes."""
+class BaseEvolutionViewSet(BaseViewSet):
+    def playbook(self, pk: UUID) -> Playbook:
+        """The caller's own."""
+        return Playbook.objects.for_user(self.principal).select_related("current_version").fetch(pk)
 
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.REPORT}
 
-    @extend_schema(operation_id="list_outcomes", responses=s.OutcomeSerializer(many=True))
-    def get(self, request: Request, pk: UUID) -> Response:
+class OutcomeViewSet(BaseEvolutionViewSet):
+    @operation(Scope.READ, s.OutcomeSerializer(many=True))
+    def list_outcomes(self, pk: UUID) -> Response:
         """List the outcomes of one of your playbooks, newest first."""
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        rows = s.OutcomeSerializer.rows(Outcome.objects.filter(playbook=playbook))
+        rows = s.OutcomeSerializer.rows(Outcome.objects.filter(playbook=self.playbook(pk)))
         return self.paginate(rows, s.OutcomeSerializer)
 
-    @extend_schema(
-        operation_id="report_outcome",
-        request=s.OutcomeCreateSerializer,
-        responses={201: s.RecordedOutcomeSerializer},
+    @operation(
+        Scope.REPORT,
+        {201: s.RecordedOutcomeSerializer},
+        takes=s.OutcomeCreateSerializer,
+        once=True,
     )
-    @idempotent()
-    def post(self, request: Request, pk: UUID) -> Response:
+    def report_outcome(self, pk: UUID, sent: dict[str, Any]) -> Response:
         """Report how a task went; when enough outcomes are pending, an evolution starts."""
-        sent = self.validated_body(s.OutcomeCreateSerializer)
-        sent["idempotency_key"] = sent["idempotency_key"] or idempotency_key(request)
+        sent["idempotency_key"] = sent["idempotency_key"] or idempotency_key(self.request)
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         report = reporting.report_outcome(playbook=playbook, by=self.principal, **sent)
         headers = {} if report.is_new else {"Idempotency-Replayed": "true"}
         return Response(s.RecordedOutcomeSerializer(report).data, status=201, headers=headers)
 
-
-class OutcomeByRefView(BaseAPIView):
-    """PATCH /outcomes?ref=…."""
-
-    scopes: ClassVar = {"PATCH": Scope.REPORT}
-
-    @extend_schema(
-        operation_id="update_outcomes_by_ref",
+    @operation(
+        Scope.REPORT,
+        s.OutcomeListSerializer,
+        takes=s.OutcomeUpdateSerializer,
         parameters=[OpenApiParameter("ref", str, required=True)],
-        request=s.OutcomeUpdateSerializer,
-        responses=s.OutcomeListSerializer,
     )
-    def patch(self, request: Request) -> Response:
+    def update_outcomes_by_ref(self, sent: dict[str, Any]) -> Any:
         """Correct all outcomes that were reported with a reference, up to 100."""
-        sent = self.validated_body(s.OutcomeUpdateSerializer)
         rows = correction.correct_by_ref(
-            ref=request.query_params.get("ref", ""),
+            ref=self.request.query_params.get("ref", ""),
             by=self.principal,
             status=sent.get("outcome", ""),
             notes=sent["notes"],
         )
         found = Outcome.objects.filter(pk__in=[row.pk for row in rows])
-        return Response(s.OutcomeListSerializer({"results": s.OutcomeSerializer.rows(found)}).data)
+        return {"results": s.OutcomeSerializer.rows(found)}
 
-
-class OutcomeDetailView(BaseAPIView):
-    """GET, PATCH /outcomes/{id}."""
-
-    scopes: ClassVar = {"GET": Scope.READ, "PATCH": Scope.REPORT}
-
-    @extend_schema(
-        operation_id="update_outcome",
-        request=s.OutcomeUpdateSerializer,
-        responses=s.OutcomeDetailSerializer,
-    )
-    def patch(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.REPORT, s.OutcomeDetailSerializer, takes=s.OutcomeUpdateSerializer)
+    def update_outcome(self, pk: UUID, sent: dict[str, Any]) -> Outcome:
         """Correct an outcome: a check that knows, such as CI, says how the task really went."""
-        sent = self.validated_body(s.OutcomeUpdateSerializer)
         status = sent.pop("outcome", "")
         outcome = Outcome.objects.for_user(self.principal).fetch(pk)
         correction.correct_outcome(outcome=outcome, by=self.principal, status=status, **sent)
-        return self.get(request, pk)
+        return outcome_with_edits(by=self.principal, pk=pk)
 
-    @extend_schema(operation_id="get_outcome", responses=s.OutcomeDetailSerializer)
-    def get(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.READ, s.OutcomeDetailSerializer)
+    def get_outcome(self, pk: UUID) -> Outcome:
         """Get an outcome, its reflection and what became of it."""
-        outcome = outcome_with_edits(by=self.principal, pk=pk)
-        return Response(s.OutcomeDetailSerializer(outcome).data)
+        return outcome_with_edits(by=self.principal, pk=pk)
 
 
-class CaseListView(BaseAPIView):
-    """GET, POST /playbooks/{id}/cases."""
-
-    scopes: ClassVar = {"GET": Scope.WRITE, "POST": Scope.WRITE}
-
-    @extend_schema(operation_id="list_cases", responses=s.CaseSerializer(many=True))
-    def get(self, request: Request, pk: UUID) -> Response:
+class EvidenceViewSet(BaseEvolutionViewSet):
+    @operation(Scope.WRITE, s.CaseSerializer(many=True))
+    def list_cases(self, pk: UUID) -> Response:
         """List the cases of a playbook with their right answers, newest first."""
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        return self.paginate(playbook.cases.select_related("outcome"), s.CaseSerializer)
+        return self.paginate(self.playbook(pk).cases.select_related("outcome"), s.CaseSerializer)
 
-    @extend_schema(
-        operation_id="add_cases",
-        request=s.CaseCreateSerializer,
-        responses={201: s.CasesAddedSerializer},
-    )
-    def post(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.WRITE, {201: s.CasesAddedSerializer}, takes=s.CaseCreateSerializer)
+    def add_cases(self, pk: UUID, sent: dict[str, Any]) -> Any:
         """Add cases; new versions are checked on them before anybody reads them."""
-        sent = self.validated_body(s.CaseCreateSerializer)
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        added = cases.add_cases(playbook=playbook, by=self.principal, **sent)
-        return Response({"added": added}, status=201)
+        added = cases.add_cases(playbook=self.playbook(pk), by=self.principal, **sent)
+        return {"added": added}
 
-
-class NextCaseView(BaseAPIView):
-    """POST /playbooks/{id}/cases/next."""
-
-    scopes: ClassVar = {"POST": Scope.REPORT}
-
-    @extend_schema(
-        operation_id="get_next_case", request=None, responses={200: s.CaseTaskSerializer, 204: None}
-    )
-    def post(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.REPORT, {200: s.CaseTaskSerializer, 204: None})
+    def get_next_case(self, pk: UUID) -> Any:
         """Take the next case to answer while a version waits for its check; 204 if none does."""
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        task = cases.next_case(playbook=playbook, by=self.principal)
-        return Response(s.CaseTaskSerializer(task).data) if task else Response(status=204)
+        task = cases.next_case(playbook=self.playbook(pk), by=self.principal)
+        return task or Response(status=204)
 
-
-class PlaybookMetricsView(BaseAPIView):
-    """GET /playbooks/{id}/metrics."""
-
-    scopes: ClassVar = {"GET": Scope.READ}
-
-    @extend_schema(operation_id="get_metrics", responses=s.PlaybookMetricsSerializer)
-    def get(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.READ, s.PlaybookMetricsSerializer)
+    def get_metrics(self, pk: UUID) -> Any:
         """Get counts of outcomes, bullets and evolutions, and the success rate (0 to 1)."""
-        playbook = (
-            Playbook.objects.for_user(self.principal).select_related("current_version").fetch(pk)
-        )
-        return Response(s.PlaybookMetricsSerializer(playbook_metrics(playbook=playbook)).data)
+        return playbook_metrics(playbook=self.playbook(pk))
 
-
-class EvidenceView(BaseAPIView):
-    """GET /playbooks/{id}/evidence."""
-
-    scopes: ClassVar = {"GET": Scope.READ}
-
-    @extend_schema(
-        operation_id="get_evidence",
+    @operation(
+        Scope.READ,
+        s.EvidenceSerializer,
         parameters=[OpenApiParameter("signal", str, enum=Outcome.Signal.values)],
-        responses=s.EvidenceSerializer,
     )
-    def get(self, request: Request, pk: UUID) -> Response:
+    def get_evidence(self, pk: UUID) -> Any:
         """Get success rates and costs by version: history, not proof. Trials prove."""
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        signal = request.query_params.get("signal", "")
-        return Response(
-            s.EvidenceSerializer(playbook_evidence(playbook=playbook, signal=signal)).data
-        )
+        signal = self.request.query_params.get("signal", "")
+        return playbook_evidence(playbook=self.playbook(pk), signal=signal)
 
-
-class LedgerView(BaseAPIView):
-    """GET /playbooks/{id}/ledger."""
-
-    scopes: ClassVar = {"GET": Scope.READ}
-
-    @extend_schema(
-        operation_id="get_bullet_ledger",
+    @operation(
+        Scope.READ,
+        s.LedgerSerializer,
         parameters=[OpenApiParameter("sort", str, description="-cited; one of the fields.")],
-        responses=s.LedgerSerializer,
     )
-    def get(self, request: Request, pk: UUID) -> Response:
+    def get_bullet_ledger(self, pk: UUID) -> Any:
         """Get what each active bullet was seen together with: not cause. A trial of it tells."""
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        rows = bullet_ledger(playbook=playbook, sort=request.query_params.get("sort", ""))
-        return Response(s.LedgerSerializer({"results": rows}).data)
+        sort = self.request.query_params.get("sort", "")
+        return {"results": bullet_ledger(playbook=self.playbook(pk), sort=sort)}
 
+    @operation(Scope.READ, s.SourceListSerializer)
+    def list_sources(self, pk: UUID) -> Any:
+        """List the keys, apps and people that this playbook learned from, latest first."""
+        return {"results": list_sources(playbook=self.playbook(pk))}
 
-class EvolutionListView(BaseAPIView):
-    """GET, POST /playbooks/{id}/evolutions."""
-
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.EVOLVE}
-
-    @extend_schema(operation_id="list_evolutions", responses=s.EvolutionSerializer(many=True))
-    def get(self, request: Request, pk: UUID) -> Response:
-        """List the evolutions of one of your playbooks, newest first."""
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        return self.paginate(jobs(self).filter(playbook=playbook), s.EvolutionSerializer)
-
-    @extend_schema(
-        operation_id="trigger_evolution",
-        request=None,
-        responses={200: s.TriggeredEvolutionSerializer, 202: s.TriggeredEvolutionSerializer},
+    @operation(
+        Scope.ACCOUNT,
+        s.SourceRollbackResultSerializer,
+        takes=s.SourceRollbackSerializer,
+        once=True,
     )
-    @idempotent()
-    def post(self, request: Request, pk: UUID) -> Response:
+    def rollback_source(self, pk: UUID, sent: dict[str, Any]) -> Any:
+        """Revert what one source taught or edited, in a new version; your own edits stay."""
+        return rollback_source(playbook=self.playbook(pk), by=self.principal, **sent)
+
+
+class EvolutionViewSet(BaseEvolutionViewSet):
+    @operation(Scope.READ, s.EvolutionSerializer(many=True))
+    def list_evolutions(self, pk: UUID) -> Response:
+        """List the evolutions of one of your playbooks, newest first."""
+        return self.paginate(self.jobs().filter(playbook=self.playbook(pk)), s.EvolutionSerializer)
+
+    @operation(
+        Scope.EVOLVE,
+        {202: s.TriggeredEvolutionSerializer, 200: s.TriggeredEvolutionSerializer},
+        once=True,
+    )
+    def trigger_evolution(self, pk: UUID) -> Response:
         """Start an evolution: 202 for a new one, 200 if one is active or nothing is pending."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         triggered = trigger_evolution(playbook=playbook, by=self.principal)
         status = 202 if triggered.is_new else 200
         return Response(s.TriggeredEvolutionSerializer(triggered).data, status=status)
 
-
-class EvolutionDetailView(BaseAPIView):
-    """GET /evolutions/{id}."""
-
-    scopes: ClassVar = {"GET": Scope.READ}
-
-    @extend_schema(operation_id="get_evolution", responses=s.EvolutionDetailSerializer)
-    def get(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.READ, s.EvolutionDetailSerializer)
+    def get_evolution(self, pk: UUID) -> EvolutionJob:
         """Get the status of an evolution."""
-        return evolution_response(self, pk)
+        return self.jobs().fetch(pk)
 
-
-class CancelEvolutionView(BaseAPIView):
-    """POST /evolutions/{id}/cancel."""
-
-    scopes: ClassVar = {"POST": Scope.EVOLVE}
-
-    @extend_schema(
-        operation_id="cancel_evolution", request=None, responses=s.EvolutionDetailSerializer
-    )
-    def post(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.EVOLVE, s.EvolutionDetailSerializer)
+    def cancel_evolution(self, pk: UUID) -> EvolutionJob:
         """Cancel an active evolution; its outcomes stay pending for the next one."""
-        cancel_evolution(job=jobs(self).fetch(pk), by=self.principal)
-        return evolution_response(self, pk)
+        cancel_evolution(job=self.jobs().fetch(pk), by=self.principal)
+        return self.jobs().fetch(pk)
 
-
-class RetryEvolutionView(BaseAPIView):
-    """POST /evolutions/{id}/retry."""
-
-    scopes: ClassVar = {"POST": Scope.EVOLVE}
-
-    @extend_schema(
-        operation_id="retry_evolution", request=None, responses={202: s.EvolutionDetailSerializer}
-    )
-    def post(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.EVOLVE, {202: s.EvolutionDetailSerializer})
+    def retry_evolution(self, pk: UUID) -> EvolutionJob:
         """Queue a failed or cancelled evolution again."""
-        retry_evolution(job=jobs(self).fetch(pk), by=self.principal)
-        return evolution_response(self, pk, status=202)
+        retry_evolution(job=self.jobs().fetch(pk), by=self.principal)
+        return self.jobs().fetch(pk)
+
+    def jobs(self) -> JobQuerySet:
+        """The caller's evolutions with the related rows that the serializer reads."""
+        rows: JobQuerySet = EvolutionJob.objects.for_user(self.principal)
+        rows = rows.select_related("from_version", "to_version", "playbook")
+        return rows.with_refused_count()
 
 
-def jobs(view: BaseAPIView) -> JobQuerySet:
-    """The caller's evolutions with the related rows that the serializer reads."""
-    rows: JobQuerySet = EvolutionJob.objects.for_user(view.principal)
-    rows = rows.select_related("from_version", "to_version", "playbook")
-    return rows.with_refused_count()
-
-
-def evolution_response(view: BaseAPIView, pk: UUID, *, status: int = 200) -> Response:
-    """The response with one evolution as it is now."""
-    return Response(s.EvolutionDetailSerializer(jobs(view).fetch(pk)).data, status=status)
-
-
-class SourceListView(BaseAPIView):
-    """GET /playbooks/{id}/sources."""
-
-    scopes: ClassVar = {"GET": Scope.READ}
-
-    @extend_schema(operation_id="list_sources", responses=s.SourceListSerializer)
-    def get(self, request: Request, pk: UUID) -> Response:
-        """List the keys, apps and people that this playbook learned from, latest first."""
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        return Response(s.SourceListSerializer({"results": list_sources(playbook=playbook)}).data)
-
-
-class RollbackSourceView(BaseAPIView):
-    """POST /playbooks/{id}/sources/rollback."""
-
-    scopes: ClassVar = {"POST": Scope.ACCOUNT}
-
-    @extend_schema(
-        operation_id="rollback_source",
-        request=s.SourceRollbackSerializer,
-        responses=s.SourceRollbackResultSerializer,
+class SessionViewSet(BaseEvolutionViewSet):
+    @operation(
+        Scope.READ,
+        s.SessionSerializer(many=True),
+        parameters=[
+            OpenApiParameter("playbook_id", UUID, description="Only sessions of this playbook.")
+        ],
     )
-    @idempotent()
-    def post(self, request: Request, pk: UUID) -> Response:
-        """Revert what one source taught or edited, in a new version; your own edits stay."""
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
-        sent = self.validated_body(s.SourceRollbackSerializer)
-        made = rollback_source(playbook=playbook, by=self.principal, **sent)
-        return Response(s.SourceRollbackResultSerializer(made).data)
-
-
-PLAYBOOK_ID = OpenApiParameter("playbook_id", UUID, description="Only sessions of this playbook.")
-
-
-class SessionListView(BaseAPIView):
-    """GET, POST /sessions."""
-
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.REPORT}
-
-    @extend_schema(
-        operation_id="list_sessions",
-        parameters=[PLAYBOOK_ID],
-        responses=s.SessionSerializer(many=True),
-    )
-    def get(self, request: Request) -> Response:
+    def list_sessions(self) -> Response:
         """List the sessions of your agents, newest first."""
-        rows = sessions(self)
-        if wanted := request.query_params.get("playbook_id", ""):
-            rows = rows.filter(playbook=playbook_of(self, uuid_in(wanted)))
+        rows = self.sessions()
+        if wanted := self.request.query_params.get("playbook_id", ""):
+            try:
+                playbook = UUID(wanted)
+            except ValueError:
+                raise Invalid.field("playbook_id", "Send the id of a playbook.") from None
+            rows = rows.filter(playbook=self.readable_playbook(playbook))
         return self.paginate(rows, s.SessionSerializer)
 
-    @extend_schema(
-        operation_id="open_session",
-        request=s.SessionCreateSerializer,
-        responses={201: s.SessionSerializer},
-    )
-    @idempotent()
-    def post(self, request: Request) -> Response:
+    @operation(Scope.REPORT, {201: s.SessionSerializer}, takes=s.SessionCreateSerializer, once=True)
+    def open_session(self, sent: dict[str, Any]) -> AgentSession:
         """Open a session; its messages become the trace of an outcome when it is closed."""
-        sent = self.validated_body(s.SessionCreateSerializer)
         wanted = sent.pop("playbook_id")
-        playbook = playbook_of(self, wanted) if wanted else None
-        made = services.open_session(by=self.principal, playbook=playbook, **sent)
-        return Response(s.SessionSerializer(made).data, status=201)
+        playbook = self.readable_playbook(wanted) if wanted else None
+        return services.open_session(by=self.principal, playbook=playbook, **sent)
 
-
-class SessionDetailView(BaseAPIView):
-    """GET, DELETE /sessions/{id}."""
-
-    scopes: ClassVar = {"GET": Scope.READ, "DELETE": Scope.WRITE}
-
-    @extend_schema(operation_id="get_session", responses=s.SessionDetailSerializer)
-    def get(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.READ, s.SessionDetailSerializer)
+    def get_session(self, pk: UUID) -> AgentSession:
         """Get a session with its outcome, evolution, edits and version."""
-        row: Any = sessions(self).fetch(pk)
+        row: Any = self.sessions().fetch(pk)
         row.provenance = session_provenance(row)
-        return Response(s.SessionDetailSerializer(row).data)
+        return row  # type: ignore[no-any-return]  # with an attribute of the answer
 
-    @extend_schema(operation_id="delete_session", responses={204: None})
-    def delete(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.WRITE, {204: None})
+    def delete_session(self, pk: UUID) -> None:
         """Delete a session with its messages; its outcome stays."""
-        services.delete_session(session=sessions(self).fetch(pk), by=self.principal)
-        return Response(status=204)
+        services.delete_session(session=self.sessions().fetch(pk), by=self.principal)
 
-
-class SessionMessageListView(BaseAPIView):
-    """GET, POST /sessions/{id}/messages."""
-
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.REPORT}
-    ordering: ClassVar = ("position",)
-
-    @extend_schema(operation_id="list_messages", responses=s.SessionMessageSerializer(many=True))
-    def get(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.READ, s.SessionMessageSerializer(many=True))
+    def list_messages(self, pk: UUID) -> Response:
         """List the messages of a session, in order."""
-        session = sessions(self).fetch(pk)
-        return self.paginate(
-            SessionMessage.objects.filter(session=session), s.SessionMessageSerializer
-        )
+        rows = SessionMessage.objects.filter(session=self.sessions().fetch(pk))
+        return self.paginate(rows, s.SessionMessageSerializer, ordering=("position",))
 
-    @extend_schema(
-        operation_id="add_messages",
-        request=s.SessionMessagesCreateSerializer,
-        responses={201: s.StoredMessageListSerializer},
+    @operation(
+        Scope.REPORT,
+        {201: s.StoredMessageListSerializer},
+        takes=s.SessionMessagesCreateSerializer,
+        once=True,
     )
-    @idempotent()
-    def post(self, request: Request, pk: UUID) -> Response:
+    def add_messages(self, pk: UUID, sent: dict[str, Any]) -> Any:
         """Add messages to an open session; credentials in them are redacted."""
-        session = sessions(self).fetch(pk)
-        new = [
-            message_in(sent)
-            for sent in self.validated_body(s.SessionMessagesCreateSerializer)["messages"]
-        ]
-        rows = services.add_messages(session=session, messages=new)
-        return Response(s.StoredMessageListSerializer({"results": rows}).data, status=201)
+        new = [NewMessage(**message) for message in sent["messages"]]
+        return {"results": services.add_messages(session=self.sessions().fetch(pk), messages=new)}
 
-
-class CloseSessionView(BaseAPIView):
-    """POST /sessions/{id}/close."""
-
-    scopes: ClassVar = {"POST": Scope.REPORT}
-
-    @extend_schema(
-        operation_id="close_session",
-        request=s.SessionCloseSerializer,
-        responses=s.ClosedSessionSerializer,
-    )
-    def post(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.REPORT, s.ClosedSessionSerializer, takes=s.SessionCloseSerializer)
+    def close_session(self, pk: UUID, sent: dict[str, Any]) -> Any:
         """Close a session; with `outcome` it is reported, with the messages as its trace."""
-        sent = self.validated_body(s.SessionCloseSerializer)
         report = services.SessionReport(**sent) if "outcome" in sent else None
-        session = sessions(self).fetch(pk)
-        closed = services.close_session(session=session, by=self.principal, report=report)
-        return Response(s.ClosedSessionSerializer(closed).data)
+        session = self.sessions().fetch(pk)
+        made = services.close_session(session=session, by=self.principal, report=report)
+        return {"session": session, "report": made}
 
+    def sessions(self) -> SessionQuerySet:
+        """The caller's sessions with the related rows that the serializer reads."""
+        rows: SessionQuerySet = AgentSession.objects.for_user(self.principal)
+        return rows.select_related("version", "playbook").defer("version__text")
 
-def sessions(view: BaseAPIView) -> SessionQuerySet:
-    """The caller's sessions with the related rows that the serializer reads."""
-    rows: SessionQuerySet = AgentSession.objects.for_user(view.principal)
-    return rows.select_related("version", "playbook").defer("version__text")
-
-
-def playbook_of(view: BaseAPIView, pk: UUID) -> Playbook:
-    """A playbook that the caller may read: their own or a starter."""
-    rows = Playbook.objects.for_user(view.principal, include_starters=True)
-    return rows.select_related("current_version").fetch(pk)
-
-
-def uuid_in(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Invalid.field("playbook_id", "Send the id of a playbook.") from None
-
-
-def message_in(sent: dict[str, Any]) -> NewMessage:
-    calls = [ToolCall(**call) for call in sent["tool_calls"]]
-    return NewMessage(**{**sent, "tool_calls": calls})
+    def readable_playbook(self, pk: UUID) -> Playbook:
+        """A playbook that the caller may read: their own or a starter."""
+        rows = Playbook.objects.for_user(self.principal, include_starters=True)
+        return rows.select_related("current_version").fetch(pk)

@@ -13,9 +13,10 @@ from core.security.scopes import Principal
 from evolution.engine.llm import ChatRequest
 from evolution.engine.prompt_text import FULL_LIMITS, SHORT_LIMITS, PromptLimits
 from evolution.models import AgentSession, SessionMessage
+from evolution.outcomes.reporting import RecordedOutcome
 from evolution.outcomes.validation import clean_field
 from evolution.playground.chat_turn import ChatTurn
-from evolution.sessions.recording import ClosedSession, SessionReport, close_session, open_session
+from evolution.sessions.recording import SessionReport, close_session, open_session
 from evolution.worker.credentials import credential_for
 from playbooks.models import Playbook
 from playbooks.services.reading import read_playbook
@@ -130,7 +131,7 @@ def begin_turn(*, session: AgentSession, by: Principal, question: str) -> ChatTu
 
 def rate_chat(
     *, session: AgentSession, by: Principal, outcome: str, notes: str = ""
-) -> ClosedSession:
+) -> RecordedOutcome | None:
     """Close the chat and report an outcome by a person's judgement, with the chat as its trace.
 
     Raises what close_session raises, and Conflict (`no_answer`) for an empty chat.

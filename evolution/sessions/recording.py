@@ -18,10 +18,14 @@ from core.security.scopes import Principal
 from evolution.models import AgentSession, Outcome, SessionMessage
 from evolution.outcomes.reporting import RecordedOutcome, report_outcome
 from evolution.outcomes.validation import clean_choice, clean_field
-from evolution.sessions.transcripts import TranscriptMessage, make_trace, task_of
-from evolution.sessions.validation import MAX_NAME, clean_messages, clean_title, size_of
-from evolution.sessions.validation import NewMessage as NewMessage
-from evolution.sessions.validation import ToolCall as ToolCall
+from evolution.sessions.transcripts import make_trace, task_of
+from evolution.sessions.validation import (
+    MAX_NAME,
+    NewMessage,
+    clean_messages,
+    clean_title,
+    size_of,
+)
 from playbooks.models import Playbook, Version
 from playbooks.services.loading import version_of
 from playbooks.services.serving_tokens import read_serving_token, sign_serving_token
@@ -39,14 +43,6 @@ class SessionReport:
     notes: str = ""
     signal: str = Outcome.Signal.SELF_REPORT
     bullet_ids: Sequence[str] | None = None
-
-
-@dataclass(frozen=True)
-class ClosedSession:
-    """The closed session, and its report if any."""
-
-    session: AgentSession
-    report: RecordedOutcome | None
 
 
 def open_session(
@@ -113,8 +109,8 @@ def add_messages(*, session: AgentSession, messages: Sequence[NewMessage]) -> li
 
 def close_session(
     *, session: AgentSession, by: Principal, report: SessionReport | None = None
-) -> ClosedSession:
-    """Close the session; with a report it becomes the trace of an outcome.
+) -> RecordedOutcome | None:
+    """Close the session; with a report it becomes the trace of an outcome, which is returned.
 
     A report may follow later, once; the same report again returns the first result. Raises
     Conflict (`archived`, `idempotency_conflict`, `no_playbook`), NotFound, Invalid, RateLimited.
@@ -127,7 +123,7 @@ def close_session(
         locked.close(now=database_now())
         locked.save(update_fields=["outcome", "status", "closed_at", "updated_at"])
     _copy_state(session, locked)
-    return ClosedSession(session, made)
+    return made
 
 
 def delete_session(*, session: AgentSession, by: Principal) -> None:
@@ -161,9 +157,6 @@ def _report(session: AgentSession, by: Principal, report: SessionReport) -> Reco
     # Not found for a starter, which cannot learn.
     playbook = Playbook.objects.for_user(by).fetch(session.playbook_id)
     rows = list(session.messages.all())
-    lines = [
-        TranscriptMessage(row.role, row.content, row.tool_calls, row.tool_name) for row in rows
-    ]
     cited = report.bullet_ids
     if cited is None:
         cited = list(dict.fromkeys(bullet for row in rows for bullet in row.cited_bullets))[:100]
@@ -171,10 +164,10 @@ def _report(session: AgentSession, by: Principal, report: SessionReport) -> Reco
         playbook=playbook,
         by=by,
         task_description=report.task_description
-        or task_of(lines, limit=settings.MAX_TASK_BYTES)
+        or task_of(rows, limit=settings.MAX_TASK_BYTES)
         or session.title,
         outcome=report.outcome,
-        reasoning_trace=make_trace(lines, limit=settings.MAX_TRACE_BYTES),
+        reasoning_trace=make_trace(rows, limit=settings.MAX_TRACE_BYTES),
         notes=report.notes,
         bullet_ids=cited,
         # Without ACE the playbook was not read: the version is assumed.

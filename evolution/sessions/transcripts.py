@@ -1,27 +1,16 @@
-"""Transcripts: a session's messages as the trace of a report, cut to size. Pure."""
+"""Transcripts: a session's messages as the trace of a report, cut to size."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from evolution.engine.prompt_text import truncate_middle
+from evolution.models import SessionMessage
 
 MAX_PART_CHARS = 1_500
 """Characters of one message in a trace; the middle of a longer one is left out."""
 OMISSION_NOTE = "[… {count} messages left out …]"
 
 
-@dataclass(frozen=True)
-class TranscriptMessage:
-    """The fields of a message that a trace needs."""
-
-    role: str
-    content: str
-    tool_calls: Sequence[Mapping[str, Any]] = ()
-    tool_name: str = ""
-
-
-def make_trace(lines: Iterable[TranscriptMessage], *, limit: int) -> str:
+def make_trace(lines: Iterable[SessionMessage], *, limit: int) -> str:
     """The conversation in at most `limit` bytes: its first message, then the latest that fit.
 
     System messages are left out: they hold the playbook, which is stored as a version.
@@ -32,13 +21,13 @@ def make_trace(lines: Iterable[TranscriptMessage], *, limit: int) -> str:
     return _cut("\n\n".join(_first_and_latest(parts, limit)), limit)
 
 
-def task_of(lines: Iterable[TranscriptMessage], *, limit: int) -> str:
+def task_of(lines: Iterable[SessionMessage], *, limit: int) -> str:
     """What the session was about: its first user message, cut to `limit` bytes."""
     asked = next((line.content for line in lines if line.role == "user"), "")
     return _cut(truncate_middle(asked, limit // 4), limit)
 
 
-def _part(line: TranscriptMessage) -> str:
+def _part(line: SessionMessage) -> str:
     name = f"{line.role} {line.tool_name}".strip()
     parts = [f"{name}: {truncate_middle(line.content, MAX_PART_CHARS)}"] if line.content else []
     for call in line.tool_calls:

@@ -1,6 +1,6 @@
 """Validation of session messages: sizes, text, roles, citations; they become unsaved rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.conf import settings
@@ -21,24 +21,15 @@ CITING_ROLES = frozenset({"assistant", "generator"})
 
 
 @dataclass(frozen=True)
-class ToolCall:
-    """A tool call requested by the model: `arguments` as the model wrote them."""
-
-    id: str
-    name: str
-    arguments: str = ""
-
-
-@dataclass(frozen=True)
 class NewMessage:
-    """A message to add.
+    """A message to add; a tool call has `id`, `name` and `arguments`, as the model wrote them.
 
     With `bullet_ids` None the ids in an assistant's or the Generator's text are taken.
     """
 
     role: str
     content: str = ""
-    tool_calls: Sequence[ToolCall] = ()
+    tool_calls: Sequence[Mapping[str, str]] = ()
     tool_name: str = ""
     tool_call_id: str = ""
     bullet_ids: Sequence[str] | None = None
@@ -104,14 +95,14 @@ def _row(
     )
 
 
-def _tool_calls(calls: Sequence[ToolCall]) -> list[dict[str, str]]:
+def _tool_calls(calls: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     if len(calls) > MAX_TOOL_CALLS:
         raise Invalid.field("tool_calls", f"Send at most {MAX_TOOL_CALLS} tool calls a message.")
     return [
         {
-            "id": clean_field("tool_calls", call.id, MAX_NAME),
-            "name": clean_field("tool_calls", call.name, MAX_NAME),
-            "arguments": clean_field("tool_calls", call.arguments, settings.MAX_MESSAGE_BYTES),
+            "id": clean_field("tool_calls", call["id"], MAX_NAME),
+            "name": clean_field("tool_calls", call["name"], MAX_NAME),
+            "arguments": clean_field("tool_calls", call["arguments"], settings.MAX_MESSAGE_BYTES),
         }
         for call in calls
     ]

@@ -20,7 +20,8 @@ from evolution.evidence.provenance import (
     session_provenance,
 )
 from evolution.models import AgentSession, SessionMessage
-from evolution.sessions.recording import ClosedSession, SessionReport, close_session, delete_session
+from evolution.outcomes.reporting import RecordedOutcome
+from evolution.sessions.recording import SessionReport, close_session, delete_session
 from evolution.web.forms import CloseForm
 from evolution.web.views import reflection_context, report_message
 from playbooks.models import Playbook
@@ -80,8 +81,8 @@ def session(request: UserRequest, pk: str) -> HttpResponse:
 def close(request: UserRequest, pk: str) -> HttpResponse:
     row, form = fetch_session(request, pk), CloseForm(request.POST or None)
     made = form.submit(close_with, session=row, by=Principal.of(request.user))
-    if made is not None and made.report is not None:
-        messages.success(request, report_message(made.report))
+    if made is not None:
+        messages.success(request, report_message(made))
         return redirect(row)
     context = {"session": row, "playbook": row.playbook, "form": form}
     return render(request, "evolution/sessions/close.html", context, status=form.status)
@@ -121,7 +122,7 @@ def bullet_sessions(request: UserRequest, pk: str, bullet: str) -> HttpResponse:
     return render(request, f"evolution/sessions/bullet_sessions.html{part}", context)
 
 
-def close_with(*, session: AgentSession, by: Principal, **report: Any) -> ClosedSession:
+def close_with(*, session: AgentSession, by: Principal, **report: Any) -> RecordedOutcome | None:
     """The form's fields as a report."""
     return close_session(session=session, by=by, report=SessionReport(**report))
 

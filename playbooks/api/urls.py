@@ -1,36 +1,41 @@
 """REST routes of playbooks."""
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 
+from core.rest.views import route
 from playbooks.api import views
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 VERSION = f"{PLAYBOOK}/versions/<int:number>"
 REVIEW = f"{PLAYBOOK}/reviews/<uuid:review>"
+playbooks, versions = views.PlaybookViewSet, views.VersionViewSet
+reviews, trials = views.ReviewItemViewSet, views.TrialViewSet
 urlpatterns: list[URLPattern] = [
-    path("playbooks", views.PlaybookListView.as_view(), name="list"),
-    path("playbooks/import", views.PlaybookImportView.as_view(), name="import"),
-    path(PLAYBOOK, views.PlaybookDetailView.as_view(), name="detail"),
-    path(f"{PLAYBOOK}/clone", views.PlaybookCloneView.as_view(), name="clone"),
-    path(f"{PLAYBOOK}/export", views.PlaybookExportView.as_view(), name="export"),
-    path(f"{PLAYBOOK}/versions", views.VersionListView.as_view(), name="versions"),
-    path(VERSION, views.VersionDetailView.as_view(), name="version"),
-    path(f"{VERSION}/diff", views.VersionDiffView.as_view(), name="diff"),
-    path(f"{VERSION}/rollback", views.VersionRollbackView.as_view(), name="rollback"),
-    path(f"{VERSION}/undo", views.VersionUndoView.as_view(), name="undo"),
-    path(f"{PLAYBOOK}/seals", views.SealView.as_view(), name="seals"),
-    path(f"{PLAYBOOK}/sections", views.SectionListView.as_view(), name="sections"),
-    path(f"{PLAYBOOK}/bullets", views.BulletListView.as_view(), name="bullets"),
-    path(
-        f"{PLAYBOOK}/bullets/<str:bullet>/history",
-        views.BulletHistoryView.as_view(),
-        name="history",
+    route("playbooks", playbooks, get="list_playbooks", post="create_playbook"),
+    route("playbooks/import", playbooks, post="import_playbook"),
+    route(
+        *(PLAYBOOK, playbooks),
+        get="get_playbook",
+        put="replace_playbook",
+        patch="update_playbook",
+        delete="archive_playbook",
     ),
-    path(f"{PLAYBOOK}/reviews", views.ReviewItemListView.as_view(), name="reviews"),
-    path(f"{REVIEW}/approve", views.ReviewItemApproveView.as_view(), name="approve_review_item"),
-    path(f"{REVIEW}/decline", views.ReviewItemDeclineView.as_view(), name="decline_review_item"),
-    path(f"{PLAYBOOK}/trials", views.TrialListView.as_view(), name="trials"),
-    path("trials/<uuid:pk>", views.TrialDetailView.as_view(), name="trial"),
-    path("trials/<uuid:pk>/end", views.TrialEndView.as_view(), name="end_trial"),
-    path(f"{PLAYBOOK}/deltas", views.PlaybookEditView.as_view(), name="deltas"),
+    route(f"{PLAYBOOK}/clone", playbooks, post="clone_playbook"),
+    route(f"{PLAYBOOK}/export", playbooks, get="export_playbook"),
+    route(f"{PLAYBOOK}/sections", playbooks, get="list_sections"),
+    route(f"{PLAYBOOK}/bullets", playbooks, get="list_bullets"),
+    route(f"{PLAYBOOK}/bullets/<str:bullet>/history", playbooks, get="get_bullet_history"),
+    route(f"{PLAYBOOK}/deltas", playbooks, post="edit_playbook"),
+    route(f"{PLAYBOOK}/versions", versions, get="list_versions"),
+    route(VERSION, versions, get="get_version"),
+    route(f"{VERSION}/diff", versions, get="diff_versions"),
+    route(f"{VERSION}/rollback", versions, post="rollback_playbook"),
+    route(f"{VERSION}/undo", versions, post="undo_version"),
+    route(f"{PLAYBOOK}/seals", versions, get="export_seals"),
+    route(f"{PLAYBOOK}/reviews", reviews, get="list_review_items"),
+    route(f"{REVIEW}/approve", reviews, post="approve_review_item"),
+    route(f"{REVIEW}/decline", reviews, post="decline_review_item"),
+    route(f"{PLAYBOOK}/trials", trials, get="list_trials", post="start_trial"),
+    route("trials/<uuid:pk>", trials, get="get_trial"),
+    route("trials/<uuid:pk>/end", trials, post="end_trial"),
 ]

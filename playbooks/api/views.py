@@ -1,18 +1,15 @@
 """REST views of playbooks, bullets, versions, reviews and trials."""
 
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.request import Request
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
-from core.errors import Invalid
-from core.rest.idempotency import idempotent
-from core.rest.views import POSITIVE, BaseAPIView
+from core.rest.views import POSITIVE, BaseViewSet, operation
 from core.security.scopes import Scope
 from core.sql.querysets import CompiledLookup
 from playbooks.api import serializers as s
@@ -20,6 +17,7 @@ from playbooks.document.formats import FORMATS
 from playbooks.document.operations import Operation
 from playbooks.document.sections import Section as NewSection
 from playbooks.models import Bullet, Playbook, ReviewItem, Section, Trial, Version
+from playbooks.models.trials import TrialQuerySet
 from playbooks.review.decisions import approve_review_item, decline_review_item
 from playbooks.services import creation
 from playbooks.services.editing import edit_playbook
@@ -31,11 +29,23 @@ from playbooks.services.seals import export_seals
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
 from playbooks.services.trials import start_trial, stop_trial
 
+READABLE_PLAYBOOK = CompiledLookup(
+    lambda by: (
+        Playbook.objects.for_user(by, include_starters=True)
+        .select_related("current_version")
+        .with_counts()
+        .with_activity()
+    )
+)
+STATUSES = (*Playbook.Status.values, "all")
+BULLET_STATUSES = ("active", "retired", "merged", "all")
+REVIEW_STATES = (*ReviewItem.State.values, "all")
+MOST_VOTES = 1_000
+VERSION = OpenApiParameter("version", POSITIVE, description="An older version.")
 
-class BasePlaybookView(BaseAPIView):
-    """A route under one playbook."""
 
-    scopes: ClassVar = {"GET": Scope.READ}
+class BasePlaybookViewSet(BaseViewSet):
+    """Operations on one playbook."""
 
     def playbook(self, pk: UUID) -> Playbook:
         """For reading: the caller's own, or a starter."""
@@ -47,81 +57,58 @@ class BasePlaybookView(BaseAPIView):
         return Playbook.objects.for_user(self.principal).select_related("current_version").fetch(pk)
 
 
-def choice_param(request: Request, name: str, known: tuple[str, ...]) -> str:
-    """A query parameter that is one of `known`, by default the first. Raises Invalid."""
-    word = str(request.query_params.get(name, known[0])).lower()
-    if word not in known:
-        raise Invalid.field(name, f"Choose one of: {', '.join(known)}.")
-    return word
-
-
-READABLE_PLAYBOOK = CompiledLookup(
-    lambda by: (
-        Playbook.objects.for_user(by, include_starters=True)
-        .select_related("current_version")
-        .with_counts()
-        .with_activity()
-    )
-)
-STATUSES = (*Playbook.Status.values, "all")
-
-
-class PlaybookListView(BaseAPIView):
-    """GET, POST /playbooks."""
-
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.WRITE}
-
-    @extend_schema(
-        operation_id="list_playbooks",
+class PlaybookViewSet(BasePlaybookViewSet):
+    @operation(
+        Scope.READ,
+        s.PlaybookSerializer(many=True),
         parameters=[
             OpenApiParameter("status", str, enum=STATUSES, default="active"),
             OpenApiParameter("include_starters", bool, default=False),
             OpenApiParameter("query", str, description="Words in the name or the description."),
         ],
-        responses=s.PlaybookSerializer(many=True),
     )
-    def get(self, request: Request) -> Response:
+    def list_playbooks(self) -> Response:
         """List your playbooks, newest first, on request with the starters."""
-        starters = choice_param(request, "include_starters", ("false", "true")) == "true"
-        status = choice_param(request, "status", STATUSES)
+        starters = self.query_choice("include_starters", ("false", "true")) == "true"
+        status = self.query_choice("status", STATUSES)
         rows = Playbook.objects.for_user(self.principal, include_starters=starters)
         rows = rows.for_list()
         if status != "all":
             rows = rows.filter(status=status)
-        rows = rows.matching(request.query_params.get("query", ""))
+        rows = rows.matching(self.request.query_params.get("query", ""))
         return self.paginate(rows, s.PlaybookSerializer)
 
-    @extend_schema(
-        operation_id="create_playbook",
-        request=s.PlaybookCreateSerializer,
-        responses={201: s.PlaybookSerializer},
+    @operation(
+        Scope.WRITE, {201: s.PlaybookSerializer}, takes=s.PlaybookCreateSerializer, once=True
     )
-    @idempotent()
-    def post(self, request: Request) -> Response:
+    def create_playbook(self, sent: dict[str, Any]) -> Any:
         """Create a playbook, empty or with first advice in any of the import formats."""
-        sent = self.validated_body(s.PlaybookCreateSerializer)
         sent["sections"] = [
             NewSection(**{**section, "aliases": tuple(section["aliases"])})
             for section in sent["sections"]
         ]
-        return playbook_response(creation.create_playbook(by=self.principal, **sent))
+        return as_listed(creation.create_playbook(by=self.principal, **sent))
 
+    @operation(
+        Scope.WRITE,
+        {201: s.PlaybookSerializer, 200: s.ImportPreviewSerializer},
+        takes=s.PlaybookImportSerializer,
+        once=True,
+    )
+    def import_playbook(self, sent: dict[str, Any]) -> Any:
+        """Create a playbook from ACE text, JSON, Markdown, a rules file or a cheatsheet."""
+        sent.pop("version", None)
+        if sent.pop("dry_run"):
+            found = creation.preview_import(content=sent["content"], by=self.principal)
+            return Response(s.ImportPreviewSerializer(found).data)
+        return as_listed(creation.import_playbook(by=self.principal, **sent))
 
-class PlaybookDetailView(BasePlaybookView):
-    """GET, PUT, PATCH, DELETE /playbooks/{id}."""
-
-    scopes: ClassVar = {
-        "GET": Scope.READ,
-        "PUT": Scope.WRITE,
-        "PATCH": Scope.WRITE,
-        "DELETE": Scope.WRITE,
-    }
-
-    @extend_schema(
-        operation_id="get_playbook",
+    @operation(
+        Scope.READ,
+        s.PlaybookDetailSerializer,
         parameters=[
             OpenApiParameter("section", str, description="Only this one: its key or title."),
-            OpenApiParameter("version", POSITIVE, description="An older version."),
+            VERSION,
             OpenApiParameter(
                 "max_tokens",
                 POSITIVE,
@@ -131,18 +118,17 @@ class PlaybookDetailView(BasePlaybookView):
                 "task_key", str, description="Readings with the same key get one arm of a trial."
             ),
         ],
-        responses=s.PlaybookDetailSerializer,
     )
-    def get(self, request: Request, pk: UUID) -> Response:
+    def get_playbook(self, pk: UUID) -> Response:
         """Get a playbook with its advice, as agents read it. Reading changes nothing."""
         playbook = READABLE_PLAYBOOK.fetch(self.principal, pk)
         reading = read_playbook(
             playbook=playbook,
             by=self.principal,
-            section=request.query_params.get("section", ""),
+            section=self.request.query_params.get("section", ""),
             version=self.query_integer("version"),
             max_tokens=self.query_integer("max_tokens"),
-            task_key=request.query_params.get("task_key", ""),
+            task_key=self.request.query_params.get("task_key", ""),
         )
         body = s.PlaybookSerializer(playbook).data
         read = {
@@ -154,33 +140,24 @@ class PlaybookDetailView(BasePlaybookView):
         }
         return Response({**body, **read})
 
-    @extend_schema(
-        operation_id="replace_playbook",
-        request=s.PlaybookUpdateSerializer,
-        responses=s.PlaybookSerializer,
-    )
-    def put(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.WRITE, s.PlaybookSerializer, takes=s.PlaybookUpdateSerializer)
+    def replace_playbook(self, pk: UUID, sent: dict[str, Any]) -> Any:
         """Replace name, description and settings; a missing field gets its default."""
-        return self._update(pk, self.validated_body(s.PlaybookUpdateSerializer))
+        return self._update(pk, sent)
 
-    @extend_schema(
-        operation_id="update_playbook",
-        request=s.PlaybookUpdateSerializer,
-        responses=s.PlaybookSerializer,
-    )
-    def patch(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.WRITE, s.PlaybookSerializer, takes=s.PlaybookUpdateSerializer, partial=True)
+    def update_playbook(self, pk: UUID, sent: dict[str, Any]) -> Any:
         """Change name, description or settings; a missing field stays as it is."""
-        return self._update(pk, self.validated_body(s.PlaybookUpdateSerializer, partial=True))
+        return self._update(pk, sent)
 
-    @extend_schema(operation_id="archive_playbook", responses={204: None})
-    def delete(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.WRITE, {204: None})
+    def archive_playbook(self, pk: UUID) -> None:
         """Archive the playbook. All data is kept; PATCH `status` restores it."""
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         archive_playbook(playbook=playbook, by=self.principal)
-        return Response(status=204)
 
     @transaction.atomic
-    def _update(self, pk: UUID, sent: dict[str, Any]) -> Response:
+    def _update(self, pk: UUID, sent: dict[str, Any]) -> Playbook:
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         status = sent.pop("status", playbook.status)
         playbook = update_playbook(playbook=playbook, by=self.principal, **sent)
@@ -188,57 +165,23 @@ class PlaybookDetailView(BasePlaybookView):
             archived = status == Playbook.Status.ARCHIVED
             change = archive_playbook if archived else restore_playbook
             change(playbook=playbook, by=self.principal)
-        return playbook_response(playbook, status=200)
+        return as_listed(playbook)
 
-
-class PlaybookCloneView(BaseAPIView):
-    """POST /playbooks/{id}/clone."""
-
-    scopes: ClassVar = {"POST": Scope.WRITE}
-
-    @extend_schema(
-        operation_id="clone_playbook",
-        request=s.PlaybookCloneSerializer,
-        responses={201: s.PlaybookSerializer},
-    )
-    @idempotent()
-    def post(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.WRITE, {201: s.PlaybookSerializer}, takes=s.PlaybookCloneSerializer, once=True)
+    def clone_playbook(self, pk: UUID, sent: dict[str, Any]) -> Any:
         """Copy a starter or one of your playbooks into a new playbook."""
         playbook = Playbook.objects.for_user(self.principal, include_starters=True).fetch(pk)
-        sent = self.validated_body(s.PlaybookCloneSerializer)
-        return playbook_response(
-            creation.clone_playbook(playbook=playbook, by=self.principal, **sent)
-        )
+        return as_listed(creation.clone_playbook(playbook=playbook, by=self.principal, **sent))
 
-
-class PlaybookImportView(BaseAPIView):
-    """POST /playbooks/import."""
-
-    scopes: ClassVar = {"POST": Scope.WRITE}
-
-    @extend_schema(
-        operation_id="import_playbook",
-        request=s.PlaybookImportSerializer,
-        responses={200: s.ImportPreviewSerializer, 201: s.PlaybookSerializer},
-    )
-    @idempotent()
-    def post(self, request: Request) -> Response:
-        """Create a playbook from ACE text, JSON, Markdown, a rules file or a cheatsheet."""
-        sent = self.validated_body(s.PlaybookImportSerializer)
-        sent.pop("version", None)
-        if sent.pop("dry_run"):
-            found = creation.preview_import(content=sent["content"], by=self.principal)
-            return Response(s.ImportPreviewSerializer(found).data)
-        return playbook_response(creation.import_playbook(by=self.principal, **sent))
-
-
-class PlaybookExportView(BasePlaybookView):
-    """GET /playbooks/{id}/export."""
-
-    @extend_schema(
-        operation_id="export_playbook",
+    @operation(
+        Scope.READ,
+        {
+            (200, "application/json"): s.PlaybookExportSerializer,
+            (200, "text/markdown"): str,
+            (200, "application/zip"): OpenApiTypes.BINARY,
+        },
         parameters=[
-            OpenApiParameter("version", POSITIVE, description="An older version."),
+            VERSION,
             OpenApiParameter(
                 "format",
                 str,
@@ -248,17 +191,11 @@ class PlaybookExportView(BasePlaybookView):
                 " its `content`.",
             ),
         ],
-        responses={
-            (200, "application/json"): s.PlaybookExportSerializer,
-            (200, "text/markdown"): str,
-            (200, "application/zip"): OpenApiTypes.BINARY,
-        },
     )
-    def get(self, request: Request, pk: UUID) -> Response | HttpResponse:
+    def export_playbook(self, pk: UUID) -> Response | HttpResponse:
         """Export a playbook as ACE text, in a form that /playbooks/import accepts, or as a file."""
-        playbook = self.playbook(pk)
-        number = self.query_integer("version")
-        wanted = choice_param(request, "format", tuple(FORMATS))
+        playbook, number = self.playbook(pk), self.query_integer("version")
+        wanted = self.query_choice("format", tuple(FORMATS))
         if wanted != "ace":
             file = export_file(playbook=playbook, format_name=wanted, version=number)
             return HttpResponse(file.body, content_type=file.content_type)
@@ -266,80 +203,45 @@ class PlaybookExportView(BasePlaybookView):
         body = {"name": playbook.name, "description": playbook.description}
         return Response({**body, "version": row.number, "content": row.text})
 
-
-def playbook_response(playbook: Playbook, *, status: int = 201) -> Response:
-    """The response with a new or changed playbook."""
-    row = Playbook.objects.for_list().get(pk=playbook.pk)
-    return Response(s.PlaybookSerializer(row).data, status=status)
-
-
-MOST_VOTES = 1_000
-BULLET_STATUSES = ("active", "retired", "merged", "all")
-
-
-class SectionListView(BasePlaybookView):
-    """GET /playbooks/{id}/sections."""
-
-    ordering = ("position", "id")
-
-    @extend_schema(operation_id="list_sections", responses=s.SectionSerializer(many=True))
-    def get(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.READ, s.SectionSerializer(many=True))
+    def list_sections(self, pk: UUID) -> Response:
         """List the sections of a playbook, in order."""
-        return self.paginate(
-            Section.objects.filter(playbook=self.playbook(pk)), s.SectionSerializer
-        )
+        rows = Section.objects.filter(playbook=self.playbook(pk))
+        return self.paginate(rows, s.SectionSerializer, ordering=("position", "id"))
 
-
-class BulletListView(BasePlaybookView):
-    """GET /playbooks/{id}/bullets."""
-
-    ordering = ("created_at", "id")
-
-    @extend_schema(
-        operation_id="list_bullets",
+    @operation(
+        Scope.READ,
+        s.BulletSerializer(many=True),
         parameters=[
             OpenApiParameter("status", str, enum=BULLET_STATUSES, default="active"),
             OpenApiParameter("section", str, description="Only this one: its key."),
         ],
-        responses=s.BulletSerializer(many=True),
     )
-    def get(self, request: Request, pk: UUID) -> Response:
+    def list_bullets(self, pk: UUID) -> Response:
         """List the current bullets of a playbook with their counters, oldest first."""
-        status = choice_param(request, "status", BULLET_STATUSES)
+        status = self.query_choice("status", BULLET_STATUSES)
         rows = Bullet.objects.filter(playbook=self.playbook(pk))
         if status != "all":
             rows = rows.filter(status=status)
-        if section := request.query_params.get("section", "").replace("\x00", ""):
+        if section := self.request.query_params.get("section", "").replace("\x00", ""):
             rows = rows.filter(section__key=section)
-        return self.paginate(rows.select_related("section", "merged_into"), s.BulletSerializer)
+        rows = rows.select_related("section", "merged_into")
+        return self.paginate(rows, s.BulletSerializer, ordering=("created_at", "id"))
 
-
-class BulletHistoryView(BasePlaybookView):
-    """GET /playbooks/{id}/bullets/{bullet}/history."""
-
-    @extend_schema(operation_id="get_bullet_history", responses=s.BulletHistorySerializer)
-    def get(self, request: Request, pk: UUID, bullet: str) -> Response:
+    @operation(Scope.READ, s.BulletHistorySerializer)
+    def get_bullet_history(self, pk: UUID, bullet: str) -> Any:
         """Get the origin of a bullet, its changes and its newest 1,000 votes."""
-        history = bullet_history(
-            playbook=self.playbook(pk), bullet_id=bullet, most_votes=MOST_VOTES
-        )
-        return Response(s.BulletHistorySerializer(history).data)
+        playbook = self.playbook(pk)
+        return bullet_history(playbook=playbook, bullet_id=bullet, most_votes=MOST_VOTES)
 
-
-class PlaybookEditView(BasePlaybookView):
-    """POST /playbooks/{id}/deltas."""
-
-    scopes: ClassVar = {"POST": Scope.WRITE}
-
-    @extend_schema(
-        operation_id="edit_playbook",
-        request=s.PlaybookEditSerializer,
-        responses={200: s.PlaybookEditResultSerializer, 201: s.PlaybookEditResultSerializer},
+    @operation(
+        Scope.WRITE,
+        {201: s.PlaybookEditResultSerializer, 200: s.PlaybookEditResultSerializer},
+        takes=s.PlaybookEditSerializer,
+        once=True,
     )
-    @idempotent()
-    def post(self, request: Request, pk: UUID) -> Response:
+    def edit_playbook(self, pk: UUID, sent: dict[str, Any]) -> Response:
         """Edit bullets: 201 with a new version, 200 if no operation changed anything."""
-        sent = self.validated_body(s.PlaybookEditSerializer)
         publication = edit_playbook(
             playbook=self.own_playbook(pk),
             by=self.principal,
@@ -350,193 +252,115 @@ class PlaybookEditView(BasePlaybookView):
         return Response(s.PlaybookEditResultSerializer(publication).data, status=status)
 
 
-class VersionListView(BasePlaybookView):
-    """GET /playbooks/{id}/versions."""
+def as_listed(playbook: Playbook) -> Playbook:
+    """The row with what the serializer of a playbook reads."""
+    return Playbook.objects.for_list().get(pk=playbook.pk)
 
-    ordering = ("-number",)
 
-    @extend_schema(operation_id="list_versions", responses=s.VersionSerializer(many=True))
-    def get(self, request: Request, pk: UUID) -> Response:
+class VersionViewSet(BasePlaybookViewSet):
+    @operation(Scope.READ, s.VersionSerializer(many=True))
+    def list_versions(self, pk: UUID) -> Response:
         """List the versions of a playbook, newest first."""
         rows = Version.objects.filter(playbook=self.playbook(pk)).defer("text")
-        return self.paginate(
-            rows.select_related("parent").defer("parent__text"), s.VersionSerializer
-        )
+        rows = rows.select_related("parent").defer("parent__text")
+        return self.paginate(rows, s.VersionSerializer, ordering=("-number",))
 
-
-class VersionDetailView(BasePlaybookView):
-    """GET /playbooks/{id}/versions/{number}."""
-
-    @extend_schema(operation_id="get_version", responses=s.VersionDetailSerializer)
-    def get(self, request: Request, pk: UUID, number: int) -> Response:
+    @operation(Scope.READ, s.VersionDetailSerializer)
+    def get_version(self, pk: UUID, number: int) -> Version:
         """Get a version with its text and the operations that created it."""
-        version = version_of(self.playbook(pk), number)
-        return Response(s.VersionDetailSerializer(version).data)
+        return version_of(self.playbook(pk), number)
 
-
-class VersionDiffView(BasePlaybookView):
-    """GET /playbooks/{id}/versions/{number}/diff."""
-
-    @extend_schema(
-        operation_id="diff_versions",
+    @operation(
+        Scope.READ,
+        s.VersionDiffSerializer,
         parameters=[OpenApiParameter("against", POSITIVE, description="Left out: the one before.")],
-        responses=s.VersionDiffSerializer,
     )
-    def get(self, request: Request, pk: UUID, number: int) -> Response:
+    def diff_versions(self, pk: UUID, number: int) -> Any:
         """Compare a version with another one, bullet by bullet."""
         against = self.query_integer("against", default=max(1, number - 1)) or 1
         diff = diff_versions(playbook=self.playbook(pk), number=number, against=against)
-        changes = s.VersionDiffSerializer({**vars(diff), "version": number, "against": against})
-        return Response(changes.data)
+        return {**vars(diff), "version": number, "against": against}
 
-
-class VersionRollbackView(BasePlaybookView):
-    """POST /playbooks/{id}/versions/{number}/rollback."""
-
-    scopes: ClassVar = {"POST": Scope.WRITE}
-
-    @extend_schema(
-        operation_id="rollback_playbook", request=None, responses={201: s.VersionSerializer}
-    )
-    @idempotent()
-    def post(self, request: Request, pk: UUID, number: int) -> Response:
+    @operation(Scope.WRITE, {201: s.VersionSerializer}, once=True)
+    def rollback_playbook(self, pk: UUID, number: int) -> Version:
         """Make an older version current again, as a new version; nothing is deleted."""
         playbook = self.own_playbook(pk)
-        version = rollback_playbook(playbook=playbook, by=self.principal, number=number)
-        return Response(s.VersionSerializer(version).data, status=201)
+        return rollback_playbook(playbook=playbook, by=self.principal, number=number)
 
+    @operation(Scope.WRITE, {201: s.VersionSerializer}, once=True)
+    def undo_version(self, pk: UUID, number: int) -> Version:
+        """Undo what one version changed, as a new version; later changes stay.
 
-class SealView(BasePlaybookView):
-    """GET /playbooks/{id}/seals."""
+        409 when one of its bullets has changed since, or when it only counted votes.
+        """
+        return undo_version(playbook=self.own_playbook(pk), by=self.principal, number=number)
 
-    @extend_schema(operation_id="export_seals", responses={(200, "text/plain"): str})
-    def get(self, request: Request, pk: UUID) -> HttpResponse:
+    @operation(Scope.READ, {(200, "text/plain"): str})
+    def export_seals(self, pk: UUID) -> HttpResponse:
         """Export each version's seal and the facts that it was made of, as JSON Lines."""
         lines = export_seals(playbook=self.own_playbook(pk))
         return HttpResponse(lines, content_type="text/plain; charset=utf-8")
 
 
-class VersionUndoView(BasePlaybookView):
-    """POST /playbooks/{id}/versions/{number}/undo."""
+class ReviewItemViewSet(BasePlaybookViewSet):
+    """Only people decide: no API key can approve what agents contributed."""
 
-    scopes: ClassVar = {"POST": Scope.WRITE}
-
-    @extend_schema(operation_id="undo_version", request=None, responses={201: s.VersionSerializer})
-    @idempotent()
-    def post(self, request: Request, pk: UUID, number: int) -> Response:
-        """Undo what one version changed, as a new version; later changes stay.
-
-        409 when one of its bullets has changed since, or when it only counted votes.
-        """
-        playbook = self.own_playbook(pk)
-        version = undo_version(playbook=playbook, by=self.principal, number=number)
-        return Response(s.VersionSerializer(version).data, status=201)
-
-
-STATES = (*ReviewItem.State.values, "all")
-
-
-class ReviewItemListView(BasePlaybookView):
-    """GET /playbooks/{id}/reviews."""
-
-    @extend_schema(
-        operation_id="list_review_items",
-        parameters=[OpenApiParameter("state", str, enum=STATES, default="pending")],
-        responses=s.ReviewItemSerializer(many=True),
+    @operation(
+        Scope.READ,
+        s.ReviewItemSerializer(many=True),
+        parameters=[OpenApiParameter("state", str, enum=REVIEW_STATES, default="pending")],
     )
-    def get(self, request: Request, pk: UUID) -> Response:
+    def list_review_items(self, pk: UUID) -> Response:
         """List the texts of agents and models that need review, newest first."""
-        state = choice_param(request, "state", STATES)
+        state = self.query_choice("state", REVIEW_STATES)
         rows = ReviewItem.objects.for_user(self.principal).filter(playbook=self.own_playbook(pk))
         if state != "all":
             rows = rows.filter(state=state)
         return self.paginate(rows.select_related("delta", "version"), s.ReviewItemSerializer)
 
+    @operation(
+        Scope.ACCOUNT,
+        {201: s.ReviewItemSerializer},
+        takes=s.ReviewItemApproveSerializer,
+        once=True,
+    )
+    def approve_review_item(self, pk: UUID, review: UUID, sent: dict[str, Any]) -> ReviewItem:
+        """Approve an item, optionally with your own text: a new version is published."""
+        item = self.review_item(pk, review)
+        return approve_review_item(item=item, by=self.principal, **sent).item
 
-class BaseReviewItemView(BasePlaybookView):
-    """One review item. Only people decide: no API key can approve what agents contributed."""
-
-    scopes: ClassVar = {"POST": Scope.ACCOUNT}
+    @operation(Scope.ACCOUNT, s.ReviewItemSerializer)
+    def decline_review_item(self, pk: UUID, review: UUID) -> ReviewItem:
+        """Decline an item; the same text is rejected from now on."""
+        return decline_review_item(item=self.review_item(pk, review), by=self.principal)
 
     def review_item(self, pk: UUID, review: UUID) -> ReviewItem:
         rows = ReviewItem.objects.for_user(self.principal).filter(playbook=self.own_playbook(pk))
         return rows.select_related("delta", "playbook", "version").fetch(review)
 
 
-class ReviewItemApproveView(BaseReviewItemView):
-    """POST /playbooks/{id}/reviews/{review}/approve."""
-
-    @extend_schema(
-        operation_id="approve_review_item",
-        request=s.ReviewItemApproveSerializer,
-        responses={201: s.ReviewItemSerializer},
-    )
-    @idempotent()
-    def post(self, request: Request, pk: UUID, review: UUID) -> Response:
-        """Approve an item, optionally with your own text: a new version is published."""
-        sent = self.validated_body(s.ReviewItemApproveSerializer)
-        made = approve_review_item(item=self.review_item(pk, review), by=self.principal, **sent)
-        return Response(s.ReviewItemSerializer(made.item).data, status=201)
-
-
-class ReviewItemDeclineView(BaseReviewItemView):
-    """POST /playbooks/{id}/reviews/{review}/decline."""
-
-    @extend_schema(
-        operation_id="decline_review_item", request=None, responses=s.ReviewItemSerializer
-    )
-    def post(self, request: Request, pk: UUID, review: UUID) -> Response:
-        """Decline an item; the same text is rejected from now on."""
-        made = decline_review_item(item=self.review_item(pk, review), by=self.principal)
-        return Response(s.ReviewItemSerializer(made).data)
-
-
-class TrialListView(BasePlaybookView):
-    """GET, POST /playbooks/{id}/trials."""
-
-    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.WRITE}
-
-    @extend_schema(operation_id="list_trials", responses=s.TrialSerializer(many=True))
-    def get(self, request: Request, pk: UUID) -> Response:
+class TrialViewSet(BasePlaybookViewSet):
+    @operation(Scope.READ, s.TrialSerializer(many=True))
+    def list_trials(self, pk: UUID) -> Response:
         """List the trials of a playbook, newest first."""
-        rows = Trial.objects.for_user(self.principal).filter(playbook=self.own_playbook(pk))
-        return self.paginate(rows.with_versions(), s.TrialSerializer)
+        rows = self.trials().filter(playbook=self.own_playbook(pk))
+        return self.paginate(rows, s.TrialSerializer)
 
-    @extend_schema(
-        operation_id="start_trial",
-        request=s.TrialStartSerializer,
-        responses={201: s.TrialSerializer},
-    )
-    @idempotent()
-    def post(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.WRITE, {201: s.TrialSerializer}, takes=s.TrialStartSerializer, once=True)
+    def start_trial(self, pk: UUID, sent: dict[str, Any]) -> Trial:
         """Try a bullet, or the whole playbook: some readings do without. Evolutions wait."""
-        sent = self.validated_body(s.TrialStartSerializer)
-        trial = start_trial(playbook=self.own_playbook(pk), by=self.principal, **sent)
-        return Response(s.TrialSerializer(trial).data, status=201)
+        return start_trial(playbook=self.own_playbook(pk), by=self.principal, **sent)
 
-
-class TrialDetailView(BaseAPIView):
-    """GET /trials/{id}."""
-
-    scopes: ClassVar = {"GET": Scope.READ}
-
-    @extend_schema(operation_id="get_trial", responses=s.TrialSerializer)
-    def get(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.READ, s.TrialSerializer)
+    def get_trial(self, pk: UUID) -> Trial:
         """Get a trial: its arms, and how strongly they say that the newest is worse or better."""
-        rows = Trial.objects.for_user(self.principal).with_versions()
-        return Response(s.TrialSerializer(rows.fetch(pk)).data)
+        return self.trials().fetch(pk)
 
-
-class TrialEndView(BaseAPIView):
-    """POST /trials/{id}/end."""
-
-    scopes: ClassVar = {"POST": Scope.WRITE}
-
-    @extend_schema(
-        operation_id="end_trial", request=s.TrialEndSerializer, responses=s.TrialSerializer
-    )
-    def post(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.WRITE, s.TrialSerializer, takes=s.TrialEndSerializer)
+    def end_trial(self, pk: UUID, sent: dict[str, Any]) -> Trial:
         """End a trial: everybody reads the newest version, or the stable one as a new version."""
-        sent = self.validated_body(s.TrialEndSerializer)
-        trial = Trial.objects.for_user(self.principal).with_versions().fetch(pk)
-        return Response(s.TrialSerializer(stop_trial(trial=trial, by=self.principal, **sent)).data)
+        return stop_trial(trial=self.trials().fetch(pk), by=self.principal, **sent)
+
+    def trials(self) -> TrialQuerySet:
+        rows: TrialQuerySet = Trial.objects.for_user(self.principal)
+        return rows.with_versions()

@@ -6,7 +6,7 @@ from django.test import Client
 from accounts.models import User
 from evolution.models import AgentSession
 from evolution.sessions.recording import add_messages
-from evolution.sessions.validation import NewMessage, ToolCall
+from evolution.sessions.validation import NewMessage
 from playbooks.models import Playbook
 from tests.factories import make_session
 from tests.harness.clients import log_in_client
@@ -18,7 +18,7 @@ LISTS = ("agentsession", "sessionmessage")
 @pytest.fixture
 def session(playbook: Playbook, alice: User) -> AgentSession:
     made = make_session(alice, playbook, ("user", CANARY), title=CANARY)
-    call = ToolCall("1", "add", f'{{"title": "{CANARY}"}}')
+    call = {"id": "1", "name": "add", "arguments": f'{{"title": "{CANARY}"}}'}
     add_messages(session=made, messages=[NewMessage("assistant", CANARY, tool_calls=[call])])
     return made
 

@@ -10,15 +10,15 @@ from core.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
 from core.models import AuditEntry
 from core.security.scopes import Principal
 from evolution.models import AgentSession, Outcome, SessionMessage
+from evolution.outcomes.reporting import RecordedOutcome
 from evolution.sessions.recording import (
-    ClosedSession,
     SessionReport,
     add_messages,
     close_session,
     delete_session,
     open_session,
 )
-from evolution.sessions.validation import NewMessage, ToolCall
+from evolution.sessions.validation import NewMessage
 from playbooks.models import Playbook
 from playbooks.services.reading import read_playbook
 from playbooks.services.rollback import rollback_playbook
@@ -28,15 +28,17 @@ from tests.factories import make_playbook, make_session
 CHAT = (("system", "Use the playbook."), ("user", "Fix the build"), ("assistant", "[str-00001]"))
 
 
-def close(session: AgentSession, by: User, **report: object) -> ClosedSession:
+def close(session: AgentSession, by: User, **report: object) -> RecordedOutcome:
     told = SessionReport(**({"outcome": "success"} | report))  # type: ignore[arg-type]  # a bag of keyword arguments
-    return close_session(session=session, by=Principal.of(by), report=told)
+    made = close_session(session=session, by=Principal.of(by), report=told)
+    assert made is not None
+    return made
 
 
 def test_a_session_keeps_the_version_that_it_began_with(playbook: Playbook, alice: User) -> None:
     session = make_session(alice, playbook)
     rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
-    outcome = close(session, alice, task_description="Fix it").session.outcome
+    outcome = close(session, alice, task_description="Fix it").outcome
     assert outcome is not None
     assert (outcome.version.number, outcome.version_assumed) == (1, False)
 
@@ -74,7 +76,7 @@ def test_what_the_version_does_not_hold_cannot_be_cited(playbook: Playbook, alic
 
 def test_credentials_are_blanked_in_texts_and_in_arguments(alice: User) -> None:
     key = mint().token
-    call = ToolCall("call_1", "deploy", f'{{"key": "{key}"}}')
+    call = {"id": "call_1", "name": "deploy", "arguments": f'{{"key": "{key}"}}'}
     session = make_session(alice, None, title=f"with {key}")
     add_messages(session=session, messages=[NewMessage("assistant", key, tool_calls=[call])])
     row = session.messages.get()
@@ -122,7 +124,7 @@ def test_closing_with_a_report_makes_an_outcome_of_the_messages(
     playbook: Playbook, alice: User
 ) -> None:
     session = make_session(alice, playbook, *CHAT)
-    outcome = close(session, alice, notes="lesson: run the linter first").session.outcome
+    outcome = close(session, alice, notes="lesson: run the linter first").outcome
     assert outcome is not None
     assert outcome.task_description == "Fix the build"
     assert outcome.reasoning_trace == "user: Fix the build\n\nassistant: [str-00001]"
@@ -132,8 +134,7 @@ def test_closing_with_a_report_makes_an_outcome_of_the_messages(
 def test_closing_twice_with_one_report_makes_one_outcome(playbook: Playbook, alice: User) -> None:
     session = make_session(alice, playbook, *CHAT)
     first, again = close(session, alice), close(session, alice)
-    assert again.report is not None
-    assert (again.report.is_new, again.session.outcome) == (False, first.session.outcome)
+    assert (again.is_new, again.outcome) == (False, first.outcome)
     with pytest.raises(Conflict, match="already been reported"):
         close(session, alice, outcome="failure")
 
@@ -141,7 +142,7 @@ def test_closing_twice_with_one_report_makes_one_outcome(playbook: Playbook, ali
 def test_a_report_may_follow_after_closing(playbook: Playbook, alice: User) -> None:
     session = make_session(alice, playbook, *CHAT)
     close_session(session=session, by=Principal.of(alice))
-    assert close(session, alice).session.outcome == Outcome.objects.get()
+    assert close(session, alice).outcome == Outcome.objects.get()
 
 
 def test_without_a_playbook_nothing_learns(alice: User) -> None:
@@ -158,7 +159,7 @@ def test_a_starter_is_tried_and_never_taught(alice: User, db: None) -> None:
 
 def test_with_ace_off_the_version_of_the_report_is_assumed(playbook: Playbook, alice: User) -> None:
     session = make_session(alice, playbook, *CHAT[1:2], ace_enabled=False)
-    outcome = close(session, alice).session.outcome
+    outcome = close(session, alice).outcome
     assert outcome is not None
     assert outcome.version_assumed is True
 
@@ -191,7 +192,8 @@ def test_sessions_are_limited_by_the_hour(alice: User, settings: LazySettings) -
 
 
 def test_deleting_keeps_the_outcome_and_says_so_in_the_log(playbook: Playbook, alice: User) -> None:
-    session = close(make_session(alice, playbook, *CHAT), alice).session
+    session = make_session(alice, playbook, *CHAT)
+    close(session, alice)
     delete_session(session=session, by=Principal.of(alice))
     assert (SessionMessage.objects.count(), Outcome.objects.count()) == (0, 1)
     assert AuditEntry.objects.filter(action="delete_session", owner_id=alice.pk).count() == 1

@@ -1,24 +1,26 @@
 """How a long conversation becomes a trace of a bounded size."""
 
-from evolution.sessions.transcripts import TranscriptMessage, make_trace, task_of
+from evolution.models import SessionMessage
+from evolution.sessions.transcripts import make_trace, task_of
 
 
-def chat(count: int, size: int = 100) -> list[TranscriptMessage]:
-    return [TranscriptMessage("user", "The task")] + [
-        TranscriptMessage("assistant", f"step {number} {'x' * size}") for number in range(count)
+def chat(count: int, size: int = 100) -> list[SessionMessage]:
+    return [SessionMessage(role="user", content="The task")] + [
+        SessionMessage(role="assistant", content=f"step {number} {'x' * size}")
+        for number in range(count)
     ]
 
 
 def test_a_short_conversation_is_taken_whole_without_the_system_message() -> None:
-    lines = [TranscriptMessage("system", "The playbook"), *chat(1, 1)]
+    lines = [SessionMessage(role="system", content="The playbook"), *chat(1, 1)]
     assert make_trace(lines, limit=1000) == "user: The task\n\nassistant: step 0 x"
 
 
 def test_tool_calls_and_their_results_are_in_the_trace() -> None:
     call = {"id": "1", "name": "add", "arguments": '{"title": "Milk"}'}
     lines = [
-        TranscriptMessage("assistant", "", [call]),
-        TranscriptMessage("tool", "done", tool_name="add"),
+        SessionMessage(role="assistant", content="", tool_calls=[call]),
+        SessionMessage(role="tool", content="done", tool_name="add"),
     ]
     trace = make_trace(lines, limit=1000)
     assert trace == 'assistant calls add({"title": "Milk"})\n\ntool add: done'
@@ -33,7 +35,7 @@ def test_of_a_long_one_the_task_and_the_end_are_kept() -> None:
 
 
 def test_the_limit_is_of_bytes_and_no_letter_is_cut_in_two() -> None:
-    trace = make_trace([TranscriptMessage("user", "€" * 5_000)], limit=1_000)
+    trace = make_trace([SessionMessage(role="user", content="€" * 5_000)], limit=1_000)
     assert 990 < len(trace.encode()) <= 1_000
 
 

@@ -174,19 +174,30 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)
 
 
-def served() -> Iterator[tuple[str, type[Any]]]:
-    """The pattern and the view of every route under /api/v1 that the server knows."""
+def served() -> Iterator[tuple[str, str, Scope | None]]:
+    """Method, pattern and declared scope of every route under /api/v1 that the server knows."""
     (root,) = (p for p in get_resolver().url_patterns if str(p.pattern) == "api/v1/")
     yield from _walk(root, "")
 
 
-def _walk(node: Any, prefix: str) -> Iterator[tuple[str, type[Any]]]:
+def _walk(node: Any, prefix: str) -> Iterator[tuple[str, str, Scope | None]]:
     for entry in node.url_patterns:
         path = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver):
             yield from _walk(entry, path)
-        elif isinstance(entry, URLPattern) and hasattr(entry.callback, "view_class"):
-            yield path, entry.callback.view_class
+        elif isinstance(entry, URLPattern):
+            yield from ((method, path, scope) for method, scope in _scopes(entry.callback))
+
+
+def _scopes(callback: Any) -> Iterator[tuple[str, Scope | None]]:
+    """Methods and scopes: of the operations of a viewset, or declared by a view."""
+    for method, name in getattr(callback, "actions", {}).items():
+        if method != "head":
+            yield method.upper(), getattr(callback.cls, name).scope
+    view = getattr(callback, "view_class", None)
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        if hasattr(view, method.lower()):
+            yield method, view.scopes[method]
 
 
 def access_token(user: User) -> str:

@@ -16,7 +16,7 @@ from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import AgentSession, EvolutionJob, Outcome, WorkerHeartbeat
 from evolution.sessions.recording import add_messages, close_session
-from evolution.sessions.validation import NewMessage, ToolCall
+from evolution.sessions.validation import NewMessage
 from evolution.worker.claims import claim_job
 from evolution.worker.engine_run import run_engine
 from evolution.worker.publication import publish
@@ -126,7 +126,7 @@ def make_conversation(playbook: Playbook, owner: User, outcome: Outcome) -> Agen
     pair = uuid.uuid4()
     make_session(owner, playbook, ("user", "The same"), ace_enabled=False, pair_id=pair)
     session = make_session(owner, playbook, version=1, pair_id=pair, model="gpt-4o-mini")
-    call = ToolCall("call_1", "run_tests", '{"only": "failed"}')
+    call = {"id": "call_1", "name": "run_tests", "arguments": '{"only": "failed"}'}
     said = [
         NewMessage("system", f"Use the playbook.\n{LONG}" * 9),
         NewMessage("user", f"Make the build green {HOSTILE}"),

@@ -7,7 +7,7 @@ from accounts.models import User
 from billing.models import UsageRecord
 from evolution.models import AgentSession, Outcome
 from evolution.sessions.recording import add_messages
-from evolution.sessions.validation import NewMessage, ToolCall
+from evolution.sessions.validation import NewMessage
 from playbooks.models import Playbook
 from tests.factories import make_session
 from tests.harness.sample_account import World
@@ -119,7 +119,7 @@ def test_a_session_whose_texts_are_gone_is_not_offered_to_be_reported(
 
 
 def test_what_a_tool_was_called_with_can_be_read_to_its_end(owner: Client, alice: User) -> None:
-    call = ToolCall("1", "write", f"{'x' * 5000}the end")
+    call = {"id": "1", "name": "write", "arguments": f"{'x' * 5000}the end"}
     session = make_session(alice)
     add_messages(session=session, messages=[NewMessage("assistant", tool_calls=[call])])
     assert "the end" in owner.get(session.get_absolute_url()).content.decode()
