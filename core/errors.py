@@ -99,13 +99,6 @@ class Conflict(AceError):
     status = 409
 
 
-class FormAlreadySubmitted(AceError):
-    """The form was submitted before and did its work; its secret was shown then."""
-
-    code = "form_already_submitted"
-    status = 409
-
-
 class TooLarge(AceError):
     """A text exceeds its limit in bytes."""
 

@@ -1,7 +1,7 @@
 """The MCP server: its handlers, its instructions, and the ASGI app that serves it over HTTP."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +17,6 @@ from prometheus_client import Histogram
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from mcp_bridge.protocol.auth import ServerContext
 from mcp_bridge.protocol.db_threads import threads
 from mcp_bridge.request_guard import RequestGuard
 from mcp_bridge.tools.definitions import TOOLS
@@ -59,15 +58,23 @@ MCP_SECONDS = Histogram(
 )
 
 
-def build_server(*, api_key: str = "") -> Server[ServerContext]:
+def build_server(*, api_key: str = "") -> Server[str]:
     """A server; with `api_key` (stdio) every call uses that key, else each request its own."""
+
+    @asynccontextmanager
+    async def lifespan(_server: Any) -> AsyncIterator[str]:
+        try:
+            yield api_key
+        finally:
+            await anyio.to_thread.run_sync(threads.close)
+
     server = Server(
         name="ace-platform",
         title="ACE Platform",
         instructions=INSTRUCTIONS,
         version="1",
         cache_hints=CACHE_HINTS,
-        lifespan=_lifespan(ServerContext(api_key)),
+        lifespan=lifespan,
         # No argument is sent as a header too; without this look-up the SDK lists the tools first.
         get_tool_input_schema=lambda name: None,
         on_list_tools=list_tools,
@@ -94,28 +101,13 @@ async def time_request(ctx: ServerRequestContext[Any, Any], call_next: CallNext)
             MCP_SECONDS.labels(method, tool, status).observe(perf_counter() - started_at)
 
 
-def _lifespan(
-    context: ServerContext,
-) -> Callable[[Any], AbstractAsyncContextManager[ServerContext]]:
-    @asynccontextmanager
-    async def run(_server: Any) -> AsyncIterator[ServerContext]:
-        try:
-            yield context
-        finally:
-            await anyio.to_thread.run_sync(threads.close)
-
-    return run
-
-
-async def serve_stdio(server: Server[ServerContext]) -> None:
+async def serve_stdio(server: Server[str]) -> None:
     """Serve one client on stdin and stdout until it disconnects."""
     async with stdio_server() as (reader, writer):
         await server.run(reader, writer, server.create_initialization_options())
 
 
-def build_http_app(
-    server: Server[ServerContext] | None = None, *, stateless: bool = True
-) -> ASGIApp:
+def build_http_app(server: Server[str] | None = None, *, stateless: bool = True) -> ASGIApp:
     """The ASGI app of /mcp; it needs `lifespan` and serves one event loop.
 
     Stateless, so that any process may answer any request. RequestGuard checks Host and Origin

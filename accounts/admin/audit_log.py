@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from accounts.activity.entries import describe_detail
+from accounts.activity import describe_detail
 from accounts.models import User
 from core.admin import OwnerFilter, ReadOnlyAdmin
 from core.models import AuditEntry

@@ -2,9 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from accounts.activity.api import ActivityView
 from accounts.api import views as rest
-from accounts.oauth import api as apps
 
 urlpatterns: list[URLPattern] = [
     path("auth/register", rest.RegisterView.as_view(), name="register"),
@@ -16,7 +14,4 @@ urlpatterns: list[URLPattern] = [
     path("auth/api-keys", rest.ApiKeyListView.as_view(), name="keys"),
     path("auth/api-keys/<uuid:pk>", rest.ApiKeyDetailView.as_view(), name="key"),
     path("auth/api-keys/<uuid:pk>/rotate", rest.ApiKeyRotateView.as_view(), name="rotate_key"),
-    path("activity", ActivityView.as_view(), name="activity"),
-    path("auth/apps", apps.ConnectedAppListView.as_view(), name="apps"),
-    path("auth/apps/<uuid:pk>", apps.ConnectedAppDetailView.as_view(), name="app"),
 ]

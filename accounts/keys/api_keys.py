@@ -13,8 +13,7 @@ from accounts.keys import key_format
 from accounts.models import ApiKey, User
 from core.audit import record
 from core.emails import send_security_notice
-from core.errors import Conflict, FormAlreadySubmitted, Invalid
-from core.models import IdempotentResponse
+from core.errors import Conflict, Invalid
 from core.security.scopes import KEY_SCOPES, Principal
 
 MAX_NAME = 100
@@ -30,16 +29,13 @@ def create_api_key(
     playbook_ids: Iterable[UUID | str] = (),
     expires_at: datetime | None = None,
     token: str | None = None,
-    form_id: str = "",
     notify: bool = True,
 ) -> tuple[ApiKey, str]:
     """Create a key; its token is returned here and never again.
 
     Without `expires_at` it expires after settings.API_KEY_LIFETIME. `token` is for bootstrap only:
-    a key that the operator chose, which does not expire. `form_id` identifies the submitted form:
-    submitted again, it creates no second key. `notify`: e-mail the user. Raises Invalid,
-    FormAlreadySubmitted, and Conflict, also when the user may have no more keys
-    (`hooks.check_api_key_limit`).
+    a key that the operator chose, which does not expire. `notify`: e-mail the user. Raises Invalid,
+    and Conflict, also when the user may have no more keys (`hooks.check_api_key_limit`).
     """
     if expires_at is None and token is None:
         expires_at = timezone.now() + default_lifetime()
@@ -54,8 +50,6 @@ def create_api_key(
         expires_at=_in_future(expires_at),
     )
     with transaction.atomic():
-        if form_id:
-            _consume_form(user, form_id)
         hooks.check_api_key_limit(user=user)
         _insert_key(key)
         record(action="create_api_key", by=user, subject=key, prefix=key.prefix)
@@ -146,17 +140,6 @@ def _from_operator(token: str) -> key_format.GeneratedKey:
             "token", "Choose a key of 24 to 200 letters, digits, `_` and `-`, without spaces."
         )
     return key_format.GeneratedKey(token, key_format.locate(token), key_format.digest(token))
-
-
-def _consume_form(user: User, form: str) -> None:
-    """Mark the form as submitted; the unique row makes a parallel submission wait, then fail."""
-    try:
-        with transaction.atomic():
-            IdempotentResponse.objects.create(user=user, key=f"form:{form}", status=201)
-    except IntegrityError:
-        raise FormAlreadySubmitted(
-            "This form was already submitted, and its key was shown then."
-        ) from None
 
 
 def _insert_key(key: ApiKey) -> None:

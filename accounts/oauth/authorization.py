@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from oauth2_provider.models import Application
-from oauth2_provider.settings import oauth2_settings
+from oauth2_provider.oauth2_backends import get_oauthlib_core
 from oauthlib.oauth2.rfc6749.errors import (
     FatalClientError,
     InvalidClientIdError,
@@ -16,7 +16,6 @@ from oauthlib.oauth2.rfc6749.errors import (
 )
 
 from accounts.oauth.metadata import mcp_resource, request_origin, same_resource
-from accounts.oauth.validators import OAuthBackend
 from core.errors import Invalid
 from core.security.scopes import KEY_SCOPES, Scope, granted_scopes
 
@@ -53,7 +52,7 @@ def parse_authorization_request(request: HttpRequest) -> AuthorizationRequest:
     Raises Invalid for an unknown client or a redirect URI that is not its own: the error is shown
     on a page, never sent by a redirect. Raises AuthorizationError for all other errors.
     """
-    backend = oauth_backend()
+    backend = get_oauthlib_core()
     try:
         uri, _, _, headers = backend._extract_params(request)
         # Only the query, also on POST: the body cannot change the request.
@@ -86,7 +85,7 @@ def parse_authorization_request(request: HttpRequest) -> AuthorizationRequest:
 def issue_code(request: HttpRequest, wanted: AuthorizationRequest, scopes: Collection[str]) -> str:
     """Create a code for these scopes; returns the redirect to the client."""
     agreed = [scope for scope in wanted.offered if scope in scopes]
-    backend = oauth_backend()
+    backend = get_oauthlib_core()
     uri, _, _, headers = backend._extract_params(request)
     headers, _, _ = backend.server.create_authorization_response(
         uri, "GET", "", headers, agreed, {**wanted.credentials, "user": request.user}
@@ -132,11 +131,3 @@ def _redirect_location(
 def _invalid_request(reason: str) -> Invalid:
     message = f"The app that sent you here made an invalid request: {reason}"
     return Invalid(f"{message.rstrip('.')}. Start again from the app.", code="bad_app_request")
-
-
-def oauth_backend() -> OAuthBackend:
-    return OAuthBackend(
-        oauth2_settings.OAUTH2_SERVER_CLASS(
-            oauth2_settings.OAUTH2_VALIDATOR_CLASS(), **oauth2_settings.server_kwargs
-        )
-    )

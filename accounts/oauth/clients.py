@@ -93,10 +93,6 @@ def refresh_client_metadata(*, client_id: str, user_id: str) -> None:
         Application.objects.update_or_create(client_id=client_id, defaults=fields)
 
 
-def client_exists(client_id: str) -> bool:
-    return bool(Application.objects.filter(client_id=client_id).exists())
-
-
 def is_metadata_document_id(client_id: str) -> bool:
     return client_id.startswith("https://")
 

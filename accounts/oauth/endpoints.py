@@ -13,8 +13,8 @@ from django.http import (
     QueryDict,
 )
 from django.views.decorators.csrf import csrf_exempt
+from oauth2_provider.oauth2_backends import get_oauthlib_core
 
-from accounts.oauth.authorization import oauth_backend
 from accounts.oauth.clients import MAX_DOCUMENT_BYTES, read_metadata, register_client
 from accounts.oauth.metadata import (
     is_oauth_available,
@@ -109,7 +109,7 @@ def token(request: HttpRequest) -> HttpResponseBase:
     _refuse_nul(request.POST)
     consume_rate_limit("oauth_token", client_address(request))
     with transaction.atomic():
-        _, headers, body, status = oauth_backend().create_token_response(request)
+        _, headers, body, status = get_oauthlib_core().create_token_response(request)
     return _json_response(body, status, headers)
 
 
@@ -118,7 +118,7 @@ def revoke(request: HttpRequest) -> HttpResponseBase:
     """RFC 7009: either token of a pair revokes both; an unknown one is no error."""
     _refuse_nul(request.POST)
     with transaction.atomic():
-        _, headers, body, status = oauth_backend().create_revocation_response(request)
+        _, headers, body, status = get_oauthlib_core().create_revocation_response(request)
     return _json_response(body or "", status, headers)
 
 

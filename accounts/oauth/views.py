@@ -1,7 +1,7 @@
 """The page where a user consents to an app."""
 
 from django import forms
-from django.contrib.auth.views import redirect_to_login
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -14,13 +14,14 @@ from accounts.oauth.authorization import (
     issue_code,
     parse_authorization_request,
 )
-from accounts.oauth.clients import client_exists, is_metadata_document_id, refresh_client_metadata
+from accounts.oauth.clients import is_metadata_document_id, refresh_client_metadata
 from accounts.oauth.connections import connect_app
 from accounts.oauth.endpoints import contains_nul, require_oauth_enabled
 from accounts.oauth.redirect_uris import display_host, form_action, is_loopback
 from core.errors import Invalid
 from core.http.forms import ServiceForm
 from core.http.reauthentication import ask_to_reauthenticate
+from core.http.requests import UserRequest
 from core.security.scopes import SCOPE_TEXTS
 
 
@@ -42,24 +43,31 @@ class ConsentForm(ServiceForm):
 
 @never_cache
 @require_oauth_enabled
+@login_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def authorize(request: HttpRequest) -> HttpResponseBase:
-    """Ask the user who came from an app for consent; a POST to the same URL decides."""
-    if _needs_login(request):
-        return redirect_to_login(request.get_full_path())
+def authorize(request: UserRequest) -> HttpResponseBase:
+    """Ask the user who came from an app for consent; a POST to the same URL decides.
+
+    Login comes first: for anonymous visitors no metadata is fetched, and none is sent elsewhere.
+    """
+    if contains_nul(request.GET):
+        raise Invalid("The URL is malformed.", code="bad_app_request")
+    client_id = request.GET.get("client_id", "")
+    if is_metadata_document_id(client_id):
+        refresh_client_metadata(client_id=client_id, user_id=str(request.user.pk))
     try:
         wanted = parse_authorization_request(request)
     except AuthorizationError as error:
         return _report_error(request, error)
-    if not request.user.is_authenticated:
-        return redirect_to_login(request.get_full_path())
     if again := ask_to_reauthenticate(request):
         return again
     if request.POST.get("answer") == "deny":
         return redirect_303(deny(request, wanted))
     form = ConsentForm(wanted, request.POST if request.method == "POST" else None)
     if form.is_valid():
-        return redirect_303(_connect(request, wanted, form.cleaned_data["scopes"]))
+        scopes, host = form.cleaned_data["scopes"], display_host(wanted.redirect_uri)
+        connect_app(user=request.user, client=wanted.client, redirect_host=host, scopes=scopes)
+        return redirect_303(issue_code(request, wanted, scopes))
     return consent_page(request, wanted, form)
 
 
@@ -70,32 +78,8 @@ def _report_error(request: HttpRequest, error: AuthorizationError) -> HttpRespon
     """
     if is_loopback(error.location):
         return redirect_303(error.location)
-    if not request.user.is_authenticated:
-        return redirect_to_login(request.get_full_path())
     context = {"location": error.location, "host": display_host(error.location)}
     return render(request, "accounts/oauth_error.html", context, status=400)
-
-
-def _needs_login(request: HttpRequest) -> bool:
-    """True if login comes first: no metadata is fetched for anonymous visitors."""
-    if contains_nul(request.GET):
-        raise Invalid("The URL is malformed.", code="bad_app_request")
-    client_id = request.GET.get("client_id", "")
-    if not is_metadata_document_id(client_id):
-        return False
-    if request.user.is_authenticated:
-        refresh_client_metadata(client_id=client_id, user_id=str(request.user.pk))
-        return False
-    return not client_exists(client_id)
-
-
-def _connect(request: HttpRequest, wanted: AuthorizationRequest, scopes: list[str]) -> str:
-    user = request.user
-    if not user.is_authenticated:
-        raise Invalid("Log in first.")
-    host = display_host(wanted.redirect_uri)
-    connect_app(user=user, client=wanted.client, redirect_host=host, scopes=scopes)
-    return issue_code(request, wanted, scopes)
 
 
 def consent_page(

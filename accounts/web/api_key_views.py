@@ -12,13 +12,11 @@ from accounts.keys.api_keys import create_api_key, revoke_api_key, rotate_api_ke
 from accounts.models import ApiKey, ConnectedApp, User
 from accounts.oauth.connections import disconnect_app
 from accounts.web.forms import ApiKeyForm, RotateApiKeyForm
-from core.errors import FormAlreadySubmitted
 from core.http.forms import ConfirmForm
 from core.http.reauthentication import ask_to_reauthenticate, reauthentication_required
 from core.http.requests import UserRequest
 
 MAX_INACTIVE_KEYS = 50
-ALREADY_SHOWN = "That key was already created and shown. If you lost it, rotate or revoke it."
 
 
 @login_required
@@ -27,10 +25,7 @@ def keys(request: UserRequest) -> HttpResponse:
     if request.method == "POST" and (again := ask_to_reauthenticate(request)):
         return again
     form = ApiKeyForm(request.user, request.POST or None)
-    try:
-        created = form.submit(create_api_key, user=request.user)
-    except FormAlreadySubmitted:
-        return already_shown(request)
+    created = form.submit(create_api_key, user=request.user)
     if created is not None:
         return show_new_key(request, *created)
     context = {"form": form} | keys_by_state(request.user)
@@ -42,8 +37,6 @@ def keys(request: UserRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def rotate_key(request: UserRequest, pk: str) -> HttpResponse:
     key = ApiKey.objects.for_user(request.user).fetch(pk)
-    if request.method == "POST" and ApiKey.objects.filter(rotated_from=key).exists():
-        return already_shown(request)
     form = RotateApiKeyForm(request.POST or None)
     created = form.submit(rotate_api_key, key=key)
     if created is not None:
@@ -115,9 +108,3 @@ def show_new_key(request: HttpRequest, key: ApiKey, token: str) -> HttpResponse:
     response = render(request, "accounts/api_key_created.html", context, status=201)
     response["Cache-Control"] = "no-store"
     return response
-
-
-def already_shown(request: HttpRequest) -> HttpResponse:
-    """The response when the form that created a key is submitted again, as by a reload."""
-    messages.warning(request, ALREADY_SHOWN)
-    return redirect("accounts:keys")

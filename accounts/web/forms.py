@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 from django import forms
 from django.conf import settings
@@ -39,17 +38,7 @@ class RegisterForm(LogInForm):
 
 
 class ApiKeyForm(ServiceForm):
-    """A new API key; `days` becomes `expires_at`.
-
-    `form_id` identifies this form: a reload of the page with the secret submits it again.
-    """
-
-    form_id = forms.CharField(
-        required=False,
-        max_length=100,
-        initial=lambda: uuid4().hex,
-        widget=forms.HiddenInput(attrs={"autocomplete": "off"}),
-    )
+    """A new API key; `days` becomes `expires_at`."""
 
     name = forms.CharField(max_length=100, help_text="Where you use it, such as “laptop”.")
     scopes = forms.MultipleChoiceField(

@@ -7,7 +7,7 @@ from allauth.mfa.totp import views as app
 from allauth.mfa.webauthn import views as passkeys
 from django.urls import URLPattern, path
 
-from accounts.activity import views as activity_views
+from accounts.activity import activity
 from accounts.web import api_key_views, email_link_views, login_views, settings_views
 
 urlpatterns: list[URLPattern] = [
@@ -38,7 +38,7 @@ urlpatterns: list[URLPattern] = [
     path("settings/llm-key/remove", settings_views.remove_llm_key, name="remove_llm_key"),
     path("settings/export", settings_views.export_account, name="export_account"),
     path("settings/delete", settings_views.delete_account, name="delete_account"),
-    path("activity", activity_views.activity, name="activity"),
+    path("activity", activity, name="activity"),
     path("keys", api_key_views.keys, name="keys"),
     path("keys/<uuid:pk>/rotate", api_key_views.rotate_key, name="rotate_key"),
     path("keys/<uuid:pk>/revoke", api_key_views.revoke_key, name="revoke_key"),

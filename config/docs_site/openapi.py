@@ -28,7 +28,7 @@ REQUEST_NAME = re.compile(
 BODY_ERRORS = ("413", "415", "429")
 
 TAGS = {
-    "auth": "Log in, and manage API keys, connected apps and your account.",
+    "auth": "Log in, and manage API keys and your account.",
     "playbooks": "Create, read, change, clone, import and export playbooks.",
     "sections": "The sections of a playbook.",
     "bullets": "The bullets of a playbook, and the history of one.",
@@ -43,7 +43,6 @@ TAGS = {
     "sessions": "Transcripts of agents, which become outcomes.",
     "usage": "Tokens and cost of model calls.",
     "billing": "Plan, limits, budgets and payment.",
-    "activity": "What happened to your account.",
 }
 """The groups of operations, in the order of the reference."""
 

@@ -240,7 +240,6 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "QuotaState": ["open", "near", "reached"],
         "BudgetState": ["ok", "warning", "reached"],
         "BillingInterval": ["month", "year"],
-        "ActivityActor": "accounts.activity.api.ACTOR_CHOICES",
         "TrialKeep": ["newest", "stable"],
         "CaseMatch": "evolution.models.Case.Match",
         "TrialStartKind": ["bullet", "bare"],

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from django.db.models import Exists, Q
 from django.http import HttpRequest
@@ -76,10 +75,8 @@ def onboarding_context(user: User, *, steps: list[Step], mcp_url: str) -> dict[s
     if name == "playbook":
         starters = Playbook.objects.starters().active().with_counts().order_by("name")
         context["starters"] = starters[:STARTERS_SHOWN]
-    elif name == "key":
-        context["form_id"] = uuid4().hex
     elif name == "connect":
-        context["form_id"], context["automatic"] = uuid4().hex, connect_command(mcp_url)
+        context["automatic"] = connect_command(mcp_url)
         clients = [BY_SLUG[slug] for slug in FIRST_CLIENTS if slug in BY_SLUG]
         context["snippets"] = [(one, one.snippets["key"].fill(mcp_url)) for one in clients]
     elif name:

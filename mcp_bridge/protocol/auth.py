@@ -1,7 +1,6 @@
 """Authenticates MCP calls: a bearer token per HTTP request, ACE_API_KEY on stdio."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.conf import settings
@@ -32,14 +31,8 @@ DESCRIPTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class ServerContext:
-    """The context of one run of the server: the key of stdio, or "" over HTTP."""
-
-    api_key: str = ""
-
-
-RequestContext: TypeAlias = "ServerRequestContext[ServerContext, Any]"
+# The context of one run of the server is the key of stdio, or "" over HTTP.
+RequestContext: TypeAlias = "ServerRequestContext[str, Any]"
 
 
 def bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
@@ -99,7 +92,7 @@ def principal_getter(context: RequestContext) -> Callable[[], Principal]:
     """
     request, client = context.request, client_name_of(context)
     if request is None:
-        api_key = context.lifespan_context.api_key
+        api_key = context.lifespan_context
         return lambda: principal_for_key(api_key).with_client(client)
     principal: Principal = request.scope[PRINCIPAL_KEY].with_client(client)
     return lambda: principal

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import DatabaseError
 from django.utils import timezone
 
 from accounts.keys import key_format
@@ -129,36 +129,25 @@ def _record_refusal(activity: RequestActivity) -> None:
 
 def _save_activity(user: User, key: ApiKey | None, activity: RequestActivity) -> None:
     now = timezone.now()
-    values: dict[str, Any] = {"seen_at": now, "updated_at": now}
+    values: dict[str, Any] = {"seen_at": now}
     values |= {"tool": activity.tool} if activity.tool else {}
     if activity.refusal:
         values |= {"refused_at": now, "refusal": activity.refusal}
     else:
         values |= {"accepted_at": now}
-    credential = key.prefix if key else LOGIN_CREDENTIAL
+    own, credential = ClientActivity.objects.for_user(user), key.prefix if key else LOGIN_CREDENTIAL
     if not activity.refusal:
-        _delete_wrong_secret_row(user, credential)
-    identity = {"user": user, "credential": credential, "client": activity.client}
-    row = ClientActivity.objects.filter(**identity)
-    if row.update(**values):
-        return
-    _delete_oldest_rows(user)
-    try:
-        with transaction.atomic():
-            ClientActivity.objects.create(api_key=key, **identity, **values)
-    except IntegrityError:
-        row.update(**values)  # another process created it first
-
-
-def _delete_wrong_secret_row(user: User, credential: str) -> None:
-    """The key now arrives complete: delete the row of its truncated copy."""
-    wrong = ClientActivity.objects.filter(user=user, credential=credential, client="")
-    wrong.filter(refusal=WRONG_SECRET, accepted_at=None).delete()
-
-
-def _delete_oldest_rows(user: User) -> None:
-    """Bound the rows of a user: a client may call itself anything."""
-    rows = ClientActivity.objects.filter(user=user).order_by("-seen_at")
-    kept = list(rows.values_list("pk", flat=True)[: MAX_ROWS_PER_USER - 1])
-    if len(kept) == MAX_ROWS_PER_USER - 1:
-        rows.exclude(pk__in=kept).delete()
+        # The key now arrives complete: the row of its truncated copy goes.
+        wrong = own.filter(credential=credential, client="", refusal=WRONG_SECRET)
+        wrong.filter(accepted_at=None).delete()
+    _, is_new = ClientActivity.objects.update_or_create(
+        user=user,
+        credential=credential,
+        client=activity.client,
+        defaults=values,
+        create_defaults=values | {"api_key": key},
+    )
+    if is_new:
+        # A client may call itself anything: bound the rows of a user.
+        kept = own.order_by("-seen_at").values_list("pk", flat=True)[:MAX_ROWS_PER_USER]
+        own.exclude(pk__in=list(kept)).delete()

@@ -110,7 +110,7 @@ def test_wrong_codes_count_over_all_networks_and_the_owner_gets_an_email(alice: 
 
 
 def test_making_a_key_on_the_page_asks_for_the_password_again(alice: User) -> None:
-    sent = {"name": "laptop", "scopes": ["report"], "days": "90", "form_id": "a"}
+    sent = {"name": "laptop", "scopes": ["report"], "days": "90"}
     late = logged_in_client(alice, minutes_ago=6).post("/keys", sent)
     assert "/settings/confirm" in late["Location"]
     assert not ApiKey.objects.exists()

@@ -5,6 +5,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from accounts.activity import describe_action
 from accounts.models import User
 from core import audit
 from core.security.scopes import Principal
@@ -79,3 +80,8 @@ def test_more_entries_cost_no_more_queries(owner: Client, alice: User) -> None:
             text(owner)
         counts.append(len(found))
     assert counts[0] == counts[1] <= 8
+
+
+def test_a_rollback_is_named_in_english() -> None:
+    assert describe_action("rollback_playbook") == "Rolled back playbook"
+    assert describe_action("rollback_source") == "Rolled back source"

@@ -17,7 +17,7 @@ from tests.harness.slow_requests import Stopwatch
 COMPONENTS = Path(__file__).with_name("openapi_components.txt")
 VERBS = {
     *("add", "approve", "archive", "cancel", "clone", "close", "create", "decline", "delete"),
-    *("diff", "disconnect", "edit", "export", "get", "import", "list", "log", "open", "receive"),
+    *("diff", "edit", "export", "get", "import", "list", "log", "open", "receive"),
     *("refresh", "register", "replace", "report", "retry", "revoke", "rollback", "rotate", "set"),
     *("end", "start", "subscribe", "trigger", "undo", "update"),
 }

@@ -14,7 +14,6 @@ from tests.harness.row_replay import RowReplay
 PINNED = {
     "/auth/me": 1,
     "/auth/api-keys": 2,
-    "/activity": 4,
     "/playbooks": 2,
     "/playbooks/{playbook}": 2,
     "/playbooks/{playbook}?version=1": 3,

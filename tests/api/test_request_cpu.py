@@ -31,7 +31,6 @@ QUERIES = {
     "/playbooks/{playbook}/export": ("format",),
     "/playbooks/{playbook}/versions/1/diff": ("against",),
     "/sessions": ("playbook_id", "cursor"),
-    "/activity": ("what", "who"),
     "/billing/usage": ("period", "model", "group_by"),
 }
 OPERATIONS: list[dict[str, Any]] = [

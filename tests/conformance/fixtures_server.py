@@ -17,7 +17,6 @@ from mcp.types import (
     UnsubscribeRequestParams,
 )
 
-from mcp_bridge.protocol.auth import ServerContext
 from mcp_bridge.server import build_server
 from tests.conformance import client_requests
 from tests.conformance.fixtures import fixtures
@@ -64,7 +63,7 @@ JSON_SCHEMA_TOOL = Tool(
 MORE = {"tools/list": [JSON_SCHEMA_TOOL]}
 
 
-def build_fixtures_server() -> Server[ServerContext]:
+def build_fixtures_server() -> Server[str]:
     """Lists contain both; a name of the suite goes to its fixture, every other to our server."""
     ours = build_server()
     theirs = fixtures._lowlevel_server  # MCPServer has no public way to its requests
@@ -85,7 +84,7 @@ def build_fixtures_server() -> Server[ServerContext]:
     return ours
 
 
-def _join_lists(ours: Server[ServerContext], theirs: Server[Any], method: str, field: str) -> None:
+def _join_lists(ours: Server[str], theirs: Server[Any], method: str, field: str) -> None:
     mine, other = ours.get_request_handler(method), theirs.get_request_handler(method)
     assert other is not None
     if mine is None:
@@ -101,7 +100,7 @@ def _join_lists(ours: Server[ServerContext], theirs: Server[Any], method: str, f
     ours.add_request_handler(method, mine.params_type, both)
 
 
-def _either_schema(ours: Server[ServerContext], theirs: Server[Any]) -> Callable[[str], Any]:
+def _either_schema(ours: Server[str], theirs: Server[Any]) -> Callable[[str], Any]:
     both = (ours.get_tool_input_schema, theirs.get_tool_input_schema)
 
     def schema_of(name: str) -> Any:
@@ -110,7 +109,7 @@ def _either_schema(ours: Server[ServerContext], theirs: Server[Any]) -> Callable
     return schema_of
 
 
-def _send_on(ours: Server[ServerContext], theirs: Server[Any], method: str) -> None:
+def _send_on(ours: Server[str], theirs: Server[Any], method: str) -> None:
     mine, other = ours.get_request_handler(method), theirs.get_request_handler(method)
     assert other is not None
     if mine is None:

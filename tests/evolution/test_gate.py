@@ -306,7 +306,7 @@ def test_cases_on_pages(
 def test_cases_over_mcp(gated: Playbook, alice: User, charlie: User) -> None:
     def ask(who: User) -> Any:
         call = TOOLS["next_case"].call
-        return call(lambda: Principal.of(who), {"playbook_id": str(gated.pk)}).structured_content
+        return call(Principal.of(who), {"playbook_id": str(gated.pk)}).structured_content
 
     assert ask(alice)["question"].startswith("Question ")
     Trial.objects.update(status="running")

@@ -39,7 +39,8 @@ class AdminClient:
         """The lines of the list's CSV."""
         answer: Any = self.client.get(reverse(f"admin:{model}_export"), query)
         assert answer.status_code == 200
-        return b"".join(answer.streaming_content).decode().splitlines()
+        text: str = answer.content.decode()
+        return text.splitlines()
 
 
 def is_denied(client: Client, *addresses: str) -> bool:

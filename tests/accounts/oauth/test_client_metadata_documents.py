@@ -80,9 +80,11 @@ def test_no_document_is_fetched_for_anonymous_visitors(agent: OAuthClient, net: 
     assert net.asked == []
 
 
-def test_a_known_client_gets_its_error_before_login(agent: OAuthClient, net: Net) -> None:
+def test_a_known_client_gets_its_error_after_login(agent: OAuthClient, net: Net) -> None:
     agent.browser.get(agent.address())
-    location = browser().get(agent.address(scope="admin"))["Location"]
+    address = agent.address(scope="admin")
+    assert browser().get(address)["Location"].startswith("/login?next=/oauth/authorize")
+    location = agent.browser.get(address)["Location"]
     assert location.startswith(f"{CALLBACK}?error=invalid_scope")
 
 

@@ -13,7 +13,6 @@ from core.errors import NotAuthenticated
 from core.models import AuditEntry
 from playbooks.services import creation as playbooks
 from tests.harness.oauth_client import OAuthClient, browser, who
-from tests.harness.rest_client import Rest
 
 
 def address_of(app: OAuthClient) -> str:
@@ -100,18 +99,6 @@ def test_the_last_use_is_recorded_to_the_minute(
     used = app.user.connected_apps.get().last_used_at
     assert used is not None and used <= timezone.now()
     with django_assert_num_queries(1):
-        who(token)
-
-
-def test_a_user_lists_and_disconnects_apps_over_rest(app: OAuthClient, charlie: User) -> None:
-    token = app.tokens()["access_token"]
-    mine, his = Rest.of(app.user), Rest.of(charlie)
-    (listed,) = mine.get("/auth/apps").json()["results"]
-    assert (listed["name"], listed["scopes"]) == ("Test agent", ["read", "write", "evolve"])
-    assert his.get("/auth/apps").json()["results"] == []
-    assert his.delete(f"/auth/apps/{listed['id']}").status_code == 404
-    assert mine.delete(f"/auth/apps/{listed['id']}").status_code == 204
-    with pytest.raises(NotAuthenticated):
         who(token)
 
 

@@ -1,11 +1,18 @@
-"""Entries of the activity log: audit entries as users read them, on the page and over REST."""
+"""The page of the activity log: audit entries as users read them."""
 
 from typing import Any
 
+from django.contrib.auth.decorators import login_required
 from django.db.models import F, Q, QuerySet
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from accounts.hooks import hooks
 from accounts.models import User
+from core.http.pagination import KeysetPage
+from core.http.requests import UserRequest
 from core.models import AuditEntry
 from core.sql.querysets import is_uuid
 
@@ -17,7 +24,27 @@ SUBJECT_FILTERS = {
     "account": ("Account", ("user", "budget", "billingaccount")),
 }
 ACTOR_FILTERS = {"": "Anyone", "me": "Me", "key": "My API keys", "staff": "Staff"}
+PAGE_SIZE = 50
+DETAIL_PAGES = {"playbook": "playbooks:detail", "evolutionjob": "evolution:evolution"}
 ACTOR_WORDS = {"platform": "The platform", "staff": "Staff", "me": "You"}
+
+
+@login_required
+@require_safe
+def activity(request: UserRequest) -> HttpResponse:
+    what, who = (request.GET.get(name, "") for name in ("what", "who"))
+    what, who = what if what in SUBJECT_FILTERS else "", who if who in ACTOR_FILTERS else ""
+    rows = filter_entries(AuditEntry.objects.for_user(request.user), what, who)
+    page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
+    context = {
+        "page": page,
+        "lines": activity_entries(list(page), request.user),
+        "what": what,
+        "who": who,
+        "subject_filters": [(value, label) for value, (label, _) in SUBJECT_FILTERS.items()],
+        "actor_filters": ACTOR_FILTERS.items(),
+    }
+    return render(request, "accounts/activity.html", context)
 
 
 def filter_entries(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[AuditEntry]:
@@ -35,7 +62,7 @@ def filter_entries(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[
 
 
 def activity_entries(entries: list[AuditEntry], user: User) -> list[dict[str, Any]]:
-    """The entries as ActivityEntrySerializer describes them, `who` for the page; two queries.
+    """The lines of the page; two queries.
 
     Users do not learn which member of staff it was.
     """
@@ -53,16 +80,13 @@ def _activity_entry(
     entry: AuditEntry, user: User, names: dict[str, str], prefixes: dict[str, str]
 ) -> dict[str, Any]:
     by, prefix = _actor_kind(entry, user), prefixes.get(entry.key_prefix, entry.key_prefix)
-    key = f"ace_live_{prefix}" if by == "key" and prefix else ""
+    key = f"Key ace_live_{prefix}…" if prefix else "Key chosen by the operator"
+    page = DETAIL_PAGES.get(entry.subject)
     return {
         "at": entry.at,
-        "action": entry.action,
         "summary": describe_action(entry.action),
-        "by": by,
-        "who": ACTOR_WORDS.get(by, f"Key {key}…" if key else "Key chosen by the operator"),
-        "key": key,
-        "subject": entry.subject,
-        "subject_id": entry.subject_id,
+        "who": ACTOR_WORDS.get(by, key),
+        "href": reverse(page, args=[entry.subject_id]) if page else "",
         "subject_name": names.get(entry.subject_id) or names.get(_playbook_id(entry), ""),
         "detail": describe_detail(entry, without="playbook"),
     }
