@@ -1,13 +1,14 @@
-"""The admin of playbooks: archive, restore, roll back, and load or edit starters."""
+"""The admin of playbooks: archive, restore, and load or edit starters."""
 
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.views.decorators.http import require_POST
@@ -23,8 +24,6 @@ from core.admin import (
     row_action,
 )
 from core.http.forms import ServiceForm
-from playbooks.admin.rollback import RollbackPageMixin
-from playbooks.admin.starters import StarterPagesMixin
 from playbooks.models import Playbook
 from playbooks.services.creation import create_playbook
 from playbooks.services.settings import archive_playbook, restore_playbook
@@ -49,8 +48,19 @@ class NewPlaybookForm(ServiceForm):
         return owner
 
 
+class StarterForm(ServiceForm):
+    name = forms.CharField(max_length=120)
+    description = forms.CharField(max_length=1000, required=False)
+    content = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 24, "cols": 100, "spellcheck": "false"}),
+        help_text="ACE text: one bullet a line. A new one needs a new id; headings stay.",
+    )
+    version = forms.IntegerField(help_text="Refused if another version is current.")
+
+
 @admin.register(Playbook)
-class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
+class PlaybookAdmin(ReadOnlyAdmin):
+    change_form_template = "admin/playbooks/playbook/change_form.html"
     change_list_template = "admin/playbooks/playbook/change_list.html"
     list_display = ("status", "name", "owner", "version", "bullets", "pending", "evolved")
     list_display_links = ("name",)
@@ -58,7 +68,7 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
     list_select_related = ("owner", "current_version")
     date_hierarchy = "created_at"
     search_fields = ("name", "owner__email", "=id")
-    actions = ("archive", "restore")
+    actions = ("archive", "restore", "follow")
     readonly_fields = ("see",)
     fieldsets = (
         (None, {"fields": ("name", "description", "owner", "status", "current_version", "see")}),
@@ -123,6 +133,14 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
         rows=lambda rows: rows.filter(status="archived"),
     )
 
+    follow = row_action(
+        "Follow the release’s file again",
+        lambda row, by: loader.follow_starter_file(playbook=row, by=by),
+        one="starter follows its file",
+        many="starters follow their files",
+        rows=lambda rows: rows.filter(source="starter", starter_edited=True),
+    )
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return may(request, "add", Playbook)
 
@@ -147,8 +165,39 @@ class PlaybookAdmin(RollbackPageMixin, StarterPagesMixin, ReadOnlyAdmin):
         )
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(require_POST(self.load_starters))
-        return [path("load-starters/", view, name="load_starters"), *super().get_urls()]
+        wrap = self.admin_site.admin_view
+        return [
+            path("load-starters/", wrap(require_POST(self.load_starters)), name="load_starters"),
+            path("<uuid:pk>/edit/", wrap(self.edit), name="playbooks_playbook_edit"),
+            *super().get_urls(),
+        ]
+
+    def edit(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """A starter as text; what is saved is its next version."""
+        starters = Playbook.objects.starters().select_related("current_version")
+        playbook = get_object_or_404(starters, pk=pk)
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        version: Any = playbook.current_version
+        now = {"name": playbook.name, "description": playbook.description}
+        now |= {"content": version.text, "version": version.number}
+        form = StarterForm(request.POST if request.method == "POST" else None, initial=now)
+        by = request_principal(request)
+        form.submit(loader.edit_starter, playbook=playbook, by=by)
+        if form.is_bound and form.is_valid():
+            messages.success(request, f"{playbook} saved.")
+            return redirect("admin:playbooks_playbook_change", pk)
+        return confirm_page(
+            request,
+            self,
+            Playbook.objects.none(),
+            form=form,
+            title=f"Edit the starter {playbook}",
+            action="edit",
+            verb="Save as the next version",
+            consequence="Everyone can read and clone a starter. Once it is edited, releases no "
+            "longer change it.",
+        )
 
     def load_starters(self, request: HttpRequest) -> HttpResponse:
         """Load what the release brings; doing it again changes nothing."""

@@ -1,23 +1,20 @@
 """Starter playbooks: their rows follow the files in `files/`, until staff edits them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
 from core.audit import record
-from core.errors import Conflict
+from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
-from playbooks.document.operations import Operation
 from playbooks.document.state import ACTIVE
 from playbooks.document.state_diff import build_initial_state, bullets_of_document, change_state
 from playbooks.document.text import Document, DocumentError, parse
 from playbooks.models import Playbook, Version
 from playbooks.services.creation import create_with_initial_version
-from playbooks.services.editing import edit_playbook
 from playbooks.services.loading import load_state, lock_playbook, require_editable, sections_of
-from playbooks.services.publishing import Publication, publish
+from playbooks.services.publishing import publish
 from playbooks.services.settings import update_playbook
 from playbooks.services.validation import clean_description, clean_name
 
@@ -100,8 +97,8 @@ def _create(starter: Starter, document: Document) -> None:
     )
 
 
-def _follow(playbook: Playbook, document: Document) -> bool:
-    """Publish the starter's next version when the bullets of its file differ from its rows."""
+def _follow(playbook: Playbook, document: Document, author: Principal | None = None) -> bool:
+    """Publish the starter's next version when the bullets of the text differ from its rows."""
     loaded = load_state(playbook)
     wanted, _ = bullets_of_document(document)
     old = loaded.state.bullets
@@ -113,36 +110,37 @@ def _follow(playbook: Playbook, document: Document) -> bool:
             status=ACTIVE,
             merged_into="",
         )
-    result = change_state(loaded.state, wanted, reason="The starter's file changed.")
+    result = change_state(loaded.state, wanted, reason="The starter's text changed.")
     if not result.applied:
         return False
-    publish(playbook, loaded, result, reason=Version.Reason.IMPORT)
+    reason = Version.Reason.EDIT if author else Version.Reason.IMPORT
+    publish(playbook, loaded, result, reason=reason, author=author)
     return True
 
 
 def edit_starter(
-    *,
-    playbook: Playbook,
-    by: Principal,
-    name: str,
-    description: str,
-    operations: Sequence[Operation],
-    expected_version: int,
-) -> Publication | None:
-    """The starter has this name and description, and the operations are its next version.
+    *, playbook: Playbook, by: Principal, name: str, description: str, content: str, version: int
+) -> None:
+    """The starter has this name, description and ACE text, which is its next version.
 
-    None when there was nothing to change in its bullets. Raises as `edit_playbook` and
-    `update_playbook` do.
+    Raises Invalid (the text, other headings), Conflict (not staff; `version` is not current).
     """
     with transaction.atomic():
+        lock_playbook(playbook)
         require_editable(playbook, by)
-        if (name, description) != (playbook.name, playbook.description):
-            update_playbook(playbook=playbook, by=by, name=name, description=description)
-        if not operations:
-            return None
-        return edit_playbook(
-            playbook=playbook, by=by, operations=operations, expected_version=expected_version
-        )
+        number = playbook.current_version.number if playbook.current_version else 0
+        if version != number:
+            raise Conflict(f"The playbook is at version {number} now. Read it again.")
+        sections = sections_of(playbook)
+        try:
+            document = parse(content, sections=sections)
+        except DocumentError as error:
+            raise Invalid.field("content", str(error)) from None
+        if document.sections != sections:
+            raise Invalid.field("content", "A starter keeps its headings.")
+        update_playbook(playbook=playbook, by=by, name=name, description=description)
+        if _follow(playbook, document, by):
+            record(action="edit_playbook", by=by, subject=playbook)
 
 
 def follow_starter_file(*, playbook: Playbook, by: Principal) -> int:

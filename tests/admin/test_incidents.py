@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 from django.test import Client
-from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
@@ -78,11 +77,10 @@ def test_an_abusive_user_is_shut_out_and_let_in_again(
 
 
 def test_a_bad_version_is_rolled_back_after_a_look(desk: AdminClient, world: World) -> None:
-    address = reverse("admin:playbooks_playbook_roll_back", args=[world.playbook.pk])
-    preview = desk.client.get(address, {"to": "1"}).content.decode()
-    assert "<strong>mis-00003</strong> comes back" in preview
+    first = world.playbook.versions.get(number=1)
+    assert "mis-00003 comes back" in desk.act("roll_back", first)
     assert refresh(world.playbook).current_version.number == 3
-    done = desk.client.post(address, {"to": "1"}, follow=True).content.decode()
+    done = desk.act("roll_back", first, apply="Roll back")
     assert "Version 4 of Fixing tests has the bullets of version 1." in done
     assert "mis-00003" in refresh(world.playbook).current_version.text
 
@@ -123,8 +121,8 @@ def test_owner_and_stranger_get_no_further(owner: Client, stranger: Client, worl
     addresses = [
         "/admin/",
         "/admin/operations/",
-        *(f"/admin/playbooks/playbook/{one}/{page}/" for page in ("change", "roll-back")),
-        *(f"/admin/playbooks/playbook/{starter}/{page}/" for page in ("edit", "follow")),
+        f"/admin/playbooks/playbook/{one}/change/",
+        f"/admin/playbooks/playbook/{starter}/edit/",
         *(f"/admin/evolution/{model}/" for model in ("evolutionjob", "outcome", "providerline")),
         *(f"/admin/accounts/{model}/export/" for model in ("user", "auditentry")),
     ]

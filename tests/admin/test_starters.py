@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from accounts.models import User
@@ -24,70 +23,75 @@ def starter(db: None) -> Playbook:
     return Playbook.objects.starters().get(starter_file="code_review")
 
 
-def sent(page: Any) -> dict[str, Any]:
-    """What the browser would send back of the page's form."""
-    form, rows = page.context["form"], page.context["rows"]
-    fields = {name: form.initial[name] for name in form.fields}
-    fields |= {f"form-{name}": rows.management_form.initial[name] for name in MANAGED}
-    for row in rows:
-        fields |= {f"{row.prefix}-{name}": value for name, value in row.initial.items()}
-    return fields
-
-
-MANAGED = ("TOTAL_FORMS", "INITIAL_FORMS")
-
-
 def save(desk: AdminClient, starter: Playbook, **changed: str) -> str:
     address = f"/admin/playbooks/playbook/{starter.pk}/edit/"
-    fields = sent(desk.client.get(address))
-    answer = desk.client.post(address, fields | changed, follow=True)
+    form = desk.client.get(address).context["form"]
+    answer = desk.client.post(address, form.initial | changed, follow=True)
     return answer.content.decode()
 
 
+def text_of(starter: Playbook) -> str:
+    version = refresh(starter).current_version
+    assert version is not None
+    return str(version.text)
+
+
+def edited(starter: Playbook) -> str:
+    """Its text with another first bullet."""
+    first = starter.bullets.order_by("public_id")[0]
+    return text_of(starter).replace(first.content, "Say what could break.")
+
+
 def test_an_edit_is_the_next_version(desk: AdminClient, starter: Playbook) -> None:
-    changed = {"form-0-content": "Say what could break.", "form-1-retire": "on"}
-    page = save(desk, starter, name="Reviewing code", **changed)
+    last = starter.bullets.order_by("public_id")[1].public_id
+    lines = [line for line in edited(starter).splitlines() if f"[{last}]" not in line]
+    page = save(desk, starter, name="Reviewing code", content="\n".join(lines))
     after = refresh(starter)
-    assert "Reviewing code saved: version 2." in page
+    assert "Reviewing code saved." in page
     assert (after.name, after.current_version.number) == ("Reviewing code", 2)
-    assert after.current_version.diff_summary["updated"] == 1
-    assert after.current_version.diff_summary["removed"] == 1
+    counts = after.current_version.diff_summary
+    assert {name: count for name, count in counts.items() if count} == {"updated": 1, "removed": 1}
+    assert after.current_version.author.is_staff
 
 
 def test_a_new_bullet_goes_to_its_section(desk: AdminClient, starter: Playbook) -> None:
-    last = starter.bullets.count() + 2
-    new = {f"form-{last}-section": "others", f"form-{last}-content": "Thank the author."}
-    save(desk, starter, **new)
+    head = f"## {starter.sections.get(key='others').title}\n"
+    text = text_of(starter) + ("" if head in text_of(starter) else f"\n{head}")
+    new = text.replace(head, f"{head}[ctx-00999] helpful=0 harmful=0 :: Thank the author.\n")
+    save(desk, starter, content=new)
     assert starter.bullets.get(content="Thank the author.").section.key == "others"
 
 
+def test_a_text_that_is_no_playbook_is_refused(desk: AdminClient, starter: Playbook) -> None:
+    assert "keeps its headings" in save(desk, starter, content="## OURS\n")
+    assert refresh(starter).current_version.number == 1
+
+
 def test_a_release_does_not_change_an_edited_starter(desk: AdminClient, starter: Playbook) -> None:
-    save(desk, starter, name="Ours", **{"form-0-content": "Say what could break."})
+    save(desk, starter, name="Ours", content=edited(starter))
     assert load_starters() == 0
     assert Playbook.objects.starters().count() == 3
-    desk.client.post(f"/admin/playbooks/playbook/{starter.pk}/follow/")
+    assert "1 starter follows its file." in desk.act("follow", starter)
     assert refresh(starter).current_version.reason == "import"
 
 
 def test_a_starter_is_rolled_back(desk: AdminClient, starter: Playbook) -> None:
-    save(desk, starter, **{"form-0-content": "Say what could break."})
-    desk.client.post(f"/admin/playbooks/playbook/{starter.pk}/roll-back/", {"to": "1"})
+    save(desk, starter, content=edited(starter))
+    desk.act("roll_back", starter.versions.get(number=1), apply="Roll back")
     after = refresh(starter).current_version
     assert (after.number, after.reason) == (3, "rollback")
 
 
 def test_a_concurrent_edit_is_a_conflict(desk: AdminClient, starter: Playbook) -> None:
-    page = save(desk, starter, version="7", **{"form-0-content": "Say what could break."})
+    page = save(desk, starter, version="7", content=edited(starter))
     assert "The playbook is at version 1 now" in page
     assert not refresh(starter).starter_edited
 
 
-def test_only_staff_edits_a_starter(
-    owner: Client, starter: Playbook, alice: User, staff: User
-) -> None:
-    fields: dict[str, Any] = {"name": "x", "description": "", "operations": []}
+def test_only_staff_edits_a_starter(starter: Playbook, alice: User) -> None:
+    fields: dict[str, Any] = {"name": "x", "description": "", "content": "", "version": 1}
     with pytest.raises(Conflict):
-        edit_starter(playbook=starter, by=Principal.of(alice), expected_version=1, **fields)
+        edit_starter(playbook=starter, by=Principal.of(alice), **fields)
     with pytest.raises(Conflict):
         rollback_playbook(playbook=starter, by=Principal.of(alice), number=1)
 

@@ -19,7 +19,7 @@ EVERY_LOOK = [("light", 360), ("dark", 1280), ("light", 1280), ("light", 800), (
 # Each theme once and each width once, and axe, which takes half a second, in one of the two.
 EVERY = bool(os.environ.get("ACE_EVERY_LOOK"))
 LOOKS = EVERY_LOOK if EVERY else EVERY_LOOK[:2]
-OURS = re.compile("roll-back|edit|summary|evolutionjob/.*change")
+OURS = re.compile("edit|summary|evolutionjob/.*change")
 LogIn = Callable[[User], None]
 pytestmark = [pytest.mark.timeout(300)]
 

@@ -188,7 +188,7 @@ def _scopes(callback: Any) -> Iterator[tuple[str, Scope | None]]:
     for method, name in getattr(callback, "actions", {}).items():
         if method != "head":
             yield method.upper(), getattr(callback.cls, name).scope
-    view = getattr(callback, "view_class", None)
+    view: Any = getattr(callback, "view_class", None)
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         if hasattr(view, method.lower()):
             yield method, view.scopes[method]
