@@ -21,6 +21,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 UNLISTED = "More"
 FENCE = re.compile(r"^ *(`{3,}|~{3,})")
+INCLUDE = re.compile(r"^<!-- include (\S+) -->$", re.MULTILINE)
 COMMENT = re.compile(r"^ *<!--.*-->\s*$")
 
 
@@ -34,8 +35,12 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The Markdown without HTML comments, which are notes for editors."""
-        return "".join(_without_comments(self.path.read_text(encoding="utf-8")))
+        """The Markdown with included files as code, without HTML comments (editors' notes)."""
+        text = INCLUDE.sub(self._include, self.path.read_text(encoding="utf-8"))
+        return "".join(_without_comments(text))
+
+    def _include(self, comment: re.Match[str]) -> str:
+        return f"```sh\n{(self.path.parent / comment[1]).read_text(encoding='utf-8')}```"
 
     @property
     def title(self) -> str:

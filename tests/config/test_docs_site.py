@@ -4,15 +4,12 @@ import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.test import Client
 
 from config.docs_site.documents import Document, documents_in
 from config.docs_site.markdown import render_document
-from config.docs_site.settings_table import settings_table
 from config.docs_site.views import documents
 
 LISTED = documents()
@@ -141,23 +138,8 @@ def test_programs_find_every_document_in_llms_txt_and_read_it_as_markdown(client
     assert answer.content.decode() in client.get("/llms-full.txt").content.decode()
 
 
-def test_the_table_of_variables_is_current() -> None:
-    call_command("settings_docs", check=True)
-
-
-def test_an_old_table_of_variables_is_found(tmp_path: Path, settings: Any) -> None:
-    (tmp_path / "docs").mkdir()
-    text = (settings.BASE_DIR / "docs" / "CONFIGURATION.md").read_text()
-    (tmp_path / "docs" / "CONFIGURATION.md").write_text(text)
-    (tmp_path / ".env.example").write_text("# --- One ---\n# Why.\n#NAME=1\n")
-    settings.BASE_DIR = tmp_path
-    with pytest.raises(CommandError, match="settings_docs"):
-        call_command("settings_docs", check=True)
-
-
-def test_variables_that_one_comment_explains_share_a_row() -> None:
-    table = settings_table("# --- One ----\n# Why,\n# indeed.\n#A=1\n#B=x|y\n\n# Else.\n#C=\n")
-    assert "- `A=1`, `B=x|y`: Why, indeed.\n- `C=`: Else.\n" in table
+def test_the_page_of_settings_shows_every_variable(client: Client) -> None:
+    assert "#TRACE_RETENTION_DAYS=180" in client.get("/docs/configuration").content.decode()
 
 
 def test_a_page_shows_the_address_in_use(client: Client) -> None:

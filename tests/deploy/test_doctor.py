@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import LlmKey, User
-from config.doctor import CHECKS, database, external_services
+from config.doctor import external_services, own_checks
+from config.management.commands.doctor import CHECKS
 from core.clock import database_now
 from core.security.encryption import encrypt
 from evolution.models import EvolutionJob, WorkerHeartbeat
@@ -60,7 +60,7 @@ def test_a_healthy_instance_has_no_failure_and_every_look_is_taken() -> None:
 
 
 def test_for_people_it_prints_a_line_each_and_the_advice(capsys: Any) -> None:
-    with pytest.raises(CommandError, match="1 of 14 checks failed"):
+    with pytest.raises(CommandError, match="1 of 12 checks failed"):
         call_command("doctor")
     printed = capsys.readouterr().out
     assert "XX worker     no worker has been seen" in printed
@@ -74,7 +74,7 @@ def test_a_database_that_is_stopped_is_named_and_what_needs_it_is_left_out(
         pytest.skip("a file cannot be stopped")
     monkeypatch.setitem(connection.settings_dict, "PORT", str(refused))
     found = examine()
-    assert "connection refused" in found["database"]["detail"]
+    assert "Connection refused" in found["database"]["detail"]
     assert {found[name]["status"] for name in ("migrations", "worker", "queue")} == {"skipped"}
 
 
@@ -84,7 +84,7 @@ def test_a_wrong_database_password_is_reported_and_not_repeated(
     if connection.vendor != "postgresql":
         pytest.skip("a file has no password")
     monkeypatch.setitem(connection.settings_dict, "PASSWORD", KEY)
-    assert "rejects the password" in examine("database")["database"]["detail"]
+    assert "password authentication failed" in examine("database")["database"]["detail"]
 
 
 def test_a_pooler_that_drops_our_time_outs_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,9 +112,8 @@ def test_code_that_is_older_than_its_database_is_warned_of() -> None:
 
 
 def test_a_clock_that_is_off_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "host_now", lambda: datetime.now(UTC) - timedelta(minutes=5))
+    monkeypatch.setattr(own_checks, "host_now", lambda: datetime.now(UTC) - timedelta(minutes=5))
     assert examine("clock")["clock"]["status"] == "failed"
-    assert examine("clock", "--max-skew-seconds", "600")["clock"]["status"] == "ok"
 
 
 def test_an_unknown_check_is_an_error() -> None:
@@ -122,15 +121,9 @@ def test_an_unknown_check_is_an_error() -> None:
         call_command("doctor", "heart")
 
 
-def test_a_full_disk_is_a_failure() -> None:
-    assert examine("--min-free-mb", str(10**9))["disk"]["status"] == "failed"
-
-
-def test_packages_that_are_not_the_pinned_ones_are_a_warning(tmp_path: Path, settings: Any) -> None:
-    (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements" / "base.txt").write_text("django==0.96 \\\n    --hash=sha256:0\n")
-    settings.BASE_DIR = tmp_path
-    assert "1 are not the pinned versions (django)" in examine("packages")["packages"]["detail"]
+def test_a_full_disk_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_checks, "MIN_FREE_MB", 10**9)
+    assert examine("disk")["disk"]["status"] == "failed"
 
 
 def test_keys_that_do_not_open_what_is_stored_are_found(alice: User, settings: Any) -> None:
@@ -161,9 +154,9 @@ def test_a_job_on_which_nobody_works_is_found(playbook: Playbook) -> None:
 @pytest.mark.parametrize(
     ("status", "names", "output"),
     [
-        (401, [], "rejects the key"),
-        (429, [], "quota or rate limit exceeded"),
-        (500, [], "answered 500"),
+        (401, [], "The provider refused the API key"),
+        (429, [], "limits the rate of calls (429)"),
+        (500, [], "has a fault at the moment (500)"),
         (404, [], "has no list of models"),
         (200, ["another"], "does not list gpt-4o-mini"),
         (200, ["gpt-4o-mini"], "accepts the key and lists gpt-4o-mini"),
@@ -176,13 +169,6 @@ def test_the_models_endpoint_is_asked_for_its_list_and_no_token_is_spent(
         use_models(settings, url)
         assert output in examine("model")["model"]["detail"]
     assert asked == ["GET /v1/models"]
-
-
-def test_a_model_is_called_only_when_asked_to_spend(settings: Any) -> None:
-    with endpoint(200, {"choices": []}) as (url, asked):
-        use_models(settings, url)
-        assert "answered as gpt-4o-mini" in examine("model", "--spend")["model"]["detail"]
-    assert asked == ["POST /v1/chat/completions"]
 
 
 def test_each_role_asks_its_own_question_and_a_key_is_not_needed(settings: Any) -> None:
@@ -201,7 +187,7 @@ def test_each_role_asks_its_own_question_and_a_key_is_not_needed(settings: Any) 
 
 def test_a_models_endpoint_that_is_gone_is_found(refused: int, settings: Any) -> None:
     use_models(settings, f"http://127.0.0.1:{refused}")
-    assert examine("model")["model"]["detail"].endswith("/v1: connection refused")
+    assert examine("model")["model"]["detail"].endswith("could not be reached.")
 
 
 def test_a_wrong_endpoint_is_distinguished_from_one_without_the_model(
@@ -221,7 +207,7 @@ def test_an_endpoint_that_drips_is_not_waited_for(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         use_models(settings, f"http://127.0.0.1:{silent.getsockname()[1]}")
         found = examine("model")["model"]["detail"]
-    assert found.endswith(("no complete response within 0 s", "timed out"))
+    assert found.endswith("did not answer in time.")
 
 
 def test_a_mail_server_that_is_gone_is_found(refused: int, settings: Any) -> None:
@@ -248,7 +234,7 @@ def use_mail(settings: Any, port: int) -> None:
         ({"PUBLIC_URL": "https://else.example"}, "failed", "the host of PUBLIC_URL"),
         ({"EMAIL_VERIFICATION": "mandatory"}, "failed", "EMAIL_VERIFICATION=mandatory"),
         ({"OPENAI_API_KEY": KEY}, "warning", "never uses it"),
-        ({"JWT_SECRET_KEY": "test-" * 10}, "warning", "are the same"),
+        ({"JWT_SECRET_KEY": "test-" * 10}, "warning", "is also JWT_SECRET_KEY"),
         ({"LOCAL": False, "ALLOWED_HOSTS": ["*"]}, "warning", "ALLOWED_HOSTS=*"),
         ({"LOCAL": False, "ALLOWED_HOSTS": ["localhost"]}, "warning", "no other can reach it"),
         ({"LOCAL": False, "ALLOWED_HOSTS": ["ace.example"]}, "warning", "unencrypted"),

@@ -28,7 +28,7 @@ from evolution.engine.providers.error_mapping import Refusal
 if TYPE_CHECKING:
     from openai import OpenAI
 
-Kind = Literal["chat", "embeddings"]
+Kind = Literal["chat", "embeddings", "models"]
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_REPLY_BYTES = 2 * 1024 * 1024
 # At DEBUG the SDK writes whole prompts to the log.
@@ -178,8 +178,11 @@ class Endpoint:
             with ExitStack() as stack:
                 transport = _Transport(time.monotonic() + self.deadline, self.resolve, wire)
                 client = stack.enter_context(self._client(openai.OpenAI, transport))
-                resource = client.embeddings if kind == "embeddings" else client.chat.completions
-                call = resource.with_streaming_response.create(**body)
+                if kind == "models":
+                    call: Any = client.models.with_streaming_response.list()
+                else:
+                    posts = client.embeddings if kind == "embeddings" else client.chat.completions
+                    call = posts.with_streaming_response.create(**body)
                 try:
                     raw = stack.enter_context(call).http_response
                 except openai.APIStatusError as error:

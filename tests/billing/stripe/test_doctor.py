@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from config.doctor import Finding
 from config.doctor.external_services import check_stripe
-from config.doctor.findings import Finding, Options
 from tests.harness.fake_stripe.server import FakeStripe
 from tests.harness.standard_plans import load_standard_plans
 
@@ -20,7 +20,7 @@ def plans(transactional_db: None) -> Iterator[None]:
 
 
 def look() -> Finding:
-    return check_stripe(Options())
+    return check_stripe()
 
 
 def test_a_complete_setup_has_no_findings(shop: FakeStripe) -> None:

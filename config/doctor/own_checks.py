@@ -1,8 +1,13 @@
-"""Checks of the database, encryption keys, cache, workers and queue."""
+"""Checks of the settings, disk, database, encryption keys, cache, worker and queue."""
 
-from collections.abc import Callable
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from allauth.mfa.models import Authenticator
@@ -10,55 +15,93 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
+from django.http.request import validate_host
 from redis.exceptions import RedisError
 
 from accounts.models import LlmKey
-from config.doctor.connection_errors import describe_connection_error
-from config.doctor.findings import Finding, Options, failed, ok, warning
-from config.observability.readiness import check_migrations as migrations
-from config.observability.readiness import check_worker as worker
+from config.doctor import Finding, describe_error, failed, ok, warning
+from config.observability import readiness
 from core.clock import database_now
 from core.security.encryption import DecryptionError, decrypt
 from evolution.models import EvolutionJob
 
-OLDEST_POSTGRES, OLDEST_SQLITE = 140_000, (3, 35)
+MIN_FREE_MB, MAX_SKEW_SECONDS = 500, 5.0
+OLDEST_POSTGRES = 140_000
 OUR_APPS = {"core", "accounts", "billing", "playbooks", "evolution", "mcp_bridge"}
 TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
+LOCAL_NAMES = {"localhost", "127.0.0.1", "[::1]", "::1"}
 
 
-def check_database(options: Options) -> Finding:
+def check_settings() -> Finding:
+    """Settings that are valid alone and wrong together."""
+    errors, warnings = list(_errors()), list(_warnings())
+    if errors:
+        return failed("; ".join(errors), "Fix each, then restart every process.")
+    if warnings:
+        return warning("; ".join(warnings), "Fix each, unless intended.")
+    return ok("no contradictions")
+
+
+def _errors() -> Iterator[str]:
+    if settings.DEBUG and not settings.LOCAL:
+        yield "DEBUG=true shows tracebacks to everyone"
+    if settings.PUBLIC_URL:
+        parts = urlsplit(settings.PUBLIC_URL)
+        if not validate_host(parts.hostname or "", settings.ALLOWED_HOSTS):
+            yield "the host of PUBLIC_URL is not in ALLOWED_HOSTS"
+        if settings.HTTPS and parts.scheme == "http":
+            yield "PUBLIC_URL begins with http:// although HTTPS is on"
+    if settings.EMAIL_VERIFICATION == "mandatory" and "console" in settings.EMAIL_BACKEND:
+        yield "EMAIL_VERIFICATION=mandatory without EMAIL_URL: nobody can confirm an address"
+    if os.environ.get("FORWARDED_ALLOW_IPS", "").strip() == "*":
+        yield "FORWARDED_ALLOW_IPS=* lets every client claim any address; list your proxies"
+
+
+def _warnings() -> Iterator[str]:
+    if settings.ACE_ENGINE == "rules" and settings.OPENAI_API_KEY:
+        yield "OPENAI_API_KEY is set, but ACE_ENGINE=rules never uses it"
+    if settings.SECRET_KEY in {settings.JWT_SECRET_KEY, *settings.FIELD_ENCRYPTION_KEYS}:
+        yield "SECRET_KEY is also JWT_SECRET_KEY or one of FIELD_ENCRYPTION_KEYS"
+    if settings.LOCAL:
+        return
+    names = set(settings.ALLOWED_HOSTS)
+    if "*" in names:
+        yield "ALLOWED_HOSTS=* lets links in e-mail lead to any host that a request names"
+    elif not names - LOCAL_NAMES:
+        yield "ALLOWED_HOSTS has only this machine: no other can reach it"
+    elif not settings.HTTPS:
+        yield "HTTPS=false sends passwords and keys unencrypted"
+    if settings.BILLING_ENABLED and not settings.STRIPE_LIVE_MODE and settings.HTTPS:
+        yield "BILLING_ENABLED with a Stripe test key takes no money"
+
+
+def check_disk() -> Finding:
+    """Free space where the platform writes: data and temporary files."""
+    folders = [tempfile.gettempdir()]
+    folders += [str(settings.DATA_DIR)] if settings.LOCAL or settings.EMBEDDED else []
+    free = {path: shutil.disk_usage(path).free // 2**20 for path in folders if Path(path).is_dir()}
+    least = min(free, key=lambda path: free[path])
+    if free[least] < MIN_FREE_MB:
+        return failed(f"{free[least]} MB free at {least}", f"Free at least {MIN_FREE_MB} MB.")
+    return ok(f"{free[least]} MB free")
+
+
+def check_database() -> Finding:
     return _postgres() if connection.vendor == "postgresql" else _sqlite()
 
 
 def _postgres() -> Finding:
     known: dict[str, Any] = connection.get_connection_params()
-    known = {name: value for name, value in known.items() if name not in {"pool"}}
+    known = {name: value for name, value in known.items() if name != "pool"}
     try:
-        # Not through the pool, which takes ten seconds to report that it cannot connect.
         with psycopg.connect(**known | {"connect_timeout": 5}) as server:
             return _judge_postgres(server)
     except psycopg.OperationalError as error:
+        # The parameters are given one by one, so the message quotes no password.
         return failed(
-            f"PostgreSQL at {known.get('host')}:{known.get('port') or 5432}: {_reason(error)}",
+            " ".join(str(error).split()),
             "Is it running? Check host, port, name, user and password in DATABASE_URL.",
         )
-
-
-def _reason(error: psycopg.Error) -> str:
-    """The reason in fixed phrases: libpq's message may quote the connection string."""
-    text = str(error).lower()
-    for sign, words in {
-        "password": "it rejects the password",
-        "refused": "connection refused",
-        "does not exist": "no such database or user",
-        "resolve": "unknown host",
-        "name or service": "unknown host",
-        "timeout": "timed out after 5 s",
-        "too many": "no connections left",
-    }.items():
-        if sign in text:
-            return words
-    return "unreachable"
 
 
 def _judge_postgres(server: "psycopg.Connection[Any]") -> Finding:
@@ -79,13 +122,11 @@ def _judge_postgres(server: "psycopg.Connection[Any]") -> Finding:
 
 def _sqlite() -> Finding:
     with connection.cursor() as cursor:
-        version, mode, wait = (
+        version, mode = (
             cursor.execute(query).fetchone()[0]
-            for query in ("SELECT sqlite_version()", "PRAGMA journal_mode", "PRAGMA busy_timeout")
+            for query in ("SELECT sqlite_version()", "PRAGMA journal_mode")
         )
-    shown = f"SQLite {version}, {mode}, lock time-out {wait // 1000} s"
-    if tuple(map(int, version.split(".")[:2])) < OLDEST_SQLITE:
-        return failed(shown, "Use a Python built with SQLite 3.35 or newer.")
+    shown = f"SQLite {version}, {mode}"
     if mode != "wal":
         return warning(
             shown, "Put ACE_DATA_DIR on a local disk: network file systems do not support WAL."
@@ -93,43 +134,37 @@ def _sqlite() -> Finding:
     return ok(shown)
 
 
-def check_migrations(options: Options) -> Finding:
-    status, detail = migrations()
+def check_migrations() -> Finding:
+    status, detail = readiness.check_migrations()
     if status != "ok":
         return failed(detail, "Run manage.py migrate.")
-    newer = _unknown_migrations()
+    loader = MigrationLoader(connection)
+    unknown = set(loader.applied_migrations or ()) - set(loader.disk_migrations or ())
+    newer = sum(label in OUR_APPS for label, _ in unknown)
     if newer:
         advice = "Fine during an upgrade; else run the newer version (docs/UPGRADING.md)."
         return warning(f"applied, and {newer} unknown to this version", advice)
     return ok("applied")
 
 
-def _unknown_migrations() -> int:
-    """The number of our migrations that the database has and this code does not."""
-    loader = MigrationLoader(connection)
-    applied, known = set(loader.applied_migrations or ()), set(loader.disk_migrations or ())
-    return sum(label in OUR_APPS for label, _ in applied - known)
-
-
 def host_now() -> datetime:
     return datetime.now(UTC)
 
 
-def check_clock(options: Options, now: Callable[[], datetime] | None = None) -> Finding:
+def check_clock() -> Finding:
     """How far this host's clock is from the database's, which leases and waits use."""
-    read = now or host_now
-    before = read()
+    before = host_now()
     there = database_now()
-    skew = (there - before - (read() - before) / 2).total_seconds()
+    skew = (there - before - (host_now() - before) / 2).total_seconds()
     shown = f"{skew:+.1f} s from this host to the database"
-    if abs(skew) > options.max_skew_seconds:
+    if abs(skew) > MAX_SKEW_SECONDS:
         return failed(
             shown, "Synchronize both clocks with NTP: tokens, codes and servings expire by them."
         )
     return ok(shown)
 
 
-def check_encryption_keys(options: Options) -> Finding:
+def check_encryption_keys() -> Finding:
     """The keys decrypt the newest row of each kind."""
     key = LlmKey.objects.order_by("-created_at").values_list("encrypted_key", flat=True).first()
     factor = Authenticator.objects.filter(type="totp").order_by("-created_at").first()
@@ -146,26 +181,24 @@ def check_encryption_keys(options: Options) -> Finding:
     return ok("decrypts stored secrets" if found else "no stored secrets")
 
 
-def check_cache(options: Options) -> Finding:
+def check_cache() -> Finding:
     """The rate-limit counters work."""
     where = "Redis" if settings.REDIS_URL else "the database"
     try:
         cache.add("doctor", 0, timeout=10)
         cache.incr("doctor")
     except (OSError, ValueError, RedisError) as error:
-        return failed(
-            f"{where}: {describe_connection_error(error)}", "Check REDIS_URL. Is Redis running?"
-        )
+        return failed(f"{where}: {describe_error(error)}", "Check REDIS_URL. Is Redis running?")
     return ok(f"in {where}")
 
 
-def check_worker(options: Options) -> Finding:
-    status, detail = worker()
+def check_worker() -> Finding:
+    status, detail = readiness.check_worker()
     advice = "Start manage.py run_worker, or read its log: nothing evolves without a worker."
     return ok(detail) if status == "ok" else failed(detail, advice)
 
 
-def check_queue(options: Options) -> Finding:
+def check_queue() -> Finding:
     now = database_now()
     active = EvolutionJob.objects.active()
     due, stuck = active.due(now).count(), active.in_state("stuck", now).count()
