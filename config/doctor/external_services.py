@@ -1,8 +1,6 @@
 """Checks of the LLM endpoint, the mail server and Stripe."""
 
 import smtplib
-from http import HTTPStatus
-from typing import Any
 
 from django.conf import settings
 from django.core.mail import get_connection
@@ -12,12 +10,8 @@ from billing.models import Plan
 from billing.stripe.gateway import stripe_api
 from config.doctor import Finding, describe_error, failed, ok, warning
 from evolution.engine.llm import LLMError
-from evolution.engine.providers.completion_parser import object_of
-from evolution.engine.providers.endpoint import DEFAULT_BASE_URL, Endpoint
-from evolution.engine.providers.error_mapping import map_refusal
-from evolution.worker.role_check import check_roles
+from evolution.worker.role_check import check_roles, list_models, operator_base_url
 
-SECONDS = 15.0
 ADDRESS = "Check OPENAI_BASE_URL (often /v1 is missing at the end) and OPENAI_API_KEY."
 
 
@@ -28,7 +22,7 @@ def check_llm_endpoint(*, spend: bool) -> Finding:
     """
     if settings.ACE_ENGINE == "rules":
         return Finding("skipped", "the rules engine calls no model")
-    base = str(settings.OPENAI_BASE_URL or DEFAULT_BASE_URL).rstrip("/")
+    base = operator_base_url()
     if spend:
         return _call_roles(base)
     try:
@@ -46,18 +40,12 @@ def _call_roles(base: str) -> Finding:
 
 
 def _list_models(base: str) -> Finding:
-    with Endpoint(settings.OPENAI_API_KEY, base, SECONDS).create("models", {}) as response:
-        if response.raw.status_code == HTTPStatus.NOT_FOUND:
-            return warning(
-                f"{base} answers, but has no list of models",
-                f"{ADDRESS} If they are correct, test with calls: manage.py doctor model --llm",
-            )
-        if response.is_refusal:
-            raise map_refusal(response.refusal())
-        rows: Any = object_of(response.body()).get("data")
-    if not isinstance(rows, list):
-        return failed(f"{base} returns something other than a list of models", ADDRESS)
-    known = {row.get("id") for row in rows if isinstance(row, dict)}
+    known = list_models(base)
+    if known is None:
+        return warning(
+            f"{base} answers, but has no list of models",
+            f"{ADDRESS} If they are correct, test with calls: manage.py doctor model --llm",
+        )
     models = settings.ACE_REFLECTOR_MODEL, settings.ACE_CURATOR_MODEL, settings.ACE_GENERATOR_MODEL
     wanted = list(dict.fromkeys(models))
     missing = [name for name in wanted if name not in known]

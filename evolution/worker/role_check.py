@@ -1,6 +1,7 @@
-"""One real call of each role to a model: which of them it can play."""
+"""What an endpoint can do: the models that it lists, and one real call of each role."""
 
 from collections.abc import Callable
+from http import HTTPStatus
 
 from django.conf import settings
 
@@ -8,10 +9,14 @@ from evolution.engine.curator import curate
 from evolution.engine.generator import generate
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import ChatRequest, LLMError, LLMReply
+from evolution.engine.providers.completion_parser import object_of
+from evolution.engine.providers.endpoint import DEFAULT_BASE_URL, Endpoint
+from evolution.engine.providers.error_mapping import map_refusal
 from evolution.engine.providers.openai import OpenAILLM
 from evolution.engine.reflector import Reflection, reflect
 from playbooks.document.text import parse
 
+LIST_SECONDS = 15.0
 PLAYBOOK = PlaybookInput(
     parse(
         "## FORMULAS & CALCULATIONS\n"
@@ -40,6 +45,24 @@ class _Counter:
 
     def finish(self, entry: None, reply: LLMReply, error: str = "") -> None:
         self.tokens += reply.usage.total_tokens
+
+
+def operator_base_url() -> str:
+    return str(settings.OPENAI_BASE_URL or DEFAULT_BASE_URL).rstrip("/")
+
+
+def list_models(base_url: str) -> set[str] | None:
+    """The names of the operator's models; None without such a list. Raises LLMError."""
+    endpoint = Endpoint(settings.OPENAI_API_KEY, base_url, LIST_SECONDS)
+    with endpoint.create("models", {}) as response:
+        if response.raw.status_code == HTTPStatus.NOT_FOUND:
+            return None
+        if response.is_refusal:
+            raise map_refusal(response.refusal())
+        rows = object_of(response.body()).get("data")
+    if not isinstance(rows, list):
+        return None
+    return {str(row.get("id")) for row in rows if isinstance(row, dict)}
 
 
 def check_roles(base_url: str) -> tuple[dict[str, str], int]:

@@ -12,11 +12,12 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import LlmKey, User
-from config.doctor import external_services, own_checks
+from config.doctor import own_checks
 from config.management.commands.doctor import CHECKS
 from core.clock import database_now
 from core.security.encryption import encrypt
 from evolution.models import EvolutionJob, WorkerHeartbeat
+from evolution.worker import role_check
 from playbooks.models import Playbook
 from tests.harness.fake_llm.model import ALWAYS, FakeLLM
 from tests.harness.stub_servers import endpoint, mail_server
@@ -196,14 +197,14 @@ def test_a_wrong_endpoint_is_distinguished_from_one_without_the_model(
     with endpoint(200, {"hello": "world"}) as (url, _):
         use_models(settings, url)
         found = examine("model")["model"]
-    assert found["detail"].endswith("something other than a list of models")
+    assert found["detail"].endswith("has no list of models")
     assert "/v1 is missing" in found["advice"]
 
 
 def test_an_endpoint_that_drips_is_not_waited_for(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(external_services, "SECONDS", 0.2)
+    monkeypatch.setattr(role_check, "LIST_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         use_models(settings, f"http://127.0.0.1:{silent.getsockname()[1]}")
         found = examine("model")["model"]["detail"]
