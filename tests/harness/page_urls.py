@@ -34,7 +34,6 @@ def common_pages() -> list[str]:
         *(
             "/inbox",
             "/playground",
-            "/playground/recorded",
             "/keys",
             "/usage",
             "/usage?period=week",
@@ -65,7 +64,8 @@ def staff_pages(world: World) -> list[str]:
         *(f"/admin/{model}/{row.pk}/change/" for model, row in rows.items()),
         f"/admin/evolution/evolutionjob/{world.failed.pk}/change/",
         f"/admin/accounts/user/{world.owner.pk}/password/",
-        *(f"{one}/roll-back/", f"{one}/roll-back/?to=1", f"{starter}/change/", f"{starter}/edit/"),
+        f"{starter}/change/",
+        f"{starter}/edit/",
         "/admin/evolution/evolutionjob/?state=stuck",
         "/admin/core/auditentry/?q=alice@example.org",
         "/admin/billing/usagerecord/summary/?by=day&span=all",
