@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from billing.models import UsageRecord
-from billing.usage.aggregation import AGGREGATES, DAY, UsageTotal, cell_from_row
+from billing.usage.aggregation import START, UsageTotal, sum_by, total_by, total_of
 from core.admin import OwnerFilter, ReadOnlyAdmin
 
 # Groups of the summary: the field, and the list filter that selects one group.
@@ -27,9 +27,9 @@ GROUP_FIELDS = {
     "operation": ("operation", "operation__exact"),
     "key": ("api_key_id", "api_key_id"),
     "price source": ("price_source", "price_source"),
-    "day": ("day", ""),
-    "week": ("day", ""),
-    "month": ("day", ""),
+    "day": (START, ""),
+    "week": (START, ""),
+    "month": (START, ""),
 }
 TIME_RANGES = {"31": "31 days", "366": "366 days", "all": "all time"}
 MAX_SUMMARY_ROWS = 500
@@ -90,9 +90,7 @@ class UsageRecordAdmin(ReadOnlyAdmin):
         rows = self.filtered_rows(request, filters)
         if span != "all":
             rows = rows.filter(created_at__gte=timezone.now() - timedelta(days=int(span)))
-        summary, total = list(summary_rows(rows, by, filters)), UsageTotal()
-        for row in summary:
-            total.add(row.total)
+        summary = list(summary_rows(rows, by, filters))
         context = self.admin_site.each_context(request) | {
             "title": "Usage summary",
             "opts": self.opts,
@@ -102,7 +100,7 @@ class UsageRecordAdmin(ReadOnlyAdmin):
             "spans": TIME_RANGES,
             "filters": filters,
             "back": f"{reverse('admin:billing_usagerecord_changelist')}?{filters.urlencode()}",
-            "total": total,
+            "total": total_of(row.total for row in summary),
             "lines": summary[:MAX_SUMMARY_ROWS],
             "left_out": max(0, len(summary) - MAX_SUMMARY_ROWS),
         }
@@ -129,19 +127,11 @@ def pop_choice(query: QueryDict, name: str, known: dict[str, Any], usual: str) -
 def summary_rows(rows: QuerySet[UsageRecord], by: str, filters: QueryDict) -> Iterator[SummaryRow]:
     """Newest first where `by` is a time, else most tokens first."""
     field, lookup = GROUP_FIELDS[by]
-    parts = rows.annotate(day=DAY) if field == "day" else rows
-    found: dict[str, UsageTotal] = {}
-    for part in parts.values(field, "model").annotate(**AGGREGATES):
-        cell = cell_from_row(part, by)
-        label = str((cell.start if field == "day" else part[field]) or "")
-        found.setdefault(label, UsageTotal()).add(cell)
-    order = sorted(found, key=lambda label: -found[label].total_tokens)
-    if field == "day":
-        order = sorted(found, key=date.fromisoformat, reverse=True)
-    for label in order:
+    found = total_by(sum_by(rows, field, period=by), 0)
+    order = found if field == START else sorted(found, key=lambda one: -found[one].total_tokens)
+    for value in order:
         query = filters.copy()
-        if lookup and label:
-            query[lookup] = label
-        yield SummaryRow(
-            label or "none", query.urlencode() if lookup and label else "", found[label]
-        )
+        if lookup and value:
+            query[lookup] = str(value)
+        link = query.urlencode() if lookup and value else ""
+        yield SummaryRow(str(value or "none"), link, found[value])

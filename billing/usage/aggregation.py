@@ -1,41 +1,38 @@
 """Usage totals grouped by time, playbook, model, operation and API key; one query each."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any, TypeVar
-from uuid import UUID
+from typing import Any
 
-from django.db.models import CharField, Count, Q, Sum
+from django.db.models import CharField, Count, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Substr
 
 from accounts.models import User
 from billing.models import UsageRecord
 from core.security.scopes import Principal
 
-K = TypeVar("K", bound=Hashable)
-
 NO_KEY = "-"
 KEY_PATTERN = rf"^({NO_KEY}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$"
 """A filter by key: the calls that this key caused, or NO_KEY for those that none did."""
 BUCKETS = {"day": 30, "week": 26, "month": 12}
 """How many buckets of each kind a page shows."""
-DIMENSIONS = ("day", "playbook_id", "operation", "api_key_id")
+START = "start"
+"""In the names to group by: the first day of the day, week or month of a call."""
 # The day as text instead of Trunc(), which calls Python for every row on SQLite.
 DAY = Substr(Cast("created_at", CharField()), 1, 10)
 _ENDED = ~Q(status=UsageRecord.Status.STARTED)
 AGGREGATES: dict[str, Any] = {
-    "ended": Count("id", filter=_ENDED),
-    "failed": Count("id", filter=Q(status=UsageRecord.Status.FAILED)),
-    "unfinished": Count("id", filter=~_ENDED),
-    "prompt": Sum("prompt_tokens"),
-    "completion": Sum("completion_tokens"),
-    "cached": Sum("cached_tokens"),
-    "total": Sum("total_tokens"),
-    "cost": Sum("cost_usd"),
-    "unpriced": Count("id", filter=_ENDED & Q(cost_usd=None)),
+    "sum_calls": Count("id", filter=_ENDED),
+    "sum_failed_calls": Count("id", filter=Q(status=UsageRecord.Status.FAILED)),
+    "sum_unfinished_calls": Count("id", filter=~_ENDED),
+    "sum_prompt_tokens": Sum("prompt_tokens"),
+    "sum_completion_tokens": Sum("completion_tokens"),
+    "sum_cached_tokens": Sum("cached_tokens"),
+    "sum_total_tokens": Sum("total_tokens"),
+    "sum_known_cost_usd": Sum("cost_usd", default=Decimal(0)),
+    "sum_unpriced_calls": Count("id", filter=_ENDED & Q(cost_usd=None)),
 }
 
 
@@ -55,9 +52,9 @@ class UsageTotal:
     missing: set[str] = field(default_factory=set)
 
     def add(self, other: "UsageTotal") -> None:
-        for name in TOTAL_FIELDS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.missing |= other.missing
+        for column in fields(UsageTotal):
+            mine, theirs = getattr(self, column.name), getattr(other, column.name)
+            setattr(self, column.name, mine | theirs if column.name == "missing" else mine + theirs)
 
     @property
     def cost_usd(self) -> Decimal | None:
@@ -69,59 +66,62 @@ class UsageTotal:
         return sorted(self.missing)
 
 
-TOTAL_FIELDS = [column.name for column in fields(UsageTotal) if column.name != "missing"]
+Sums = dict[tuple[Any, ...], UsageTotal]
+"""Totals by the values of the names that were grouped by."""
 
 
-@dataclass(kw_only=True)
-class UsageCell(UsageTotal):
-    """Totals of one model within the groups asked for; None where not grouped."""
+def usage_between(
+    *, who: User | Principal, since: date, until: date | None = None, **filters: Any
+) -> QuerySet[UsageRecord]:
+    """Calls for the user's playbooks between two days (UTC).
 
-    start: date | None
-    playbook_id: UUID | None
-    model: str
-    operation: str | None
-    api_key_id: UUID | None
-
-
-def usage_cells(
-    *,
-    who: User | Principal,
-    period: str,
-    since: date,
-    until: date | None = None,
-    by: Collection[str] = DIMENSIONS,
-    **filters: Any,
-) -> list[UsageCell]:
-    """Usage of the user's playbooks between two days (UTC), newest first; one query.
-
-    Grouped by model and by the names in `by`: all of them at once only for the CSV, since a month
-    may have thousands of cells. `filters`: playbook, model, operation, key (an id, or NO_KEY).
+    `filters`: playbook, model, operation, key (an id, or NO_KEY), where set.
     """
-    rows = UsageRecord.objects.for_user(who).filter(_filters(**filters))
-    rows = rows.filter(created_at__gte=f"{since}T00:00:00Z")
+    rows = UsageRecord.objects.for_user(who).filter(created_at__gte=f"{since}T00:00:00Z")
     if until is not None:
         rows = rows.filter(created_at__lt=f"{until + timedelta(days=1)}T00:00:00Z")
-    parts = rows.annotate(day=DAY).values("model", *by)
-    summed = parts.annotate(**AGGREGATES)
-    order = [name for name in ("-day", "model") if name != "-day" or "day" in by]
-    return [cell_from_row(part, period) for part in summed.order_by(*order)]
+    names = {"playbook": "playbook_id", "key": "api_key_id"}
+    wanted = {names.get(name, name): value for name, value in filters.items() if value}
+    if wanted.get("api_key_id") == NO_KEY:
+        wanted["api_key_id"] = None
+    return rows.filter(**wanted)
 
 
-def _filters(
-    *, playbook: UUID | None = None, model: str = "", operation: str = "", key: str = ""
-) -> Q:
-    """A condition of all filters that are set."""
-    wanted: dict[str, Any] = {"playbook_id": playbook, "model": model, "operation": operation}
-    found = Q(**{name: value for name, value in wanted.items() if value})
-    return found & Q(api_key_id=None if key == NO_KEY else key) if key else found
+def sum_by(rows: QuerySet[UsageRecord], *names: str, period: str = "day") -> Sums:
+    """Totals of the calls by these fields, or START of the period, newest first; one query."""
+    columns = ["day" if name == START else name for name in names]
+    parts = rows.annotate(day=DAY).values(*dict.fromkeys(["model", *columns]))
+    order = [name for name in ("-day", "model") if name != "-day" or "day" in columns]
+    found: Sums = {}
+    for part in parts.annotate(**AGGREGATES).order_by(*order):
+        key = tuple(
+            bucket_start(date.fromisoformat(part["day"]), period) if name == START else part[name]
+            for name in names
+        )
+        found.setdefault(key, UsageTotal()).add(_total(part))
+    return found
 
 
-def total_by(cells: Iterable[UsageCell], part: Callable[[UsageCell], K]) -> dict[K, UsageTotal]:
-    """The totals for each value of `part`, in order of appearance."""
-    found: dict[K, UsageTotal] = defaultdict(UsageTotal)
-    for cell in cells:
-        found[part(cell)].add(cell)
-    return dict(found)
+def _total(part: Mapping[str, Any]) -> UsageTotal:
+    missing = {part["model"]} if part["sum_unpriced_calls"] else set()
+    sums = {name.removeprefix("sum_"): part[name] for name in AGGREGATES}
+    return UsageTotal(**sums, missing=missing)
+
+
+def total_by(sums: Sums, at: int) -> dict[Any, UsageTotal]:
+    """The totals by the name at this place only, in order of appearance."""
+    found: dict[Any, UsageTotal] = {}
+    for key, total in sums.items():
+        found.setdefault(key[at], UsageTotal()).add(total)
+    return found
+
+
+def total_of(sums: Iterable[UsageTotal]) -> UsageTotal:
+    """The total of totals."""
+    found = UsageTotal()
+    for total in sums:
+        found.add(total)
+    return found
 
 
 def bucket_start(day: date, period: str) -> date:
@@ -139,24 +139,3 @@ def buckets(period: str, today: date) -> list[date]:
         return [date(month // 12, month % 12 + 1, 1) for month in months]
     step = timedelta(days=7 if period == "week" else 1)
     return [bucket_start(today, period) - step * back for back in reversed(range(count))]
-
-
-def cell_from_row(part: Mapping[str, Any], period: str) -> UsageCell:
-    """One row of a query with AGGREGATES as a cell."""
-    return UsageCell(
-        start=bucket_start(date.fromisoformat(part["day"]), period) if "day" in part else None,
-        playbook_id=part.get("playbook_id"),
-        model=part["model"],
-        operation=part.get("operation"),
-        api_key_id=part.get("api_key_id"),
-        calls=part["ended"],
-        failed_calls=part["failed"],
-        unfinished_calls=part["unfinished"],
-        prompt_tokens=part["prompt"],
-        completion_tokens=part["completion"],
-        cached_tokens=part["cached"],
-        total_tokens=part["total"],
-        known_cost_usd=part["cost"] or Decimal(0),
-        unpriced_calls=part["unpriced"],
-        missing={part["model"]} if part["unpriced"] else set(),
-    )

@@ -1,23 +1,28 @@
 """Usage reports of the page, the CSV and the REST API: names, shares, charts and summaries."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.hooks import hooks
 from accounts.models import User
+from billing.models import UsageRecord
 from billing.usage.aggregation import (
     NO_KEY,
-    UsageCell,
+    START,
+    Sums,
     UsageTotal,
     bucket_start,
     buckets,
+    sum_by,
     total_by,
-    usage_cells,
+    total_of,
+    usage_between,
 )
 from core.charts import BarChart, draw_bars
 from core.errors import Invalid
@@ -37,6 +42,12 @@ CSV_HEADER = (
     *("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
     *("cost_usd", "known_cost_usd", "calls_of_unknown_cost"),
 )
+GROUP_FIELDS = {
+    "playbook": "playbook_id",
+    "model": "model",
+    "operation": "operation",
+    "key": "api_key_id",
+}
 
 
 @dataclass(frozen=True)
@@ -60,78 +71,63 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class NameLookup:
-    """Names of the playbooks and keys in cells; of deleted ones only ids are left."""
+    """Names of playbooks and keys; of deleted ones only ids are left."""
 
     playbooks: dict[UUID, str]
     keys: dict[UUID, str]
 
     @classmethod
-    def of(cls, user: User, cells: list[UsageCell]) -> "NameLookup":
-        playbooks = {cell.playbook_id for cell in cells if cell.playbook_id}
-        keys = {cell.api_key_id for cell in cells if cell.api_key_id}
-        return cls(
-            hooks.playbook_names(user, ids=playbooks),
-            dict(user.api_keys.filter(pk__in=keys).values_list("pk", "name")),
-        )
-
-    def playbook(self, pk: UUID | None) -> str:
-        return self.playbooks.get(pk, "deleted playbook") if pk else "no playbook"
-
-    def key(self, pk: UUID | None) -> str:
-        return self.keys.get(pk, "deleted key") if pk else "no key"
+    def of(cls, user: User, playbooks: Iterable[Any], keys: Iterable[Any]) -> "NameLookup":
+        rows = user.api_keys.filter(pk__in=filter(None, keys)).values_list("pk", "name")
+        return cls(hooks.playbook_names(user, ids=set(filter(None, playbooks))), dict(rows))
 
     def label(self, group: str, value: Any) -> str:
         """A playbook, model, operation or key, as `group` says, in words."""
         match group:
             case "playbook":
-                return self.playbook(value)
+                return self.playbooks.get(value, "deleted playbook") if value else "no playbook"
             case "operation":
                 return OPERATION_LABELS.get(str(value), str(value))
             case "key":
-                return self.key(None if value == NO_KEY else UUID(str(value)))
+                known = value and value != NO_KEY
+                return self.keys.get(UUID(str(value)), "deleted key") if known else "no key"
         return str(value)
 
 
-def usage_charts(
-    by_start: dict[date, UsageTotal], *, period: str, today: date
-) -> dict[str, BarChart]:
+def usage_charts(by_start: dict[date, UsageTotal], *, period: str) -> dict[str, BarChart]:
     """Bar charts of tokens and of the known cost."""
     tokens = {start: total.total_tokens for start, total in by_start.items()}
     cost = {start: total.known_cost_usd for start, total in by_start.items()}
-    starts = buckets(period, today)
+    starts = buckets(period, timezone.now().date())
     return {"Tokens": draw_bars(tokens, starts), "Cost": draw_bars(cost, starts)}
 
 
 def usage_breakdowns(
-    by_playbook: list[UsageCell],
-    by_operation: list[UsageCell],
-    by_key: list[UsageCell],
-    names: NameLookup,
-) -> list[Breakdown]:
-    """The same calls by playbook, model, operation and key."""
-    totals: dict[str, dict[Any, UsageTotal]] = {
-        "playbook": total_by(by_playbook, lambda c: c.playbook_id),
-        "model": total_by(by_playbook, lambda c: c.model),
-        "operation": total_by(by_operation, lambda c: c.operation),
-        "key": total_by(by_key, lambda c: c.api_key_id or NO_KEY),
+    user: User, rows: QuerySet[UsageRecord], filters: dict[str, Any]
+) -> tuple[list[Breakdown], list[tuple[str, str]]]:
+    """The calls by playbook, model, operation and key; and the filters that are set, in words."""
+    by_playbook, by_key = sum_by(rows, "playbook_id", "model"), sum_by(rows, "api_key_id")
+    totals = {
+        "playbook": total_by(by_playbook, 0),
+        "model": total_by(by_playbook, 1),
+        "operation": total_by(sum_by(rows, "operation"), 0),
+        "key": {key or NO_KEY: total for (key,), total in by_key.items()},
     }
-    return [_breakdown(group, found, names) for group, found in totals.items()]
+    names = NameLookup.of(user, totals["playbook"], [key for (key,) in by_key])
+    chosen = [(name, names.label(name, value)) for name, value in filters.items()]
+    return [_breakdown(group, found, names) for group, found in totals.items()], chosen
 
 
-def active_filters(filters: dict[str, Any], names: NameLookup) -> list[tuple[str, str]]:
-    """The filters that are set, each with its value in words."""
-    return [(name, names.label(name, value)) for name, value in filters.items()]
-
-
-def csv_rows(cells: list[UsageCell], names: NameLookup) -> Iterable[tuple[object, ...]]:
+def csv_rows(user: User, rows: QuerySet[UsageRecord], period: str) -> Iterator[tuple[object, ...]]:
     """CSV rows: each bucket by playbook, model, operation and key."""
-    parts = total_by(cells, lambda c: (c.start, c.playbook_id, c.model, c.operation, c.api_key_id))
+    parts = sum_by(rows, START, *GROUP_FIELDS.values(), period=period)
+    names = NameLookup.of(user, {part[1] for part in parts}, {part[4] for part in parts})
     for (start, playbook, model, operation, key), total in parts.items():
         known = "" if total.unpriced_calls == total.calls else total.known_cost_usd
         cost = "unknown" if total.cost_usd is None else total.cost_usd
         yield (
-            *(start, playbook, names.playbook(playbook), model, operation),
-            *(key, names.key(key)),
+            *(start, playbook, names.label("playbook", playbook), model, operation),
+            *(key, names.label("key", key)),
             *(total.calls, total.failed_calls, total.prompt_tokens, total.completion_tokens),
             *(total.cached_tokens, total.total_tokens, cost, known, total.unpriced_calls),
         )
@@ -157,12 +153,6 @@ PERIOD_RANGES = {
     "day": (timedelta(days=90), timedelta(days=400)),
     "week": (timedelta(weeks=52), timedelta(weeks=260)),
     "month": (timedelta(days=3 * 366), timedelta(days=10 * 366)),
-}
-GROUP_FIELDS = {
-    "playbook": "playbook_id",
-    "model": "model",
-    "operation": "operation",
-    "key": "api_key_id",
 }
 MAX_ROWS = 5000
 
@@ -197,25 +187,18 @@ def usage_summary(
     until: date | None = None,
     **filters: Any,
 ) -> UsageSummary:
-    """Usage of the user's playbooks, in UTC; one query. `filters` as in `usage_cells`.
+    """Usage of the user's playbooks, in UTC; one query. `filters` as in `usage_between`.
 
     `period` is day, week (from Monday) or month; `group_by` one of GROUP_FIELDS. Raises Invalid.
     """
-    if period not in PERIOD_RANGES:
-        raise Invalid.field("period", f"Choose one of: {', '.join(PERIOD_RANGES)}.")
-    if group_by and group_by not in GROUP_FIELDS:
-        raise Invalid.field("group_by", f"Choose one of: {', '.join(GROUP_FIELDS)}.")
     first, last = _date_range(period, since, until)
-    by = ["day", *([GROUP_FIELDS[group_by]] if group_by and group_by != "model" else [])]
-    cells = usage_cells(who=who, period=period, since=first, until=last, by=by, **filters)
-    total, rows = UsageTotal(), _rows(cells, group_by)
-    if len(rows) > MAX_ROWS:
+    rows = usage_between(who=who, since=first, until=last, **filters)
+    sums = sum_by(rows, START, *([GROUP_FIELDS[group_by]] if group_by else []), period=period)
+    if len(sums) > MAX_ROWS:
         raise Invalid.field(
             "from", f"More than {MAX_ROWS} rows. Choose a shorter range or a filter."
         )
-    for cell in cells:
-        total.add(cell)
-    return UsageSummary(first, last, rows, total)
+    return UsageSummary(first, last, _rows(sums), total_of(sums.values()))
 
 
 def _date_range(period: str, since: date | None, until: date | None) -> tuple[date, date]:
@@ -232,12 +215,9 @@ def _date_range(period: str, since: date | None, until: date | None) -> tuple[da
     return first, last
 
 
-def _rows(cells: list[UsageCell], group_by: str) -> list[UsageRow]:
-    found: dict[tuple[date, str | None], UsageRow] = {}
-    for cell in cells:
-        if cell.start is None:
-            continue
-        group = str(getattr(cell, GROUP_FIELDS[group_by]) or NO_KEY) if group_by else None
-        row = UsageRow(start=cell.start, group=group)
-        found.setdefault((cell.start, group), row).add(cell)
-    return sorted(found.values(), key=lambda row: (-row.start.toordinal(), -row.total_tokens))
+def _rows(sums: Sums) -> list[UsageRow]:
+    rows = [
+        UsageRow(start=start, group=str(group[0] or NO_KEY) if group else None, **vars(total))
+        for (start, *group), total in sums.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.start.toordinal(), -row.total_tokens))
