@@ -137,23 +137,25 @@ class SubscriptionSerializer(serializers.Serializer[Any]):
     """The plan that applies now. Over quota, evolutions wait; reads and reports continue."""
 
     plan = PlanSerializer()
-    status = serializers.ChoiceField(choices=BillingAccount.Status.choices)
+    status = serializers.ChoiceField(choices=BillingAccount.Status.choices, source="account.status")
     period_start = serializers.DateTimeField(source="period.start")
     period_end = serializers.DateTimeField(
         source="period.end", help_text="When the quota resets and waiting evolutions resume."
     )
     quotas = QuotaSerializer(many=True)
-    cancel_at_period_end = serializers.BooleanField()
+    cancel_at_period_end = serializers.BooleanField(source="account.cancel_at_period_end")
     grace_until = serializers.DateTimeField(
-        allow_null=True, help_text="After a failed payment the plan stays active until then."
+        source="account.grace_until",
+        allow_null=True,
+        help_text="After a failed payment the plan stays active until then.",
     )
-    trial_end = serializers.DateTimeField(allow_null=True)
+    trial_end = serializers.DateTimeField(source="account.trial_end", allow_null=True)
 
 
 class BudgetStatusSerializer(serializers.Serializer[Any]):
     """How much of an amount is spent. Running calls count with their maximum cost."""
 
-    limit_usd = serializers.DecimalField(max_digits=10, decimal_places=2)
+    limit_usd = serializers.DecimalField(max_digits=10, decimal_places=2, source="limit.amount")
     spent_usd = serializers.DecimalField(max_digits=18, decimal_places=6)
     percent = serializers.IntegerField()
     state = serializers.ChoiceField(choices=["ok", "warning", "reached"])
@@ -182,10 +184,10 @@ class BudgetSerializer(serializers.Serializer[Any]):
     """A budget and how much of it is spent."""
 
     playbook_id = serializers.UUIDField(allow_null=True, help_text="null: the whole account.")
-    usd_per_day = serializers.DecimalField(max_digits=10, decimal_places=2, allow_null=True)
-    usd_per_month = serializers.DecimalField(max_digits=10, decimal_places=2, allow_null=True)
-    warn_percent = serializers.IntegerField()
-    stops = serializers.BooleanField()
+    usd_per_day = DollarsField(source="day.limit.amount", default=None, read_only=True)
+    usd_per_month = DollarsField(source="month.limit.amount", default=None, read_only=True)
+    warn_percent = serializers.IntegerField(source="settings.warn_percent")
+    stops = serializers.BooleanField(source="settings.stops")
     day = BudgetStatusSerializer(allow_null=True)
     month = BudgetStatusSerializer(allow_null=True)
 

@@ -14,8 +14,7 @@ from django.db.models import QuerySet
 
 from accounts.models import ApiKey, User
 from billing.models import Limit
-from billing.plans.entitlements import account_limits, format_count, plan_of
-from billing.plans.limit_lookup import account_amount
+from billing.plans.entitlements import account_amount, account_limits, format_count, plan_of
 from core.errors import Conflict, NotFound
 
 KNOWN_SECONDS = 30

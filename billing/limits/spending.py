@@ -8,8 +8,8 @@ the owner's own key as well. They are exact while the caller holds the lock of i
 side by side. A call of unknown price counts as nothing.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
@@ -26,12 +26,12 @@ from accounts.hooks import hooks
 from accounts.models import User
 from billing.errors import LimitReached
 from billing.models import DailySpend, Limit, UsageRecord
-from billing.plans.limit_lookup import find_limits
+from billing.plans.entitlements import find_limits
 from billing.pricing.usage_pricing import price_in_usd
 from core.audit import record
 from core.clock import database_now
 from core.emails import send_email
-from core.errors import Invalid, NotFound
+from core.errors import NotFound
 from core.security.scopes import Principal
 
 ZERO = Decimal(0)
@@ -42,11 +42,12 @@ WHOSE = {
     Limit.Scope.ACCOUNT: "of this account",
     Limit.Scope.PLAYBOOK: "of this playbook",
 }
-MIN_AMOUNT, MAX_AMOUNT = Decimal("0.01"), Decimal("99999999.99")
+MIN_AMOUNT = Decimal("0.01")
 RECENT_USAGE = timedelta(minutes=15)
 WARNING_INTERVAL = 60
 """Seconds."""
 BATCH_SIZE = 500
+LIMITS_PER_QUERY = 100
 
 
 class SpendLimitReached(LimitReached):
@@ -90,18 +91,28 @@ def max_cost(*, model: str, prompt_tokens: int, completion_tokens: int, api_url:
 def check_spend_limits(spender: Spender, *, want: Decimal, now: datetime) -> None:
     """Raise SpendLimitReached when a call of `want` US$ could exceed a limit."""
     limits = list(_limits(spender))
-    if not limits:
-        return
-    parts = [_calls(one, spender) & Q(day__gte=span_start(one.window, now)) for one in limits]
-    sums = {
-        f"sum_{number}": Sum("spent_usd", filter=part, default=ZERO)
-        for number, part in enumerate(parts)
-    }
     # In one query: the caller holds the lock of its provider circuit.
-    spent = DailySpend.objects.filter(reduce(or_, parts)).order_by().aggregate(**sums)
-    for number, one in enumerate(limits):
-        if spent[f"sum_{number}"] + want > (one.amount or ZERO):
+    spent = _spent([(one, _calls(one, spender)) for one in limits], now)
+    for one, (usd, _) in zip(limits, spent, strict=True):
+        if usd + want > (one.amount or ZERO):
             raise SpendLimitReached(one, span_end(one.window, now), want, spender.credential)
+
+
+def _spent(parts: Sequence[tuple[Limit, Q]], now: datetime) -> list[tuple[Decimal, int]]:
+    """What these calls cost in the limits' days or months, and how many have no known price."""
+    found: list[tuple[Decimal, int]] = []
+    for at in range(0, len(parts), LIMITS_PER_QUERY):
+        spans = [
+            calls & Q(day__gte=span_start(limit.window, now))
+            for limit, calls in parts[at : at + LIMITS_PER_QUERY]
+        ]
+        sums: dict[str, Any] = {}
+        for number, span in enumerate(spans):
+            sums[f"usd_{number}"] = Sum("spent_usd", filter=span, default=ZERO)
+            sums[f"unpriced_{number}"] = Sum("unpriced_calls", filter=span, default=0)
+        row = DailySpend.objects.filter(reduce(or_, spans)).order_by().aggregate(**sums)
+        found += [(row[f"usd_{n}"], row[f"unpriced_{n}"]) for n in range(len(spans))]
+    return found
 
 
 def _limits(spender: Spender) -> Iterator[Limit]:
@@ -153,23 +164,21 @@ class BudgetStatus:
     `unpriced_calls` are not in the total: their price is unknown.
     """
 
-    span: str
-    limit_usd: Decimal
+    limit: Limit
     spent_usd: Decimal
     unpriced_calls: int
-    warn_percent: int
     until: datetime
 
     @property
     def percent(self) -> int:
-        return int(100 * self.spent_usd / self.limit_usd)
+        return int(100 * self.spent_usd / (self.limit.amount or MIN_AMOUNT))
 
     @property
     def state(self) -> str:
         """`ok`, `warning` from `warn_percent` on, or `reached`."""
         if self.percent >= 100:
             return "reached"
-        return "warning" if self.percent >= self.warn_percent else "ok"
+        return "warning" if self.percent >= self.limit.warn_percent else "ok"
 
 
 @dataclass(frozen=True)
@@ -177,22 +186,20 @@ class Budget:
     """The daily and the monthly amount that an owner set for the account or one playbook."""
 
     playbook_id: UUID | None
-    day: BudgetStatus | None = None
-    month: BudgetStatus | None = None
-    warn_percent: int = 80
-    stops: bool = True
+    statuses: list[BudgetStatus] = field(default_factory=list)
 
     @property
-    def statuses(self) -> list[BudgetStatus]:
-        return [one for one in (self.day, self.month) if one is not None]
+    def settings(self) -> Limit:
+        """The row with `warn_percent` and `stops`, the same for both amounts."""
+        return self.statuses[0].limit if self.statuses else Limit()
 
     @property
-    def usd_per_day(self) -> Decimal | None:
-        return self.day.limit_usd if self.day else None
+    def day(self) -> BudgetStatus | None:
+        return next((one for one in self.statuses if one.limit.window == "day"), None)
 
     @property
-    def usd_per_month(self) -> Decimal | None:
-        return self.month.limit_usd if self.month else None
+    def month(self) -> BudgetStatus | None:
+        return next((one for one in self.statuses if one.limit.window == "month"), None)
 
 
 def set_budget(
@@ -206,10 +213,9 @@ def set_budget(
 ) -> None:
     """Set the budget of the user's account or of one playbook; without an amount, remove it.
 
-    Raises Invalid, NotFound.
+    Raises NotFound. Amounts are of MIN_AMOUNT at least, `warn_percent` is 1 to 100.
     """
     amounts = {"day": usd_per_day, "month": usd_per_month}
-    _validate(amounts, warn_percent)
     if playbook_id is not None and not hooks.playbook_names(by, ids=[playbook_id]):
         raise NotFound("playbook")
     if playbook_id is None and by.playbook_ids is not None:
@@ -249,15 +255,11 @@ def budget_rows(who: User | Principal) -> QuerySet[Limit]:
 
 def list_budgets(*, who: User | Principal) -> list[Budget]:
     """The user's budgets with their status, the account's first; one query without any."""
-    rows = list(budget_rows(who))
-    if not rows:
-        return []
-    rows.sort(key=lambda row: (row.playbook_id is not None, str(row.playbook_id)))
-    found: dict[UUID | None, dict[str, Any]] = {}
-    for row, status in _with_status(rows, now=database_now()):
-        budget = found.setdefault(row.playbook_id, {})
-        budget |= {row.window: status, "warn_percent": row.warn_percent, "stops": row.stops}
-    return [Budget(playbook_id, **fields) for playbook_id, fields in found.items()]
+    found: dict[UUID | None, Budget] = {}
+    for status in _statuses(budget_rows(who).order_by("window"), now=database_now()):
+        playbook = status.limit.playbook_id
+        found.setdefault(playbook, Budget(playbook)).statuses.append(status)
+    return [found[pk] for pk in sorted(found, key=lambda pk: (pk is not None, str(pk)))]
 
 
 def budgets_near_limit(budgets: Iterable[Budget]) -> list[tuple[Budget, BudgetStatus]]:
@@ -280,9 +282,9 @@ def send_budget_warnings() -> int:
     ids, sent = list(rows.values_list("pk", flat=True)), 0
     for at in range(0, len(ids), BATCH_SIZE):
         part = Limit.objects.filter(pk__in=ids[at : at + BATCH_SIZE])
-        for limit, status in _with_status(list(part.select_related("user")), now=now):
+        for status in _statuses(part.select_related("user"), now=now):
             if status.state != "ok":
-                sent += _send_warning(limit, status, now)
+                sent += _send_warning(status.limit, status, now)
     return sent
 
 
@@ -297,8 +299,8 @@ def _send_warning(limit: Limit, status: BudgetStatus, now: datetime) -> int:
         site=settings.PUBLIC_URL,
         percent=str(status.percent),
         spent=f"{status.spent_usd:.2f}",
-        limit=f"{status.limit_usd:.2f}",
-        span=status.span,
+        limit=f"{limit.amount:.2f}",
+        span=limit.window,
         whose="one of your playbooks" if limit.playbook_id else "your account",
         stops="yes" if limit.stops else "",
         until=f"{status.until:%H:%M} UTC on {status.until.day} {status.until:%B}",
@@ -311,47 +313,12 @@ def _unwarned(now: datetime) -> Q:
     return Q(warned_on=None) | before["day"] | before["month"]
 
 
-def _with_status(rows: list[Limit], *, now: datetime) -> Iterator[tuple[Limit, BudgetStatus]]:
-    """The status of each owner's row: one query for the accounts, one for the playbooks."""
-    users = {row.user_id for row in rows if row.playbook_id is None}
-    playbooks = {row.playbook_id for row in rows if row.playbook_id is not None}
-    spent = _spent_by_owner("user_id", users, now) | _spent_by_owner("playbook_id", playbooks, now)
-    for row in rows:
-        of = spent.get(row.playbook_id or row.user_id, {})
-        yield (
-            row,
-            BudgetStatus(
-                span=row.window,
-                limit_usd=row.amount or ZERO,
-                spent_usd=of.get(f"{row.window}_spent", ZERO),
-                unpriced_calls=of.get(f"{row.window}_unpriced", 0),
-                warn_percent=row.warn_percent,
-                until=span_end(row.window, now),
-            ),
-        )
-
-
-def _spent_by_owner(field: str, ids: set[Any], now: datetime) -> dict[Any, dict[str, Any]]:
-    """What each of these users, or playbooks, has spent today and this month."""
-    if not ids:
-        return {}
-    today = Q(day__gte=span_start("day", now))
-    rows = DailySpend.objects.filter(day__gte=span_start("month", now)).order_by()
-    sums = rows.filter(**{f"{field}__in": ids}).values(field)
-    found = sums.annotate(
-        day_spent=Sum("spent_usd", filter=today, default=ZERO),
-        month_spent=Sum("spent_usd", default=ZERO),
-        day_unpriced=Sum("unpriced_calls", filter=today, default=0),
-        month_unpriced=Sum("unpriced_calls", default=0),
-    )
-    return {row[field]: row for row in found}
-
-
-def _validate(amounts: dict[str, Decimal | None], percent: int) -> None:
-    for span, usd in amounts.items():
-        if usd is not None and not MIN_AMOUNT <= usd <= MAX_AMOUNT:
-            raise Invalid.field(
-                f"usd_per_{span}", f"Must be between {MIN_AMOUNT} and {MAX_AMOUNT} US$, or null."
-            )
-    if not 1 <= percent <= 100:
-        raise Invalid.field("warn_percent", "Must be a whole number from 1 to 100.")
+def _statuses(rows: Iterable[Limit], *, now: datetime) -> Iterator[BudgetStatus]:
+    """The status of each owner's row."""
+    limits = list(rows)
+    parts = [
+        (row, Q(playbook_id=row.playbook_id) if row.playbook_id else Q(user_id=row.user_id))
+        for row in limits
+    ]
+    for row, (usd, unpriced) in zip(limits, _spent(parts, now), strict=True):
+        yield BudgetStatus(row, usd, unpriced, span_end(row.window, now))

@@ -101,6 +101,22 @@ class BillingAccount(BaseModel):
             return self.grace_until is None or now < self.grace_until
         return self.status in {self.Status.TRIALING, self.Status.ACTIVE}
 
+    def payment_state(self, now: datetime) -> str:
+        """What to tell the user: `free`, `trialing`, `active`, `ending`, `past_due`, `lapsed`, …
+
+        `lapsed`: a payment failed, and the grace is over. `unmatched`: paid, for an unknown plan.
+        """
+        applies = self.is_entitled(now)
+        match self.status:
+            case self.Status.TRIALING | self.Status.ACTIVE:
+                state = "ending" if self.cancel_at_period_end else self.status
+                return state if applies else "unmatched"
+            case self.Status.PAST_DUE:
+                return "past_due" if applies else "lapsed"
+            case self.Status.CANCELED:
+                return "ended"
+        return "free"
+
     def own_plan(self, now: datetime) -> Plan | None:
         """The paid or the given plan, whichever applies; None: the default one."""
         if self.is_entitled(now):

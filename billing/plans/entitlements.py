@@ -1,37 +1,37 @@
-"""The plan that applies to a user at this moment; None, no limits, while billing is off."""
+"""The plan that applies to a user at this moment, and its limits; no plan while billing is off."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q, UUIDField
 
 from accounts.models import User
 from billing.models import BillingAccount, Limit, Plan, QuotaPeriod, QuotaResource
 from billing.plans.billing_periods import BillingPeriod, billing_period_at
-from billing.plans.limit_lookup import find_limits, limit_of_account
 from core.clock import database_now
+from core.sql.compiled_queries import CompiledQuery, Param
 
 SHORTEST_MONTH = timedelta(days=28)
+OWN = (Limit.SetBy.OPERATOR, Limit.SetBy.PLAN)
 
 
 @dataclass(frozen=True)
 class Entitlement:
     """The plan that applies, its limits, and the period over which the monthly ones count.
 
-    `account` is None for users who only ever had the default plan. Its own plan may differ from
-    `plan`: after the grace of a failed payment the default plan applies.
+    `account` is a new one, not saved, for users who only ever had the default plan. Its own plan
+    may differ from `plan`: after the grace of a failed payment the default plan applies.
     """
 
     plan: Plan
     period: BillingPeriod
-    account: BillingAccount | None = None
-    limits: list[Limit] = field(default_factory=list)
+    account: BillingAccount
+    limits: list[Limit]
     is_trial: bool = False
-
-    @property
-    def status(self) -> str:
-        return self.account.status if self.account else BillingAccount.Status.FREE
 
 
 def plan_of(user: User) -> Plan | None:
@@ -41,12 +41,6 @@ def plan_of(user: User) -> Plan | None:
     return _plan_at(database_now(), user.pk)[0]
 
 
-def account_limits(user: User) -> list[Limit]:
-    """The limits of the user's account, with those of its plan while billing is on."""
-    plan = plan_of(user)
-    return find_limits(user_id=user.pk, plan_id=plan.pk if plan else None)
-
-
 def entitlement_for(user_id: UUID, *, now: datetime | None = None) -> Entitlement | None:
     """The user's plan and period, after any grace, now or at `now`; None while billing is off."""
     if not settings.BILLING_ENABLED:
@@ -54,7 +48,7 @@ def entitlement_for(user_id: UUID, *, now: datetime | None = None) -> Entitlemen
     now = now or database_now()
     plan, account = _plan_at(now, user_id)
     limits = find_limits(user_id=user_id, plan_id=plan.pk)
-    if account is None or not account.is_entitled(now):
+    if not account.is_entitled(now):
         return Entitlement(plan, billing_period_at(now), account, limits)
     is_trial = account.status == BillingAccount.Status.TRIALING
     start, end = account.period_start, account.period_end
@@ -74,16 +68,58 @@ def keep_until(user_id: UUID, now: datetime) -> datetime | None:
     return None if days is None else now + timedelta(days=days)
 
 
-def _plan_at(now: datetime, user_id: UUID) -> tuple[Plan, BillingAccount | None]:
-    """The plan that applies, and the user's account if there is one."""
+def _plan_at(now: datetime, user_id: UUID) -> tuple[Plan, BillingAccount]:
+    """The plan that applies, and the user's account, a new one if there is none."""
     rows = BillingAccount.objects.select_related("plan", "complimentary_plan")
-    account = rows.filter(user=user_id).first()
-    return (account and account.own_plan(now)) or default_plan(), account
+    account = rows.filter(user=user_id).first() or BillingAccount(user_id=user_id)
+    # A migration brings the default plan, and nobody can delete it.
+    return account.own_plan(now) or Plan.objects.get(is_default=True), account
 
 
-def default_plan() -> Plan:
-    """The plan of every user without another one; a migration brings it, nobody deletes it."""
-    return Plan.objects.get(is_default=True)
+def account_limits(user: User) -> list[Limit]:
+    """The limits of the user's account, with those of its plan while billing is on."""
+    plan = plan_of(user)
+    return find_limits(user_id=user.pk, plan_id=plan.pk if plan else None)
+
+
+def find_limits(
+    *, user_id: UUID, playbook_id: UUID | None = None, plan_id: UUID | None = None
+) -> list[Limit]:
+    """The limits of this account, of one of its playbooks, of its plan and of all accounts."""
+    found = LIMITS_QUERY.all(user=user_id, playbook=playbook_id, plan=plan_id)
+    if not any(row.until for row in found):
+        return found
+    now = database_now()
+    return [row for row in found if row.until is None or row.until > now]
+
+
+def limit_of_account(rows: Iterable[Limit], unit: str, window: str) -> Limit | None:
+    """The row that limits the account: one of its own, else its plan's, else the one for all."""
+    fitting = (
+        row
+        for row in rows
+        if (row.scope, row.unit, row.window) == (Limit.Scope.ACCOUNT, unit, window)
+        and row.set_by in OWN
+    )
+    return min(fitting, key=lambda row: (row.user_id is None, row.plan_id is None), default=None)
+
+
+def account_amount(rows: Iterable[Limit], unit: str, window: str) -> Decimal | None:
+    """How much the account may use; None: no limit."""
+    row = limit_of_account(rows, unit, window)
+    return row.amount if row else None
+
+
+USER, PLAYBOOK, PLAN = (Param(name, UUIDField()) for name in ("user", "playbook", "plan"))
+# Without a playbook or plan its condition matches no row: in SQL, NULL equals nothing.
+LIMITS_QUERY = CompiledQuery(
+    lambda: Limit.objects.filter(
+        Q(user=USER, playbook_id=None)
+        | (Q(playbook_id=PLAYBOOK) & (Q(user=USER) | Q(user=None)))
+        | Q(plan=PLAN)
+        | Q(user=None, playbook_id=None, plan=None)
+    )
+)
 
 
 def format_count(number: int, one: str) -> str:

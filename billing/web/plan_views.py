@@ -11,6 +11,7 @@ from django.core.cache import cache
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -52,14 +53,15 @@ def plan(request: UserRequest) -> HttpResponse:
     if paid == "1":
         refresh_from_stripe(request.user)
     summary = summarize_plan(user=request.user)
+    is_subscribed = bool(summary.account.stripe_subscription_id)
     context = {
         "summary": summary,
-        "state": summary.state,
+        "state": summary.account.payment_state(timezone.now()),
         "gauges": limit_gauges(summary, request.user),
         "plans": subscriptions.offered_plans(),
         "invoices": subscriptions.list_invoices(user=request.user),
-        "payment_pending": paid == "1" and not summary.is_subscribed,
-        "payment_confirmed": paid == "1" and summary.is_subscribed,
+        "payment_pending": paid == "1" and not is_subscribed,
+        "payment_confirmed": paid == "1" and is_subscribed,
         "payment_canceled": paid == "no",
         "next": 1,
     }
@@ -73,7 +75,7 @@ def plan(request: UserRequest) -> HttpResponse:
 def confirmation(request: UserRequest) -> HttpResponse:
     """Polled after a payment until the subscription is known."""
     refresh_from_stripe(request.user)
-    if summarize_plan(user=request.user).is_subscribed:
+    if summarize_plan(user=request.user).account.stripe_subscription_id:
         done = f"{reverse('billing:plan')}?paid=1"
         if not request.htmx:
             return redirect(done)

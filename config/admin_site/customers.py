@@ -108,7 +108,9 @@ def _plan_figures(user: User) -> list[Tile]:
     if entitlement is None:
         return []
     href = changelist_url("billing_billingaccount", owner=user.pk)
-    figures = [Tile("Plan", entitlement.plan.name, href, entitlement.status.replace("_", " "))]
+    figures = [
+        Tile("Plan", entitlement.plan.name, href, entitlement.account.status.replace("_", " "))
+    ]
     period = find_quota_period(user.pk, entitlement.period)
     if period is not None:
         used = f"{period.tokens_used:,} tokens, {period.evolutions_used:,} evolutions"
