@@ -184,8 +184,12 @@ class BudgetSerializer(serializers.Serializer[Any]):
     """A budget and how much of it is spent."""
 
     playbook_id = serializers.UUIDField(allow_null=True, help_text="null: the whole account.")
-    usd_per_day = DollarsField(source="day.limit.amount", default=None, read_only=True)
-    usd_per_month = DollarsField(source="month.limit.amount", default=None, read_only=True)
+    usd_per_day = serializers.DecimalField(
+        max_digits=10, decimal_places=2, allow_null=True, source="day.limit.amount"
+    )
+    usd_per_month = serializers.DecimalField(
+        max_digits=10, decimal_places=2, allow_null=True, source="month.limit.amount"
+    )
     warn_percent = serializers.IntegerField(source="settings.warn_percent")
     stops = serializers.BooleanField(source="settings.stops")
     day = BudgetStatusSerializer(allow_null=True)

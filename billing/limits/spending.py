@@ -255,8 +255,8 @@ def budget_rows(who: User | Principal) -> QuerySet[Limit]:
 
 def list_budgets(*, who: User | Principal) -> list[Budget]:
     """The user's budgets with their status, the account's first; one query without any."""
-    found: dict[UUID | None, Budget] = {}
-    for status in _statuses(budget_rows(who).order_by("window"), now=database_now()):
+    rows, found = list(budget_rows(who).order_by("window")), dict[UUID | None, Budget]()
+    for status in _statuses(rows, now=database_now()) if rows else ():
         playbook = status.limit.playbook_id
         found.setdefault(playbook, Budget(playbook)).statuses.append(status)
     return [found[pk] for pk in sorted(found, key=lambda pk: (pk is not None, str(pk)))]
