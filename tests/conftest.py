@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
+from pytest_django.plugin import DjangoDbBlocker
 from xdist.scheduler import LoadGroupScheduling
 
 from accounts.models import User
@@ -15,6 +16,7 @@ from playbooks.models import Playbook
 from tests.factories import make_playbook, make_user
 from tests.harness import cpu_by_file, fast_flush, shared_tls
 from tests.harness.migrated_template import TEMPLATE
+from tests.harness.row_replay import RowReplay
 
 # What takes a module long to make is made by one process.
 TOGETHER = ("tests/examples/test_todo_journey.py",)
@@ -102,6 +104,25 @@ def staff(db: None) -> User:
     return make_user("staff@example.org", is_staff=True, is_superuser=True)
 
 
+@pytest.fixture(scope="session")
+def playbook_of_alice(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> RowReplay[Playbook]:
+    """What `make_playbook` writes into a database without other rows, recorded once a process."""
+    # Its version is sealed with its time.
+    recorded = RowReplay(make_playbook, as_of_now=False)
+    with django_db_blocker.unblock(), transaction.atomic():
+        recorded(make_user("alice@example.org", id=ALICE))
+        transaction.set_rollback(True)
+    return recorded
+
+
 @pytest.fixture
-def playbook(alice: User) -> Playbook:
-    return make_playbook(alice)
+def playbook(
+    alice: User, playbook_of_alice: RowReplay[Playbook], request: pytest.FixtureRequest
+) -> Playbook:
+    if alice.pk != ALICE or "billing" in request.fixturenames:
+        return make_playbook(alice)
+    made = playbook_of_alice(alice)
+    made.owner = alice
+    return made

@@ -4,6 +4,7 @@ Django's flush empties all of them and makes every permission and content type a
 more than most of these tests. Here both stay: they are the same after every migration.
 """
 
+from functools import cache
 from typing import Any
 
 from django.db import connections, transaction
@@ -47,14 +48,20 @@ def empty(connection: BaseDatabaseWrapper) -> None:
 
 def filled_tables(connection: BaseDatabaseWrapper) -> list[str]:
     """The tables of our models that hold a row."""
+    with connection.cursor() as cursor:
+        cursor.execute(_question(connection.alias, connection.vendor))
+        return [row[0] for row in cursor.fetchall()]
+
+
+@cache
+def _question(alias: str, vendor: str) -> str:
+    """Which tables hold a row, as SQL; no test adds a table or drops one."""
+    connection = connections[alias]
     tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
     has_row = "SELECT '{0}' WHERE EXISTS (SELECT 1 FROM {1})"
-    asked = [
+    return " UNION ALL ".join(
         has_row.format(name, connection.ops.quote_name(name)) for name in {*tables} - KEPT_TABLES
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(asked))
-        return [row[0] for row in cursor.fetchall()]
+    )
 
 
 def install() -> None:
