@@ -41,8 +41,6 @@ from core.security.scopes import Principal
 from tests.factories import PASSWORD, make_key, make_user
 from tests.harness.mfa import recovery_codes, set_up_totp, totp_code
 
-pytestmark = pytest.mark.postgres
-
 SITE, ADDRESS, SOURCE = "https://ace.example", "192.0.2.1", LoginSource("192.0.2.1")
 NEW = "another long password"
 

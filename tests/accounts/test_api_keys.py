@@ -17,8 +17,6 @@ from core.security.scopes import Scope
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
 
-pytestmark = pytest.mark.postgres
-
 OWN = "operator-chosen-key-0123456789"
 
 

@@ -13,8 +13,6 @@ from accounts.keys.jwt_tokens import TokenPair, issue_tokens, refresh_tokens, re
 from accounts.models import RefreshToken, User
 from core.errors import NotAuthenticated
 
-pytestmark = pytest.mark.postgres
-
 
 def test_an_access_token_identifies_its_user(alice: User) -> None:
     pair = issue_tokens(user=alice)

@@ -14,8 +14,6 @@ from core.http.safe_http import HostUnreachable, fetch, is_public_address, resol
 from core.models import AuditEntry
 from core.security.encryption import DecryptionError, decrypt, encrypt, reencrypt
 
-pytestmark = pytest.mark.postgres
-
 KEY = "sk-canary-llm-key-0123456789"
 INNER = [
     *("127.0.0.1", "127.1.2.3", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1"),  # noqa: S104 - nothing binds

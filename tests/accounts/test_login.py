@@ -11,8 +11,6 @@ from accounts.services.login import register_user
 from core.errors import Invalid, RateLimited, WrongCredentials
 from tests.factories import PASSWORD
 
-pytestmark = pytest.mark.postgres
-
 SITE = "https://ace.example"
 HASHES = "django.contrib.auth.hashers.MD5PasswordHasher.encode"
 

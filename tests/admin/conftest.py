@@ -11,11 +11,6 @@ from tests.pages.conftest import world
 __all__ = ["world"]
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
-    item.add_marker(pytest.mark.postgres)
-
-
 @pytest.fixture
 def desk(staff: User) -> AdminClient:
     return AdminClient(logged_in_client(staff))

@@ -16,6 +16,9 @@ from tests.factories import make_key, make_playbook, make_user
 from tests.harness.admin_client import AdminClient
 from tests.harness.sample_account import World
 
+pytestmark = pytest.mark.postgres
+
+
 # Session and user are two; then the page's rows, their number, and what filters and dates ask for.
 PINNED = {
     "accounts_user": 8,

@@ -7,13 +7,6 @@ from tests.harness.live_server import live_url
 from tests.harness.rest_routes import World, make_world
 from tests.harness.row_replay import RowReplay
 
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Also on PostgreSQL, which is stricter: types, NULs, aborted transactions."""
-    if item.get_closest_marker("measures_cpu") is None:
-        item.add_marker(pytest.mark.postgres)
-
-
 rows_of_alice = RowReplay(make_world)
 
 

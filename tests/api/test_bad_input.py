@@ -13,6 +13,8 @@ from tests.api.test_request_body import BAD
 from tests.harness.rest_client import Rest
 from tests.harness.rest_routes import PROTECTED, ROUTES, Route, World, access_token
 
+pytestmark = pytest.mark.postgres
+
 WITH_BODY = [route for route in ROUTES if route.body]
 WRONG: list[Any] = [
     *(None, True, 0, -1, 2**31, 2**63 - 1, 1.5, 1e300, "", " ", "a" * 200_000, [], {}, [[]]),

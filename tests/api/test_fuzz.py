@@ -13,6 +13,8 @@ from tests.harness.rest_client import Rest
 from tests.harness.rest_fuzzing import mutants, walk
 from tests.harness.rest_routes import ROUTES, World, access_token
 
+pytestmark = pytest.mark.postgres
+
 CASES = int(os.environ.get("ACE_FUZZ_CASES", "50"))
 BODIES = int(os.environ.get("ACE_FUZZ_BODIES", "100"))
 SEED = int(os.environ.get("ACE_FUZZ_SEED", "1"))

@@ -9,6 +9,8 @@ from accounts.models import User
 from tests.factories import make_playbook
 from tests.harness.rest_client import ROOT, Rest
 
+pytestmark = pytest.mark.postgres
+
 
 def test_pages_hold_every_row_once_newest_first(alice: User) -> None:
     names = [f"Playbook {number}" for number in range(5)]

@@ -27,6 +27,8 @@ from tests.harness.rest_routes import (
     make_world,
 )
 
+pytestmark = pytest.mark.postgres
+
 UNDER_PLAYBOOK = [r for r in OWNED if r.is_under_playbook and r.scope != "account"]
 
 

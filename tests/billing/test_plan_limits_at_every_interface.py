@@ -17,8 +17,6 @@ from tests.harness.live_server import live_url
 from tests.harness.plans import set_limits
 from tests.harness.rest_client import Rest
 
-pytestmark = pytest.mark.postgres
-
 __all__ = ["live_url"]
 
 PLAYBOOKS = "The Free plan allows 1 playbook, and you have 1. Archive one"

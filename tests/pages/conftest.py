@@ -8,12 +8,6 @@ from tests.harness.clients import logged_in_client
 from tests.harness.row_replay import RowReplay
 from tests.harness.sample_account import World, build_world
 
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
-    item.add_marker(pytest.mark.postgres)
-
-
 sample_account = RowReplay(build_world)
 
 

@@ -3,11 +3,14 @@
 import re
 from typing import Any
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
 from tests.harness.page_urls import ADMIN, PUBLIC, common_pages, own_pages, staff_pages
 from tests.harness.sample_account import World
+
+pytestmark = pytest.mark.postgres
 
 INLINE = (
     re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)", re.IGNORECASE),

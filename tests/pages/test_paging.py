@@ -17,6 +17,8 @@ from evolution.models import AgentSession, Outcome
 from playbooks.models import Playbook
 from tests.factories import make_outcome
 
+pytestmark = pytest.mark.postgres
+
 BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
 LATER = timedelta(seconds=1)
 

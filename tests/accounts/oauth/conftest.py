@@ -9,11 +9,6 @@ from tests.harness.oauth_client import OAuthClient
 __all__ = ["live_url"]
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
-    item.add_marker(pytest.mark.postgres)
-
-
 @pytest.fixture
 def app(alice: User) -> OAuthClient:
     return OAuthClient(alice)

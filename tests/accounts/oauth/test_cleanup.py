@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
@@ -9,6 +10,8 @@ from accounts.models import ConnectedApp
 from accounts.oauth.connections import clear_oauth, clear_oauth_if_due, disconnect_app
 from core.models import AuditEntry
 from tests.harness.oauth_client import OAuthClient, register, who
+
+pytestmark = pytest.mark.postgres
 
 LONG_AGO = timedelta(days=60)
 

@@ -10,7 +10,7 @@ from tests.factories import make_user
 from tests.harness.concurrency import run_concurrently
 from tests.harness.oauth_client import OAuthClient, who
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture

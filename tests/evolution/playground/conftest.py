@@ -15,11 +15,6 @@ from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.live_server import live_url as live_url
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """On PostgreSQL, which minds more than SQLite: types, NULs, ended transactions."""
-    item.add_marker(pytest.mark.postgres)
-
-
 @pytest.fixture
 def alice(transactional_db: None) -> User:
     """Committed rows: answers are heard on threads of their own."""

@@ -25,6 +25,8 @@ from tests.harness.plans import limit_spending, set_limits
 from tests.harness.standard_plans import load_standard_plans
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.postgres
+
 
 def ask(*chats: AgentSession, question: str = "Why is the build red?") -> list[TurnResult]:
     by = Principal.of(chats[0].user)

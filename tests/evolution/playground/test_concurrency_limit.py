@@ -13,6 +13,8 @@ from tests.factories import make_user
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.postgres
+
 
 def test_one_person_has_so_many_answers_at_a_time(chat: AgentSession, llm: FakeLLM) -> None:
     gate = llm.hold("chat")

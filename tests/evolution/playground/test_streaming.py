@@ -20,6 +20,8 @@ from tests.factories import make_user
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.postgres
+
 SECRET = "the plans of project nightjar"
 
 
