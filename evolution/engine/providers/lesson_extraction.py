@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from evolution.engine.prompt_text import clean_text
-from evolution.engine.providers import advice_forms
-from evolution.engine.providers.imperatives import (
-    ADVICE,
-    FIRM,
-    HINDSIGHT,
-    NEXT_TIME,
+from evolution.engine.providers.advice import (
     WORDS,
+    found_in,
+    from_hindsight,
     is_advice,
+    pattern,
     reworded,
 )
 from playbooks.document.sections import DEFAULT_SECTIONS
@@ -55,59 +53,8 @@ class Lesson:
 
 _SECTIONS = {section.key: section.title for section in DEFAULT_SECTIONS} | {"any": ""}
 _MARKERS = {word: _SECTIONS[name] for name, group in WORDS["markers"].items() for word in group}
-_WORDS = "|".join(sorted(_MARKERS, key=len, reverse=True))
-_LEAD = (
-    r"[\s*•\-–]{0,9}(?:\d{1,2}[.)]\s{0,3})?\*{0,2}"
-    r"(?:(?:key|main|biggest|general|my|our|one|two|three|four|five|some)\s)?"
-)
-_ABOUT = r"(?:\s(?:for|about|from|on|of|in|when|to|pour|para|für|aus)\s[^:.!?]{1,50})?"
-_MARKER = re.compile(
-    rf"(?:^{_LEAD}|(?<=[.;!?])\s{{1,3}}\*{{0,2}})({_WORDS}){_ABOUT}\*{{0,2}}\s{{0,3}}:\*{{0,2}}\s{{0,3}}"
-    rf"|^{_LEAD}({_WORDS})\*{{0,2}}\s+[-–—]\s+",
-    re.IGNORECASE,
-)
-_LIST_ITEM = re.compile(r"\s*(?:[*•\-–]|\d{1,2}[.)])\s+\S")
-_SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!\svs\.)(?<!etc\.)(?<!\sz\.B\.)\s+(?=[^\W\d_]|[\"'`(¿¡])|\n+"
-)
-_NUMBERED = re.compile(r"[;,.]?\s{0,3}(?:^|(?<=\s))\(?\d{1,2}[.)]\s{1,3}")
-_ALSO = re.compile(r"(?<=[.!])\s+Also,?\s+")
-_THOUGHT = re.compile(r"^\s{0,9}(?:thoughts?|reflection):\s{1,3}", re.IGNORECASE)
 _TOOL_OUTPUT = frozenset(WORDS["marker_kinds"]["tool_output"].split())
 _WEAK = frozenset(WORDS["marker_kinds"]["weak"])
-_STORY = re.compile(
-    r"(?:i|we|i['’]\w+|we['’]\w+)\s|[a-z]+ed\s(?:the|a|an|all|to|it|in)\b", re.IGNORECASE
-)
-_LIST_SIGN = re.compile(r"^[\s>*•\-–]+|^\d+[.)]\s+")
-_NOISE = re.compile(
-    r"(?:hi|hello|hey|dear|thanks|thank you|done|ok|okay|n/?a|none|nothing|no|yes|todo|tbd|lgtm|"
-    r"see (?:above|below|trace)|all good|task (?:was )?(?:completed|done|finished)|completed|"
-    r"finished|success(?:ful(?:ly)?)?|as expected|works?|worked|everything|have a|"
-    r"let (?:me|us)|feel free|do you|do i|do we)\b[\s,.!:]*(?!\w+ing\b)",
-    re.IGNORECASE,
-)
-_HEARSAY = re.compile(
-    r"\b(?:they|he|she|customer|client|user|author|reviewer|everyone|people)\s+"
-    r"(?:said|say|asked|wrote|told|replied|wanted)\b",
-    re.IGNORECASE,
-)
-# Somebody else's words, or a plan: quotes, dialogues, and steps that were only announced.
-_NOT_OURS = re.compile(
-    r"\s*(?:>|(?:customer|client|agent|user|assistant|human|system|tool|stdout|stderr|output|input|q|a|"
-    r"plan|steps?|todo|task|question|action|observation|prompt|instructions?)\s*:)",
-    re.IGNORECASE,
-)
-# Lines of a trace that a program wrote.
-_MACHINE_LINE = re.compile(
-    r"\s*(?:[$#+|{}\[\]<>\"@=%]|//|/\*|--\s|-\S|\d{2,4}[-:/]|\w*(?:error|exception|warn(?:ing)?|info|"
-    r"debug|traceback)\b(?!\s*:\s*[a-z])|(?:import|from|def|class|return|select|insert)\s)",
-    re.IGNORECASE,
-)
-_REQUEST = re.compile(r"\s{0,3}(?:please|kindly),?\s(?!always|never|avoid|make sure|be sure)", re.I)
-_PLEASE = re.compile(r"please,?\s+", re.IGNORECASE)
-_WARNING = re.compile(r"(?:avoid|never|do not|don['’]t)\b", re.IGNORECASE)
-_FORMULA = re.compile(r"\w\)?\s*=\s*\S.*[-/*+×÷^−∑]|\bformula\b", re.IGNORECASE)
-_CODE = re.compile(r"`[^`]+`|\b\w+\(\)|\bSELECT\b.+\bFROM\b|\bdef \w+\(")
 
 
 def lessons(notes: str, trace: str = "") -> list[Lesson]:
@@ -121,11 +68,11 @@ def lessons(notes: str, trace: str = "") -> list[Lesson]:
 def _in_notes(notes: str) -> Iterator[Lesson]:
     listed = ""
     lines = islice(_own_lines(notes), MAX_LINES)
-    marked = [(line, list(_MARKER.finditer(line))) for line in lines]
+    marked = [(line, list(pattern("marker").finditer(line))) for line in lines]
     # Who names the lesson has said it: the rest of the notes is its story.
     freely = not any(marks for _, marks in marked)
     for line, marks in marked:
-        if listed and not marks and _LIST_ITEM.match(line):
+        if listed and not marks and pattern("list_item").match(line):
             yield from _marked(listed, line)
             continue
         listed = _heading(line, marks)
@@ -136,12 +83,11 @@ def _in_notes(notes: str) -> Iterator[Lesson]:
 def _in_trace(trace: str) -> Iterator[Lesson]:
     listed = ""
     for line in _own_lines(trace[-MAX_TRACE:]):
-        marks = [
-            m for m in _MARKER.finditer(line) if m.start() == 0 and _word(m) not in _TOOL_OUTPUT
-        ]
-        if listed and not marks and _LIST_ITEM.match(line):
+        first = pattern("marker").match(line)
+        marks = [first] if first and _word(first) not in _TOOL_OUTPUT else []
+        if listed and not marks and pattern("list_item").match(line):
             yield from _marked(listed, line)
-        elif not _MACHINE_LINE.match(line):
+        elif not pattern("machine_line").match(line):
             listed = _heading(line, marks)
             yield from _all_marked(line, marks) if marks else _firm_advice_in(line)
 
@@ -154,7 +100,7 @@ def _own_lines(text: str) -> Iterator[str]:
             in_code = not in_code
         elif in_code or not line or line.isspace() or len(line) > LONGEST_LINE:
             continue
-        elif not _NOT_OURS.match(line):
+        elif not pattern("not_ours").match(line):
             yield line
 
 
@@ -180,8 +126,8 @@ def _all_marked(line: str, marks: list[re.Match[str]]) -> Iterator[Lesson]:
 
 def _parts(text: str) -> list[str]:
     """The items of a list in one line: `(1) …; (2) …`."""
-    found = _NUMBERED.split(text)
-    return found[1:] if len(found) > 2 else _ALSO.split(text)
+    found = pattern("numbered").split(text)
+    return found[1:] if len(found) > 2 else pattern("also").split(text)
 
 
 def _marked(marker: str, text: str, *, least: int = MIN_LESSON_WORDS) -> Iterator[Lesson]:
@@ -193,13 +139,13 @@ def _marked(marker: str, text: str, *, least: int = MIN_LESSON_WORDS) -> Iterato
     text = _tidy(reworded(_tidy(first)))
     if not _is_worth_keeping(text, least=least):
         return
-    if marker in _WEAK and _STORY.match(text):
+    if marker in _WEAK and pattern("told_story").match(text):
         return
-    if marker in {"avoid", "never", "always"} and not ADVICE.match(text):
+    if marker in {"avoid", "never", "always"} and not pattern("advice").match(text):
         text = f"{marker.capitalize()} {_lower_first(text)}"
-    elif marker in {"don't", "don’t", "do not"} and not _WARNING.match(text):
+    elif marker in {"don't", "don’t", "do not"} and not pattern("warning").match(text):
         text = f"Do not {_lower_first(text)}"
-    elif marker in {"mistake", "pitfall"} and not _WARNING.match(text):
+    elif marker in {"mistake", "pitfall"} and not pattern("warning").match(text):
         text = f"Avoid this mistake: {_lower_first(text)}"
     yield Lesson(_MARKERS[marker] or section_of(text), text)
 
@@ -207,7 +153,7 @@ def _marked(marker: str, text: str, *, least: int = MIN_LESSON_WORDS) -> Iterato
 def _advice_in(text: str, *, freely: bool = False) -> Iterator[Lesson]:
     """Sentences that give advice by their form; `freely`: clauses of them and statements too."""
     found: Lesson | None = None
-    for sentence in _SENTENCE.split(text):
+    for sentence in pattern("sentence").split(text):
         taken_back, rest = _first_retracted(sentence)
         if rest or taken_back != sentence:
             found, sentence = None, rest
@@ -220,56 +166,50 @@ def _advice_in(text: str, *, freely: bool = False) -> Iterator[Lesson]:
 
 def _first_retracted(text: str) -> tuple[str, str]:
     """What stands before words that take it back, and what follows the last of them."""
-    marks = list(advice_forms.RETRACTION.finditer(text))
-    return (
-        (text[: marks[0].start()], text[marks[-1].end() :].lstrip(" ,.:;-"))
-        if marks
-        else (text, "")
-    )
+    marks = list(pattern("retraction").finditer(text))
+    if not marks:
+        return text, ""
+    return text[: marks[0].start()], text[marks[-1].end() :].lstrip(" ,.:;-")
 
 
 def _lesson_in(sentence: str, *, freely: bool) -> Lesson | None:
-    if _REQUEST.match(sentence):
+    if pattern("request").match(sentence):
         return None
     plain = _tidy(sentence)
-    tidy = _tidy(reworded(advice_forms.from_hindsight(plain) if freely else plain))
+    tidy = _tidy(reworded(from_hindsight(plain) if freely else plain))
     # What was worded anew is an order, whatever its verb.
     if not is_advice(tidy) and not (freely and tidy != plain):
-        tidy = _tidy(advice_forms.found_in(plain)) if freely else ""
+        tidy = _tidy(found_in(plain)) if freely else ""
     return Lesson(section_of(tidy), tidy) if _is_worth_keeping(tidy) else None
 
 
 def _firm_advice_in(text: str) -> Iterator[Lesson]:
-    for sentence in _SENTENCE.split(_THOUGHT.sub("", text)):
+    for sentence in pattern("sentence").split(pattern("thought").sub("", text)):
         tidy = _tidy(sentence)
-        if FIRM.match(tidy) or NEXT_TIME.match(tidy) or HINDSIGHT.match(tidy):
+        if any(pattern(form).match(tidy) for form in ("firm", "next_time", "hindsight")):
             yield from _advice_in(tidy)
 
 
 def section_of(text: str) -> str:
     """The default section that a lesson's own words belong to."""
-    if _WARNING.match(text):
+    if pattern("warning").match(text):
         return MISTAKES
-    if _CODE.search(text):
+    if pattern("code").search(text):
         return CODE
-    return FORMULAS if _FORMULA.search(text) else STRATEGIES
+    return FORMULAS if pattern("formula").search(text) else STRATEGIES
 
 
 def _is_worth_keeping(text: str, *, least: int = MIN_LESSON_WORDS) -> bool:
-    return (
-        len(text.split()) >= least
-        and len(text) <= LONGEST
-        and not text.endswith("?")
-        and (not _NOISE.match(text) or advice_forms.FOREIGN.match(text) is not None)
-        and not _HEARSAY.search(text)
-        and not advice_forms.ONE_OFF.search(text)
-        and not advice_forms.IRONY.search(text)
-    )
+    if len(text.split()) < least or len(text) > LONGEST or text.endswith("?"):
+        return False
+    if pattern("noise").match(text) and not pattern("foreign_order").match(text):
+        return False
+    return not any(pattern(sign).search(text) for sign in ("hearsay", "one_off", "irony"))
 
 
 def _tidy(text: str) -> str:
-    line = " ".join(_LIST_SIGN.sub("", text.strip()).split())
-    line = _PLEASE.sub("", line, count=1) if _PLEASE.match(line) else line
+    line = " ".join(pattern("list_sign").sub("", text.strip()).split())
+    line = pattern("please").sub("", line, count=1) if pattern("please").match(line) else line
     # A first word, not code: `print(x)` and `nDCG` stay as they are.
     return line[:1].upper() + line[1:] if re.match(r"[a-z]+[ ,]", line) else line
 

@@ -1,40 +1,20 @@
 """The engine `rules`: fixed rules, no model, no network, deterministic."""
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from evolution.engine.curator import Curation, CurationOperation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
-from evolution.engine.providers.advice_forms import phrases
+from evolution.engine.providers.advice import pattern
 from evolution.engine.providers.lesson_extraction import lessons
 from evolution.engine.reflector import BulletTag, Reflection, ReflectionResult, Tag
 from playbooks.document.budget import LOSS_DIVISOR
 from playbooks.document.text import BULLET_ID, find_ids, normal_text
 
 VERSION = "3"
-_ID = rf"[\[('\"`]{{0,3}}{BULLET_ID.pattern}[\])'\"`]{{0,3}}"
-# Each repetition has an end: agents write these texts, and `re` holds the interpreter's lock.
-_GAP, _SPACE = r"\s{0,3}", r"\s{1,3}"
-_AND = rf"{_GAP}(?:,{_GAP}and|,|;|and|&){_GAP}"
-_IDS = rf"(?:bullets?{_SPACE})?(?P<ids>{_ID}(?:{_AND}{_ID}){{0,20}})"
-_BLAMED_AFTER = re.compile(
-    r"\b(?:harmful|misled by|misleading|misguided by|bad advice(?: in| from)?|"
-    rf"wrong advice(?: in| from)?){_GAP}:?{_GAP}{_IDS}",
-    re.IGNORECASE,
-)
-_BLAMED_BEFORE = re.compile(
-    rf"{_IDS}{_SPACE}(?:misled\b|(?:was|were|is|are){_SPACE}"
-    rf"(?:(?:plainly|clearly|simply){_SPACE})?"
-    r"(?:harmful|misleading|wrong|incorrect|outdated)\b)",
-    re.IGNORECASE,
-)
-_BLAME, _ACQUITTAL = phrases("bullets", "blame"), phrases("bullets", "acquittal")
-_UNUSED = phrases("bullets", "unused")
 LEAD, CONTEXT, MAX_MENTIONS = 30, 300, 200
 """Characters before the first and after each id that are about it; ids that are looked at."""
-_NOT = re.compile(r"(?:not|never|no|nothing|nor|hardly|\w+n['’]t)\s*$", re.IGNORECASE)
 
 
 class RulesEngine:
@@ -98,12 +78,12 @@ def tag_of(outcome: OutcomeInput, bullet_id: str, is_blamed: bool) -> Tag:
     """A failure alone blames no advice, and a success does not clear what the agent blames."""
     if outcome.status == "failure":
         said = _said_about(outcome, bullet_id)
-        if _ACQUITTAL.search(said):
+        if pattern("acquittal").search(said):
             return "neutral"
-        return "harmful" if is_blamed or _BLAME.search(said) else "neutral"
+        return "harmful" if is_blamed or pattern("blame").search(said) else "neutral"
     if outcome.status != "success" or is_blamed:
         return "neutral"
-    return "neutral" if _UNUSED.search(_said_about(outcome, bullet_id)) else "helpful"
+    return "neutral" if pattern("unused").search(_said_about(outcome, bullet_id)) else "helpful"
 
 
 def _said_about(outcome: OutcomeInput, bullet_id: str) -> str:
@@ -143,9 +123,9 @@ def blamed_bullets(outcome: OutcomeInput) -> set[str]:
     """Ids that notes or trace call harmful: `harmful: str-00001`, `misled by [str-00001]`."""
     blamed: set[str] = set()
     for text in (outcome.notes, outcome.trace):
-        for match in _BLAMED_AFTER.finditer(text):
-            if not _NOT.search(text[max(0, match.start() - 20) : match.start()]):
+        for match in pattern("blamed_after").finditer(text):
+            if not pattern("negation").search(text[max(0, match.start() - 20) : match.start()]):
                 blamed |= set(find_ids(match.group("ids").lower()))
-        for match in _BLAMED_BEFORE.finditer(text):
+        for match in pattern("blamed_before").finditer(text):
             blamed |= set(find_ids(match.group("ids").lower()))
     return blamed
