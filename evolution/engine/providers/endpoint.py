@@ -1,10 +1,13 @@
-"""An OpenAI-compatible endpoint: one deadline for a call, a size cap, no redirects, no proxies.
+"""An OpenAI-compatible endpoint: one deadline for a call, a size cap, no redirects, no proxies,
+and its refusals as LLMErrors.
 
 Each call has a connection of its own: a kept one that the server has closed looks like a reset, and
 beside an answer of seconds a new handshake costs nothing.
 """
 
+import email.utils
 import logging
+import math
 import os
 import socket
 import threading
@@ -20,10 +23,16 @@ from urllib.parse import urlsplit
 import httpcore2
 import httpx2
 
-from core.http.deadlines import DeadlineBackend, Resolve, to_httpcore_request
-from evolution.engine.llm import AnswerError, CredentialError, TransientError
+from core.http.deadlines import DeadlineBackend, Resolve
+from evolution.engine.circuit_breaker import refusal_error
+from evolution.engine.llm import (
+    CONTEXT_TOO_LONG,
+    AnswerError,
+    CredentialError,
+    LLMError,
+    TransientError,
+)
 from evolution.engine.providers.completion_parser import dict_of, object_of, text_of
-from evolution.engine.providers.error_mapping import Refusal
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -31,6 +40,33 @@ if TYPE_CHECKING:
 Kind = Literal["chat", "embeddings", "models"]
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_REPLY_BYTES = 2 * 1024 * 1024
+MAX_RETRY_AFTER = 24 * 3600.0
+QUOTA_CODES = {
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_balance",
+}
+CONTEXT_TOO_LONG_MARKS = (
+    "context_length_exceeded",
+    "context length",
+    "context window",
+    "context size",
+    "exceed_context_size_error",
+    "exceeds the context",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "number of tokens to keep",  # LM Studio
+)
+CONTENT_FILTER_CODES = ("content_filter", "content_policy_violation", "moderation_blocked")
+REFUSALS = {
+    401: "key_refused",
+    402: "quota_used_up",
+    403: "not_allowed",
+    404: "not_found",
+    405: "not_found",
+}
 # At DEBUG the SDK writes whole prompts to the log.
 logging.getLogger("openai").setLevel(logging.WARNING)
 
@@ -99,6 +135,81 @@ class _Backend(DeadlineBackend):
         if self._wire is not None:
             self._wire.hold(stream.get_extra_info("socket"))
         return stream
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An answer with an error status. `text` is all that the provider wrote, for matching only."""
+
+    status: int
+    code: str
+    text: str
+    headers: Mapping[str, str]
+
+
+def map_refusal(refusal: Refusal) -> LLMError:
+    """TransientError (wait), CredentialError (a person has to act) or AnswerError (give up)."""
+    status = refusal.status
+    if refusal.code in QUOTA_CODES:
+        return refusal_error("quota_used_up")
+    if status in REFUSALS:
+        return refusal_error(REFUSALS[status])
+    if status < 400:
+        return refusal_error("redirected")
+    text = f"{refusal.code} {refusal.text}".lower()
+    is_too_long = status == 413 or any(words in text for words in CONTEXT_TOO_LONG_MARKS)
+    # Local servers say so with a 500, too.
+    if is_too_long and status != 429:
+        return AnswerError(CONTEXT_TOO_LONG, "The prompt is too long for the model.")
+    if status == 429 or status in {408, 409} or status >= 500:
+        return _passing(refusal)
+    return _unanswerable(refusal, text)
+
+
+def _passing(refusal: Refusal) -> TransientError:
+    retry_after = retry_after_seconds(refusal.headers)
+    if refusal.status == 429:
+        message = "The provider limits the rate of calls (429)."
+        return TransientError("rate_limited", message, retry_after=retry_after, costs_attempt=False)
+    message = f"The provider has a fault at the moment ({refusal.status})."
+    return TransientError("provider_fault", message, retry_after=retry_after)
+
+
+def _unanswerable(refusal: Refusal, text: str) -> AnswerError:
+    if any(words in text for words in CONTENT_FILTER_CODES):
+        return AnswerError("filtered", "The provider's content filter refused the prompt.")
+    # The provider's own words may quote the prompt: its code is all we pass on.
+    code = refusal.code if refusal.code.replace("_", "").isalnum() else "no code"
+    return AnswerError(
+        "bad_request", f"The provider refused the request ({refusal.status}, {code[:60]})."
+    )
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Seconds (0 to a day) that the headers ask us to wait, or None without such a header."""
+    seconds = _number(headers.get("retry-after-ms", ""))
+    if seconds is not None:
+        seconds /= 1000
+    else:
+        seconds = _number(headers.get("retry-after", ""))
+    if seconds is None:
+        seconds = _until(headers.get("retry-after", ""))
+    return None if seconds is None else min(max(seconds, 0.0), MAX_RETRY_AFTER)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _until(date: str) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -191,9 +302,8 @@ class Endpoint:
                 yield Response(raw)
         except (openai.APIConnectionError, httpx2.TransportError, httpx2.DecodingError) as error:
             host = urlsplit(self.base_url).hostname or ""
-            raise _connection_error(
-                error.__cause__ or error, host=host, has_begun=has_begun
-            ) from None
+            cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+            raise _connection_error(cause, host=host, has_begun=has_begun) from None
 
     def _client(self, make: "type[OpenAI]", transport: httpx2.BaseTransport) -> "OpenAI":
         """The SDK without its retries and redirects, which the job and the ledger decide."""
@@ -206,53 +316,20 @@ class Endpoint:
         )
 
 
-class _Transport(httpx2.BaseTransport):
-    """One request on a connection of its own, with the faults named as the SDK knows them."""
+class _Transport(httpx2.HTTPTransport):
+    """One request on a connection of its own, under one deadline."""
 
     def __init__(
         self, deadline: float, resolve: Resolve | None, wire: CancellableConnection | None
     ) -> None:
-        backend = _Backend(deadline, resolve, wire)
+        super().__init__(verify=trusted_ssl_context(), trust_env=False)
+        # It takes no network backend: its pool is replaced by one with ours.
         self._pool = httpcore2.ConnectionPool(
-            ssl_context=trusted_ssl_context(), network_backend=backend
+            ssl_context=trusted_ssl_context(), network_backend=_Backend(deadline, resolve, wire)
         )
 
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        with _named_as_in_httpx2():
-            reply = self._pool.handle_request(to_httpcore_request(request))
-        return httpx2.Response(reply.status, headers=reply.headers, stream=_Body(reply))
 
-    def close(self) -> None:
-        self._pool.close()
-
-
-@contextmanager
-def _named_as_in_httpx2() -> Iterator[None]:
-    try:
-        yield
-    except httpcore2.ConnectTimeout as error:
-        raise httpx2.ConnectTimeout(str(error)) from None
-    except httpcore2.TimeoutException as error:
-        raise httpx2.ReadTimeout(str(error)) from None
-    except httpcore2.ConnectError as error:
-        raise httpx2.ConnectError(str(error)) from None
-    except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        raise httpx2.ReadError(str(error)) from None
-
-
-class _Body(httpx2.SyncByteStream):
-    def __init__(self, reply: httpcore2.Response) -> None:
-        self._reply = reply
-
-    def __iter__(self) -> Iterator[bytes]:
-        with _named_as_in_httpx2():
-            yield from self._reply.iter_stream()
-
-    def close(self) -> None:
-        self._reply.close()
-
-
-def _connection_error(error: BaseException, *, host: str, has_begun: bool) -> TransientError:
+def _connection_error(error: BaseException | None, *, host: str, has_begun: bool) -> TransientError:
     """A call that was sent may be charged although nobody answered."""
     if isinstance(error, httpx2.TimeoutException):
         made = TransientError("timeout", f"The provider at {host} did not answer in time.")

@@ -35,9 +35,10 @@ from evolution.engine.providers.endpoint import (
     DEFAULT_BASE_URL,
     CancellableConnection,
     Endpoint,
+    Refusal,
     Response,
+    map_refusal,
 )
-from evolution.engine.providers.error_mapping import Refusal, map_refusal
 
 CAPS = ("max_completion_tokens", "max_tokens")
 """Old servers know only the second name, and answer without any cap when they get only the first;

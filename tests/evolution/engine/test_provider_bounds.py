@@ -10,8 +10,7 @@ import pytest
 from core.http.deadlines import DeadlineStream
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.engine.prompt_text import FULL_LIMITS
-from evolution.engine.providers.endpoint import Response
-from evolution.engine.providers.error_mapping import retry_after_seconds
+from evolution.engine.providers.endpoint import Response, retry_after_seconds
 from evolution.engine.providers.openai import OpenAILLM
 from evolution.engine.reflector import reflection_request
 from tests.evolution.engine.fakes import PLAYBOOK, EngineHarness, FakeLedger, outcome
