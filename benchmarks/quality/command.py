@@ -14,8 +14,14 @@ from billing.pricing.usage_pricing import price_in_usd
 from evolution.engine.adaptation.datasets import DatasetError
 from evolution.engine.adaptation.protocols import CheckpointMismatch
 from evolution.engine.llm import LLMError
-from evolution.training import setup
-from evolution.training.command import COST_STOPPED, STOPPED, dollars, positive
+from evolution.training.command import (
+    COST_STOPPED,
+    STOPPED,
+    dollars,
+    positive,
+    refuse_unpriced,
+    role_models,
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -53,7 +59,7 @@ def run_command(options: dict[str, Any], *, out: Any, screen: Any) -> None:
             modes=options["mode"],
             labels=options["labels"],
             seeds=options["seeds"],
-            models=setup.role_models(),
+            models=role_models(),
             epochs=options["epochs"],
             gepa_calls=options["gepa_calls"],
             concurrency=options["concurrency"],
@@ -95,7 +101,7 @@ def _refuse(folder: Path, options: dict[str, Any]) -> None:
     if settings.ACE_ENGINE != "openai":
         raise CommandError("A benchmark needs a model: set OPENAI_API_KEY, ACE_ENGINE=openai.")
     if options["max_cost_usd"] is not None:
-        setup.refuse_unpriced()
+        refuse_unpriced()
     if not options["resume"] and (folder / "calls.jsonl").exists():
         raise CommandError(f"{folder} has answers: add --resume, or name a new folder.")
 

@@ -20,9 +20,9 @@ from evolution.engine.environments import (
     Sample,
     evaluate_sample,
     kind_of,
+    read_number,
 )
 from evolution.engine.generator import Generation
-from evolution.engine.number_parsing import read_number
 
 SPLITS = ("train", "val", "test")
 SHARES = (0.4, 0.2)

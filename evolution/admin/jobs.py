@@ -1,4 +1,4 @@
-"""Staff pages of evolutions: state, timeline, and actions to repair them."""
+"""Staff pages of evolutions and trainings: state, timeline, and actions to repair them."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from core.admin import OwnerFilter, ReadOnlyAdmin, changelist_url, row_action
 from core.clock import database_now
 from evolution.jobs import redrive as jobs_redrive
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution
-from evolution.models import JOB_STATES, EvolutionJob
+from evolution.models import JOB_STATES, EvolutionJob, TrainingRun
 
 
 class JobStateFilter(admin.SimpleListFilter):
@@ -161,3 +161,12 @@ def timeline_events(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:
 
 def whole_seconds(span: timedelta) -> timedelta:
     return timedelta(seconds=max(0, round(span.total_seconds())))
+
+
+@admin.register(TrainingRun)
+class TrainingRunAdmin(ReadOnlyAdmin):
+    list_display = ("status", "stop_reason", "playbook", "kind", "created_at", "completed_at")
+    list_filter = ("status", "kind")
+    list_select_related = ("playbook",)
+    date_hierarchy = "created_at"
+    search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")

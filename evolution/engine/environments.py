@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -19,13 +20,13 @@ import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from core.text import normalize
 from evolution.engine.generator import Generation
-from evolution.engine.number_parsing import read_number, same_number
 from evolution.engine.prompt_text import clean_text, truncate_middle
 
 MESSAGE_LIMIT = 2_000
@@ -38,6 +39,14 @@ VERDICTS: dict[Status, str] = {
     "failure": "The answer is wrong.",
     "partial": "The answer is partly right.",
 }
+
+_LONGEST = 60
+_SIGNS = "$€£¥₹\"'“”„‘’`*"
+_NUMBER = re.compile(
+    r"[-+]?\s?(?:\d{1,3}(?:(?P<comma>[,_\s])\d{3}(?:(?P=comma)\d{3})*)|\d+)?"
+    r"(?:\.\d+)?(?:e[-+]?\d{1,3})?\s?%?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -152,7 +161,8 @@ class ListMatch:
         wanted = _items(sample.target)
         given = _items(generation.final_answer)[: len(wanted)]
         given += [""] * (len(wanted) - len(given))
-        right = sum(_same_item(one, other) for one, other in zip(given, wanted, strict=True))
+        pairs = list(zip(given, wanted, strict=True))
+        right = sum(one == other or same_number(one, other, decimals=2) for one, other in pairs)
         message = f"{right} of {len(wanted)} items are right."
         return _verdict(right / len(wanted), sample.target, message)
 
@@ -161,8 +171,35 @@ def _items(text: str) -> list[str]:
     return [normalize_answer(item) for item in text.split(",")]
 
 
-def _same_item(given: str, wanted: str) -> bool:
-    return given == wanted or same_number(given, wanted, decimals=2)
+def same_number(given: str, wanted: str, *, decimals: int) -> bool:
+    """Whether both texts are one number to that many places; a percent sign may mean /100."""
+    number, target = read_number(given), read_number(wanted)
+    if number is None or target is None:
+        return False
+    values = [number, number / 100] if "%" in normalize("NFKC", given) else [number]
+    return any(abs(value - target) <= Decimal(5).scaleb(-decimals - 1) for value in values)
+
+
+def read_number(text: str) -> Decimal | None:
+    """The number that a text is, as people and models write it: `$1,234.50`, `15 %`, `(120)`.
+
+    None when it is anything else, as the list `1, 2` is.
+    """
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    folded = normalize("NFKC", text).replace("−", "-")
+    bare = folded.translate({ord(sign): None for sign in _SIGNS}).strip().rstrip(".")
+    if bare.startswith("(") and bare.endswith(")"):
+        bare = f"-{bare[1:-1].strip()}"
+    bare = re.sub(r"\s+", " ", bare)
+    if not bare or not _NUMBER.fullmatch(bare):
+        return None
+    try:
+        number = Decimal(re.sub(r"[,_\s%]", "", bare))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
 
 
 def _verdict(score: float, target: str, message: str = "") -> Feedback:
@@ -228,14 +265,6 @@ def failed_feedback(message: str) -> Feedback:
     return Feedback(status="failure", score=0.0, message=message)
 
 
-def feedback_from_json(text: str) -> Feedback:
-    """The feedback that a checking program printed; `failure` for anything else."""
-    try:
-        return as_feedback(Feedback.model_validate_json(text))
-    except ValidationError:
-        return failed_feedback("The check printed no feedback.")
-
-
 @dataclass(frozen=True)
 class ProgramEnvironment:
     """Runs `command` for each answer, for at most `seconds`.
@@ -290,7 +319,10 @@ class ProgramEnvironment:
                     os.killpg(program.pid, signal.SIGKILL)
         if program.returncode != 0:
             return failed_feedback(f"The check ended with exit code {program.returncode}.")
-        return feedback_from_json(output[:MAX_OUTPUT])
+        try:
+            return Feedback.model_validate_json(output[:MAX_OUTPUT])
+        except ValidationError:
+            return failed_feedback("The check printed no feedback.")
 
 
 MATCHES: Mapping[str, Environment] = {

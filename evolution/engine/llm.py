@@ -1,6 +1,5 @@
 """The engine's interface to models: requests, replies, usage, the ledger, and errors."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -95,17 +94,6 @@ class LLM(Protocol):
         """Make one physical call, metered through a Ledger; raises an LLMError.
 
         A call that is refused for one of its parameters is repeated at once without it.
-        """
-        ...
-
-
-class StreamingLLM(Protocol):
-    """A model that streams its answer."""
-
-    def chat(self, request: ChatRequest, say: Callable[[str], None]) -> LLMReply:
-        """As LLM.complete; `say` gets the text piece by piece.
-
-        Raises an LLMError; pieces that were passed on before it stay.
         """
         ...
 

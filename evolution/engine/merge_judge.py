@@ -8,7 +8,6 @@ from evolution.engine.llm import LLM, LLMRequest
 from evolution.engine.prompt_text import fenced_block
 from evolution.engine.prompts import load_prompt
 from evolution.engine.structured_output import StructuredAnswer, Text, ask_model, upper
-from playbooks.document.similarity import content_words
 from playbooks.document.text import CONTENT_LIMIT, Bullet
 
 MAX_TOKENS = 4_000
@@ -75,17 +74,11 @@ class Judge(Protocol):
 
 
 class RuleJudge:
-    """The judge without a model: merges when the content words are equal, and in order."""
+    """The judge without a model: it is asked only about pairs with the same content words."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        return [_by_rule(pair) for pair in pairs]
-
-
-def _by_rule(pair: Pair) -> Verdict:
-    if content_words(pair.first.content) != content_words(pair.second.content):
-        return Verdict(same=False, reason="They differ in more than an article or a plural.")
-    reason = "The same words in the same order."
-    return Verdict(same=True, content=pair.survivor.content, reason=reason)
+        reason = "The same words in the same order."
+        return [Verdict(same=True, content=pair.survivor.content, reason=reason) for pair in pairs]
 
 
 def judge_with_model(llm: LLM, model: str, pairs: Sequence[Pair]) -> list[Verdict]:

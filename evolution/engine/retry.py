@@ -13,7 +13,6 @@ from evolution.engine.llm import (
     LLMError,
     LLMReply,
     LLMRequest,
-    StreamingLLM,
     TransientError,
 )
 
@@ -22,6 +21,7 @@ RETRY_PAUSES = (0.25, 1.0)
 MAX_PROVIDER_WAIT = 20.0
 """Seconds: a Retry-After up to this is waited for here, a longer one by the job."""
 T = TypeVar("T")
+Chat = Callable[[ChatRequest, Callable[[str], None]], LLMReply]
 
 Wait = Callable[[float], Any]
 """Waits that many seconds; a true answer (as of `Event.wait`) means: stop, do not try again."""
@@ -40,7 +40,7 @@ class RetryingLLM:
 
 
 def chat_with_retry(
-    llm: StreamingLLM, request: ChatRequest, say: Callable[[str], None], wait: Wait = time.sleep
+    chat: Chat, request: ChatRequest, say: Callable[[str], None], wait: Wait = time.sleep
 ) -> LLMReply:
     """The first reply; no retry once a piece of it has arrived. Raises what the last try raised."""
     has_begun = False
@@ -52,7 +52,7 @@ def chat_with_retry(
 
     def once() -> LLMReply:
         try:
-            return llm.chat(request, say_it)
+            return chat(request, say_it)
         except TransientError as error:
             if has_begun:
                 raise StreamInterrupted(error.code, error.message) from None

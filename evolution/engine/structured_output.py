@@ -84,13 +84,6 @@ class ParsedAnswer(Generic[AnswerT]):
     request: LLMRequest[AnswerT]
 
 
-@dataclass(frozen=True)
-class InvalidReply:
-    """A reply that does not fit; `problem` is for the model that repairs it."""
-
-    problem: str
-
-
 def ask_model(llm: LLM, request: LLMRequest[AnswerT]) -> ParsedAnswer[AnswerT]:
     """The model's answer as `request.schema`.
 
@@ -100,13 +93,13 @@ def ask_model(llm: LLM, request: LLMRequest[AnswerT]) -> ParsedAnswer[AnswerT]:
     """
     talk = _Exchange(llm, request)
     text, read = talk.turn(request.messages)
-    if isinstance(read, InvalidReply):
-        text, read = talk.turn(repair_messages(request, text, read.problem))
-    if isinstance(read, InvalidReply):
+    if isinstance(read, str):
+        text, read = talk.turn(repair_messages(request, text, read))
+    if isinstance(read, str):
         text, read = talk.turn(request.messages)
-    if isinstance(read, InvalidReply):
+    if isinstance(read, str):
         raise AnswerError(
-            "malformed", f"The model's reply did not fit, even after a repair: {read.problem}"
+            "malformed", f"The model's reply did not fit, even after a repair: {read}"
         )
     return ParsedAnswer(read, talk.tokens, request)
 
@@ -144,7 +137,7 @@ class _Exchange(Generic[AnswerT]):
         self.cap = request.max_tokens
         self.tokens = 0
 
-    def turn(self, messages: list[dict[str, str]]) -> tuple[str, AnswerT | InvalidReply]:
+    def turn(self, messages: list[dict[str, str]]) -> tuple[str, AnswerT | str]:
         reply = self._call(messages)
         if reply.finish_reason == "length" and self.cap == self.request.max_tokens:
             if is_repetitive(reply.text):
@@ -172,11 +165,11 @@ def is_repetitive(text: str) -> bool:
 
 def read_answer(
     text: str, schema: type[AnswerT], form: frozenset[str] = frozenset()
-) -> AnswerT | InvalidReply:
+) -> AnswerT | str:
     """The one answer in a reply: JSON, JSON in a fence, or JSON in prose; a bare array too.
 
-    Two different values that both fit are no answer, nor is one that copies a phrase of the
-    prompt's `form`: small models send the form back.
+    Else what is wrong, for the model that repairs it. Two different values that both fit are no
+    answer, nor is one that copies a phrase of the prompt's `form`: small models send it back.
     """
     fits: dict[str, AnswerT] = {}
     problem = "it contains no JSON object"
@@ -188,11 +181,11 @@ def read_answer(
             problem = _describe_errors(error)
         else:
             if copied := next(_copied_fields(answer.model_dump(), form), ""):
-                return InvalidReply(f"`{copied}` repeats the description of the field")
+                return f"`{copied}` repeats the description of the field"
             fits[answer.model_dump_json()] = answer
     if len(fits) == 1:
         return next(iter(fits.values()))
-    return InvalidReply(f"it contains {len(fits)} different answers" if fits else problem)
+    return f"it contains {len(fits)} different answers" if fits else problem
 
 
 def _copied_fields(value: Any, form: frozenset[str], name: str = "") -> Iterator[str]:

@@ -27,10 +27,9 @@ from evolution.engine.llm import (
     ChatRequest,
     LLMError,
     LLMReply,
-    StreamingLLM,
 )
 from evolution.engine.providers.endpoint import CancellableConnection
-from evolution.engine.retry import chat_with_retry
+from evolution.engine.retry import Chat, chat_with_retry
 from evolution.models import AgentSession, SessionMessage
 from evolution.sessions.recording import add_messages
 from evolution.sessions.validation import NewMessage
@@ -146,21 +145,21 @@ class ChatTurn:
     def _ask(self, ledger: UsageLedger, on_text: OnText) -> str:
         """Why the answer is not whole, in a sentence; empty when it is."""
         try:
-            reply = self._answer(connect_llm(ledger, self._wire), on_text)
+            reply = self._answer(connect_llm(ledger, self._wire).chat, on_text)
         except LLMError as error:
             return describe_llm_error(error)
         if reply.finish_reason == "length":
             return f"Cut off: an answer has at most {self.requests[0].max_tokens:,} tokens."
         return ""
 
-    def _answer(self, llm: StreamingLLM, on_text: OnText) -> LLMReply:
+    def _answer(self, chat: Chat, on_text: OnText) -> LLMReply:
         for request in self.requests[:-1]:
             try:
-                return chat_with_retry(llm, request, on_text, self._wire.wait)
+                return chat_with_retry(chat, request, on_text, self._wire.wait)
             except LLMError as error:
                 if error.code != CONTEXT_TOO_LONG:
                     raise
-        return chat_with_retry(llm, self.requests[-1], on_text, self._wire.wait)
+        return chat_with_retry(chat, self.requests[-1], on_text, self._wire.wait)
 
     def _store(self, text: str, usage: UsageRecord | None, error: str) -> TurnResult:
         """Store the question and its answer; a question without any answer is not kept."""

@@ -17,7 +17,8 @@ from typing import Any, TextIO
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from core.errors import AceError
+from billing.pricing.usage_pricing import price_in_usd
+from core.errors import AceError, Invalid
 from core.security.scopes import Principal
 from evolution.engine.adaptation.adapters import (
     OfflineAdapter,
@@ -27,10 +28,19 @@ from evolution.engine.adaptation.adapters import (
 )
 from evolution.engine.adaptation.datasets import DatasetError
 from evolution.engine.adaptation.protocols import Point, Progress
+from evolution.engine.adaptation.solver import LLMSolver
+from evolution.engine.cost_budget import Budget
 from evolution.engine.environments import Environment, Sample, environment_for
 from evolution.engine.llm import LLMError
-from evolution.training import runs, setup
-from evolution.training.runs import RunUsage, Training, run_usage
+from evolution.engine.prompts import load_prompt
+from evolution.engine.retry import Wait
+from evolution.training import runs
+from evolution.training.learner import StoredPlaybook
+from evolution.training.runs import RunUsage, StoredSteps, Training, run_usage
+from evolution.worker.credentials import credential_for
+from evolution.worker.engine_run import choose_engine, connect_llm
+from evolution.worker.llm_admission import reset_circuits
+from evolution.worker.usage_ledger import UsageLedger
 from playbooks.management.lookups import playbook_named
 from playbooks.models import Playbook, Version
 
@@ -42,6 +52,7 @@ ENVIRONMENTS = (
     "who says what is right: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
     "`call:package.module:function`, or `run:program arguments` (no shell; JSON on stdin)"
 )
+PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
 BAR = 30
 SECONDS_BETWEEN = 0.2
 HEADINGS = ("batches", "scored on", "accuracy", "bullets", "tokens", "calls", "cost US$")
@@ -95,7 +106,7 @@ class TrainingCommand(BaseCommand):
                     "Training needs a model: set OPENAI_API_KEY and ACE_ENGINE=openai."
                 )
             if options["max_cost_usd"] is not None:
-                setup.refuse_unpriced()
+                refuse_unpriced()
             training = self._training(resume=options["resume"])
         except (AceError, DatasetError, ValueError) as error:
             raise CommandError(str(error)) from None
@@ -103,7 +114,7 @@ class TrainingCommand(BaseCommand):
 
     def _training(self, *, resume: bool) -> Training:
         config = {name: fingerprint(self.given[name]) for name in self.datasets}
-        config |= {name: self.given[name] for name in self.repeated} | setup.role_config()
+        config |= {name: self.given[name] for name in self.repeated} | role_config()
         if resume:
             return runs.resume_training(playbook=self.playbook, kind=self.kind, config=config)
         assert self.playbook.owner is not None  # noqa: S101 - refuse_untrainable has looked
@@ -119,7 +130,7 @@ class TrainingCommand(BaseCommand):
         try:
             with (
                 interruptible(stopping),
-                setup.adapter_parts(training, limit=limit, wait=stopping.wait) as parts,
+                adapter_parts(training, limit=limit, wait=stopping.wait) as parts,
             ):
                 adapted = self.adapter(**parts, observe=display).run()
         except (LLMError, AceError) as error:
@@ -191,39 +202,26 @@ def fingerprint(path: Path | None) -> dict[str, str] | None:
     return {"name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
-def positive(text: str) -> int:
-    """A whole number from 1."""
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+def amount(kind: Callable[[str], Any], fits: Callable[[Any], bool]) -> Callable[[str], Any]:
+    """A parser of an option's number; `nan` fits nothing."""
+
+    def parse(text: str) -> Any:
+        try:
+            found = kind(text)
+        except InvalidOperation:
+            raise ValueError(text) from None
+        if not fits(found):
+            raise ValueError(text)
+        return found
+
+    parse.__name__ = "amount"  # argparse names it in its error
+    return parse
 
 
-def dollars(text: str) -> Decimal:
-    """An amount of US dollars above 0."""
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        raise ValueError(text) from None
-    if not amount.is_finite() or amount <= 0:
-        raise ValueError(text)
-    return amount
-
-
-def share(text: str) -> float:
-    """A share of a whole: 0 up to, but not including, 1."""
-    number = float(text)
-    if not 0 <= number < 1:  # false for `nan` as well
-        raise ValueError(text)
-    return number
-
-
-def seconds(text: str) -> float:
-    """A time limit above 0, at most a day."""
-    number = float(text)
-    if not 0 < number <= DAY:
-        raise ValueError(text)
-    return number
+positive = amount(int, lambda number: number >= 1)
+dollars = amount(Decimal, lambda number: number.is_finite() and number > 0)
+share = amount(float, lambda number: 0 <= number < 1)
+seconds = amount(float, lambda number: 0 < number <= DAY)
 
 
 def summary_table(summary: dict[str, Any]) -> str:
@@ -314,3 +312,54 @@ def bar(progress: Progress) -> str:
     share = 1.0 if progress.phase == "done" else min(1.0, progress.done / max(1, progress.total))
     full = int(BAR * share)
     return f"[{'#' * full}{'.' * (BAR - full)}] {share:4.0%}  {progress.phase}"
+
+
+def role_models() -> dict[str, str]:
+    """The model of each role."""
+    return {
+        "generator": settings.ACE_GENERATOR_MODEL,
+        "reflector": settings.ACE_REFLECTOR_MODEL,
+        "curator": settings.ACE_CURATOR_MODEL,
+    }
+
+
+def role_config() -> dict[str, Any]:
+    """The settings that change answers: a run is resumed only with the same ones."""
+    return {
+        "models": role_models() | {"embeddings": settings.ACE_EMBEDDING_MODEL},
+        "prompts": {name: load_prompt(name).label for name in PROMPTS},
+    } | ({"options": settings.ACE_MODEL_OPTIONS} if settings.ACE_MODEL_OPTIONS else {})
+
+
+def refuse_unpriced() -> None:
+    """Raise Invalid when a limit on cost could not be held."""
+    models = set(role_models().values())
+    unknown = sorted(model for model in models if price_in_usd(model, 1, 1) is None)
+    if unknown:
+        raise Invalid(
+            f"No price is known for {', '.join(unknown)}, so a limit on cost cannot be held. "
+            "Add a price override in the admin (0 for a model of your own), use a model with a "
+            "known price, or leave --max-cost-usd out."
+        )
+
+
+@contextmanager
+def adapter_parts(
+    training: Training, *, limit: Decimal | None, wait: Wait
+) -> Iterator[dict[str, Any]]:
+    """What both adapters work with, for this run; the ledger's connection is closed at the end."""
+    budget = None
+    if limit is not None:
+        budget = Budget(limit=limit, price=price_in_usd, spent=run_usage(training).cost)
+    # A person who starts a training has fixed a refusal, or wants to see it again.
+    reset_circuits(credential_for(training.owner_id), role_models().values())
+    steps = StoredSteps(training)
+    with UsageLedger(training, budget, on_plan=False) as ledger:
+        yield {
+            "solver": LLMSolver(
+                connect_llm(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)
+            ),
+            "learner": StoredPlaybook(training, steps, budget=budget, wait=wait),
+            "checkpoints": steps,
+            "wait": wait,
+        }

@@ -17,7 +17,6 @@ from evolution.jobs.finish import finish_job
 from evolution.models import EvolutionJob, TrainingRun, TrainingStep
 from playbooks.models import Playbook, Version
 
-BATCH_SIZE = 500
 MICRO = Decimal("0.000001")
 
 
@@ -75,13 +74,8 @@ class StoredSteps:
         """The run's row holds its plan, and `resume_training` compares it."""
 
     def load(self, keys: Collection[str]) -> dict[str, Any]:
-        wanted: list[str] = list(keys)
-        found: dict[str, Any] = {}
-        rows = TrainingStep.objects.filter(run=self._training.run_id)
-        for start in range(0, len(wanted), BATCH_SIZE):
-            part = rows.filter(key__in=wanted[start : start + BATCH_SIZE])
-            found.update(part.values_list("key", "value"))
-        return found
+        rows = TrainingStep.objects.filter(run=self._training.run_id, key__in=keys)
+        return dict(rows.values_list("key", "value"))
 
     def save(self, key: str, value: Any) -> None:
         with transaction.atomic():

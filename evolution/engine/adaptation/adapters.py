@@ -14,7 +14,6 @@ from evolution.engine.adaptation.protocols import (
     Point,
     Progress,
     Solver,
-    ignore_progress,
 )
 from evolution.engine.adaptation.trials import Trial, Trials, outcome_of
 from evolution.engine.environments import Environment, Sample
@@ -138,7 +137,7 @@ class Adapter:
     environment: Environment
     checkpoints: Checkpoints
     options: AdapterOptions = field(default_factory=AdapterOptions)
-    observe: Observer = ignore_progress
+    observe: Observer = lambda progress: None
     wait: Wait = time.sleep
 
     def _begin(self, samples: Sequence[Sample], *, total: int) -> PlaybookSnapshot:

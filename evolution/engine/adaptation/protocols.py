@@ -150,7 +150,3 @@ class Progress:
 
 
 Observer = Callable[[Progress], None]
-
-
-def ignore_progress(progress: Progress) -> None:
-    """The observer that does nothing."""

@@ -30,13 +30,13 @@ from evolution.engine.providers.completion_parser import (
     events,
     name_of,
     object_of,
+    usage_of,
 )
 from evolution.engine.providers.endpoint import (
     DEFAULT_BASE_URL,
     CancellableConnection,
     Endpoint,
     Refusal,
-    Response,
     map_refusal,
 )
 
@@ -154,11 +154,12 @@ class OpenAILLM:
         try:
             body = {"model": model, "input": list(texts), "encoding_format": "float"}
             with self._endpoint.create("embeddings", body) as response:
-                reply = replace(reply, request_id=_request_id(response))
+                reply = replace(reply, request_id=name_of(response.raw.headers.get("x-request-id")))
                 if response.is_refusal:
                     raise _refused(response.refusal())
                 payload = object_of(response.body())
-            reply = replace(reply, usage=_embedding_usage(payload) or reply.usage)
+            used = usage_of({"completion_tokens": 0} | dict_of(payload.get("usage")))
+            reply = replace(reply, usage=used or reply.usage)
             vectors = _vectors(payload, len(texts))
         except LLMError as error:
             self._ledger.finish(entry, _charged(reply, error), error.code)
@@ -277,17 +278,6 @@ def _refused(refusal: Refusal) -> LLMError:
 def _charged(reply: LLMReply, error: LLMError) -> LLMReply:
     """What a failed call may cost."""
     return reply if error.is_charged else replace(reply, usage=Usage())
-
-
-def _request_id(response: Response) -> str:
-    return name_of(response.raw.headers.get("x-request-id"))
-
-
-def _embedding_usage(body: dict[str, Any]) -> Usage | None:
-    tokens = dict_of(body.get("usage")).get("prompt_tokens")
-    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
-        return None
-    return Usage(tokens, total_tokens=tokens)
 
 
 def _vectors(body: dict[str, Any], count: int) -> list[list[float]]:

@@ -37,7 +37,7 @@ class ChatTurn:
             ledger=self.ledger,
             wire=self.wire,
         )
-        return chat_with_retry(llm, REQUEST, self.pieces_received.append, self.waits.append)
+        return chat_with_retry(llm.chat, REQUEST, self.pieces_received.append, self.waits.append)
 
 
 @pytest.fixture

@@ -74,8 +74,8 @@ def unbroken(alice: User, world: dict[str, Path], llm: LearningLLM) -> Unbroken:
     [
         pytest.param("evolution.training.learner:prepare_job", marks=pytest.mark.nightly),
         "evolution.training.learner:prepare_job:end",
-        pytest.param("evolution.training.batches:run_engine:end", marks=pytest.mark.nightly),
-        "evolution.training.batches:publish:end",
+        pytest.param("evolution.training.learner:run_engine:end", marks=pytest.mark.nightly),
+        "evolution.training.learner:publish:end",
         "evolution.training.runs:complete_training",
     ],
 )

@@ -12,8 +12,7 @@ from evolution.engine.inputs import OutcomeInput
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.training import runs
-from evolution.training.batches import prepare_job
-from evolution.training.learner import StoredPlaybook
+from evolution.training.learner import StoredPlaybook, prepare_job
 from evolution.training.runs import StoredSteps, Training
 from evolution.worker.claims import claim_job
 from evolution.worker.sweep import sweep
