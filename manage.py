@@ -16,16 +16,11 @@ try:
 except ModuleNotFoundError:
     sys.exit(f"{sys.executable} has no Django. {HOW}")
 
-# These serve requests or start processes that do; other commands need one connection.
-SERVERS = {"run", "run_mcp", "runserver"}
-
 
 def main() -> None:
     """Run the command; report a wrong setting or a missing database without a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
     gc.disable()  # until Django is ready: config/apps.py
-    if not SERVERS & set(sys.argv[1:2]):
-        os.environ["DATABASE_POOL"] = "false"
     try:
         CommandLine(sys.argv).execute()
     except ImproperlyConfigured as error:

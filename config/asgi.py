@@ -18,7 +18,7 @@ import anyio.to_thread
 import django
 from django.conf import settings
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
@@ -35,6 +35,7 @@ from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 
 from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
 from mcp_bridge.protocol.auth import STANDALONE_KEY  # noqa: E402 - needs the models
 from mcp_bridge.protocol.errors import REQUEST_ID_KEY  # noqa: E402 - needs the models
+from mcp_bridge.request_guard import replay_body  # noqa: E402 - needs the models
 from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
 
 django_application = ThreadPerRequestHandler()
@@ -42,96 +43,44 @@ django_application = ThreadPerRequestHandler()
 MAX_DRAINED_BYTES = 64 * 1024 * 1024
 
 
-class LimitedBody:
-    """A request body that counts its bytes and ends at settings.MAX_BODY_BYTES."""
-
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        headers = Headers(scope=scope)
-        declared = headers.get("content-length", "")
-        self.count = int(declared) if declared.isdecimal() else 0
-        self.asks_first = headers.get("expect", "").lower() == "100-continue"
-        self.ended = False
-        self._receive = receive
-        if not self.is_over:
-            self.count = 0
-
-    @property
-    def is_over(self) -> bool:
-        return self.count > int(settings.MAX_BODY_BYTES)
-
-    async def receive(self) -> Message:
-        message = await self._receive()
-        self.count += len(message.get("body", b""))
-        self.ended = not message.get("more_body", False)
-        # For the app this looks like a client disconnect, so that it cleans up.
-        return {"type": "http.disconnect"} if self.is_over else message
-
-    async def drain(self) -> None:
-        """Read the rest so that the client reads the response, unless it waits for 100-continue."""
-        while not (self.ended or self.asks_first or self.count > MAX_DRAINED_BYTES):
-            await self.receive()
-
-
 class BodyLimitASGIMiddleware:
-    """Answers 413 over settings.MAX_BODY_BYTES; counts, since a chunked body has no length."""
+    """Reads the body, and over settings.MAX_BODY_BYTES lets Django answer 413 in place of `app`.
+
+    It counts, since a chunked body has no length.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
+        headers, limit = Headers(scope=scope), int(settings.MAX_BODY_BYTES)
+        declared = headers.get("content-length", "")
+        size = int(declared) if declared.isdecimal() else 0
+        body, more = bytearray(), True
+        while more and size <= limit:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            size = max(size, len(body))
+        if size <= limit:
+            await self.app(scope, replay_body(bytes(body), receive), send)
             return
-        body = LimitedBody(scope, receive)
-
-        async def send_unless_over(message: Message) -> None:
-            if not body.is_over:
-                await send(message)
-
-        if not body.is_over:
-            await self.app(scope, body.receive, send_unless_over)
-        if body.is_over:
-            await body.drain()
-            if _wants_html(scope):
-                await self.app(_with_excessive_length(scope), _empty_body(), send)
-            else:
-                await _too_large_response(scope)(scope, receive, send)
-
-
-def _wants_html(scope: Scope) -> bool:
-    """Whether a browser navigates: Django's middleware then renders an error page."""
-    wanted = Headers(scope=scope).get("accept", "")
-    return "text/html" in wanted and not scope["path"].startswith(("/api/", "/mcp"))
-
-
-def _with_excessive_length(scope: Scope) -> Scope:
-    """The same request with a Content-Length over the limit, chunked or not."""
-    kept = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
-    length = str(int(settings.MAX_BODY_BYTES) + 1).encode()
-    return {**scope, "headers": [*kept, (b"content-length", length)]}
-
-
-def _empty_body() -> Receive:
-    """An empty body from a client that stays connected."""
-    rest = iter([{"type": "http.request", "body": b"", "more_body": False}])
-
-    async def receive() -> Message:
-        return next(rest, {}) or await asyncio.Future()
-
-    return receive
-
-
-def _too_large_response(scope: Scope) -> JSONResponse:
-    message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
-    error = {"code": "too_large", "message": message}
-    known = scope.get(REQUEST_ID_KEY) or uuid.uuid4().hex
-    body = {"error": error, "request_id": known}
-    headers = security_headers() | {"X-Request-ID": known}
-    return JSONResponse(body, status_code=413, headers=headers)
+        # Read the rest, so that the client reads the response, unless it waits to send any.
+        count = 0 if headers.get("expect", "").lower() != "100-continue" else MAX_DRAINED_BYTES
+        while more and count < MAX_DRAINED_BYTES:
+            message = await receive()
+            count += len(message.get("body", b""))
+            more = message.get("more_body", False)
+        # BodyLimitMiddleware refuses by the length alone.
+        kept = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
+        too_long = {**scope, "headers": [*kept, (b"content-length", str(size).encode())]}
+        await cast(ASGIApp, django_application)(too_long, replay_body(b"", receive), send)
 
 
 def security_headers() -> dict[str, str]:
-    """The security headers of Django's middleware, with the strictest CSP, for /mcp and 413s."""
+    """The security headers of Django's middleware, with the strictest CSP, for /mcp."""
     headers = {
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
@@ -181,7 +130,7 @@ class Application:
     ) -> None:
         self.standalone, self.close = standalone, close
         self.mcp = build_http_app()
-        self.mcp_app = RequestIdASGIMiddleware(BodyLimitASGIMiddleware(self.mcp))
+        self.mcp_app = BodyLimitASGIMiddleware(RequestIdASGIMiddleware(self.mcp))
         self.fallback = BodyLimitASGIMiddleware(fallback)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

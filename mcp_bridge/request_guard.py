@@ -114,7 +114,7 @@ class RequestGuard:
             _inspect(activity, message)
         _check_message(message)
         _check_scope(message, activity.principal, scope)
-        replayed = _replay(body, receive)
+        replayed = replay_body(body, receive)
         await self.app({**scope, PRINCIPAL_KEY: activity.principal}, replayed, send)
 
 
@@ -239,7 +239,7 @@ def _inspect(activity: RequestActivity, message: dict[str, Any]) -> None:
         activity.client = name or activity.client
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """A `receive` that returns the body again, then the real messages, such as a disconnect."""
     pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

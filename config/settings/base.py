@@ -3,6 +3,7 @@
 `.env.example` documents every variable; tests/config/test_env_example.py compares both.
 """
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 from tempfile import gettempdir
@@ -112,6 +113,13 @@ RATE_LIMITS = {
 JOB_LEASE_SECONDS, JOB_HEARTBEAT_SECONDS = 60, 15
 # How often workers look for jobs with an expired lease or a due next attempt.
 JOB_SWEEP_SECONDS = 5
+
+# --- evidence ----------------------------------------------------------------------------------
+# The chance that a trial takes a version back without cause, and the outcomes in 30 days that a
+# playbook needs to have trials.
+TRIAL_ERROR, TRIAL_MIN_TRAFFIC = 0.10, 20
+# How long a new version waits for agents to answer the cases that check it.
+GATE_WAIT_HOURS = 24
 
 # --- billing -----------------------------------------------------------------------------------
 # How long a plan stays after a failed payment: Stripe retries for about a week.
@@ -333,7 +341,9 @@ TEMPLATES = [
 
 # --- database ----------------------------------------------------------------------------------
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-DATABASE_POOL = env.bool("DATABASE_POOL", default=True)
+# Of these two commands and of servers such as uvicorn. Others need one connection, and a pool is
+# slow to notice a restart.
+HAS_POOL = Path(sys.argv[0]).name != "manage.py" or sys.argv[1:2] in (["run_mcp"], ["runserver"])
 if EMBEDDED:
     DATABASES: dict[str, dict[str, Any]] = {"default": sqlite_database(DATA_DIR)}
 else:
@@ -342,8 +352,7 @@ else:
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "options": "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
         " -c statement_timeout=15000",
-        # Workers have none: their connections are few, and a pool is slow to notice a restart.
-        **({"pool": {"min_size": 1, "max_size": 12, "timeout": 10}} if DATABASE_POOL else {}),
+        **({"pool": {"min_size": 1, "max_size": 12, "timeout": 10}} if HAS_POOL else {}),
     }
 
 # --- counters shared by every process: rate limits ---------------------------------------------
@@ -399,15 +408,10 @@ EMAIL_VERIFICATION = env.choice(
 # --- evolution and models ------------------------------------------------------------------------
 EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
 EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", default=24)
-# Trials of new versions: outcomes of one, chance of a verdict without cause, and the outcomes in 30
-# days that a playbook needs to have trials.
+# Outcomes of a trial of a new version.
 TRIAL_OUTCOMES = env.int("TRIAL_OUTCOMES", default=200)
-TRIAL_ERROR = env.chance("TRIAL_ERROR", default=0.10)
-TRIAL_MIN_TRAFFIC = env.int("TRIAL_MIN_TRAFFIC", default=20)
-# Cases that check a new version first: what the platform may spend on one check, and how long a
-# version waits for it.
-GATE_MAX_USD = env.float("GATE_MAX_USD", default=0.50)
-GATE_WAIT_HOURS = env.int("GATE_WAIT_HOURS", default=24)
+# What the platform may spend on one check of a new version by cases.
+GATE_MAX_USD = env.dollars("GATE_MAX_USD", default="0.50")
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 OPENAI_BASE_URL = env.address("OPENAI_BASE_URL")
 ACE_ENGINE = env.choice(
@@ -537,8 +541,10 @@ LOGGING = logging_config(LOG_LEVEL, "lines" if LOCAL else "json", texts=DEBUG)
 # Bearer token of /metrics; without it nothing is measured and /metrics is 404.
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
 if METRICS_TOKEN:
+    # With systemd each process has a /tmp of its own; the recipe sets ACE_DATA_DIR.
+    shared = LOCAL or env.str("ACE_DATA_DIR", default="")
     enable_multiprocess_metrics(
-        DATA_DIR / "metrics" if LOCAL else Path(gettempdir()) / "ace-metrics"
+        DATA_DIR / "metrics" if shared else Path(gettempdir()) / "ace-metrics"
     )
 SENTRY_DSN = env.str("SENTRY_DSN", default="")
 OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")

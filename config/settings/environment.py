@@ -63,25 +63,15 @@ class Environment(environ.Env):  # type: ignore[misc]  # django-environ ships no
         """A whole number that may be 0."""
         return int(self.get_value(var, lambda text: parse_int(text, 0), default))
 
-    def chance(self, var: str, *, default: float) -> float:
-        """A probability of at most a half."""
-
-        def read(text: str) -> float:
-            if not re.fullmatch(r"0\.[0-9]{1,4}", text) or not 0 < float(text) <= 0.5:
-                raise ValueError("a number such as 0.05, above 0 and at most 0.5")
-            return float(text)
-
-        return float(self.get_value(var, read, default))
-
-    def dollars(self, var: str) -> Decimal:
-        """An amount with at most two decimals, 0 when unset."""
+    def dollars(self, var: str, *, default: str) -> Decimal:
+        """An amount with at most two decimals."""
 
         def read(text: str) -> Decimal:
             if not re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,2})?", text):
-                raise ValueError("an amount such as 5 or 2.50, or to 0 for no limit")
+                raise ValueError("an amount such as 5 or 2.50")
             return Decimal(text)
 
-        return Decimal(self.get_value(var, read, Decimal(0)))
+        return Decimal(self.get_value(var, read, default))
 
     def model_options(self, var: str) -> dict[str, dict[str, Any]]:
         """JSON: by role (`*`: all) an object of options."""
@@ -177,10 +167,10 @@ def enable_multiprocess_metrics(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = folder.lstat().st_uid
     except OSError as error:
-        raise ImproperlyConfigured(f"Set TMPDIR to a directory of yours: {error}.") from None
+        raise ImproperlyConfigured(f"Set ACE_DATA_DIR to a directory of yours: {error}.") from None
     # Temporary folders are shared: another user may have created this one.
     if owner != os.getuid():
-        raise ImproperlyConfigured(f"Set TMPDIR to a directory of yours: {folder} is not.")
+        raise ImproperlyConfigured(f"Set ACE_DATA_DIR to a directory of yours: {folder} is not.")
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
 
 

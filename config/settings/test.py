@@ -12,7 +12,6 @@ os.environ.update(
     EMAIL_URL="",
     EMAIL_VERIFICATION="",
     DATABASE_URL=os.environ.get("TEST_DATABASE_URL", ""),
-    DATABASE_POOL="false",
     ACE_DATA_DIR=tempfile.mkdtemp(prefix="ace-test-"),
     HTTPS="false",
     **dict.fromkeys(("OPENAI_API_KEY", "OPENAI_BASE_URL", "REDIS_URL", "ACE_ENGINE"), ""),
@@ -34,6 +33,7 @@ from config.settings.base import (  # noqa: E402 - as above
     RATE_LIMITS,
 )
 
+DATABASES["default"]["OPTIONS"].pop("pool", None)
 # Tests ask more in a minute than a person, and all for one.
 RATE_LIMITS = RATE_LIMITS | {"requests": "1000000/m", "create_playbook": "1000000/h"}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

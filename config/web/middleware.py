@@ -66,7 +66,7 @@ class BodyLimitMiddleware(MiddlewareMixin):
         if declared <= settings.MAX_BODY_BYTES:
             return None
         message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
-        if not request.path.startswith("/api/"):
+        if "text/html" in request.headers.get("Accept", ""):
             return render(request, "error.html", {"error": TooLarge(message)}, status=413)
         error = {"code": "too_large", "message": message}
         return JsonResponse({"error": error, "request_id": request_id.get()}, status=413)

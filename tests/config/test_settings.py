@@ -123,7 +123,7 @@ def test_a_metrics_folder_of_another_user_stops_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
-    with pytest.raises(ImproperlyConfigured, match="Set TMPDIR to a directory of yours"):
+    with pytest.raises(ImproperlyConfigured, match="Set ACE_DATA_DIR to a directory of yours"):
         enable_multiprocess_metrics(tmp_path)
     assert os.environ.get("PROMETHEUS_MULTIPROC_DIR") != str(tmp_path)
 

@@ -67,4 +67,4 @@ def _add_fixtures(app: Application) -> None:
     # Two things of older revisions need a session: a request of the server's to the client, and
     # its answer in a request of its own. We keep none, so only here are they turned on.
     app.mcp = build_http_app(build_fixtures_server(), stateless=False)
-    app.mcp_app = RequestIdASGIMiddleware(BodyLimitASGIMiddleware(app.mcp))
+    app.mcp_app = BodyLimitASGIMiddleware(RequestIdASGIMiddleware(app.mcp))

@@ -24,7 +24,7 @@ from accounts.keys.key_format import mint
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.live_server import Agent, live_mcp
 from tests.harness.migrated_template import TEMPLATE
-from tests.harness.platform_process import Platform, running_platform
+from tests.harness.platform_process import Platform, live_settings, running_platform
 from tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.timeout(400)]
@@ -58,7 +58,8 @@ def platform(request: pytest.FixtureRequest) -> Iterator[tuple[Platform, FakeLLM
         return
     with FakeLLM() as llm:
         model = {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": llm.base_url}
-        model["TRIAL_MIN_TRAFFIC"] = "1000"  # a trial would serve the first version to some
+        # A trial would serve the first version to some.
+        model |= live_settings(TRIAL_MIN_TRAFFIC=1000)
         with running_platform(key, **model) as platform:
             yield platform, llm
 

@@ -96,7 +96,7 @@ def test_a_failure_gets_a_page_that_needs_no_database(client: Client) -> None:
 
 def test_a_body_over_the_limit_gets_a_page(client: Client, alice: User) -> None:
     sent = {"email": "x" * (settings.MAX_BODY_BYTES + 1), "password": "x"}
-    response = client.post("/login", sent)
+    response = client.post("/login", sent, headers={"accept": "text/html"})
     assert response.status_code == 413
     assert "Too large" in response.content.decode()
     assert "default-src 'none'" in response["Content-Security-Policy"]

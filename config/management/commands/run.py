@@ -27,8 +27,6 @@ class Command(BaseCommand):
 
     def prepare(self) -> None:
         """Apply migrations, load starters, create the first login."""
-        # One connection is enough here, and a pool takes 10 s to report a missing server.
-        connection.settings_dict["OPTIONS"].pop("pool", None)
         call_command("migrate", interactive=False, verbosity=0)
         if not settings.LOCAL:
             call_command("collectstatic", interactive=False, verbosity=0)
