@@ -10,8 +10,7 @@ from evolution.engine.generator import generate
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import ChatRequest, LLMError, LLMReply
 from evolution.engine.providers.completion_parser import object_of
-from evolution.engine.providers.endpoint import DEFAULT_BASE_URL, Endpoint
-from evolution.engine.providers.error_mapping import map_refusal
+from evolution.engine.providers.endpoint import DEFAULT_BASE_URL, Endpoint, map_refusal
 from evolution.engine.providers.openai import OpenAILLM
 from evolution.engine.reflector import Reflection, reflect
 from playbooks.document.text import parse
