@@ -4,7 +4,7 @@ Nothing has a default, as in accounts/hooks.py.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from uuid import UUID
 
 
@@ -15,18 +15,14 @@ class SourceOutcome(NamedTuple):
     status: str
 
 
-class FindOutcomes(Protocol):
-    def __call__(self, playbook_id: UUID, *, ids: Collection[UUID]) -> dict[UUID, SourceOutcome]:
-        """Those of these outcomes that the playbook has, by id."""
-
-
 class Hooks:
     """The mappings hold expressions on a row of Playbook."""
 
     outcome_counts: Mapping[str, Any]  # outcome_count, pending_outcomes
     evolution_state: Mapping[str, Any]
     """success_rate (0-1 or NULL); job_status, job_id, job_at, job_version of the newest job."""
-    find_outcomes: FindOutcomes
+    find_outcomes: Callable[[UUID, Collection[UUID]], dict[UUID, SourceOutcome]]
+    """Those of these outcomes that the playbook has, by id."""
     outcome_digests: Callable[[UUID], dict[str, str]]
     """A digest of each outcome that a job processed, by id: what a seal says of it."""
     changed_outcomes: Callable[[UUID, Mapping[str, str]], tuple[int, int]]

@@ -16,7 +16,7 @@ SEALED = (
 )
 
 
-def find_outcomes(playbook_id: UUID, *, ids: Collection[UUID]) -> dict[UUID, SourceOutcome]:
+def find_outcomes(playbook_id: UUID, ids: Collection[UUID]) -> dict[UUID, SourceOutcome]:
     rows = Outcome.objects.filter(playbook=playbook_id, pk__in=ids)
     found = rows.values_list("pk", "task_description", "status")
     return {pk: SourceOutcome(task, status) for pk, task, status in found}

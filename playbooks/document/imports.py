@@ -1,7 +1,7 @@
 """Reading advice that people already have: ACE text, JSON, Markdown, rule files, cheatsheets. Pure.
 
 Each format is read into entries; `_build` makes sections, ids and bullets of them, the same for
-all. Only ACE text and our own JSON, which promise to come back as they were, are strict.
+all. Only ACE text is strict.
 """
 
 import io
@@ -30,7 +30,6 @@ from playbooks.document.text import (
     Bullet,
     Document,
     DocumentError,
-    ace_line,
     clean_content,
     clean_line,
     clean_title,
@@ -43,16 +42,16 @@ from playbooks.document.text import (
 
 TEXT_FIELDS = ("content", "text", "playbook", "final_cheatsheet", "new_cheatsheet", "cheatsheet")
 """Fields of a JSON object that may hold the whole text of a playbook or of a cheatsheet."""
+MAX_LINES = 10_000
+"""Lines of a text: 100 KB of the shortest took the parser a second of CPU."""
 MAX_MEMBER = 1_000_000
 """Bytes that are read of a zipped file."""
-ID_LIMIT = 40
 ZIP_FAULTS = (zipfile.BadZipFile, EOFError, zlib.error)
-_HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
-_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(\S.*)")
-_RULE = re.compile(r"([-*_=])\1{2,}")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_HEAD = re.compile(r"\A---\n(.*?)^---[ \t]*$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"^[ \t]*<!--.*?(?:-->|\Z)", re.MULTILINE | re.DOTALL)
+_BOX = re.compile(r"\[[ xX]\]\s+")
 _COUNT = re.compile(r"[\s*]{0,9}Count:[\s*]{0,9}(\d{1,9})")
-_HEAD_FIELD = re.compile(r"(name|description):\s*(.*)")
+_HEAD_FIELD = re.compile(r"^(name|description):[ \t]*(.*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -94,10 +93,12 @@ def read_import(text: str) -> Import:
     if text.lstrip().startswith("{"):
         return _read_object(_load(text))
     lines = text.split("\n")
+    if len(lines) > MAX_LINES:
+        raise DocumentError(f"A text has at most {MAX_LINES:,} lines; a playbook holds fewer.")
     if any(BULLET_LINE.match(line.strip()) for line in lines) or _is_empty_playbook(lines):
         name = next((line.lstrip("# ") for line in lines if line.startswith("# ")), "")
-        return _import_document("ACE text", parse(text), name=clean_line(name, limit=120))
-    made = _read_cheatsheet(text) if "<memory_item>" in text else _read_markdown(lines)
+        return _read_ace(text, name)
+    made = _read_cheatsheet(text) if "<memory_item>" in text else _Markdown().read(text)
     if not made.document.bullets:
         raise DocumentError("No advice found. Write each piece of advice as a list item.")
     return made
@@ -121,13 +122,13 @@ def _is_empty_playbook(lines: Iterable[str]) -> bool:
     return all(line.startswith("#") for line in lines if line.strip())
 
 
-def _import_document(label: str, document: Document, **named: str) -> Import:
-    """An import of a document that was read strictly."""
+def _read_ace(text: str, name: str) -> Import:
+    document = parse(text)
     titles = {section.key: section.title for section in document.sections}
     entries = (
         Entry(0, titles[b.section], b.content, b.id, b.helpful, b.harmful) for b in document.bullets
     )
-    return Import(label, document, tuple(entries), **named)
+    return Import("ACE text", document, tuple(entries), name=clean_line(name, limit=120))
 
 
 # --- JSON --------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ def _read_object(found: Mapping[str, Any]) -> Import:
     bullets = found.get("bullets", found.get("skills"))
     if isinstance(bullets, dict | list):
         return replace(_build("ACE JSON", _object_entries(found, bullets)), **named)
-    return _import_document("JSON", _document_from_json(found), **named)
+    return replace(_read_own_json(found), **named)
 
 
 def _object_entries(found: Mapping[str, Any], bullets: Any) -> list[Entry]:
@@ -167,38 +168,27 @@ def _object_entries(found: Mapping[str, Any], bullets: Any) -> list[Entry]:
     pairs = bullets.items() if isinstance(bullets, dict) else enumerate(bullets)
     entries = []
     for key, value in pairs:
-        place, given = f"bullets[{key}]", value if isinstance(value, dict) else {"content": value}
-        content = given.get("content")
-        if not isinstance(content, str):
-            raise DocumentError(f"At {place}: a bullet needs a `content`.")
-        section, name = given.get("section"), given.get("id", key)
-        helpful, harmful = _read_counters(given, place)
+        given = value if isinstance(value, dict) else {"content": value}
+        section = given.get("section")
         title = section if isinstance(section, str) and section.strip() else OTHERS.title
-        entries.append(Entry(0, title, content, str(name), helpful, harmful))
+        entries.append(_entry_at({"id": key, **given}, title, f"bullets[{key}]"))
     titles = found["sections"] if isinstance(found.get("sections"), dict) else {}
     order = {title: place for place, title in enumerate(titles)}
     return sorted(entries, key=lambda entry: order.get(entry.section, len(order)))
 
 
-def _document_from_json(found: Mapping[str, Any]) -> Document:
-    """Parsed by way of ACE text, so that both formats obey the same rules."""
+def _read_own_json(found: Mapping[str, Any]) -> Import:
+    """Our own export: its sections, empty ones too, and their bullets."""
     sections: list[Section] = []
-    lines: list[str] = []
-    places: list[str] = []
+    entries: list[Entry] = []
     for number, given in enumerate(_list_at(found, "sections", "the top")):
         place = f"sections[{number}]"
-        section = _section_at(given, sections, place)
-        sections.append(section)
-        lines.append(f"## {section.title}")
-        places.append(place)
+        sections.append(_section_at(given, sections, place))
         for index, bullet in enumerate(_list_at(given, "bullets", place)):
-            places.append(f"{place}.bullets[{index}]")
-            lines.append(_line_at(bullet, section, places[-1]))
-    try:
-        return parse("\n".join(lines), sections=sections)
-    except DocumentError as error:
-        where = places[error.line - 1] if error.line else "sections"
-        raise DocumentError(f"At {where}: {error.message}") from None
+            entries.append(_entry_at(bullet, sections[-1].title, f"{place}.bullets[{index}]"))
+    if len(sections) > HEADING_LIMIT:
+        raise DocumentError(f"A playbook has at most {HEADING_LIMIT} sections.")
+    return _build("JSON", entries, sections)
 
 
 def _list_at(found: Any, name: str, place: str) -> list[Any]:
@@ -227,28 +217,15 @@ def _section_at(given: Any, taken: list[Section], place: str) -> Section:
     return section
 
 
-def _line_at(given: Any, section: Section, place: str) -> str:
-    """The bullet as a line of ACE text."""
-    values = given if isinstance(given, dict) else {}
-    name, content = values.get("id"), values.get("content")
-    if not isinstance(name, str) or not isinstance(content, str):
-        raise DocumentError(f"At {place}: a bullet needs an `id` and a `content`.")
-    counters = _read_counters(values, place)
-    try:
-        text = clean_content(content)
-    except DocumentError as error:
-        raise DocumentError(f"At {place}: {error.message}") from None
-    return ace_line(
-        Bullet(clean_line(name, limit=ID_LIMIT), section.key, text, counters[0], counters[1])
-    )
-
-
-def _read_counters(given: Mapping[str, Any], place: str) -> tuple[int, int]:
-    """`helpful` and `harmful`, 0 where they are missing. Raises DocumentError."""
-    found = [given.get(name, given.get(f"{name}_count", 0)) for name in ("helpful", "harmful")]
-    if not all(type(count) is int and 0 <= count <= MAX_COUNTER for count in found):
+def _entry_at(given: Any, title: str, place: str) -> Entry:
+    """A bullet of a JSON object; counters are 0 where they are missing. Raises DocumentError."""
+    content = given.get("content") if isinstance(given, dict) else None
+    if not isinstance(content, str):
+        raise DocumentError(f"At {place}: a bullet needs a `content`.")
+    counts = [given.get(name, given.get(f"{name}_count", 0)) for name in ("helpful", "harmful")]
+    if not all(type(count) is int and 0 <= count <= MAX_COUNTER for count in counts):
         raise DocumentError(f"At {place}: a counter is a whole number of at least 0.")
-    return found[0], found[1]
+    return Entry(0, title, content, str(given.get("id", "")), *counts)
 
 
 # --- Markdown ----------------------------------------------------------------------------------
@@ -264,79 +241,71 @@ class _Markdown:
     section: str = ""
     line: int = 0
     text: list[str] = field(default_factory=list)
-    indent: int = -1  # of the open list item; -1: a paragraph
-    leads: list[tuple[int, int]] = field(default_factory=list)  # (indent, place among entries)
-    inside: str = ""  # head, code, comment
+    depth: int = 0  # of open list items
+    leads: list[tuple[int, int]] = field(default_factory=list)  # (depth, place among entries)
     is_intro: bool = False
-    seen: int = 0  # the last line that was not blank
 
-    def take(self, line: str, number: int) -> None:
-        said = line.strip()
-        if self.inside or (number == 1 and said == "---") or _FENCE.match(line):
-            self._take_inside(said, line, number)
-        elif said.startswith("<!--"):
-            self.inside = "" if "-->" in said else "comment"
-        elif not said or _RULE.fullmatch(said):
-            if self.indent < 0 or said:
+    def read(self, text: str) -> Import:
+        from markdown_it import MarkdownIt  # noqa: PLC0415 - 15 MB, for an import only
+
+        blocks = MarkdownIt("commonmark").disable(["code", "reference", "html_block", "inline"])
+        level = 0
+        for token in blocks.parse(_COMMENT.sub(_blank_lines, _HEAD.sub(self._take_head, text))):
+            if token.type == "inline" and token.map:
+                self._take_text(token.content, token.map[0] + 1, level)
+            elif token.type == "fence" and token.map:
+                self._take_code(token.content, token.map[0] + 1)
+            elif token.type in {"list_item_open", "list_item_close"}:
                 self.close()
-        elif match := _HEADING.match(line):
-            self._open_section(match)
-        elif match := _ITEM.fullmatch(line):
-            self.close()
-            self.line, self.text = number, [match[2]]
-            self.indent = len(match[1].expandtabs(4))
-        elif said.startswith("|"):
-            self.close()
-            self._skip(number, said, "Tables are not imported.")
-        else:
-            self._continue(line, said, number)
-        self.seen = number if said else self.seen
+                self.depth += token.nesting
+            level = int(token.tag[1]) if token.type == "heading_open" else 0
+        made = _build("Markdown", self.entries)
+        return replace(made, name=clean_line(self.name, limit=120), description=self.description)
 
-    def _continue(self, line: str, said: str, number: int) -> None:
-        """A line of text: the next of an item or a paragraph, or the first of another paragraph.
+    def _take_head(self, head: re.Match[str]) -> str:
+        """The name and description of the front matter; its lines are blank from then on."""
+        for name, value in _HEAD_FIELD.findall(head[1]):
+            setattr(self, name, clean_line(_unquoted(value), limit=1000))
+        return _blank_lines(head)
+
+    def _take_text(self, text: str, number: int, level: int) -> None:
+        """A heading of this level, a part of a list item, or (0, outside) a paragraph.
 
         In a paragraph a line after a full stop that begins with a capital is a rule of its own.
         """
-        item = self.indent >= 0
-        left = item and self.seen < number - 1 and not line[0].isspace()
-        if left or (not item and self.text and self.text[-1][-1] in ".!" and said[0].isupper()):
-            self.close()
-        self.line = self.line if self.text else number
-        self.text.append(said)
-
-    def _take_inside(self, said: str, line: str, number: int) -> None:
-        """Front matter, a block of code, or a comment over several lines."""
-        if self.inside == "head":
-            match = _HEAD_FIELD.match(said)
-            if match:
-                setattr(self, match[1], clean_line(_unquoted(match[2]), limit=1000))
-            self.inside = "" if said == "---" else "head"
-        elif self.inside == "comment":
-            self.inside = "" if "-->" in said else "comment"
-        elif self.inside == "code":
-            closing = _FENCE.match(line)
-            self.text = self.text if closing else [*self.text, f"`{said}`"] if said else self.text
-            self.inside = "" if closing else "code"
-        else:
-            self.inside = "head" if said == "---" else "code"
-            self._reopen()
-        self.line = self.line if self.text else number
-
-    def _reopen(self) -> None:
-        """A block of code belongs to the advice before it."""
-        last = self.entries[-1] if self.entries and not self.text else None
-        if last is None or last.skipped or len(last.content) > CONTENT_LIMIT:
+        if level:
+            self._open_section(text, level)
             return
-        if last.section == self.section:
-            self.entries.pop()
-            self.leads = [lead for lead in self.leads if lead[1] < len(self.entries)]
-            self.line, self.text = last.line, [last.content]
+        for place, said in enumerate(map(str.strip, text.split("\n")), start=number):
+            if said.startswith("|"):
+                self.close()
+                self._skip(place, said, "Tables are not imported.")
+                continue
+            if not self.depth and self.text and self.text[-1][-1] in ".!" and said[0].isupper():
+                self.close()
+            self.line = self.line if self.text else place
+            self.text.append(said if self.text else _BOX.sub("", said))
+        if not self.depth:
+            self.close()
 
-    def _open_section(self, match: re.Match[str]) -> None:
-        self.close()
+    def _take_code(self, text: str, number: int) -> None:
+        """A block of code belongs to the advice before it."""
+        code = [f"`{line.strip()}`" for line in text.split("\n") if line.strip()]
+        last = self.entries[-1] if self.entries and not self.text else None
+        fits = last and not last.skipped and len(last.content) <= CONTENT_LIMIT
+        if last and fits and last.section == self.section:
+            self.entries[-1] = replace(last, content=" ".join([last.content, *code]))
+            self.leads = [lead for lead in self.leads if lead[1] < len(self.entries) - 1]
+            return
+        self.line = self.line if self.text else number
+        self.text += code
+        if not self.depth:
+            self.close()
+
+    def _open_section(self, text: str, level: int) -> None:
         self.leads.clear()
-        title = clean_line(match[2].rstrip("# "), limit=120)
-        self.is_intro = len(match[1]) == 1 and not self.entries and not self.section
+        title = clean_line(text, limit=120)
+        self.is_intro = level == 1 and not self.entries and not self.section
         if self.is_intro:
             self.name = self.name or title
         else:
@@ -347,24 +316,28 @@ class _Markdown:
 
     def close(self) -> None:
         """End the open item or paragraph."""
-        text, indent = " ".join(self.text), self.indent
-        self.text, self.indent = [], -1
+        text, self.text = " ".join(self.text), []
         if not text:
             return
         is_intro, self.is_intro = self.is_intro, False
         about = clean_line(text, limit=1000)
-        if is_intro and indent < 0 and self.description in {"", about}:
+        if is_intro and not self.depth and self.description in {"", about}:
             self.description = about
             self._skip(self.line, text, "It becomes the description.")
             return
-        self.leads = [lead for lead in self.leads if lead[0] < indent]
+        self.leads = [lead for lead in self.leads if lead[0] < self.depth]
         for _, place in self.leads:
             lead = self.entries[place]
             self.entries[place] = replace(lead, skipped="It begins each bullet below.")
         words = [self.entries[place].content for _, place in self.leads[-1:]]
         if text.endswith(":"):
-            self.leads.append((indent, len(self.entries)))
+            self.leads.append((self.depth, len(self.entries)))
         self.entries.append(Entry(self.line, self.section, " ".join([*words, text])))
+
+
+def _blank_lines(match: re.Match[str]) -> str:
+    """As many line ends as the match has, so that line numbers stay."""
+    return "\n" * match[0].count("\n")
 
 
 def _unquoted(value: str) -> str:
@@ -373,15 +346,6 @@ def _unquoted(value: str) -> str:
         return str(json.loads(value)) if value.startswith('"') else value.strip("'")
     except ValueError:
         return value
-
-
-def _read_markdown(lines: Iterable[str]) -> Import:
-    reader = _Markdown()
-    for number, line in enumerate(lines, start=1):
-        reader.take(line, number)
-    reader.close()
-    made = _build("Markdown", reader.entries)
-    return replace(made, name=clean_line(reader.name, limit=120), description=reader.description)
 
 
 # --- Dynamic Cheatsheet ------------------------------------------------------------------------
@@ -419,14 +383,14 @@ def _last_heading(text: str, section: str) -> str:
 # --- one builder for all -----------------------------------------------------------------------
 
 
-def _build(label: str, entries: Iterable[Entry]) -> Import:
+def _build(label: str, entries: Iterable[Entry], sections: Iterable[Section] = ()) -> Import:
     """Sections, ids and bullets of the entries; what cannot be one is skipped with its reason.
 
     Ids that fit are kept; the others are numbered after the highest.
     """
     entries = list(entries)
     highest = max((number_of(e.id) for e in entries if is_bullet_id(e.id)), default=0)
-    headings = _Headings()
+    headings = _Headings(sections)
     bullets: dict[int, Bullet] = {}
     texts: set[str] = set()
     done: list[Entry] = []
@@ -461,9 +425,9 @@ def _cleaned(entry: Entry, texts: Collection[str]) -> Entry:
 class _Headings:
     """The sections of an import by their titles as they stand in the text."""
 
-    def __init__(self) -> None:
-        self.sections: list[Section] = []
-        self._known: dict[str, Section] = {}
+    def __init__(self, sections: Iterable[Section]) -> None:
+        self.sections = list(sections)
+        self._known = {section.title: section for section in self.sections}
 
     def find(self, title: str) -> Section:
         """The section with this title, made if need be; beyond the limit OTHERS."""

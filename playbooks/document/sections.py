@@ -24,49 +24,6 @@ class Section:
     aliases: tuple[str, ...] = ()
 
 
-DEFAULT_SECTIONS: tuple[Section, ...] = (
-    Section(
-        "strategies_and_insights",
-        "STRATEGIES & INSIGHTS",
-        "str",
-        ("strategies", "strategy", "insights", "insight"),
-    ),
-    Section(
-        "formulas_and_calculations",
-        "FORMULAS & CALCULATIONS",
-        "calc",
-        ("formulas", "formula", "calculations", "calculation"),
-    ),
-    Section(
-        "code_snippets_and_templates",
-        "CODE SNIPPETS & TEMPLATES",
-        "code",
-        ("snippets", "code snippets", "templates", "apis"),
-    ),
-    Section(
-        "common_mistakes_to_avoid",
-        "COMMON MISTAKES TO AVOID",
-        "mis",
-        ("mistakes", "mistake", "common mistakes", "pitfalls", "avoid", "err"),
-    ),
-    Section(
-        "problem_solving_heuristics",
-        "PROBLEM-SOLVING HEURISTICS",
-        "heur",
-        ("heuristics", "heuristic", "problem solving", "prob"),
-    ),
-    Section(
-        "context_clues_and_indicators",
-        "CONTEXT CLUES & INDICATORS",
-        "ctx",
-        ("context", "context clues", "indicators"),
-    ),
-    Section("others", "OTHERS", "misc", ("other", "general", "miscellaneous")),
-)
-OTHERS = DEFAULT_SECTIONS[-1]
-_DEFAULT_BY_KEY = {section.key: section for section in DEFAULT_SECTIONS}
-
-
 # An edit of 200 operations looks through a thousand aliases for each.
 @lru_cache(maxsize=4096)
 def name_key(name: str) -> str:
@@ -76,6 +33,24 @@ def name_key(name: str) -> str:
     if len(key) <= KEY_LIMIT:
         return key
     return f"{key[: KEY_LIMIT - 9]}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+
+
+_MISTAKES = "mistakes, mistake, common mistakes, pitfalls, avoid, err"
+_DEFAULTS = (
+    ("STRATEGIES & INSIGHTS", "str", "strategies, strategy, insights, insight"),
+    ("FORMULAS & CALCULATIONS", "calc", "formulas, formula, calculations, calculation"),
+    ("CODE SNIPPETS & TEMPLATES", "code", "snippets, code snippets, templates, apis"),
+    ("COMMON MISTAKES TO AVOID", "mis", _MISTAKES),
+    ("PROBLEM-SOLVING HEURISTICS", "heur", "heuristics, heuristic, problem solving, prob"),
+    ("CONTEXT CLUES & INDICATORS", "ctx", "context, context clues, indicators"),
+    ("OTHERS", "misc", "other, general, miscellaneous"),
+)
+DEFAULT_SECTIONS = tuple(
+    Section(name_key(title), title, slug, tuple(aliases.split(", ")))
+    for title, slug, aliases in _DEFAULTS
+)
+OTHERS = DEFAULT_SECTIONS[-1]
+_DEFAULT_BY_KEY = {section.key: section for section in DEFAULT_SECTIONS}
 
 
 def find_section(sections: Iterable[Section], name: str) -> Section | None:

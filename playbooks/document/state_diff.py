@@ -24,6 +24,8 @@ from playbooks.document.state import (
 )
 from playbooks.document.text import MAX_COUNTER, Bullet, Document, normal_text, number_of
 
+REVISED_FIELDS = ("content", "section", "status", "merged_into")
+
 
 def build_initial_state(document: Document, *, reason: str, review: Review | None = None) -> Result:
     """The first state with the bullets of a document, explained by one ADD for each.
@@ -136,25 +138,27 @@ def change_state(state: State, wanted: Mapping[str, BulletState], *, reason: str
     A bullet that changes has one record: ADD (new), RESTORE (active again), REMOVE, MERGE, or
     UPDATE (text, section, pin, or counters because a merge was undone).
     """
-    bullets = {
-        bullet_id: _retired(bullet) if bullet_id not in wanted else wanted[bullet_id]
-        for bullet_id, bullet in {**wanted, **state.bullets}.items()
+    gone = {
+        bullet_id: replace(
+            bullet,
+            status=RETIRED,
+            merged_into="",
+            retired_for="" if bullet.is_active else bullet.retired_for,
+        )
+        for bullet_id, bullet in state.bullets.items()
+        if bullet_id not in wanted
     }
-    bullets = _recounted(state, bullets)
+    bullets = _recounted(state, {**gone, **wanted})
     records: list[Record] = []
     for bullet_id in sorted(bullets, key=number_of):
         before, after = state.bullets.get(bullet_id), bullets[bullet_id]
         if before is None or before.snapshot() != after.snapshot():
-            after = bullets[bullet_id] = _revised(before, after)
+            if before and any(getattr(before, n) != getattr(after, n) for n in REVISED_FIELDS):
+                after = bullets[bullet_id] = replace(after, revision=before.revision + 1)
             records.append(_record(len(records), before, after, reason))
     highest = max((number_of(bullet_id) for bullet_id in bullets), default=0)
     next_number = max(state.next_number, highest + 1)
     return Result(State(state.sections, bullets, next_number), tuple(records))
-
-
-def _retired(bullet: BulletState) -> BulletState:
-    why = "" if bullet.is_active else bullet.retired_for
-    return replace(bullet, status=RETIRED, merged_into="", retired_for=why)
 
 
 def _recounted(state: State, bullets: Mapping[str, BulletState]) -> dict[str, BulletState]:
@@ -177,32 +181,9 @@ def _recounted(state: State, bullets: Mapping[str, BulletState]) -> dict[str, Bu
     }
 
 
-def _revised(before: BulletState | None, after: BulletState) -> BulletState:
-    """One revision up when text, section or status changed."""
-    if before is None or _visible_fields(before) == _visible_fields(after):
-        return after
-    return replace(after, revision=before.revision + 1)
-
-
-def _visible_fields(bullet: BulletState) -> tuple[str, str, str, str]:
-    return (bullet.content, bullet.section, bullet.status, bullet.merged_into)
-
-
 def _record(index: int, before: BulletState | None, after: BulletState, reason: str) -> Record:
-    return Record(
-        index=index,
-        type=_type(before, after),
-        bullet_id=after.id,
-        before=before.snapshot() if before else None,
-        after=after.snapshot(),
-        reason=reason,
-        status=APPLIED,
-    )
-
-
-def _type(before: BulletState | None, after: BulletState) -> str:
-    if before is None:
-        return "ADD"
-    if before.status == after.status:
-        return "UPDATE"
-    return {ACTIVE: "RESTORE", RETIRED: "REMOVE", MERGED: "MERGE"}[after.status]
+    name = {ACTIVE: "RESTORE", RETIRED: "REMOVE", MERGED: "MERGE"}[after.status]
+    if before is None or before.status == after.status:
+        name = "UPDATE" if before else "ADD"
+    old = before.snapshot() if before else None
+    return Record(index, name, after.id, old, after.snapshot(), reason, APPLIED)

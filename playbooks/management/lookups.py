@@ -1,8 +1,7 @@
-"""Playbooks and accounts as an operator names them in a command."""
+"""Playbooks as an operator names them in a command."""
 
 from django.core.management.base import CommandError
 
-from accounts.models import User
 from core.sql.querysets import is_uuid
 from playbooks.models import Playbook, PlaybookQuerySet
 
@@ -18,11 +17,3 @@ def playbook_named(text: str, rows: PlaybookQuerySet | None = None) -> Playbook:
         ids = ", ".join(str(playbook.pk) for playbook in found)
         raise CommandError(f"Several playbooks are called {text!r}. Give the id of one: {ids}.")
     return found[0]
-
-
-def user_with_email(email: str) -> User:
-    """The active account with this e-mail; else CommandError."""
-    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
-    if user is None:
-        raise CommandError("No active account has this e-mail.")
-    return user

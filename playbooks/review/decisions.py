@@ -1,7 +1,6 @@
 """Approve or decline an item of the review queue."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -19,16 +18,8 @@ from playbooks.services.publishing import publish_deltas
 from playbooks.services.trials import lock_to_publish
 
 
-@dataclass(frozen=True)
-class Approval:
-    """`version` is the one in which agents read the text."""
-
-    item: ReviewItem
-    version: Version
-
-
-def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -> Approval:
-    """The held operation is applied in a new version, with `content` as its text if given.
+def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -> ReviewItem:
+    """The held operation is applied in its new `version`, with `content` as its text if given.
 
     The bullet keeps its outcomes as sources; its author is a person. Raises Conflict when
     it was decided already or no longer fits the playbook, Invalid for an unusable text.
@@ -53,8 +44,7 @@ def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -
         item.version = publication.version
         item.save()
         record(action="approve_review_item", by=by, subject=playbook, owner=playbook.owner_id)
-    assert publication.version is not None  # noqa: S101 - refused above
-    return Approval(item, publication.version)
+    return item
 
 
 def decline_review_item(*, item: ReviewItem, by: Principal) -> ReviewItem:

@@ -75,7 +75,7 @@ def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]
         ids = {UUID(outcome) for outcome in wanted}
     except ValueError:
         ids = None
-    known = hooks.find_outcomes(playbook.pk, ids=ids) if ids else {}
+    known = hooks.find_outcomes(playbook.pk, ids) if ids else {}
     if ids is None or len(known) != len(ids):
         raise Invalid.field(
             "operations", "`outcome_ids` has an id that is no outcome of this playbook."

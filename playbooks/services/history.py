@@ -77,7 +77,7 @@ def fetch_bullet(playbook: Playbook, bullet_id: str) -> Bullet:
 def source_outcomes(playbook: Playbook, named: Iterable[Iterable[str]]) -> Mapping[str, Any]:
     """The first outcomes behind each edit, by id; a deleted one is missing. One query."""
     ids = {UUID(name) for names in named for name in list(names)[:SHOWN] if is_uuid(name)}
-    found = hooks.find_outcomes(playbook.pk, ids=ids) if ids else {}
+    found = hooks.find_outcomes(playbook.pk, ids) if ids else {}
     return {str(pk): outcome for pk, outcome in found.items()}
 
 
@@ -118,7 +118,7 @@ def _with_outcomes(playbook: Playbook, rows: Iterable[Vote]) -> list[Vote]:
     ids = list({vote.outcome_id for vote in votes if vote.outcome_id})
     outcomes: dict[UUID, SourceOutcome] = {}
     for start in range(0, len(ids), CHUNK):
-        outcomes |= hooks.find_outcomes(playbook.pk, ids=ids[start : start + CHUNK])
+        outcomes |= hooks.find_outcomes(playbook.pk, ids[start : start + CHUNK])
     for vote in votes:
         vote.outcome = outcomes.get(vote.outcome_id) if vote.outcome_id else None
     return votes

@@ -1,7 +1,8 @@
 """Removing what some outcomes taught from the current playbook."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -62,7 +63,8 @@ def remove_outcomes(
         # Left out here and not by the database: a preview of 10,000 outcomes would pay for it.
         state, dropped = _without_votes(loaded.state, taken, source)
         past = HistoryWithoutOutcomes(state, taken, source, include_mixed)
-        past.read(_steps(playbook))
+        for step in _steps(playbook):
+            past.read(step)
         result = change_state(state, past.wanted(), reason="Its source was removed.")
         version = None
         if dry_run:
@@ -104,19 +106,7 @@ def _without_votes(state: State, outcomes: frozenset[str], source: str) -> tuple
     return replace(state, bullets=found), dropped
 
 
-@dataclass(frozen=True)
-class HistoryStep:
-    """One applied operation of the past; `by_machine`: an evolution made it, or the `source`."""
-
-    bullet_id: str
-    before: Snapshot | None
-    after: Snapshot | None
-    outcome_ids: frozenset[str]
-    by_machine: bool
-    source: str
-
-
-def _steps(playbook: Playbook) -> Iterator[HistoryStep]:
+def _steps(playbook: Playbook) -> Iterator[Any]:
     """Every operation that changed more than counters, oldest first.
 
     Tags are left out: there are many, and the votes themselves are gone already. Plain values:
@@ -124,10 +114,8 @@ def _steps(playbook: Playbook) -> Iterator[HistoryStep]:
     """
     rows = playbook.deltas.applied().exclude(version=None).exclude(type=Delta.Type.TAG)
     columns = ("bullet_public_id", "before", "after", "outcome_ids", "job_id", "source")
-    ordered = rows.order_by("version__number", "index").values_list(*columns)
-    for name, before, after, outcomes, job, source in ordered.iterator():
-        by_machine = job is not None or bool(source)
-        yield HistoryStep(name, before, after, frozenset(outcomes), by_machine, source)
+    ordered = rows.order_by("version__number", "index").values_list(*columns, named=True)
+    return ordered.iterator()
 
 
 class HistoryWithoutOutcomes:
@@ -145,12 +133,8 @@ class HistoryWithoutOutcomes:
         self.kept: set[str] = set()
         self.added_by_them: set[str] = set()  # bullets that only these outcomes brought in
 
-    def read(self, steps: Iterable[HistoryStep]) -> None:
-        for step in steps:
-            self._read(step)
-
-    def _read(self, step: HistoryStep) -> None:
-        name, before, after = step.bullet_id, step.before, step.after
+    def read(self, step: Any) -> None:
+        name, before, after = step.bullet_public_id, step.before, step.after
         if after is None:
             return
         if self._is_tainted(step):
@@ -167,25 +151,25 @@ class HistoryWithoutOutcomes:
             # The text comes from others from here on.
             self.added_by_them.discard(name)
             self.fields[name] = visible_fields(after)
-        elif name not in self.added_by_them or not step.by_machine:
+        elif name not in self.added_by_them or not _is_machine(step):
             self.fields[name] |= changed
 
-    def _is_tainted(self, step: HistoryStep) -> bool:
+    def _is_tainted(self, step: Any) -> bool:
         """True when the source did it, or a machine because of these outcomes.
 
         And of no others, unless mixed ones count.
         """
         if step.source and step.source == self.source:
             return True
-        taught = step.outcome_ids
+        taught = frozenset(step.outcome_ids)
         if step.before is None:
-            bullet = self.state.bullets.get(step.bullet_id)
+            bullet = self.state.bullets.get(step.bullet_public_id)
             taught |= frozenset(bullet.sources if bullet else ())
-        if not step.by_machine or not taught & self.outcomes:
+        if not _is_machine(step) or not taught & self.outcomes:
             return False
         if taught <= self.outcomes or self.include_mixed:
             return True
-        self.kept.add(step.bullet_id)
+        self.kept.add(step.bullet_public_id)
         return False
 
     def wanted(self) -> dict[str, BulletState]:
@@ -195,6 +179,11 @@ class HistoryWithoutOutcomes:
             for name, bullet in self.state.bullets.items()
         }
         return recount_active(_without_duplicates(found))
+
+
+def _is_machine(step: Any) -> bool:
+    """True for an operation of an evolution, a key or an app."""
+    return step.job_id is not None or bool(step.source)
 
 
 def _without_duplicates(bullets: dict[str, BulletState]) -> dict[str, BulletState]:

@@ -17,7 +17,7 @@ from playbooks.document.state import (
 from playbooks.document.state_diff import change_state
 from playbooks.document.text import content_hash, number_of
 from playbooks.models import Bullet, Playbook, Version
-from playbooks.services.loading import load_state, lock_playbook, record_of, snapshots_at
+from playbooks.services.loading import load_state, lock_playbook
 from playbooks.services.publishing import publish, write_bullets
 from playbooks.services.verification import check_rows, check_versions
 
@@ -90,7 +90,7 @@ def _correct_pointers(playbook: Playbook) -> list[str]:
 def _correct_rows(playbook: Playbook) -> list[str]:
     """Every bullet row as its last applied delta left it."""
     loaded = load_state(playbook)
-    wanted = replay_bullets(playbook, loaded.state)
+    wanted = _replay_bullets(playbook, loaded.state)
     corrections = [
         line
         for name in sorted(wanted, key=number_of)
@@ -100,50 +100,36 @@ def _correct_rows(playbook: Playbook) -> list[str]:
     return corrections
 
 
-def replay_bullets(playbook: Playbook, state: State) -> dict[str, BulletState]:
+def _replay_bullets(playbook: Playbook, state: State) -> dict[str, BulletState]:
     """What the deltas left of each bullet; votes and sources are taken over from the rows.
 
     A row that no delta explains was never part of the playbook: it is retired.
     """
-    newest = playbook.versions.order_by("-number").first()
-    snapshots = snapshots_at(playbook, newest.number) if newest else {}
-    bases, sources = _bases(playbook), _sources(playbook)
+    snapshots: dict[str, Snapshot] = {}
+    bases: dict[str, tuple[int, int]] = {}
+    sources: dict[str, dict[str, None]] = {}
+    rows = playbook.deltas.exclude(status="rejected").order_by("version__number", "index")
+    for name, kind, status, before, after, outcomes in rows.values_list(
+        "bullet_public_id", "type", "status", "before", "after", "outcome_ids"
+    ):
+        if kind in {"ADD", "MERGE"}:
+            sources.setdefault(name, {}).update(dict.fromkeys(outcomes))
+        if status == "applied" and after is not None:
+            first = (after["helpful"], after["harmful"]) if before is None else (0, 0)
+            bases.setdefault(name, first)
+            snapshots[name] = after
     wanted = {
         name: replace(bullet, status=RETIRED, merged_into="")
         for name, bullet in state.bullets.items()
         if name not in snapshots
     }
     for name, snapshot in snapshots.items():
-        row = state.bullets.get(name)
-        bullet = row or BulletState(name, "", "", sources=sources.get(name, ()))
-        wanted[name] = _as_left(bullet, snapshot, bases[name])
+        known = tuple(sources.get(name, ()))
+        bullet = state.bullets.get(name) or BulletState(name, "", "", sources=known)
+        kept = {field: snapshot[field] for field in SNAPSHOT_FIELDS}
+        base_helpful, base_harmful = bases[name]
+        wanted[name] = replace(bullet, **kept, base_helpful=base_helpful, base_harmful=base_harmful)
     return wanted
-
-
-def _as_left(bullet: BulletState, snapshot: Snapshot, base: tuple[int, int]) -> BulletState:
-    kept = {name: snapshot[name] for name in bullet.snapshot()}
-    return replace(bullet, **kept, base_helpful=base[0], base_harmful=base[1])
-
-
-def _bases(playbook: Playbook) -> dict[str, tuple[int, int]]:
-    """The counters that each bullet came with: its first delta's."""
-    rows = playbook.deltas.applied().order_by("-version__number", "-index")
-    return {
-        name: (after["helpful"], after["harmful"]) if before is None else (0, 0)
-        for name, before, after in rows.values_list("bullet_public_id", "before", "after")
-        if after is not None
-    }
-
-
-def _sources(playbook: Playbook) -> dict[str, tuple[str, ...]]:
-    """The outcomes behind each bullet, as far as deltas name them."""
-    found: dict[str, tuple[str, ...]] = {}
-    for delta in playbook.deltas.filter(type__in=("ADD", "MERGE")).order_by("created_at", "index"):
-        record = record_of(delta)
-        if record.status != "rejected":
-            known = (*found.get(record.bullet_id, ()), *record.outcome_ids)
-            found[record.bullet_id] = tuple(dict.fromkeys(known))
-    return found
 
 
 def _difference(name: str, row: BulletState | None, wanted: BulletState) -> list[str]:

@@ -14,6 +14,7 @@ from playbooks.document.text import normal_text
 from playbooks.models import Playbook, Version
 from playbooks.review.queue import refuse_unreviewed_texts
 from playbooks.services.loading import (
+    LoadedPlaybook,
     load_state,
     require_editable,
     snapshots_at,
@@ -45,12 +46,7 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
         version = version_of(playbook, number)
         loaded = load_state(playbook)
         then = bullets_from_snapshots(loaded.state, snapshots_at(playbook, version.number))
-        result = change_state(loaded.state, then, reason=f"Rolled back to version {number}.")
-        refuse_unreviewed_texts(playbook, result, by)
-        made = publish(
-            playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by, always=True
-        ).version
-        assert made is not None  # noqa: S101 - always=True
+        made = _publish(playbook, loaded, then, by, f"Rolled back to version {number}.")
         record(
             action="rollback_playbook",
             by=by,
@@ -71,22 +67,32 @@ def undo_version(*, playbook: Playbook, by: Principal, number: int) -> Version:
     with transaction.atomic():
         lock_to_publish(playbook)
         require_editable(playbook)
-        steps = bullet_steps(version_of(playbook, number))
+        steps = _bullet_steps(version_of(playbook, number))
         loaded = load_state(playbook)
         _refuse_changed_again(loaded.state, steps, number)
         wanted = _as_before(loaded.state, steps)
         _refuse_same_texts(wanted)
-        result = change_state(loaded.state, wanted, reason=f"Undid version {number}.")
-        refuse_unreviewed_texts(playbook, result, by)
-        publication = publish(
-            playbook, loaded, result, reason=Version.Reason.ROLLBACK, author=by, always=True
-        )
+        made = _publish(playbook, loaded, wanted, by, f"Undid version {number}.")
         record(action="undo_version", by=by, subject=playbook, owner=playbook.owner, version=number)
-    assert publication.version is not None  # noqa: S101 - always=True
-    return publication.version
+    return made
 
 
-def bullet_steps(version: Version) -> dict[str, BulletStep]:
+def _publish(
+    playbook: Playbook,
+    loaded: LoadedPlaybook,
+    wanted: dict[str, BulletState],
+    by: Principal,
+    why: str,
+) -> Version:
+    result = change_state(loaded.state, wanted, reason=why)
+    refuse_unreviewed_texts(playbook, result, by)
+    reason = Version.Reason.ROLLBACK
+    made = publish(playbook, loaded, result, reason=reason, author=by, always=True).version
+    assert made is not None  # noqa: S101 - always=True
+    return made
+
+
+def _bullet_steps(version: Version) -> dict[str, BulletStep]:
     """What a version did to each bullet that it changed by more than a vote."""
     rows = version.deltas.applied().order_by("index")
     steps: dict[str, BulletStep] = {}
@@ -98,11 +104,6 @@ def bullet_steps(version: Version) -> dict[str, BulletStep]:
         for name, step in steps.items()
         if visible_fields(step[0]) != visible_fields(step[1])
     }
-
-
-def can_undo(version: Version | None) -> bool:
-    """False for a first version, which has nothing before it."""
-    return version is not None and version.number > 1
 
 
 def _refuse_changed_again(state: State, steps: dict[str, BulletStep], number: int) -> None:

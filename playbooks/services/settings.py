@@ -13,7 +13,6 @@ from playbooks.services.loading import lock_playbook
 from playbooks.services.validation import (
     clean_description,
     clean_name,
-    clean_number,
     refuse_risky_texts,
 )
 from playbooks.trials.lifecycle import end_version_trial
@@ -83,7 +82,9 @@ def _clean(name: str, value: Any) -> Any:
         return value
     if name in LIMITS:
         least, most = LIMITS[name]
-        return clean_number(name, value, least=least, most=most)
+        if value is not None and not least <= value <= most:
+            raise Invalid.field(name, f"Send a whole number from {least:,} to {most:,}.")
+        return value
     return clean_name(value) if name == "name" else clean_description(value)
 
 

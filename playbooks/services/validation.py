@@ -44,13 +44,6 @@ def refuse_risky_texts(by: Principal, **texts: Iterable[str]) -> None:
             )
 
 
-def clean_number(name: str, value: int | None, *, least: int, most: int) -> int | None:
-    """The whole number, or None; Invalid outside `least` to `most`."""
-    if value is not None and not least <= value <= most:
-        raise Invalid.field(name, f"Send a whole number from {least:,} to {most:,}.")
-    return value
-
-
 def clean_sections(sections: Sequence[Section]) -> tuple[Section, ...]:
     """The headings of a new playbook: a missing key or slug is derived, OTHERS is added.
 

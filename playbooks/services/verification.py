@@ -1,7 +1,8 @@
 """Checks that versions, deltas and rows of a playbook agree."""
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
+
+from django.db.models import Prefetch
 
 from playbooks.document.deltas import ReplayError, replay
 from playbooks.document.operations import Record
@@ -20,6 +21,9 @@ from playbooks.document.text import (
 from playbooks.models import Delta, Playbook, Version
 from playbooks.services.loading import load_state, record_of, sections_of
 
+CHUNK = 50
+"""Versions in memory at a time, with their deltas."""
+
 
 def check_versions(playbook: Playbook) -> tuple[list[str], Document]:
     """The inconsistencies of versions and deltas, and the document that they end with.
@@ -28,32 +32,18 @@ def check_versions(playbook: Playbook) -> tuple[list[str], Document]:
     result compared byte for byte.
     """
     sections = sections_of(playbook)
-    batches = _records(playbook)
-    number, records = next(batches, (0, []))
     problems: list[str] = []
     before = Document(sections, ())
-    for expected, version in enumerate(playbook.versions.order_by("number").iterator(), start=1):
+    applied = Prefetch("deltas", Delta.objects.applied().order_by("index"))
+    rows = playbook.versions.order_by("number").prefetch_related(applied)
+    for expected, version in enumerate(rows.iterator(chunk_size=CHUNK), start=1):
         if version.number != expected:
             problems.append(f"version {expected} is missing, {version.number} comes next")
             break
-        theirs = records if number == expected else []
-        found, before = _check_version(version, before, theirs, sections)
+        records = [record_of(delta) for delta in version.deltas.all()]
+        found, before = _check_version(version, before, records, sections)
         problems += [f"version {version.number}: {problem}" for problem in found]
-        if number == expected:
-            number, records = next(batches, (0, []))
     return problems, before
-
-
-def _records(playbook: Playbook) -> Iterator[tuple[int, list[Record]]]:
-    """The applied deltas of each version, versions in order; those of one in memory at a time."""
-    rows = playbook.deltas.applied().exclude(version=None).select_related("version")
-    ordered = rows.defer("version__text").order_by("version__number", "index").iterator()
-    for number, deltas in groupby(ordered, key=_number):
-        yield number, [record_of(delta) for delta in deltas]
-
-
-def _number(delta: Delta) -> int:
-    return delta.version.number if delta.version else 0
 
 
 def _check_version(

@@ -35,15 +35,7 @@ def load_starters(folder: Path = FOLDER) -> int:
     A starter that staff has edited stays as it is. Raises DocumentError with the line for a file
     that is no playbook.
     """
-    return sum(_load_once(read_starter(path)) for path in sorted(folder.glob("*.md")))
-
-
-def _load_once(starter: Starter) -> bool:
-    """Like `_load`; of two concurrent processes one creates the row, by its unique name."""
-    try:
-        return _load(starter)
-    except IntegrityError:
-        return False
+    return sum(_load(read_starter(path)) for path in sorted(folder.glob("*.md")))
 
 
 def read_starter(path: Path) -> Starter:
@@ -57,10 +49,9 @@ def read_starter(path: Path) -> Starter:
 def _load(starter: Starter) -> bool:
     """True when a row was made or changed."""
     with transaction.atomic():
-        playbook = _found(starter)
+        playbook = Playbook.objects.starters().filter(starter_file=starter.file).first()
         if playbook is None:
-            _create(starter, parse(starter.text))
-            return True
+            return _create(starter, parse(starter.text))
         lock_playbook(playbook)
         if playbook.starter_edited:
             return False
@@ -75,26 +66,21 @@ def _load(starter: Starter) -> bool:
         return _follow(playbook, document) or renamed
 
 
-def _found(starter: Starter) -> Playbook | None:
-    """The starter of this file, under any name; by its name when its row has no file yet."""
-    starters = Playbook.objects.starters()
-    known = starters.filter(starter_file=starter.file).first()
-    if known is not None:
-        return known
-    starters.filter(starter_file="", name=starter.name).update(starter_file=starter.file)
-    return starters.filter(starter_file=starter.file).first()
-
-
-def _create(starter: Starter, document: Document) -> None:
-    create_with_initial_version(
-        owner=None,
-        name=starter.name,
-        description=starter.description,
-        source=Playbook.Source.STARTER,
-        starter_file=starter.file,
-        result=build_initial_state(document, reason="Starter."),
-        reason=Version.Reason.IMPORT,
-    )
+def _create(starter: Starter, document: Document) -> bool:
+    """False when another process created it meanwhile, which the unique name tells."""
+    try:
+        create_with_initial_version(
+            owner=None,
+            name=starter.name,
+            description=starter.description,
+            source=Playbook.Source.STARTER,
+            starter_file=starter.file,
+            result=build_initial_state(document, reason="Starter."),
+            reason=Version.Reason.IMPORT,
+        )
+    except IntegrityError:
+        return False
+    return True
 
 
 def _follow(playbook: Playbook, document: Document, author: Principal | None = None) -> bool:

@@ -62,6 +62,19 @@ def test_the_json_of_public_ace_code_is_read_whatever_its_ids() -> None:
     assert rows == [("task-00008", "task_guidance", 2, 0), ("misc-00007", "defaults", 0, 1)]
 
 
+def test_our_own_json_numbers_a_bullet_whose_id_does_not_fit() -> None:
+    bullets = [{"id": "x", "content": "A."}, {"id": "str-00004", "content": "B."}]
+    found = read_import(json.dumps({"sections": [{"title": "A", "bullets": bullets}]}))
+    assert [bullet.id for bullet in found.document.bullets] == ["str-00004", "a-00005"]
+
+
+def test_markdown_is_read_as_markdown() -> None:
+    text = "Title\n=====\n\n> Ask first.\n\n- [x] One\n\n  more line\n  - Deeper\n"
+    found = read_import(text)
+    assert found.name == "Title"
+    assert [e.content for e in found.entries] == ["Ask first.", "One more line", "Deeper"]
+
+
 RULES = """\
 ---
 description: Rules for TypeScript
@@ -156,10 +169,7 @@ def test_a_name_without_latin_letters_still_gives_a_file_name(name: str) -> None
         ('{"sections": {}}', "At the top: `sections` must be a list"),
         ('{"sections": [{"bullets": []}]}', "At sections[0]: a section"),
         ('{"sections": [{"title": "A", "bullets": [{}]}]}', "At sections[0].bullets[0]: a bullet"),
-        (
-            '{"sections": [{"title": "A", "bullets": [{"id": "x", "content": "b"}]}]}',
-            "not a bullet id",
-        ),
+        ("- a\n" * 10_001, "at most 10,000 lines"),
         ("# A\n\n## B\n\n| only | a table |", "No advice found"),
         ("<memory_item></memory_item>", "No advice found"),
         ('{"bullets": [{"id": "str-00001"}]}', "At bullets[0]: a bullet needs"),

@@ -92,6 +92,7 @@ def test_approval_makes_a_version_with_its_sources(item: ReviewItem, alice: User
     made = approve_review_item(item=item, by=Principal.of(alice))
     bullet = item.playbook.bullets.get(content=RISKY)
     assert bullet.metadata["outcome_ids"] == item.delta.outcome_ids
+    assert made.version is not None
     assert (made.version.author, made.version.reason) == (alice, "edit")
     assert verify_playbook(item.playbook) == []
 

@@ -1,8 +1,6 @@
 """Rolling back: a new version that reads like an old one; votes, numbers and history go on."""
 
 import pytest
-from django.core.management import call_command
-from django.core.management.base import CommandError
 
 from accounts.models import User
 from core.errors import NotFound
@@ -129,31 +127,3 @@ def test_an_unknown_version_is_not_found(alice: User, playbook: Playbook, number
     with pytest.raises(NotFound):
         roll_back(playbook, number)
     assert playbook.versions.count() == 1
-
-
-@pytest.mark.parametrize("who", ["alice", "staff"])
-def test_rollback_playbook_command_sets_the_given_author(
-    playbook: Playbook, who: str, request: pytest.FixtureRequest
-) -> None:
-    user: User = request.getfixturevalue(who)
-    before = text_of(playbook)
-    edit(playbook, Operation("ADD", section="str", content="Later advice."))
-    call_command("rollback_playbook", str(playbook.pk), "1", "--as", user.email.upper())
-    version = Version.objects.get(number=3)
-    assert (version.reason, version.author, version.text) == ("rollback", user, before)
-
-
-@pytest.mark.parametrize(
-    ("email", "number", "message"),
-    [
-        ("charlie@example.org", "1", "No playbook with this id"),
-        ("nobody@example.org", "1", "No active account"),
-        ("alice@example.org", "9", "No version"),
-    ],
-)
-def test_rollback_playbook_command_refuses(
-    playbook: Playbook, charlie: User, email: str, number: str, message: str
-) -> None:
-    with pytest.raises(CommandError, match=message):
-        call_command("rollback_playbook", str(playbook.pk), number, "--as", email)
-    assert Version.objects.count() == 1

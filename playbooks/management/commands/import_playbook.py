@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.models import User
 from core.errors import AceError
 from core.security.scopes import Principal
 from playbooks.document.imports import Entry, read_file
 from playbooks.document.text import DocumentError
-from playbooks.management.lookups import user_with_email
 from playbooks.services.creation import import_playbook, preview_import
 
 
@@ -32,8 +32,11 @@ class Command(BaseCommand):
         try:
             content = read_file(file.read_bytes())
             if not dry_run:
-                by = Principal.of(user_with_email(options["email"]))
-                made = import_playbook(by=by, content=content, **named)
+                email = options["email"].strip().lower()
+                user = User.objects.filter(email=email, is_active=True).first()
+                if user is None:
+                    raise CommandError("No active account has this e-mail.")
+                made = import_playbook(by=Principal.of(user), content=content, **named)
                 self.stdout.write(f"{made.pk}  {made.name}")
                 return
             found = preview_import(content=content)

@@ -35,8 +35,8 @@ def review(request: UserRequest, pk: str, review: str) -> HttpResponse:
     try:
         if request.POST.get("decision") == "approve":
             content = request.POST.get("content", "")
-            made = approve_review_item(item=one, by=by, content=content).version
-            messages.success(request, f"Approved. Agents see it from version {made.number}.")
+            version = approve_review_item(item=one, by=by, content=content).version
+            messages.success(request, f"Approved. Agents see it from {version}.")
         else:
             decline_review_item(item=one, by=by)
             messages.success(request, "Declined. It won’t be suggested again.")
