@@ -65,7 +65,7 @@ def test_the_json_of_public_ace_code_is_read_whatever_its_ids() -> None:
 def test_our_own_json_numbers_a_bullet_whose_id_does_not_fit() -> None:
     bullets = [{"id": "x", "content": "A."}, {"id": "str-00004", "content": "B."}]
     found = read_import(json.dumps({"sections": [{"title": "A", "bullets": bullets}]}))
-    assert [bullet.id for bullet in found.document.bullets] == ["str-00004", "a-00005"]
+    assert [bullet.id for bullet in found.document.bullets] == ["str-00004", "sec-00005"]
 
 
 def test_markdown_is_read_as_markdown() -> None:
