@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from playbooks.document.budget import is_harmful
-from playbooks.document.draft import Draft, NotApplied, OverBudget, retired
+from playbooks.document.draft import Draft, NotApplied, retired
 from playbooks.document.operations import (
     APPLIED,
     HELD,
@@ -144,7 +144,10 @@ def _update(draft: Draft, op: Operation) -> None:
     if not op.content.strip() and not op.section.strip():
         raise NotApplied("bad_content", bullet=bullet.id)
     content = _content(draft, op) if op.content.strip() else bullet.content
-    section = _section(draft, op, bullet) if op.section.strip() else bullet.section
+    found = find_section(draft.sections, op.section) if op.section.strip() else None
+    if op.section.strip() and found is None:
+        raise NotApplied("unknown_section", bullet=bullet.id)
+    section = found.key if found else bullet.section
     if (content, section) == (bullet.content, bullet.section):
         raise NotApplied("same_text", status=NOOP, bullet=bullet.id)
     _reject_duplicate(draft, content, besides={bullet.id})
@@ -226,7 +229,7 @@ def _restore(draft: Draft, op: Operation) -> None:
     if draft.policy.by_credential and draft.policy.review.needs_person(bullet.content):
         raise NotApplied("needs_person", bullet=bullet.id)
     after = _reactivated(bullet)
-    draft.make_room(after)
+    _make_room(draft, op, bullet.content, after)
     # Counted again: a rollback may have undone a merge while it was retired.
     draft.change("RESTORE", op, draft.recounted(after))
 
@@ -241,10 +244,14 @@ def _add(draft: Draft, op: Operation) -> None:
     past = _reject_known_advice(draft, content, op)
     if not draft.charge_add(op):
         raise NotApplied("too_many_adds")
+    _hold_risky(draft, op, past.content if past else content)
     if past is not None:
-        _return(draft, op, past)
+        # It left only for want of room and is reported again: it comes back under its id.
+        after = replace(_reactivated(past), sources=_merge_ids(past.sources, op.outcome_ids))
+        _make_room(draft, op, past.content, after)
+        draft.touched.add(past.id)
+        draft.change("RESTORE", op, after, code="returned")
         return
-    _hold_risky(draft, op, content)
     section = find_section(draft.sections, op.section) or fallback_section(draft.sections)
     bullet = BulletState(
         make_id(section, draft.next_number),
@@ -306,26 +313,10 @@ def _content(draft: Draft, op: Operation) -> str:
         raise NotApplied("bad_content", bullet=op.id if op.id in draft.bullets else "") from None
 
 
-def _section(draft: Draft, op: Operation, bullet: BulletState) -> str:
-    found = find_section(draft.sections, op.section)
-    if found is None:
-        raise NotApplied("unknown_section", bullet=bullet.id)
-    return found.key
-
-
 def _reject_duplicate(draft: Draft, content: str, *, besides: set[str]) -> None:
     same = draft.ids.get(normal_text(content))
     if same is not None and same not in besides:
         raise NotApplied("duplicate_of", bullet=same)
-
-
-def _return(draft: Draft, op: Operation, past: BulletState) -> None:
-    """Advice that left only for want of room is reported again: it comes back under its id."""
-    _hold_risky(draft, op, past.content)
-    after = replace(_reactivated(past), sources=_merge_ids(past.sources, op.outcome_ids))
-    _make_room(draft, op, past.content, after)
-    draft.touched.add(past.id)
-    draft.change("RESTORE", op, after, code="returned")
 
 
 def _reject_known_advice(draft: Draft, content: str, op: Operation) -> BulletState | None:
@@ -341,14 +332,9 @@ def _reject_known_advice(draft: Draft, content: str, op: Operation) -> BulletSta
         return found
     if not found.is_active:
         raise NotApplied("retired_duplicate", bullet=found.id)
-    _link(draft, found.id, op)
+    sources = _merge_ids(found.sources, op.outcome_ids)
+    draft.bullets[found.id] = replace(found, sources=sources)
     raise NotApplied("duplicate_of" if exact else "similar_to", status=NOOP, bullet=found.id)
-
-
-def _link(draft: Draft, bullet_id: str, op: Operation) -> None:
-    bullet = draft.bullets[bullet_id]
-    sources = _merge_ids(bullet.sources, op.outcome_ids)
-    draft.bullets[bullet_id] = replace(bullet, sources=sources)
 
 
 def _merge_ids(*groups: tuple[str, ...] | list[str]) -> tuple[str, ...]:
@@ -357,12 +343,11 @@ def _merge_ids(*groups: tuple[str, ...] | list[str]) -> tuple[str, ...]:
 
 def _make_room(draft: Draft, op: Operation, content: str, *changes: BulletState) -> None:
     """Make the changes fit; a machine's text for which nothing may go waits in the review queue."""
-    try:
-        draft.make_room(*changes)
-    except OverBudget:
-        if not draft.policy.machine:
-            raise
+    if draft.make_room(*changes):
+        return
+    if draft.policy.machine:
         _hold(draft, content, why=HELD_FULL, bullet=op.id)
+    raise NotApplied("over_budget")
 
 
 def _hold_risky(
@@ -375,17 +360,13 @@ def _hold_risky(
         return
     sources, texts = review.sources_of(op.outcome_ids), [bullet.content for bullet in known]
     why = review.hold_reasons(content, known=texts, sources=sources, now=draft.taught)
-    if policy.machine and review.policy != NONE and any(_replaces(b, content) for b in known):
-        why = (*why, HELD_REWRITE)
+    for bullet in known if policy.machine and review.policy != NONE else ():
+        helpful, harmful = bullet.standing
+        if helpful - harmful >= PROVEN and shared_words(bullet.content, content) < FEW_WORDS:
+            why = (*why, HELD_REWRITE)
     if why and review.state_of(content) != APPROVED:
         _hold(draft, content, why=why[0], bullet=known[0].id if known else "")
     draft.taught.update(sources)
-
-
-def _replaces(bullet: BulletState, content: str) -> bool:
-    """True when a text with few of its words would take the place of proven advice."""
-    helpful, harmful = bullet.standing
-    return helpful - harmful >= PROVEN and shared_words(bullet.content, content) < FEW_WORDS
 
 
 def _hold(draft: Draft, content: str, *, why: str, bullet: str) -> NoReturn:
@@ -425,10 +406,5 @@ def _bullet(bullet_id: str, snapshot: Snapshot | None) -> Bullet | None:
     """The bullet as a document shows it: None unless it was active."""
     if snapshot is None or snapshot["status"] != ACTIVE:
         return None
-    return Bullet(
-        bullet_id,
-        snapshot["section"],
-        snapshot["content"],
-        snapshot["helpful"],
-        snapshot["harmful"],
-    )
+    shown = (snapshot[name] for name in ("section", "content", "helpful", "harmful"))
+    return Bullet(bullet_id, *shown)

@@ -60,12 +60,12 @@ def compare(before: Document, after: Document) -> Diff:
             if c.before.content != c.after.content
         ),
         moved=tuple(c for c in both if c.before.section != c.after.section),
-        counted=tuple(c for c in both if _votes(c.before) != _votes(c.after)),
+        counted=tuple(
+            c
+            for c in both
+            if (c.before.helpful, c.before.harmful) != (c.after.helpful, c.after.harmful)
+        ),
     )
-
-
-def _votes(bullet: Bullet) -> tuple[int, int]:
-    return bullet.helpful, bullet.harmful
 
 
 def diff_words(before: str, after: str) -> tuple[DiffSegment, ...]:

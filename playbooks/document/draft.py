@@ -39,13 +39,6 @@ class NotApplied(Exception):
         self.code, self.status, self.bullet = code, status, bullet
 
 
-class OverBudget(NotApplied):
-    """Raised for a text that does not fit, whatever may be retired for it."""
-
-    def __init__(self) -> None:
-        super().__init__("over_budget")
-
-
 class Draft:
     """What the operations work on; `named` are the ids that any operation of the run names."""
 
@@ -160,8 +153,8 @@ class Draft:
 
     # --- the budget -------------------------------------------------------------------------
 
-    def make_room(self, *changes: BulletState) -> None:
-        """Make the changes fit: a machine retires bullets. OverBudget if that is not enough.
+    def make_room(self, *changes: BulletState) -> bool:
+        """Make the changes fit: a machine retires bullets. False if that is not enough.
 
         Only what grows is held to the limits, so a playbook that is over them can be shortened.
         """
@@ -169,37 +162,27 @@ class Draft:
         for after in changes:
             before = self.bullets.get(after.id)
             growth += size_of(after) - (size_of(before) if before else Sizes())
-        leaving = self._leavers(growth, sum(1 for after in changes if not after.is_active))
-        if leaving is None:
-            raise OverBudget
-        self._retire(leaving)
+        watched = Sizes(int(growth.chars > 0), int(growth.bytes > 0))
+        lost = sum(1 for after in changes if not after.is_active)
+        leaving, fits = self._leavers(self.sizes + growth, watched, lost)
+        self._retire(leaving if fits else [])
+        return fits
 
     def shrink_to_budget(self) -> None:
         """Retire what may leave while a machine's result is over the budget, one fifth at most."""
-        leaving: list[BulletState] = []
-        sizes = self.sizes
-        for bullet in self._candidates(0):
-            if not self._over(sizes):
-                break
-            leaving.append(bullet)
-            sizes -= size_of(bullet)
-        self._retire(leaving)
+        self._retire(self._leavers(self.sizes, Sizes(1, 1), 0)[0])
 
-    def _leavers(self, growth: Sizes, lost: int) -> list[BulletState] | None:
-        """The bullets to retire so that the growth fits; None when it cannot."""
-        watched = Sizes(int(growth.chars > 0), int(growth.bytes > 0))
-        sizes = self.sizes + growth
+    def _leavers(self, sizes: Sizes, watched: Sizes, lost: int) -> tuple[list[BulletState], bool]:
+        """The bullets to retire until these sizes fit, and whether they fit then."""
         leaving: list[BulletState] = []
-        if not self._over(sizes, watched):
-            return leaving
-        for bullet in self._candidates(lost):
+        for bullet in self._candidates(lost) if self._over(sizes, watched) else ():
             leaving.append(bullet)
             sizes -= size_of(bullet)
             if not self._over(sizes, watched):
-                return leaving
-        return None
+                break
+        return leaving, not self._over(sizes, watched)
 
-    def _over(self, sizes: Sizes, watched: Sizes = Sizes(1, 1)) -> bool:  # noqa: B008 - frozen
+    def _over(self, sizes: Sizes, watched: Sizes) -> bool:
         total = sizes + self.headings
         too_long = watched.chars and total.tokens > self.policy.token_budget
         return bool(too_long or (watched.bytes and total.bytes > self.policy.max_bytes))

@@ -388,16 +388,17 @@ def _build(label: str, entries: Iterable[Entry], sections: Iterable[Section] = (
 
     Ids that fit are kept; the others are numbered after the highest.
     """
-    entries = list(entries)
+    entries, headings = list(entries), list(sections)
     highest = max((number_of(e.id) for e in entries if is_bullet_id(e.id)), default=0)
-    headings = _Headings(sections)
+    known = {section.title: section for section in headings}
     bullets: dict[int, Bullet] = {}
     texts: set[str] = set()
     done: list[Entry] = []
     for given in entries:
         entry = _cleaned(given, texts)
         if not entry.skipped:
-            section = headings.find(entry.section)
+            section = known.get(entry.section) or _find_or_add(headings, entry.section)
+            known[entry.section] = section
             fits = is_bullet_id(entry.id) and number_of(entry.id) not in bullets
             highest += not fits
             name = entry.id if fits else make_id(section, highest)
@@ -406,7 +407,7 @@ def _build(label: str, entries: Iterable[Entry], sections: Iterable[Section] = (
             counters = entry.helpful, entry.harmful
             bullets[number_of(name)] = Bullet(name, section.key, entry.content, *counters)
         done.append(entry)
-    return Import(label, Document.of(headings.sections, bullets.values()), tuple(done))
+    return Import(label, Document.of(headings, bullets.values()), tuple(done))
 
 
 def _cleaned(entry: Entry, texts: Collection[str]) -> Entry:
@@ -422,22 +423,12 @@ def _cleaned(entry: Entry, texts: Collection[str]) -> Entry:
     return replace(entry, content=content, skipped=same)
 
 
-class _Headings:
-    """The sections of an import by their titles as they stand in the text."""
-
-    def __init__(self, sections: Iterable[Section]) -> None:
-        self.sections = list(sections)
-        self._known = {section.title: section for section in self.sections}
-
-    def find(self, title: str) -> Section:
-        """The section with this title, made if need be; beyond the limit OTHERS."""
-        if title not in self._known:
-            full = len(self.sections) >= HEADING_LIMIT - 1
-            plain = clean_line(title, limit=TITLE_LIMIT).lstrip("# ")
-            plain = OTHERS.title if full or not plain else plain
-            section = find_heading(self.sections, plain)
-            if section is None:
-                section = section_for(plain, self.sections)
-                self.sections.append(section)
-            self._known[title] = section
-        return self._known[title]
+def _find_or_add(headings: list[Section], title: str) -> Section:
+    """The section with this title, made if need be; beyond the limit OTHERS."""
+    plain = clean_line(title, limit=TITLE_LIMIT).lstrip("# ")
+    plain = OTHERS.title if len(headings) >= HEADING_LIMIT - 1 or not plain else plain
+    section = find_heading(headings, plain)
+    if section is None:
+        section = section_for(plain, headings)
+        headings.append(section)
+    return section

@@ -5,7 +5,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
@@ -116,11 +116,10 @@ def alike_pairs(texts: Mapping[str, str]) -> list[SimilarPair]:
     Spelling finds typing errors and changed order, shared content words find other phrasings.
     About 0.3 s for 1,000 texts, all pairs of them.
     """
-    found = {(p.first, p.second): p for p in similar_pairs(texts, threshold=SPELLING)}
-    for pair in _pairs_by_words(texts):
-        spelled = found.get((pair.first, pair.second))
-        if spelled is None or spelled.score < pair.score:
-            found[pair.first, pair.second] = pair
+    found: dict[tuple[str, str], SimilarPair] = {}
+    for pair in chain(similar_pairs(texts, threshold=SPELLING), _pairs_by_words(texts)):
+        known = found.setdefault((pair.first, pair.second), pair)
+        found[pair.first, pair.second] = max(known, pair, key=lambda one: one.score)
     places = {key: place for place, key in enumerate(texts)}
     return sorted(
         found.values(), key=lambda pair: (-pair.score, places[pair.first], places[pair.second])

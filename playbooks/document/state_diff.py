@@ -43,19 +43,10 @@ def build_initial_state(document: Document, *, reason: str, review: Review | Non
     result = change_state(empty, kept, reason=reason)
     others = [(NOOP, "duplicate_of", first, bullet) for first, bullet in repeated]
     others += [(HELD, code, "", bullet) for code, bullet in held]
-    records = [
-        Record(
-            index=len(result.records) + place,
-            type="ADD",
-            bullet_id=bullet_id,
-            before=None,
-            after={"section": bullet.section, "content": bullet.content, "id": bullet.id},
-            reason=reason,
-            status=status,
-            reason_code=code,
-        )
-        for place, (status, code, bullet_id, bullet) in enumerate(others)
-    ]
+    records = []
+    for index, (status, code, bullet_id, bullet) in enumerate(others, start=len(result.records)):
+        proposed = {"section": bullet.section, "content": bullet.content, "id": bullet.id}
+        records.append(Record(index, "ADD", bullet_id, None, proposed, reason, status, code))
     return Result(result.state, (*result.records, *records))
 
 

@@ -56,7 +56,6 @@ def create_playbook(
         return import_playbook(
             by=by, content=content, name=name, description=description, owner=owner
         )
-    _refuse_limited_key(by)
     headings = DEFAULT_SECTIONS if not sections else clean_sections(sections)
     refuse_risky_texts(by, description=[description], sections=[s.title for s in headings])
     return _start(
@@ -85,7 +84,6 @@ def import_playbook(
     inside the text. Of what a key or app imports, risky texts wait in the review queue, and those
     over SOURCE_IMPORTS_PER_DAY. Raises TooLarge, and Invalid with the line.
     """
-    _refuse_limited_key(by)
     found = _read(content)
     description = description.strip() or found.description
     headings = [section.title for section in found.document.sections]
@@ -146,7 +144,6 @@ def _read(content: str) -> Import:
 
 def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Playbook:
     """A copy owned by `by`: active bullets with ids, pins and counters; no history."""
-    _refuse_limited_key(by)
     state = load_state(playbook, touching=()).state
     empty = State(state.sections, next_number=state.next_number)
     suffix = "" if playbook.is_starter else " (copy)"
@@ -170,6 +167,11 @@ def clone_playbook(*, playbook: Playbook, by: Principal, name: str = "") -> Play
 
 def _start(action: str, by: Principal, *, owner: User | None = None, **fields: Any) -> Playbook:
     owner = owner or by.user
+    if by.playbook_ids is not None:
+        raise Forbidden(
+            "This API key is limited to some playbooks. Use an unrestricted key to create others.",
+            code="limited_key",
+        )
     refuse_risky_texts(by, name=[fields["name"]])
     with transaction.atomic():
         consume_rate_limit("create_playbook", str(owner.pk))
@@ -178,14 +180,6 @@ def _start(action: str, by: Principal, *, owner: User | None = None, **fields: A
         playbook = create_with_initial_version(owner=owner, author=by, **fields)
         record(action=action, by=by, subject=playbook, owner=playbook.owner_id)
     return playbook
-
-
-def _refuse_limited_key(by: Principal) -> None:
-    if by.playbook_ids is not None:
-        raise Forbidden(
-            "This API key is limited to some playbooks. Use an unrestricted key to create others.",
-            code="limited_key",
-        )
 
 
 def create_with_initial_version(
@@ -205,14 +199,7 @@ def create_with_initial_version(
             owner=owner, name=name, description=description, source=source, **fields
         )
         rows = [
-            SectionRow(
-                playbook=playbook,
-                key=section.key,
-                title=section.title,
-                slug=section.slug,
-                position=position,
-                aliases=list(section.aliases),
-            )
+            SectionRow(playbook=playbook, position=position, **vars(section))
             for position, section in enumerate(result.state.sections)
         ]
         SectionRow.objects.bulk_create(rows)

@@ -103,11 +103,10 @@ def change_text(change: Delta) -> str:
 
 def _votes_on(playbook: Playbook, bullet: Bullet) -> QuerySet[Vote]:
     """The votes on the bullet and on all that was merged into it, newest first."""
-    names = dict(playbook.bullets.values_list("pk", "public_id"))
     merged: dict[str, list[str]] = {}
     redirects = playbook.bullets.exclude(merged_into=None)
-    for name, survivor in redirects.values_list("public_id", "merged_into_id"):
-        merged.setdefault(names[survivor], []).append(name)
+    for name, survivor in redirects.values_list("public_id", "merged_into__public_id"):
+        merged.setdefault(survivor, []).append(name)
     members = closure(merged, bullet.public_id)
     rows = Vote.objects.filter(bullet__playbook=playbook, bullet__public_id__in=members)
     return rows.select_related("bullet").order_by("-updated_at", "-pk")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from core.errors import Conflict, NotFound
@@ -23,6 +24,12 @@ from playbooks.document.text import Document, parse
 from playbooks.models import Bullet, Delta, Playbook, PlaybookQuerySet, Version, Vote
 from playbooks.models import Section as SectionRow
 from playbooks.review.queue import TEXT_CHANGES
+
+PLAIN_COLUMNS = (
+    *("content", "revision", "status", "pinned", "helpful", "harmful", "neutral"),
+    *("base_helpful", "base_harmful"),
+)
+"""Columns of a Bullet that are fields of its BulletState as they are."""
 
 
 @dataclass(frozen=True)
@@ -170,19 +177,12 @@ def _votes(
 
 
 def _bullet(row: Bullet, section: str, names: Mapping[UUID, str]) -> BulletState:
+    plain: dict[str, Any] = {name: getattr(row, name) for name in PLAIN_COLUMNS}
     return BulletState(
+        **plain,
         id=row.public_id,
         section=section,
-        content=row.content,
-        revision=row.revision,
-        status=row.status,
-        pinned=row.pinned,
         merged_into=names[row.merged_into_id] if row.merged_into_id else "",
-        helpful=row.helpful,
-        harmful=row.harmful,
-        neutral=row.neutral,
-        base_helpful=row.base_helpful,
-        base_harmful=row.base_harmful,
         sources=tuple(row.metadata.get("outcome_ids", ())),
         former=tuple(row.metadata.get("former", (0, 0))),
         retired_for=row.metadata.get("retired_for", ""),
@@ -191,17 +191,9 @@ def _bullet(row: Bullet, section: str, names: Mapping[UUID, str]) -> BulletState
 
 def record_of(delta: Delta) -> Record:
     """The row as a value of the pure rules."""
-    return Record(
-        index=delta.index,
-        type=delta.type,
-        bullet_id=delta.bullet_public_id,
-        before=delta.before,
-        after=delta.after,
-        reason=delta.reason,
-        status=delta.status,
-        reason_code=delta.reason_code,
-        outcome_ids=tuple(delta.outcome_ids),
-    )
+    names = ("index", "type", "before", "after", "reason", "status", "reason_code")
+    values: dict[str, Any] = {name: getattr(delta, name) for name in names}
+    return Record(bullet_id=delta.bullet_public_id, outcome_ids=tuple(delta.outcome_ids), **values)
 
 
 def snapshots_at(playbook: Playbook, number: int) -> dict[str, Snapshot]:

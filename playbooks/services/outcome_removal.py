@@ -82,11 +82,15 @@ def remove_outcomes(
             )
             version = made.version
             record(action="remove_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
-    changes = [r for r in result.applied if visible_fields(r.before) != visible_fields(r.after)]
+    changes = [
+        (r.bullet_id, visible_fields(r.after)["status"] == RETIRED)
+        for r in result.applied
+        if visible_fields(r.before) != visible_fields(r.after)
+    ]
     return OutcomeRemoval(
         version=version,
-        retired=[r.bullet_id for r in changes if _status(r.after) == RETIRED],
-        changed=[r.bullet_id for r in changes if _status(r.after) != RETIRED],
+        retired=[name for name, is_retired in changes if is_retired],
+        changed=[name for name, is_retired in changes if not is_retired],
         kept=sorted(past.kept, key=number_of),
         votes=dropped,
     )
@@ -197,7 +201,3 @@ def _without_duplicates(bullets: dict[str, BulletState]) -> dict[str, BulletStat
         elif bullets[name].is_active:
             seen.add(text)
     return found
-
-
-def _status(snapshot: Snapshot | None) -> str:
-    return str((snapshot or {}).get("status", ""))

@@ -32,6 +32,7 @@ from playbooks.document.text import (
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.review.queue import provenance_of, review_rule_for, update_review_queue
 from playbooks.services.loading import (
+    PLAIN_COLUMNS,
     LoadedPlaybook,
     load_state,
     named_bullet_ids,
@@ -44,10 +45,7 @@ MACHINE_REASONS = (Version.Reason.EVOLUTION, Version.Reason.REVERTED)
 GUARDED = timedelta(days=7)
 """What machines remove in this time counts together."""
 CONFLICT_FIELDS = ("content", "section", "status")
-BULLET_FIELDS = (
-    *("section", "content", "content_hash", "revision", "status", "merged_into", "pinned"),
-    *("helpful", "harmful", "neutral", "base_helpful", "base_harmful", "metadata", "updated_at"),
-)
+OTHER_COLUMNS = ("section", "content_hash", "merged_into", "metadata", "updated_at")
 
 
 class CollapseGuard(AceError):
@@ -246,24 +244,14 @@ def _deltas(
     job_id: UUID | None,
     provenance: Provenance,
 ) -> list[Delta]:
-    return [
-        Delta(
-            version=version,
-            playbook=playbook,
-            job_id=job_id,
-            index=record.index,
-            type=record.type,
-            bullet_public_id=record.bullet_id,
-            before=record.before,
-            after=record.after,
-            reason=record.reason,
-            status=record.status,
-            reason_code=record.reason_code,
-            outcome_ids=list(record.outcome_ids),
-            provenance=provenance_of(provenance, record.outcome_ids),
-        ).set_author(author)
-        for record in records
-    ]
+    deltas = []
+    for record in records:
+        columns = vars(record) | {"outcome_ids": list(record.outcome_ids)}
+        delta = Delta(bullet_public_id=columns.pop("bullet_id"), **columns)
+        delta.version, delta.playbook, delta.job_id = version, playbook, job_id
+        delta.provenance = provenance_of(provenance, record.outcome_ids)
+        deltas.append(delta.set_author(author))
+    return deltas
 
 
 def write_bullets(
@@ -286,7 +274,7 @@ def write_bullets(
         _fill(rows[bullet.id], bullet, loaded, rows)
     _release_texts(changed, before, rows, old)
     kept = [rows[b.id] for b in changed if b.id not in new]
-    Bullet.objects.bulk_update(kept, BULLET_FIELDS)
+    Bullet.objects.bulk_update(kept, [*PLAIN_COLUMNS, *OTHER_COLUMNS])
     Bullet.objects.bulk_create(new.values())
     _write_votes(changed, before, rows, reporters)
 
@@ -296,11 +284,10 @@ def _fill(
 ) -> None:
     row.section = loaded.sections[bullet.section]
     if row.content != bullet.content:
-        row.content, row.content_hash = bullet.content, content_hash(bullet.content)
-    row.revision, row.status, row.pinned = bullet.revision, bullet.status, bullet.pinned
+        row.content_hash = content_hash(bullet.content)
+    for name in PLAIN_COLUMNS:
+        setattr(row, name, getattr(bullet, name))
     row.merged_into = rows[bullet.merged_into] if bullet.merged_into else None
-    row.helpful, row.harmful, row.neutral = bullet.helpful, bullet.harmful, bullet.neutral
-    row.base_helpful, row.base_harmful = bullet.base_helpful, bullet.base_harmful
     facts: dict[str, Any] = {"outcome_ids": list(bullet.sources), "retired_for": bullet.retired_for}
     if list(bullet.former) != row.metadata.get("former", [0, 0]):
         facts |= {"former": list(bullet.former), "reworded_at": timezone.now().isoformat()}

@@ -25,7 +25,7 @@ from playbooks.models import Playbook, Trial, Version
 from playbooks.services.loading import document_of, in_this_wording, sections_of, version_of
 from playbooks.services.serving_tokens import sign_serving_token
 from playbooks.services.validation import NAME_LIMIT
-from playbooks.trials.arms import Assignment, assign_arm
+from playbooks.trials.arms import assign_arm
 
 MAX_AMBIGUOUS_IDS = 5
 CONTROL_READING = "Control reading: work without the playbook, then report as always.\n"
@@ -75,7 +75,7 @@ def read_playbook(
     if assignment is not None and assignment.is_stable:
         row = _control_version(assignment.trial, row)
     excerpt = _excerpt(playbook, row, section, max_tokens, task)
-    if assignment is not None and _is_bare(assignment):
+    if assignment and assignment.is_stable and assignment.trial.kind == Trial.Kind.BARE:
         excerpt = Excerpt(CONTROL_READING, ())
     return Reading(
         id=playbook.pk,
@@ -100,10 +100,6 @@ def _control_version(trial: Trial, newest: Version) -> Version:
         lines = newest.text.split("\n")
         version.text = "\n".join(x for x in lines if not x.startswith(f"[{trial.bullet_id}] "))
     return version
-
-
-def _is_bare(assignment: Assignment) -> bool:
-    return assignment.is_stable and assignment.trial.kind == Trial.Kind.BARE
 
 
 def find_playbook(*, by: Principal, name: str) -> Playbook:

@@ -1,6 +1,6 @@
 """Repairing the current rows from the deltas, and the counters from the votes."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import F
@@ -24,21 +24,12 @@ from playbooks.services.verification import check_rows, check_versions
 COMPARED = (*SNAPSHOT_FIELDS, "base_helpful", "base_harmful")
 
 
-@dataclass(frozen=True)
-class RepairResult:
-    """`corrections`, a line each; `version` carries the recounted counters."""
-
-    corrections: list[str] = field(default_factory=list)
-    version: Version | None = None
-
-
-def rebuild_playbook(*, playbook: Playbook, dry_run: bool = False) -> RepairResult:
-    """Bullet rows, counters, pointer and next number match the deltas and the votes again.
+def rebuild_playbook(*, playbook: Playbook, dry_run: bool = False) -> list[str]:
+    """Bullet rows, counters, pointer and next number match deltas and votes; a line for each fix.
 
     The deltas are replayed from version 1. Where votes and counters of the newest version differ,
-    version, the votes win, in a new version. Raises Conflict (`broken_history`) when versions and
-    deltas contradict each other, because either may be right. A dry run writes
-    nothing.
+    the votes win, in a new version. Raises Conflict (`broken_history`) when versions and deltas
+    contradict each other, because either may be right. A dry run writes nothing.
     """
     with transaction.atomic():
         lock_playbook(playbook)
@@ -58,7 +49,7 @@ def rebuild_playbook(*, playbook: Playbook, dry_run: bool = False) -> RepairResu
             raise _broken(problems)
         if dry_run:
             transaction.set_rollback(True)
-    return RepairResult(corrections, None if dry_run else version)
+    return corrections
 
 
 def _broken(problems: list[str]) -> Conflict:

@@ -20,7 +20,7 @@ from playbooks.services.editing import edit_playbook
 from playbooks.services.loading import load_state, lock_playbook
 from playbooks.services.publishing import CollapseGuard, publish_deltas
 from playbooks.services.reading import diff_versions, export_playbook
-from playbooks.services.repair import RepairResult, rebuild_playbook
+from playbooks.services.repair import rebuild_playbook
 from playbooks.services.rollback import rollback_playbook
 from tests.factories import make_playbook, make_user
 from tests.harness.history import verify_playbook
@@ -118,7 +118,7 @@ class RowsWalk(RuleBasedStateMachine):
     @rule()
     def a_repair_finds_nothing_to_mend(self) -> None:
         RowsWalk.steps += 1
-        assert rebuild_playbook(playbook=self.playbook) == RepairResult()
+        assert rebuild_playbook(playbook=self.playbook) == []
 
     @invariant()
     def versions_deltas_rows_and_votes_tell_one_story(self) -> None:

@@ -26,10 +26,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
         try:
             playbook = playbook_named(options["playbook"])
-            result = rebuild_playbook(playbook=playbook, dry_run=dry_run)
+            corrections = rebuild_playbook(playbook=playbook, dry_run=dry_run)
         except AceError as error:
             raise CommandError(error.message) from None
-        for line in result.corrections:
+        for line in corrections:
             self.stdout.write(line)
         what = "would be corrected" if dry_run else "corrected"
-        self.stdout.write(f"{len(result.corrections)} differences {what}")
+        self.stdout.write(f"{len(corrections)} differences {what}")
