@@ -22,7 +22,7 @@ PINNED = {
     "/playbooks/{playbook}/versions/1": 4,
     "/playbooks/{playbook}/sections": 3,
     "/playbooks/{playbook}/bullets": 3,
-    "/playbooks/{playbook}/bullets/str-00001/history": 8,
+    "/playbooks/{playbook}/bullets/str-00001/history": 7,
     "/playbooks/{playbook}/trials": 3,
     "/trials/{trial}": 2,
     "/playbooks/{playbook}/outcomes": 3,

@@ -59,7 +59,7 @@ def test_a_long_section_is_cut_and_shown_whole_on_pages_of_its_own(
 def test_a_page_makes_as_many_queries_for_many_rows_as_for_few(
     owner: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries, rest: str
 ) -> None:
-    asked = {"": 8, "/bullets/str-00001": 10, "/versions": 7, "/versions/2/diff": 9}
+    asked = {"": 8, "/bullets/str-00001": 9, "/versions": 7, "/versions/2/diff": 9}
     for count in (3, 150):
         playbook = make_playbook(alice, text=text_of(count))
         for number in range(count // 20 + 2):
