@@ -327,7 +327,7 @@ class ReviewItemViewSet(BasePlaybookViewSet):
     def approve_review_item(self, pk: UUID, review: UUID, sent: dict[str, Any]) -> ReviewItem:
         """Approve an item, optionally with your own text: a new version is published."""
         item = self.review_item(pk, review)
-        return approve_review_item(item=item, by=self.principal, **sent).item
+        return approve_review_item(item=item, by=self.principal, **sent)
 
     @operation(Scope.ACCOUNT, s.ReviewItemSerializer)
     def decline_review_item(self, pk: UUID, review: UUID) -> ReviewItem:

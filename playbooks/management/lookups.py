@@ -12,7 +12,7 @@ def playbook_named(text: str, rows: PlaybookQuerySet | None = None) -> Playbook:
     rows = rows.select_related("owner", "current_version")
     found = list(rows.filter(pk=text) if is_uuid(text) else rows.filter(name__iexact=text.strip()))
     if not found:
-        raise CommandError(f"No playbook with this id or name: {text!r}.")
+        raise CommandError(f"No playbook with this id or name: {text!r}. See list_playbooks.")
     if len(found) > 1:
         ids = ", ".join(str(playbook.pk) for playbook in found)
         raise CommandError(f"Several playbooks are called {text!r}. Give the id of one: {ids}.")
