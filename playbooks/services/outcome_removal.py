@@ -1,6 +1,6 @@
 """Removing what some outcomes taught from the current playbook."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,9 +63,8 @@ def remove_outcomes(
         # Left out here and not by the database: a preview of 10,000 outcomes would pay for it.
         state, dropped = _without_votes(loaded.state, taken, source)
         past = HistoryWithoutOutcomes(state, taken, source, include_mixed)
-        for step in _steps(playbook):
-            past.read(step)
-        result = change_state(state, past.wanted(), reason="Its source was removed.")
+        wanted = past.wanted(_steps(playbook))
+        result = change_state(state, wanted, reason="Its source was removed.")
         version = None
         if dry_run:
             # Nothing is written: for hundreds of bullets that alone would take seconds.
@@ -82,15 +81,12 @@ def remove_outcomes(
             )
             version = made.version
             record(action="remove_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
-    changes = [
-        (r.bullet_id, visible_fields(r.after)["status"] == RETIRED)
-        for r in result.applied
-        if visible_fields(r.before) != visible_fields(r.after)
-    ]
+    changes = [r for r in result.applied if visible_fields(r.before) != visible_fields(r.after)]
+    retired = [r.bullet_id for r in changes if visible_fields(r.after)["status"] == RETIRED]
     return OutcomeRemoval(
         version=version,
-        retired=[name for name, is_retired in changes if is_retired],
-        changed=[name for name, is_retired in changes if not is_retired],
+        retired=retired,
+        changed=[r.bullet_id for r in changes if r.bullet_id not in retired],
         kept=sorted(past.kept, key=number_of),
         votes=dropped,
     )
@@ -137,7 +133,7 @@ class HistoryWithoutOutcomes:
         self.kept: set[str] = set()
         self.added_by_them: set[str] = set()  # bullets that only these outcomes brought in
 
-    def read(self, step: Any) -> None:
+    def _read(self, step: Any) -> None:
         name, before, after = step.bullet_public_id, step.before, step.after
         if after is None:
             return
@@ -176,8 +172,10 @@ class HistoryWithoutOutcomes:
         self.kept.add(step.bullet_public_id)
         return False
 
-    def wanted(self) -> dict[str, BulletState]:
+    def wanted(self, steps: Iterable[Any]) -> dict[str, BulletState]:
         """Every bullet as it would be, counters from the votes that are left."""
+        for step in steps:
+            self._read(step)
         found = {
             name: replace(bullet, **self.fields.get(name, {}))
             for name, bullet in self.state.bullets.items()
