@@ -72,14 +72,8 @@ def remove_outcomes(
         else:
             votes = Vote.objects.filter(bullet__playbook=playbook)
             votes.filter(Q(outcome_id__in=outcome_ids) | Q(source=source or None)).delete()
-            made = publish(
-                playbook,
-                replace(loaded, state=state),
-                result,
-                reason=Version.Reason.ROLLBACK,
-                author=by,
-            )
-            version = made.version
+            now, reason = replace(loaded, state=state), Version.Reason.ROLLBACK
+            version = publish(playbook, now, result, reason=reason, author=by).version
             record(action="remove_outcomes", by=by, subject=playbook, owner=playbook.owner_id)
     changes = [r for r in result.applied if visible_fields(r.before) != visible_fields(r.after)]
     retired = [r.bullet_id for r in changes if visible_fields(r.after)["status"] == RETIRED]
