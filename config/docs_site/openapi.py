@@ -38,6 +38,7 @@ TAGS = {
     "trials": "Compare a new version, a bullet or the whole playbook by a coin.",
     "outcomes": "Report how a task went, and see what became of it.",
     "evidence": "Success rates and costs by version.",
+    "shares": "Read-only links to a version diff or the evidence.",
     "evolutions": "Turn outcomes into a new version, and follow the job.",
     "sources": "Who taught a playbook; revert what one source taught.",
     "sessions": "Transcripts of agents, which become outcomes.",

@@ -240,6 +240,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "VersionReason": "playbooks.models.Version.Reason",
         "DeltaType": "playbooks.models.Delta.Type",
         "VoteTag": "playbooks.models.Vote.Tag",
+        "ShareLinkKind": "evolution.models.ShareLink.Kind",
         "DiffSegmentKind": ["same", "removed", "added"],
         "KeyScope": "accounts.api.serializers.SCOPES",
         "UsagePeriod": ["day", "week", "month"],

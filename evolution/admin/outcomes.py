@@ -18,7 +18,8 @@ from core.admin import (
 )
 from core.errors import AceError
 from evolution.jobs import redrive as jobs_redrive
-from evolution.models import Case, CaseRun, Outcome, Reflection
+from evolution.models import Case, CaseRun, Outcome, Reflection, ShareLink
+from evolution.sharing import revoke_share_link
 from playbooks.models import Playbook
 from playbooks.services.outcome_removal import OutcomeRemoval, remove_outcomes
 
@@ -171,6 +172,25 @@ class ReflectionAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Reflection]:
         long = (f"outcome__{name}" for name in LONG_FIELDS)
         return super().get_queryset(request).defer("content", "job__curation", *long)
+
+
+@admin.register(ShareLink)
+class ShareLinkAdmin(ReadOnlyAdmin):
+    list_display = ("kind", "playbook", "version", "against", "created_at", "expires_at")
+    list_select_related = ("playbook",)
+    list_filter = (OwnerFilter.by("playbook__owner"), "kind")
+    search_fields = ("=id", "playbook__name", "=playbook__id")
+    exclude = ("digest",)
+    actions = ("revoke",)
+
+    revoke = row_action(
+        "Revoke",
+        lambda link, by: revoke_share_link(link=link, by=by),
+        one="link revoked",
+        many="links revoked",
+        permission="delete_rows",
+        rows=lambda rows: rows.select_related("playbook"),
+    )
 
 
 @admin.register(Case)

@@ -6,13 +6,18 @@ from django.db.models import F, QuerySet
 from rest_framework import serializers
 
 from evolution.jobs.lifecycle import NOTHING_PENDING
-from evolution.models import AgentSession, Case, EvolutionJob, Outcome, SessionMessage
+from evolution.models import AgentSession, Case, EvolutionJob, Outcome, SessionMessage, ShareLink
 from evolution.sessions.validation import MAX_MESSAGES_PER_CALL, MAX_TOOL_CALLS
+from evolution.sharing import MAX_DAYS
 from playbooks.models import Delta, Version
 
 Text = serializers.CharField
 NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
 TRIGGERED_STATUSES = [*EvolutionJob.Status.values, NOTHING_PENDING]
+NUMBER: Any = {
+    **{"required": False, "allow_null": True, "default": None},
+    **{"min_value": 1, "max_value": 2_147_483_647},
+}
 PRICE: Any = {"max_digits": 18, "decimal_places": 6, "allow_null": True, "read_only": True}
 LONG_TEXT: Any = {"allow_blank": True, "trim_whitespace": False, "default": ""}
 
@@ -341,9 +346,7 @@ class SessionCreateSerializer(serializers.Serializer[Any]):
         default=None,
         help_text="Default: a chat without a playbook.",
     )
-    version = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=2_147_483_647
-    )
+    version = serializers.IntegerField(**NUMBER)
     serving_id = Text(
         allow_blank=True, default="", help_text="The `serving_id` of the playbook as it was read."
     )
@@ -488,6 +491,28 @@ class SessionCloseSerializer(serializers.Serializer[Any]):
 class ClosedSessionSerializer(serializers.Serializer[Any]):
     session = SessionSerializer()
     report = RecordedOutcomeSerializer(allow_null=True)
+
+
+class ShareLinkSerializer(serializers.Serializer[Any]):
+    """A read-only page for anybody with its URL."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=ShareLink.Kind.choices)
+    version = serializers.IntegerField(allow_null=True, help_text="Of a diff.")
+    against = serializers.IntegerField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+
+
+class ShareLinkCreatedSerializer(ShareLinkSerializer):
+    url = Text(help_text="Shown only now.")
+
+
+class ShareLinkCreateSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=ShareLink.Kind.choices)
+    version = serializers.IntegerField(**NUMBER, help_text="Default: the current one.")
+    against = serializers.IntegerField(**NUMBER, help_text="Default: the one before.")
+    days = serializers.IntegerField(default=30, min_value=1, max_value=MAX_DAYS)
 
 
 class CaseSerializer(serializers.Serializer[Any]):

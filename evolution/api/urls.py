@@ -8,6 +8,7 @@ from evolution.api import views
 PLAYBOOK = "playbooks/<uuid:pk>"
 outcomes, evidence = views.OutcomeViewSet, views.EvidenceViewSet
 evolutions, sessions = views.EvolutionViewSet, views.SessionViewSet
+shares = views.ShareLinkViewSet
 urlpatterns: list[URLPattern] = [
     route(f"{PLAYBOOK}/outcomes", outcomes, get="list_outcomes", post="report_outcome"),
     route("outcomes", outcomes, patch="update_outcomes_by_ref"),
@@ -19,6 +20,8 @@ urlpatterns: list[URLPattern] = [
     route(f"{PLAYBOOK}/ledger", evidence, get="get_bullet_ledger"),
     route(f"{PLAYBOOK}/sources", evidence, get="list_sources"),
     route(f"{PLAYBOOK}/sources/rollback", evidence, post="rollback_source"),
+    route(f"{PLAYBOOK}/shares", shares, get="list_share_links", post="create_share_link"),
+    route("shares/<uuid:pk>", shares, delete="revoke_share_link"),
     route(f"{PLAYBOOK}/evolutions", evolutions, get="list_evolutions", post="trigger_evolution"),
     route("evolutions/<uuid:pk>", evolutions, get="get_evolution"),
     route("evolutions/<uuid:pk>/cancel", evolutions, post="cancel_evolution"),

@@ -3,10 +3,12 @@
 from typing import Any
 from uuid import UUID
 
+from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
 from core.errors import Invalid
+from core.http.requests import site_url
 from core.rest.idempotency import idempotency_key
 from core.rest.views import BaseViewSet, operation
 from core.security.scopes import Scope
@@ -23,11 +25,13 @@ from evolution.models import (
     Outcome,
     SessionMessage,
     SessionQuerySet,
+    ShareLink,
 )
 from evolution.outcomes import cases, correction, reporting
 from evolution.outcomes.metrics import playbook_metrics
 from evolution.sessions import recording as services
 from evolution.sessions.validation import NewMessage
+from evolution.sharing import create_share_link, revoke_share_link
 from playbooks.models import Playbook
 
 
@@ -146,6 +150,31 @@ class EvidenceViewSet(BaseEvolutionViewSet):
     def rollback_source(self, pk: UUID, sent: dict[str, Any]) -> Any:
         """Revert what one source taught or edited, in a new version; your own edits stay."""
         return rollback_source(playbook=self.playbook(pk), by=self.principal, **sent)
+
+
+class ShareLinkViewSet(BaseEvolutionViewSet):
+    """Only people publish: no API key can share what it reads."""
+
+    @operation(Scope.READ, s.ShareLinkSerializer(many=True))
+    def list_share_links(self, pk: UUID) -> Response:
+        """List the share links of a playbook, newest first, expired ones too."""
+        return self.paginate(self.playbook(pk).share_links.all(), s.ShareLinkSerializer)
+
+    @operation(
+        Scope.ACCOUNT, {201: s.ShareLinkCreatedSerializer}, takes=s.ShareLinkCreateSerializer
+    )
+    def create_share_link(self, pk: UUID, sent: dict[str, Any]) -> Any:
+        """Share a version diff or the evidence with anybody who gets the URL, for some days."""
+        made = create_share_link(playbook=self.playbook(pk), by=self.principal, **sent)
+        link: Any = made[0]
+        link.url = site_url(self.request._request) + reverse("evolution:shared", args=[made[1]])
+        return link
+
+    @operation(Scope.ACCOUNT, {204: None})
+    def revoke_share_link(self, pk: UUID) -> None:
+        """Revoke a share link at once."""
+        links = ShareLink.objects.for_user(self.principal).select_related("playbook")
+        revoke_share_link(link=links.fetch(pk), by=self.principal)
 
 
 class EvolutionViewSet(BaseEvolutionViewSet):

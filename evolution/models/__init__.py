@@ -19,6 +19,7 @@ from evolution.models.sessions import (
     SessionMessageQuerySet,
     SessionQuerySet,
 )
+from evolution.models.share_links import ShareLink
 from evolution.models.training_runs import TrainingRun, TrainingRunQuerySet, TrainingStep
 from evolution.models.worker_heartbeats import WorkerHeartbeat
 
@@ -45,6 +46,7 @@ __all__ = [
     "SessionMessage",
     "SessionMessageQuerySet",
     "SessionQuerySet",
+    "ShareLink",
     "WorkerHeartbeat",
     "start_of_day",
 ]

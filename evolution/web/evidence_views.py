@@ -1,5 +1,7 @@
 """Pages of evidence: trials, success rates by version, the bullet ledger, and sources."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -20,7 +22,7 @@ from evolution.models import Case, Outcome
 from evolution.outcomes import cases
 from evolution.outcomes.trial_evidence import recent_tasks
 from evolution.web.filters import EvidenceFilter
-from playbooks.models import Trial, Version
+from playbooks.models import Playbook, Trial, Version
 from playbooks.services.history import fetch_bullet
 from playbooks.services.trials import start_trial, stop_trial
 from playbooks.trials.lifecycle import task_limit
@@ -44,12 +46,21 @@ LEDGER_SORTS = {
 def evidence(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     chosen = EvidenceFilter(request.GET)
-    found = playbook_evidence(playbook=playbook, signal=chosen.chosen("signal") or "")
-    trial = trials.latest_trial(playbook)
-    context = {
+    context = evidence_context(playbook, chosen.chosen("signal") or "") | {
         "playbook": playbook,
         "tab": "evidence",
         "filter": chosen,
+        "cases": playbook.cases.select_related("outcome"),
+        "matches": Case.Match.choices,
+    }
+    return render(request, "evolution/evidence/evidence.html", context)
+
+
+def evidence_context(playbook: Playbook, signal: str = "") -> dict[str, Any]:
+    """The newest trial and the history, without what only the owner may read."""
+    found = playbook_evidence(playbook=playbook, signal=signal)
+    trial = trials.latest_trial(playbook)
+    return {
         "evidence": found,
         "points": draw_points([(row.version.number, row.rate) for row in found.versions]),
         "trial": trial,
@@ -57,10 +68,7 @@ def evidence(request: UserRequest, pk: str) -> HttpResponse:
         "unproven": trials.describe_without_trial(playbook),
         "power": trials.power_of(trial.kind) if trial else "",
         "curves": trials.arm_curves(trial) if trial else [],
-        "cases": playbook.cases.select_related("outcome"),
-        "matches": Case.Match.choices,
     }
-    return render(request, "evolution/evidence/evidence.html", context)
 
 
 @login_required

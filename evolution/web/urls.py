@@ -8,6 +8,7 @@ from evolution.web import (
     overview_views,
     playground_views,
     session_views,
+    share_views,
     views,
 )
 
@@ -28,6 +29,9 @@ urlpatterns: list[URLPattern] = [
     path("trials/<uuid:pk>/end", evidence_views.end, name="end_trial"),
     path(f"{PLAYBOOK}/sources", evidence_views.sources, name="sources"),
     path(f"{PLAYBOOK}/sources/<str:source>", evidence_views.rollback, name="rollback_source"),
+    path(f"{PLAYBOOK}/shares", share_views.shares, name="shares"),
+    path("shares/<uuid:pk>/revoke", share_views.revoke, name="revoke_share"),
+    path("share/<str:token>", share_views.shared, name="shared"),
     path("inbox", inbox_views.inbox, name="inbox"),
     path("playground", playground_views.start, name="playground"),
     path("playground/<uuid:pk>", playground_views.chat, name="playground_chat"),

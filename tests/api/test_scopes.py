@@ -12,7 +12,7 @@ from tests.harness.rest_client import Rest
 from tests.harness.rest_routes import PROTECTED, ROUTES, Route, World, served
 
 NAMES = dict.fromkeys(
-    ("playbook", "key", "job", "app", "session", "trial", "outcome"), "<uuid:pk>"
+    ("playbook", "key", "job", "app", "session", "trial", "outcome", "share"), "<uuid:pk>"
 ) | {"review": "<uuid:review>"}
 
 

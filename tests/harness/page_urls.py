@@ -99,7 +99,7 @@ def own_pages(world: World) -> list[str]:
         f"{one}/outcomes/new",
         f"{one}/evidence",
         f"{one}/evidence?signal=self_report",
-        *(f"{one}/{page}" for page in ("ledger", "ledger?sort=difference")),
+        *(f"{one}/{page}" for page in ("ledger", "ledger?sort=difference", "shares?kind=diff")),
         *(f"{one}/{page}" for page in ("trials", "trials?bullet_id=str-00001")),
         world.outcome.get_absolute_url(),
         f"/sessions?playbook={world.playbook.pk}",

@@ -10,6 +10,7 @@ from accounts.keys.jwt_tokens import issue_tokens
 from accounts.models import User
 from core.security.scopes import Principal, Scope
 from evolution.jobs.lifecycle import trigger_evolution
+from evolution.sharing import create_share_link
 from playbooks.services.reading import read_playbook
 from playbooks.services.trials import start_trial, stop_trial
 from tests.factories import (
@@ -41,7 +42,7 @@ class Route:
 
     @property
     def is_under_playbook(self) -> bool:
-        names = ("{playbook}", "{job}", "{outcome}", "{session}", "{trial}")
+        names = ("{playbook}", "{job}", "{outcome}", "{session}", "{trial}", "{share}")
         return any(name in self.path for name in names)
 
     def __str__(self) -> str:
@@ -108,6 +109,9 @@ ROUTES = [
     Route("GET", f"{PLAYBOOK}/metrics", READ),
     Route("GET", f"{PLAYBOOK}/evidence", READ),
     Route("GET", f"{PLAYBOOK}/ledger", READ),
+    Route("GET", f"{PLAYBOOK}/shares", READ),
+    Route("POST", f"{PLAYBOOK}/shares", ACCOUNT, {"kind": "diff", "version": 1}),
+    Route("DELETE", "/shares/{share}", ACCOUNT),
     Route("GET", f"{PLAYBOOK}/evolutions", READ),
     Route("POST", f"{PLAYBOOK}/evolutions", EVOLVE),
     Route("GET", JOB, READ),
@@ -163,6 +167,7 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     ids |= {"review": str(review.pk), "owner": str(owner.pk)}
     trial = start_trial(playbook=playbook, by=who, kind="bare")
     ids["trial"] = str(stop_trial(trial=trial, by=who).pk)
+    ids["share"] = str(create_share_link(playbook=playbook, by=who, kind="evidence")[0].pk)
     said = (("user", f"Do it {canary}"), ("assistant", canary))
     ids["session"] = str(make_session(owner, playbook, *said, title=canary).pk)
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)
