@@ -16,7 +16,7 @@ from accounts.services import user_administration
 from config.admin_site.users import UserAdmin
 from core.admin import ReadOnlyAdmin, row_action
 
-# Unused (an e-mail address is a field of the user, the sweep needs no schedule) or replaced below.
+# Unused (an e-mail address is a field of the user, django-q only keeps messages) or replaced below.
 for unused in (EmailAddress, Schedule, Success, Failure, OrmQ, Authenticator, UserSession):
     admin.site.unregister(unused)
 
@@ -66,21 +66,3 @@ class UserSessionAdmin(ReadOnlyAdmin):
         permission="delete_rows",
         rows=lambda rows: User.objects.filter(pk__in=rows.values("user_id")),
     )
-
-
-@admin.register(OrmQ)
-class QueuedMessageAdmin(ReadOnlyAdmin):
-    """Queue messages that wake a worker, without their payload, which is signed code."""
-
-    list_display = ("id", "lock")
-    exclude = ("payload",)
-    ordering = ("lock",)
-
-
-@admin.register(Failure)
-class FailureAdmin(ReadOnlyAdmin):
-    """Tasks that raised: our tasks never should, so each row is a bug. Arguments are hidden."""
-
-    list_display = ("func", "started", "stopped", "attempt_count")
-    exclude = ("args", "kwargs", "result", "hook")
-    search_fields = ("func",)

@@ -17,7 +17,7 @@ import mcp_bridge.web.urls
 import playbooks.api.urls
 import playbooks.web.urls
 from config.docs_site import views as docs
-from config.web import theme, views
+from config.web import views
 from core.rest import exceptions as rest
 
 handler400 = views.bad_request
@@ -33,7 +33,7 @@ pages = [
     path("start", views.onboarding, name="onboarding"),
     path("start/dismiss", views.dismiss_onboarding, name="dismiss_onboarding"),
     path("stop-viewing", views.stop_viewing, name="stop_viewing"),
-    path("theme", theme.choose_theme, name="theme"),
+    path("theme", views.choose_theme, name="theme"),
     path("docs", docs.index, name="docs_index"),
     path("docs/<path:slug>.md", docs.markdown_source, name="docs_source"),
     path("docs/<slug:name>.svg", docs.image, name="docs_image"),

@@ -85,26 +85,21 @@ def job_tiles(now: datetime) -> list[Tile]:
     waits = timesince(oldest["created_at"], now) if oldest else "queue is empty"
     late = oldest is not None and now - oldest["created_at"] > QUEUE_OLD
     queue = changelist_url(JOBS, state="queue", o="7")
+
+    def of_state(label: str, state: str, note: str = "") -> Tile:
+        count, href = found[state], changelist_url(JOBS, state=state)
+        tone = ALERT if count and state == "stuck" else OK
+        return Tile(label, str(count), href, note if count else "", tone)
+
     return [
-        Tile("Queued", str(found["queue"]), changelist_url(JOBS, state="queue")),
+        of_state("Queued", "queue"),
         Tile(
             *("Oldest queued", waits if oldest else "–", queue, "" if oldest else waits),
             ALERT if late else OK,
         ),
-        Tile("Running", str(found["running"]), changelist_url(JOBS, state="running")),
-        Tile(
-            "Waiting to retry",
-            str(found["waiting"]),
-            changelist_url(JOBS, state="waiting"),
-            "open for the reasons" if found["waiting"] else "",
-        ),
-        Tile(
-            "Stuck",
-            str(found["stuck"]),
-            changelist_url(JOBS, state="stuck"),
-            "check the worker" if found["stuck"] else "",
-            ALERT if found["stuck"] else OK,
-        ),
+        of_state("Running", "running"),
+        of_state("Waiting to retry", "waiting", "open for the reasons"),
+        of_state("Stuck", "stuck", "check the worker"),
     ]
 
 

@@ -30,7 +30,7 @@ ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             *("change_evolutionjob", "change_outcome", "change_providercircuit"),
             *("add_priceoverride", "change_priceoverride", "delete_priceoverride"),
-            *("add_limit", "change_limit", "delete_limit", "view_ormq", "view_failure"),
+            *("add_limit", "change_limit", "delete_limit"),
         ),
     ),
 }

@@ -24,31 +24,20 @@ from core.admin import may, request_principal
 from core.http.reauthentication import ask_to_reauthenticate
 
 # Models by subject, in the order of the index page; the rest goes to OTHER_GROUP.
-GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "Evolution",
-        (
-            "EvolutionJob",
-            "Outcome",
-            "Reflection",
-            "TrainingRun",
-            "ProviderCircuit",
-            "WorkerHeartbeat",
-            "Incident",
-        ),
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Evolution": (
+        *("EvolutionJob", "Outcome", "Reflection", "TrainingRun"),
+        *("ProviderCircuit", "WorkerHeartbeat", "Incident"),
     ),
-    (
-        "Playbooks",
-        ("Playbook", "ReviewItem", "Version", "Delta", "Bullet", "Vote", "Section"),
+    "Playbooks": ("Playbook", "ReviewItem", "Version", "Delta", "Bullet", "Vote", "Section"),
+    "Users and keys": ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry"),
+    "Cost": ("UsageRecord", "PriceOverride", "Limit"),
+    "Plans and payment": (
+        *("BillingAccount", "Plan", "QuotaPeriod"),
+        *("Subscription", "Invoice", "StripeEvent", "WebhookEndpoint"),
     ),
-    ("Users and keys", ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry")),
-    ("Cost", ("UsageRecord", "PriceOverride", "Limit")),
-    (
-        "Plans and payment",
-        (*("BillingAccount", "Plan", "QuotaPeriod", "StripeEvent"),),
-    ),
-    ("Authentication", ("UserSession", "Authenticator", "Application")),
-)
+    "Authentication": ("UserSession", "Authenticator", "Application"),
+}
 OTHER_GROUP = "Other"
 
 
@@ -148,7 +137,7 @@ class AceAdminSite(AdminSite):
         models = [model for app in self.get_app_list(request) for model in app["models"]]
         named = {model["object_name"]: model for model in models}
         found = []
-        for name, members in GROUPS:
+        for name, members in GROUPS.items():
             found.append({"name": name, "models": [named.pop(m) for m in members if m in named]})
         found.append({"name": OTHER_GROUP, "models": list(named.values())})
         return [group for group in found if group["models"]]

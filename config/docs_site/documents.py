@@ -65,17 +65,14 @@ def slug_of(name: str) -> str:
 
 def documents_in(folder: Path) -> list[Document]:
     """The documents of the folder, in order."""
-    return list(_listed(folder))
-
-
-def _listed(folder: Path) -> Iterator[Document]:
     there = {path.stem: path for path in sorted(folder.glob("*.md"))}
-    for group, names in SECTIONS.items():
-        for name in names:
-            if name in there:
-                yield Document(group, slug_of(name), there.pop(name))
-    for name, path in there.items():
-        yield Document(UNLISTED, slug_of(name), path)
+    listed = [
+        Document(group, slug_of(name), there.pop(name))
+        for group, names in SECTIONS.items()
+        for name in names
+        if name in there
+    ]
+    return listed + [Document(UNLISTED, slug_of(name), path) for name, path in there.items()]
 
 
 def _without_comments(text: str) -> Iterator[str]:

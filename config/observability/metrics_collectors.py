@@ -35,20 +35,19 @@ def collect_metrics() -> Iterator[Metric]:
     yield from _payments()
 
 
-def _counts(rows: Any, *fields: str) -> Iterator[tuple[list[str], int]]:
-    """The number of rows for each combination of the fields' values."""
-    counted = rows.order_by().values(*fields).annotate(number=Count("pk"))
-    for row in counted:
-        yield [str(row[name] or "") for name in fields], row["number"]
+def _counter(
+    name: str, text: str, labels: list[str], rows: Any, fields: list[str] | None = None
+) -> Metric:
+    """The number of rows for each combination of the fields' values, by default of `labels`."""
+    family, fields = CounterMetricFamily(name, text, labels=labels), fields or labels
+    for row in rows.order_by().values(*fields).annotate(number=Count("pk")):
+        family.add_metric([str(row[name] or "") for name in fields], row["number"])
+    return family
 
 
 def _outcomes() -> Iterator[Metric]:
-    reported = CounterMetricFamily(
-        "ace_outcomes", "Outcomes reported, by result and signal", labels=["status", "signal"]
-    )
-    for values, number in _counts(Outcome.objects.all(), "status", "signal"):
-        reported.add_metric(values, number)
-    yield reported
+    text = "Outcomes reported, by result and signal"
+    yield _counter("ace_outcomes", text, ["status", "signal"], Outcome.objects.all())
     waiting = Outcome.objects.pending().count()
     yield GaugeMetricFamily("ace_outcomes_pending", "Outcomes waiting for an evolution", waiting)
     aside = Outcome.objects.exclude(set_aside_reason="").count()
@@ -56,15 +55,13 @@ def _outcomes() -> Iterator[Metric]:
 
 
 def _evolutions() -> Iterator[Metric]:
-    ended = CounterMetricFamily(
-        "ace_evolutions",
-        "Finished evolutions, by result and reason of failure",
-        labels=["result", "reason", "trigger"],
-    )
-    rows = EvolutionJob.objects.filter(status__in=("completed", "failed", "cancelled"))
-    for values, number in _counts(rows, "status", "error_code", "trigger"):
-        ended.add_metric(values, number)
-    yield ended
+    text = "Finished evolutions, by result and reason of failure"
+    labels, fields = ["result", "reason", "trigger"], ["status", "error_code", "trigger"]
+    ended = EvolutionJob.objects.filter(status__in=("completed", "failed", "cancelled"))
+    yield _counter("ace_evolutions", text, labels, ended, fields)
+    triggered = EvolutionJob.objects.all()
+    text = "Evolutions triggered, by what triggered them"
+    yield _counter("ace_evolutions_triggered", text, ["trigger"], triggered)
     lost = EvolutionJob.objects.aggregate(lost=Sum("rescues", default=0))["lost"]
     yield CounterMetricFamily("ace_lease_expiries", "Leases of workers that died", lost)
 
@@ -100,14 +97,9 @@ def _jobs() -> Iterator[Metric]:
 
 
 def _usage() -> Iterator[Metric]:
-    calls = CounterMetricFamily(
-        "ace_llm_calls",
-        "Model calls, retries included",
-        labels=["model", "operation", "status"],
-    )
-    for values, number in _counts(UsageRecord.objects.all(), "model", "operation", "status"):
-        calls.add_metric(values, number)
-    yield calls
+    labels = ["model", "operation", "status"]
+    calls = UsageRecord.objects.all()
+    yield _counter("ace_llm_calls", "Model calls, retries included", labels, calls)
     tokens = CounterMetricFamily("ace_llm_tokens", "Tokens", labels=["model", "kind"])
     cost = CounterMetricFamily(
         "ace_llm_cost_usd", "Cost of calls with a known price", labels=["model"]
@@ -134,12 +126,8 @@ def _usage() -> Iterator[Metric]:
 
 
 def _playbooks() -> Iterator[Metric]:
-    deltas = CounterMetricFamily(
-        "ace_deltas", "Proposed edits, by result", labels=["type", "status"]
-    )
-    for values, number in _counts(Delta.objects.all(), "type", "status"):
-        deltas.add_metric(values, number)
-    yield deltas
+    text = "Proposed edits, by result"
+    yield _counter("ace_deltas", text, ["type", "status"], Delta.objects.all())
     active = Bullet.objects.active()
     yield GaugeMetricFamily("ace_bullets", "Active bullets", active.count())
     harmful = active.filter(harmful__gt=F("helpful")).count()
@@ -173,8 +161,9 @@ def _payments() -> Iterator[Metric]:
         "ace_stripe_events", "Stripe's events of the last 30 days", labels=["type", "result"]
     )
     known = {(kind, "ignored"): 0 for kind in sorted(MONEY_BACK)}
-    for values, number in _counts(StripeEvent.objects.all(), "type", "result"):
-        known[values[0], values[1]] = number
+    counted = StripeEvent.objects.order_by().values_list("type", "result")
+    for kind, result, number in counted.annotate(number=Count("pk")):
+        known[kind, result] = number
     for labels, number in known.items():
         events.add_metric(labels, number)
     yield events

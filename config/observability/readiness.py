@@ -1,8 +1,7 @@
 """The checks behind /readyz: database, migrations, worker heartbeat."""
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.db import DatabaseError, connection
@@ -17,28 +16,18 @@ WORKER_SILENT_AFTER = timedelta(seconds=60)
 """A worker records one every 10 s, and is restarted when it is silent for 45 s."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """The result of one check: `status` is ok, late (reported, but still ready) or failed."""
-
-    name: str
-    status: str
-    took_ms: float
-    detail: str = ""
-
-    def as_dict(self) -> dict[str, object]:
-        return {"status": self.status, "took_ms": self.took_ms, "detail": self.detail}
-
-
-def run_checks() -> Iterator[Check]:
-    """Run every check in order; a database error is a failed check."""
+def run_checks() -> dict[str, dict[str, object]]:
+    """By name: `status` (ok, failed, or late: reported, but still ready), `took_ms`, `detail`."""
+    found: dict[str, dict[str, object]] = {}
     for name, check in CHECKS.items():
         started = time.perf_counter()
         try:
             status, detail = check()
         except DatabaseError as error:
             status, detail = "failed", fault_name(error)
-        yield Check(name, status, round((time.perf_counter() - started) * 1000, 1), detail)
+        took_ms = round((time.perf_counter() - started) * 1000, 1)
+        found[name] = {"status": status, "took_ms": took_ms, "detail": detail}
+    return found
 
 
 def check_database() -> tuple[str, str]:

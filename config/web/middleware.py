@@ -18,6 +18,7 @@ from core.errors import AceError, RateLimited, TooLarge
 from core.http.request_id import request_id
 from core.http.requests import log_if_over_budget
 from core.ratelimit.limits import count_request
+from core.rest.exceptions import error_body
 from core.sql.storage_errors import log_storage_error, storage_error
 
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
@@ -67,9 +68,8 @@ class BodyLimitMiddleware(MiddlewareMixin):
             return None
         message = f"The request body is over {settings.MAX_BODY_BYTES} bytes. Send less at once."
         if "text/html" in request.headers.get("Accept", ""):
-            return render(request, "error.html", {"error": TooLarge(message)}, status=413)
-        error = {"code": "too_large", "message": message}
-        return JsonResponse({"error": error, "request_id": request_id.get()}, status=413)
+            return error_response(request, TooLarge(message))
+        return JsonResponse(error_body(TooLarge(message)), status=413)
 
 
 class ProbeMiddleware(MiddlewareMixin):
@@ -99,7 +99,7 @@ class RequestLimitMiddleware(MiddlewareMixin):
         try:
             allowance.check()
         except RateLimited as error:
-            return error_page(request, error)
+            return error_response(request, error)
         return None
 
     def process_response(
@@ -121,12 +121,15 @@ class ErrorPageMiddleware(MiddlewareMixin):
             # Without session and user, which may be in the storage that failed.
             context = {"request_id": request_id.get(), "error": failed}
             return render(None, "500.html", context, status=failed.status)
-        return error_page(request, exception) if isinstance(exception, AceError) else None
+        return error_response(request, exception) if isinstance(exception, AceError) else None
 
 
-def error_page(request: HttpRequest, error: AceError) -> HttpResponse:
-    """The page that shows an error, with its status."""
-    response = render(request, "error.html", {"error": error}, status=error.status)
+def error_response(request: HttpRequest, error: AceError, status: int = 0) -> HttpResponse:
+    """The page that shows an error, or under /api/ the JSON body of every other API error."""
+    status = status or error.status
+    if request.path.startswith("/api/"):
+        return JsonResponse(error_body(error), status=status)
+    response = render(request, "error.html", {"error": error, "status": status}, status=status)
     if isinstance(error, RateLimited):
         response["Retry-After"] = str(error.retry_after)
     return response

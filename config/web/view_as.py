@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
 from accounts.models import User
-from config.web.middleware import error_page
+from config.web.middleware import error_response
 from core.audit import record
 from core.errors import AceError, Conflict, Forbidden
 from core.security.scopes import Principal
@@ -65,7 +65,7 @@ class ViewAsMiddleware(MiddlewareMixin):
                 response: HttpResponse = view(request, *args, **kwargs)
                 return response
         except AceError as error:
-            return error_page(request, error)
+            return error_response(request, error)
 
 
 def viewed_user(request: HttpRequest) -> User | None:

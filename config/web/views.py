@@ -1,4 +1,4 @@
-"""Home, onboarding, health and metrics endpoints, and the error pages."""
+"""Home, onboarding, theme, health and metrics endpoints, and the error pages."""
 
 from hmac import compare_digest
 from http import HTTPStatus
@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.http import urlencode
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -19,10 +19,11 @@ from accounts.services.account_settings import finish_onboarding
 from config.observability.metrics import render_metrics
 from config.observability.readiness import run_checks
 from config.web import view_as
+from config.web.context_processors import THEME_COOKIE, THEMES
+from config.web.middleware import error_response
 from config.web.onboarding import onboarding_context, show_onboarding, steps_of
-from core.errors import AceError, Forbidden
+from core.errors import AceError, Forbidden, Invalid
 from core.http.requests import UserRequest
-from core.rest.exceptions import error_body
 
 
 @require_safe
@@ -58,6 +59,27 @@ def dismiss_onboarding(request: UserRequest) -> HttpResponse:
     return redirect("playbooks:list")
 
 
+@require_POST
+def choose_theme(request: HttpRequest) -> HttpResponse:
+    """Store the choice and redirect back."""
+    chosen = request.POST.get("theme", "")
+    if chosen not in THEMES:
+        raise Invalid("Choose system, light or dark.")
+    wanted = request.headers.get("Referer", "")
+    hosts = {request.get_host()}
+    safe = url_has_allowed_host_and_scheme(wanted, hosts, require_https=request.is_secure())
+    response = redirect(wanted if safe else "home")
+    response.set_cookie(
+        THEME_COOKIE,
+        chosen,
+        max_age=365 * 24 * 3600,
+        samesite="Lax",
+        secure=settings.HTTPS,
+        httponly=True,
+    )
+    return response
+
+
 @require_safe
 def favicon(request: HttpRequest) -> HttpResponse:
     """For pages without an icon link, such as the admin."""
@@ -75,7 +97,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """Readiness: 503 when pages and REST cannot work; a silent worker is only reported."""
-    found = {check.name: check.as_dict() for check in run_checks()}
+    found = run_checks()
     down = any(check["status"] == "failed" for check in found.values())
     body = {"status": "failed" if down else "ok", "checks": found}
     return JsonResponse(body, status=HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK)
@@ -123,21 +145,21 @@ def stop_viewing(request: UserRequest) -> HttpResponse:
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form without a valid CSRF token: usually an old page, or cookies are disabled."""
     message = "This page expired or cookies are disabled. Go back, reload the page and try again."
-    return error_page(request, 403, AceError(message, code="csrf"))
+    return error_response(request, AceError(message, code="csrf"), 403)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     message = "The server couldn't understand this request. Go back and try again."
-    return error_page(request, 400, AceError(message, code="bad_request"))
+    return error_response(request, AceError(message, code="bad_request"), 400)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_page(request, 403, Forbidden("You don't have permission to do this."))
+    return error_response(request, Forbidden("You don't have permission to do this."))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     message = "Page not found, or you don't have access."
-    return error_page(request, 404, AceError(message, code="not_found"))
+    return error_response(request, AceError(message, code="not_found"), 404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -145,16 +167,5 @@ def server_error(request: HttpRequest) -> HttpResponse:
     request_id = getattr(request, "request_id", "")
     if request.path.startswith("/api/"):
         message = "Something went wrong on our end. Try again, or report the request ID."
-        return error_json(500, AceError(message, code="server_error"))
+        return error_response(request, AceError(message, code="server_error"), 500)
     return render(None, "500.html", {"request_id": request_id}, status=500)
-
-
-def error_page(request: HttpRequest, status: int, error: AceError) -> HttpResponse:
-    """The HTML error page, or under /api/ the JSON body of every other API error."""
-    if request.path.startswith("/api/"):
-        return error_json(status, error)
-    return render(request, "error.html", {"error": error, "status": status}, status=status)
-
-
-def error_json(status: int, error: AceError) -> HttpResponse:
-    return JsonResponse(error_body(error), status=status)

@@ -11,7 +11,7 @@ from accounts.keys.api_keys import revoke_api_key
 from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
 from accounts.services.login import log_in
-from config.management.bootstrap import DEFAULT_EMAIL, FirstLogin, ensure_first_login
+from config.management.commands.bootstrap import DEFAULT_EMAIL, FirstLogin, ensure_first_login
 from core.models import AuditEntry
 from core.security.scopes import Principal, Scope
 from playbooks.services.settings import archive_playbook
