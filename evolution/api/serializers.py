@@ -84,7 +84,7 @@ class OutcomeSerializer(serializers.Serializer[Any]):
     bullet_ids = serializers.ListField(child=Text(), source="cited_bullets")
     ref = Text(help_text="A commit, pull request or run; else empty.")
     corrected_at = serializers.DateTimeField(
-        allow_null=True, help_text="When ground truth changed `outcome`, or null."
+        allow_null=True, help_text="When a correction changed it, or null."
     )
     job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that processed it.")
     processed_at = serializers.DateTimeField(allow_null=True)
@@ -302,6 +302,7 @@ class SourceSerializer(serializers.Serializer[Any]):
     label = serializers.CharField(help_text="Name of the key or app, your email, or staff.")  # type: ignore[assignment]  # DRF takes it out of the class
     outcome_count = serializers.IntegerField()
     edit_count = serializers.IntegerField(help_text="Operations of the key or app itself.")
+    correction_count = serializers.IntegerField(help_text="Outcomes that it corrected.")
     last_at = serializers.DateTimeField()
 
 

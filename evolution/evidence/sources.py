@@ -16,7 +16,8 @@ from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
 from core.sql.querysets import is_uuid
 from evolution.engine.inputs import SELF_REPORT
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import Correction, EvolutionJob, Outcome
+from evolution.outcomes.correction import undo_corrections
 from playbooks.document.operations import Provenance
 from playbooks.models import Playbook, ReviewItem
 from playbooks.review.decisions import decline_review_item
@@ -48,6 +49,7 @@ class Source:
     outcome_count: int
     last_at: Any
     edit_count: int = 0
+    correction_count: int = 0
 
 
 def source_name(key: UUID | None, app: UUID | None, user: UUID | None) -> str:
@@ -114,22 +116,25 @@ def list_sources(*, playbook: Playbook) -> list[Source]:
         else:
             count = earlier.outcome_count + row.outcome_count
             found[row.name] = replace(earlier, outcome_count=count)
-    for edits in _edits_by_credential(playbook):
-        row = found.get(edits.name, replace(edits, edit_count=0))
-        last = max(row.last_at, edits.last_at)
-        found[edits.name] = replace(row, edit_count=edits.edit_count, last_at=last)
+    said = Correction.objects.filter(playbook=playbook)
+    for field, rows in (
+        ("edit_count", _by_credential(playbook.deltas.all(), Max("created_at"))),
+        ("correction_count", _by_credential(said, Max("updated_at"))),
+    ):
+        for other in rows:
+            row = found.get(
+                other["source"], Source(other["source"], other["label"], 0, other["last_at"])
+            )
+            last = max(row.last_at, other["last_at"])
+            counted = {field: other["count"], "last_at": last}
+            found[row.name] = replace(row, **counted)
     return sorted(found.values(), key=lambda source: source.last_at, reverse=True)
 
 
-def _edits_by_credential(playbook: Playbook) -> list[Source]:
-    """The keys and apps that proposed or made edits; from an index of few rows."""
-    rows: Any = playbook.deltas.exclude(source="").order_by().values("source")
-    return [
-        Source(row["source"], row["label"], 0, row["last_at"], row["edit_count"])
-        for row in rows.annotate(
-            label=Max("source_name"), edit_count=Count("*"), last_at=Max("created_at")
-        )
-    ]
+def _by_credential(rows: Any, last: Max) -> Any:
+    """The keys and apps that these edits or corrections came by; few rows have one."""
+    named = rows.exclude(source="").exclude(source__startswith="user:").order_by().values("source")
+    return named.annotate(label=Max("source_name"), count=Count("*"), last_at=last)
 
 
 def _named(rows: list[dict[str, Any]], owner_id: UUID | None) -> Iterator[Source]:
@@ -162,17 +167,19 @@ def rollback_source(
     """Revert what was learned from `source` (`key:`, `app:`, `user:` or `outcome:` and an id).
 
     Also what the key or app itself edited. Its pending outcomes are set aside and its review items
-    declined, so that nothing is learned from them again. Raises Invalid for a source without
+    declined, so that nothing is learned from them again. What it corrected says again what was
+    reported, and is learned from anew. Raises Invalid for a source without
     outcomes and edits here, and Conflict while an evolution processes its outcomes.
     """
     with transaction.atomic():
         lock_playbook(playbook)
         ids = _outcomes_of(playbook, source)
-        _refuse_while_running(playbook, ids)
+        corrected = undo_corrections(playbook=playbook, source=source, dry_run=dry_run)
+        _refuse_while_running(playbook, ids | corrected)
         made = remove_outcomes(
             playbook=playbook,
             by=by,
-            outcome_ids=ids,
+            outcome_ids=ids | corrected,
             source=source if source.startswith(("key:", "app:")) else "",
             include_mixed=include_mixed,
             dry_run=dry_run,
@@ -192,7 +199,11 @@ def _outcomes_of(playbook: Playbook, source: str) -> set[str]:
     wanted = Q(**{FIELDS[kind]: text}) & (Q(api_key=None, app=None) if kind == "user" else Q())
     rows = Outcome.objects.filter(wanted, playbook=playbook)
     found = set(rows.values_list("pk", flat=True))
-    if not found and not playbook.deltas.filter(source=source).exists():
+    traces = (
+        playbook.deltas.filter(source=source),
+        Correction.objects.filter(playbook=playbook, source=source),
+    )
+    if not found and not any(rows.exists() for rows in traces):
         raise Invalid.field("source", "This source has no outcomes or edits in this playbook.")
     return set(map(str, found))
 

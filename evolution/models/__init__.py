@@ -10,7 +10,7 @@ from evolution.models.outcome_tallies import (
     OutcomeTally,
     Tallies,
 )
-from evolution.models.outcomes import Outcome, OutcomeQuerySet
+from evolution.models.outcomes import Correction, Outcome, OutcomeQuerySet
 from evolution.models.provider_circuits import ProviderCircuit
 from evolution.models.reflections import Reflection
 from evolution.models.sessions import (
@@ -30,6 +30,7 @@ __all__ = [
     "AgentSession",
     "Case",
     "CaseRun",
+    "Correction",
     "EvolutionJob",
     "Incident",
     "JOB_STATES",

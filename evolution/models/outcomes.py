@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import ClassVar, Self
 
+from django.conf import settings
 from django.db import connection, models
 from django.db.models import Q
 from django.urls import reverse
@@ -160,13 +161,27 @@ class Outcome(BaseModel):
     def get_absolute_url(self) -> str:
         return reverse("evolution:outcome", args=[self.playbook_id, self.pk])
 
-    def correct(self, status: str, *, now: datetime) -> None:
-        """Set what ground truth says; a processed outcome is pending again if that is new."""
-        if status != self.status:
-            self.status, self.corrected_at = status, now
-            if self.processed_at is not None:
-                self.processed_at, self.job, self.reflection_data = None, None, {}
-        self.signal = self.Signal.GROUND_TRUTH
+    def restate(
+        self, corrections: Iterable["Correction"], reported: "Correction", *, now: datetime
+    ) -> bool:
+        """Say what was reported, then what each correction says, oldest first.
+
+        True if the status is another one: then a processed outcome is pending again.
+        """
+        before, was_truth = self.status, self.signal == self.Signal.GROUND_TRUTH
+        self.status, self.signal = reported.reported_status, reported.reported_signal
+        self.notes = reported.reported_notes
+        for one in corrections:
+            self.status, self.signal = one.status, self.Signal.GROUND_TRUTH
+            if one.notes not in self.notes:
+                notes = f"{one.notes}\n{self.notes}".strip().encode()[: settings.MAX_NOTES_BYTES]
+                self.notes = notes.decode(errors="ignore")
+        is_new = self.status != before
+        if is_new or (was_truth and self.signal != self.Signal.GROUND_TRUTH):
+            self.corrected_at = now
+        if is_new and self.processed_at is not None:
+            self.processed_at, self.job, self.reflection_data = None, None, {}
+        return is_new
 
     def result_of(self, edits: Iterable[Delta]) -> Result:
         """What became of the report; `edits` are the operations based on it."""
@@ -181,3 +196,32 @@ class Outcome(BaseModel):
         votes = [edit for edit in edits if (edit.type, edit.status) == ("TAG", "applied")]
         nothing = self.Result.COUNTED if votes else self.Result.UNCHANGED
         return next((known[end] for end in known if end in ends), nothing)
+
+
+class Correction(BaseModel):
+    """What a key, app or person that knows says of an outcome; its latest word counts.
+
+    The outcome as it was reported is kept in each, so that any can be taken back.
+    """
+
+    outcome = models.ForeignKey(Outcome, models.CASCADE, related_name="corrections", db_index=False)
+    # The outcome's own, for the index. db_index=False: it begins with it.
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="+", db_index=False)
+    source = models.CharField(max_length=60, help_text="key:, app: or user: and id")
+    source_name = models.CharField(max_length=100, blank=True)
+    status = models.CharField(max_length=7, choices=Outcome.Status)
+    notes = models.TextField(blank=True)
+    reported_status = models.CharField(max_length=7, choices=Outcome.Status)
+    reported_signal = models.CharField(max_length=12, choices=Outcome.Signal)
+    reported_notes = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("updated_at",)
+        # For sources: those of a playbook, and what one of them corrected.
+        indexes: ClassVar = [models.Index(fields=("playbook", "source", "updated_at"))]
+        constraints = (
+            models.UniqueConstraint(fields=("outcome", "source"), name="one_correction_a_source"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.status} by {self.source}"

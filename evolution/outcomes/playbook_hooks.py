@@ -35,9 +35,9 @@ def changed_outcomes(playbook_id: UUID, sealed: Mapping[str, str]) -> tuple[int,
 
 
 def _possible_digests(row: Outcome) -> set[str]:
-    """Of the outcome as it may have been sealed: ground truth may have corrected it since."""
+    """Of the outcome as it may have been sealed: it may have been corrected since, or back."""
     statuses = Outcome.Status.values if row.corrected_at else [row.status]
-    is_truth = row.signal == Outcome.Signal.GROUND_TRUTH
+    is_truth = row.signal == Outcome.Signal.GROUND_TRUTH or row.corrected_at
     signals = Outcome.Signal.values if is_truth else [row.signal]
     return {_digest(row, status, signal) for status in statuses for signal in signals}
 

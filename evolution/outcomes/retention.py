@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 
 from accounts.services.cleanup import delete_expired_rows
 from core.clock import database_now
-from evolution.models import AgentSession, Outcome, SessionMessage
+from evolution.models import AgentSession, Correction, Outcome, SessionMessage
 
 BATCH_SIZE, PURGE_SECONDS = 1000, 3600
 SESSION_BATCH_SIZE = 20
@@ -29,6 +29,7 @@ def blank_old_traces() -> int:
     blanked = 0
     # In batches: one statement over a year of outcomes would hold its locks too long.
     while part := list(rows.values_list("pk", flat=True)[:BATCH_SIZE]):
+        Correction.objects.filter(outcome__in=part).update(notes="", reported_notes="")
         blanked += Outcome.objects.filter(pk__in=part).update(reasoning_trace="", notes="")
     return blanked
 

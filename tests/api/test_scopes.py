@@ -4,9 +4,10 @@ import pytest
 from django.test import RequestFactory
 from rest_framework.response import Response
 
-from accounts.models import User
+from accounts.models import ApiKey, User
 from core.rest.views import BaseAPIView
 from core.security.scopes import KEY_SCOPES, granted_scopes
+from evolution.models import Outcome
 from playbooks.models import Playbook
 from tests.harness.rest_client import Rest
 from tests.harness.rest_routes import PROTECTED, ROUTES, Route, World, served
@@ -54,7 +55,9 @@ KEYS_MAY = [route for route in PROTECTED if route.scope in KEY_SCOPES]
 @pytest.mark.parametrize("route", KEYS_MAY, ids=str)
 def test_a_key_with_just_this_scope_is_accepted(world: World, alice: User, route: Route) -> None:
     assert route.scope is not None
-    answer = Rest.key(alice, route.scope).send(route.method, world.path(route), world.body(route))
+    rest = Rest.key(alice, route.scope)
+    Outcome.objects.update(api_key=ApiKey.objects.latest("created_at"))  # a key corrects its own
+    answer = rest.send(route.method, world.path(route), world.body(route))
     assert answer.status_code in {200, 201, 202, 204, 409}
 
 

@@ -8,14 +8,16 @@ from pytest_django import Settings
 from accounts.models import User
 from core.errors import Conflict, Invalid, NotFound
 from core.security.scopes import Principal, Scope
+from evolution.evidence.sources import list_sources, rollback_source
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome, OutcomeCounts
-from evolution.outcomes.correction import correct_by_ref, correct_outcome
+from evolution.outcomes.correction import correct_by_ref, correct_outcome, undo_corrections
 from evolution.worker import engine_run
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Bullet, Playbook, Trial, Vote
 from playbooks.services.settings import archive_playbook
-from tests.factories import make_outcome, make_playbook
+from tests.factories import make_key, make_outcome, make_playbook
+from tests.harness.history import verify_playbook
 from tests.harness.rest_client import Rest
 from tests.harness.trials import on_trial, read
 
@@ -177,5 +179,78 @@ def test_ci_corrects_over_rest(playbook: Playbook, alice: User, charlie: User, s
     (told,) = ci.send("PATCH", f"/outcomes?ref={SHA}", verdict).json()["results"]
     assert (told["id"], told["outcome"], told["signal"]) == (pk, "failure", "ground_truth")
     assert told["corrected_at"]
-    reverted = ci.send("PATCH", path, {"outcome": "success"}).json()
-    assert (reverted["outcome"], reverted["result"]) == ("success", "pending")
+    refused = ci.send("PATCH", path, {"outcome": "success"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "other_reporter")
+    for knows in (agent, Rest.of(alice)):
+        reverted = knows.send("PATCH", path, {"outcome": "success"}).json()
+        assert (reverted["outcome"], reverted["result"]) == ("success", "pending")
+
+
+class TestRollback:
+    """What a key said of others' outcomes goes back with it."""
+
+    @pytest.fixture
+    def bad(self, alice: User) -> Principal:
+        return Principal(alice, frozenset({Scope.REPORT}), api_key=make_key(alice, name="bad")[0])
+
+    def text(self, playbook: Playbook) -> str:
+        return str(Playbook.objects.get(pk=playbook.pk).current_version.text)  # type: ignore[union-attr]
+
+    def test_the_playbook_reads_and_counts_as_reported(
+        self, playbook: Playbook, alice: User, bad: Principal
+    ) -> None:
+        report = {"bullet_ids": ["str-00001"], "notes": "It went well.", "signal": "test"}
+        outcome = make_outcome(playbook, alice, ref=SHA, **report)
+        evolve(playbook, alice)
+        learned = self.text(playbook)
+        lie = "lesson: Skip the tests before each release."
+        (row,) = correct_by_ref(ref=SHA, by=bad, status="failure", notes=lie)
+        evolve(playbook, alice)
+        assert "Skip the tests" in self.text(playbook)
+        by, source = Principal.of(alice), bad.source
+        preview = rollback_source(playbook=playbook, by=by, source=source, dry_run=True)
+        assert Outcome.objects.get().status == "failure"
+        assert len(preview.retired) == 1
+        rollback_source(playbook=playbook, by=by, source=source)
+        row = Outcome.objects.pending().get()
+        assert (row.pk, row.status, row.signal) == (outcome.pk, "success", "test")
+        assert (row.notes, counts(playbook)) == ("It went well.", (1, 1))
+        evolve(playbook, alice)
+        assert self.text(playbook) == learned
+        assert verify_playbook(playbook) == []
+
+    def test_each_source_goes_back_alone(
+        self, playbook: Playbook, alice: User, bad: Principal
+    ) -> None:
+        make_outcome(playbook, alice, ref=SHA)
+        ci = Principal(alice, frozenset({Scope.REPORT}), api_key=make_key(alice, name="ci")[0])
+        for by, status, notes in (
+            (bad, "partial", "a"),
+            (ci, "failure", "b"),
+            (bad, "partial", "c"),
+        ):
+            correct_by_ref(ref=SHA, by=by, status=status, notes=notes)
+        row = Outcome.objects.get()
+        assert (row.status, row.notes, row.corrections.count()) == ("partial", "c\nb", 2)
+        listed = {one.label: one.correction_count for one in list_sources(playbook=playbook)}
+        assert (listed["bad"], listed["ci"]) == (1, 1)
+        rollback_source(playbook=playbook, by=Principal.of(alice), source=bad.source)
+        row.refresh_from_db()
+        assert (row.status, row.signal, row.notes) == ("failure", "ground_truth", "b")
+        rollback_source(playbook=playbook, by=Principal.of(alice), source=ci.source)
+        row.refresh_from_db()
+        assert (row.status, row.signal, row.notes) == ("success", "self_report", "")
+        with pytest.raises(Invalid):
+            rollback_source(playbook=playbook, by=Principal.of(alice), source=ci.source)
+
+    def test_a_trial_counts_as_reported_again(
+        self, alice: User, bad: Principal, settings: Settings
+    ) -> None:
+        settings.EVOLUTION_OUTCOME_THRESHOLD = 10_000
+        playbook = on_trial(alice)
+        make_outcome(playbook, alice, serving_id=read(playbook, alice).serving_id, ref=SHA)
+        before = Trial.objects.get()
+        correct_by_ref(ref=SHA, by=bad, status="failure")
+        assert Trial.objects.get().bets != before.bets
+        undo_corrections(playbook=playbook, source=bad.source)
+        assert Trial.objects.get().bets == before.bets
