@@ -1,6 +1,6 @@
 """Models of billing, one module per aggregate."""
 
-from billing.models.accounts import AccountSync, BillingAccount, StripeEvent, TrialMark
+from billing.models.accounts import BillingAccount, StripeEvent, TrialMark
 from billing.models.limits import Limit
 from billing.models.plans import INCLUDED, Plan
 from billing.models.price_overrides import PriceOverride
@@ -19,7 +19,6 @@ __all__ = [
     "NOBODY",
     "QUOTA_FULL_PERCENT",
     "QUOTA_NEAR_PERCENT",
-    "AccountSync",
     "BillingAccount",
     "DailySpend",
     "DeletedAccountUsage",

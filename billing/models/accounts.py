@@ -55,6 +55,11 @@ class BillingAccount(BaseModel):
         help_text="second paid subscription: cancel one of the two",
     )
     synced_at = models.DateTimeField(null=True, blank=True, help_text="last sync with Stripe")
+    # Concurrent requests to Stripe may finish in either order. The number is taken before the
+    # request: an answer with a lower one than that applied may be older and is discarded.
+    last_requested = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
+    last_applied = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
+    requested_at = models.DateTimeField(null=True, editable=False)
     complimentary_plan = models.ForeignKey(
         Plan,
         models.PROTECT,
@@ -85,6 +90,9 @@ class BillingAccount(BaseModel):
                 condition=Q(period_start=None, period_end=None)
                 | Q(period_end__gt=F("period_start")),
                 name="account_period_ends_after_start",
+            ),
+            models.CheckConstraint(
+                condition=Q(last_applied__lte=F("last_requested")), name="account_sync_in_order"
             ),
         )
 
@@ -123,29 +131,6 @@ class BillingAccount(BaseModel):
             return self.plan
         is_over = self.complimentary_until is not None and now >= self.complimentary_until
         return None if is_over else self.complimentary_plan
-
-
-class AccountSync(BaseModel):
-    """Numbers of the last request to Stripe about an account and of the last answer applied.
-
-    Concurrent requests may finish in either order. The number is taken before the request, so an
-    answer with a lower number than the one applied may be older and is discarded.
-    """
-
-    account = models.OneToOneField(BillingAccount, models.CASCADE, related_name="sync")
-    last_requested = models.PositiveBigIntegerField(default=0)
-    last_applied = models.PositiveBigIntegerField(default=0)
-
-    class Meta:
-        constraints = (
-            models.CheckConstraint(
-                condition=models.Q(last_applied__lte=models.F("last_requested")),
-                name="account_sync_in_order",
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"requested {self.last_requested}, applied {self.last_applied}"
 
 
 def keyed_digest(text: str) -> str:

@@ -7,7 +7,7 @@ is off.
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from django.db import models
 from django.db.models import Q
@@ -26,6 +26,12 @@ INCLUDED = {
     "reports_per_hour": ("reports", "hour"),
 }
 """Names of a plan's limits, with the unit and window of their rows."""
+
+
+class PlanQuerySet(models.QuerySet["Plan"]):
+    def paid(self) -> Self:
+        """The active plans with a price."""
+        return self.filter(is_active=True).exclude(price_lookup_key="")
 
 
 class Plan(BaseModel):
@@ -56,6 +62,8 @@ class Plan(BaseModel):
     is_default = models.BooleanField(default=False, help_text="for accounts without another plan")
     is_active = models.BooleanField(default=True, help_text="customers can choose it")
     position = models.PositiveSmallIntegerField(default=0)
+
+    objects = PlanQuerySet.as_manager()
 
     class Meta:
         ordering = ("position", "slug")

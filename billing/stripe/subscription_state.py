@@ -18,18 +18,26 @@ UNSETTLED = {"paused", "incomplete"}
 
 @dataclass(frozen=True)
 class SubscriptionState:
-    """The derived state. `price` is that of the plan, or of the first item without one."""
+    """The derived state, named as in BillingAccount, which stores it.
+
+    `price` is that of the plan, or of the first item without one.
+    """
 
     status: str
-    subscription: str = ""
+    stripe_subscription_id: str = ""
     price: Data | None = None
     period_start: datetime | None = None
     period_end: datetime | None = None
     cancel_at_period_end: bool = False
     grace_until: datetime | None = None
     trial_end: datetime | None = None
-    duplicate_subscription: str = ""
+    duplicate_subscription_id: str = ""
     """Another subscription that is paid as well."""
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The fields of the account, but for its plan."""
+        return {name: value for name, value in vars(self).items() if name != "price"}
 
 
 def subscription_state(
@@ -54,14 +62,14 @@ def subscription_state(
     status = STATUS[best["status"]]
     return SubscriptionState(
         status=status,
-        subscription=best["id"],
+        stripe_subscription_id=best["id"],
         price=item["price"],
         period_start=from_timestamp(item.get("current_period_start")),
         period_end=from_timestamp(item.get("current_period_end")),
         cancel_at_period_end=bool(best.get("cancel_at_period_end") or best.get("cancel_at")),
         grace_until=_grace_until(best, item, invoices, grace) if status == "past_due" else None,
         trial_end=from_timestamp(best.get("trial_end")),
-        duplicate_subscription=min(
+        duplicate_subscription_id=min(
             (row["id"] for row in live if row["id"] != best["id"]), default=""
         ),
     )

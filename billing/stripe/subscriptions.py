@@ -14,7 +14,7 @@ from django.db import transaction
 
 from accounts.models import User
 from billing.errors import AlreadySubscribed, NoStripeCustomer, require_billing
-from billing.models import AccountSync, BillingAccount, Plan, TrialMark
+from billing.models import BillingAccount, Plan, TrialMark
 from billing.models.accounts import keyed_digest
 from billing.money import from_minor_units
 from billing.stripe import gateway
@@ -118,20 +118,20 @@ def _checkout_url(
     marks = TrialMark.objects.filter(digest=keyed_digest(account.user.email))
     trial_days = 0 if had_one or marks.exists() else plan.trial_days
     wanted = f"{price}:{trial_days}"
-    found = gateway.stripe_api.expire_checkouts(
+    page, newest = gateway.stripe_api.expire_checkouts(
         customer=customer, wanted=wanted, success_url=success_url
     )
     # Again: an open page may have been paid before it was expired.
-    if found.newest and sync_account(account=account).stripe_subscription_id:
+    if newest and sync_account(account=account).stripe_subscription_id:
         raise AlreadySubscribed
-    return found.page or gateway.stripe_api.create_checkout(
+    return page or gateway.stripe_api.create_checkout(
         customer=customer,
         price=price,
         trial_days=trial_days,
         success_url=success_url,
         cancel_url=cancel_url,
         wanted=wanted,
-        newest=found.newest,
+        newest=newest,
     )
 
 
@@ -144,9 +144,7 @@ def open_portal(*, user: User, site: str) -> str:
     if account is None:
         raise NoStripeCustomer
     return gateway.stripe_api.open_portal(
-        customer=account.stripe_customer_id,
-        return_url=f"{site}/billing",
-        configuration=gateway.provisioning.portal_configuration(),
+        customer=account.stripe_customer_id, return_url=f"{site}/billing"
     )
 
 
@@ -186,7 +184,7 @@ def _account_with_customer(user: User) -> BillingAccount | None:
 
 def _paid_plan(slug: str) -> Plan:
     # Compared here: the slug of a form may hold characters that a database rejects.
-    paid = {plan.slug: plan for plan in offered_plans() if plan.price_lookup_key}
+    paid = {plan.slug: plan for plan in Plan.objects.paid()}
     if slug not in paid:
         raise Invalid.field("plan", f"Choose one of: {', '.join(paid)}.")
     return paid[slug]
@@ -199,9 +197,8 @@ def _ensure_customer(user: User) -> BillingAccount:
         return account
     # Concurrent requests see the same number and get the same customer; a request after the
     # customer was deleted at Stripe sees a higher number and gets a new customer.
-    sync = AccountSync.objects.filter(account=account).first()
     made = gateway.stripe_api.create_customer(
-        user_id=user.pk, email=user.email, attempt=sync.last_requested if sync else 0
+        user_id=user.pk, email=user.email, attempt=account.last_requested
     )
     with transaction.atomic():
         # Lock the account first, as everywhere, to avoid a deadlock.

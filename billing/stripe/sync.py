@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
+from django.utils import timezone
 
 from billing.errors import (
     InvalidWebhookSignature,
@@ -24,7 +25,7 @@ from billing.errors import (
     PaymentUnavailable,
     require_billing,
 )
-from billing.models import AccountSync, BillingAccount, Plan, StripeEvent, TrialMark
+from billing.models import BillingAccount, Plan, StripeEvent, TrialMark
 from billing.models.accounts import keyed_digest
 from billing.stripe import gateway
 from billing.stripe.subscription_state import SubscriptionState, subscription_state
@@ -44,9 +45,9 @@ TRACKED_FIELDS = (
     *("plan_id", "status", "cancel_at_period_end", "stripe_subscription_id"),
     "duplicate_subscription_id",
 )
-UNLINKED: dict[str, Any] = {
-    **{"stripe_customer_id": "", "stripe_subscription_id": "", "status": "free"},
-    **dict.fromkeys(("plan", "period_start", "period_end", "grace_until", "trial_end"), None),
+UNLINKED: dict[str, Any] = SubscriptionState("free").stored | {
+    "plan": None,
+    "stripe_customer_id": "",
 }
 """The fields of an account without a customer."""
 EMAILS = {
@@ -153,8 +154,8 @@ def sync_account(*, account: BillingAccount, with_invoices: bool = True) -> Bill
         locked = rows.filter(pk=account.pk).first()
         if locked is None:
             return account
-        newer = AccountSync.objects.filter(account=locked, last_applied__lt=number)
-        if locked.stripe_customer_id == customer and newer.update(last_applied=number):
+        if locked.stripe_customer_id == customer and locked.last_applied < number:
+            locked.last_applied = number
             gateway.mirror.save_customer_state(customer, state)
             if state.is_deleted:
                 locked.stripe_customer_id = ""
@@ -226,7 +227,7 @@ def unlink_customer(*, account: BillingAccount, by: Principal) -> BillingAccount
     except NotFoundAtStripe:
         with transaction.atomic():
             rows = BillingAccount.objects.filter(pk=account.pk, stripe_customer_id=customer)
-            rows.update(**UNLINKED, duplicate_subscription_id="", updated_at=database_now())
+            rows.update(**UNLINKED, updated_at=database_now())
             gateway.mirror.delete_customer_rows(customer)
             record(action="unlink_customer", by=by, subject=account, owner=account.user_id)
         account.refresh_from_db()
@@ -300,12 +301,10 @@ def _orphaned_customers(*, limit: int | None) -> Sequence[str]:
 
 def _next_request_number(account: BillingAccount) -> int:
     """The number of a request to Stripe that begins after this returns."""
+    rows = BillingAccount.objects.filter(pk=account.pk)
     with transaction.atomic():
-        BillingAccount.objects.select_for_update().filter(pk=account.pk).first()
-        sync = AccountSync.objects.get_or_create(account=account)[0]
-        sync.last_requested += 1
-        sync.save(update_fields=["last_requested", "updated_at"])
-    return sync.last_requested
+        rows.update(last_requested=F("last_requested") + 1, requested_at=timezone.now())
+        return rows.values_list("last_requested", flat=True).first() or 0
 
 
 def _apply_mirror(account: BillingAccount) -> None:
@@ -314,15 +313,11 @@ def _apply_mirror(account: BillingAccount) -> None:
     plans = list(Plan.objects.order_by("-position"))
     state = _subscription_state(account, plans)
     plan = next((plan for plan in plans if state.price and plan.is_sold_as(state.price)), None)
-    if state.subscription and plan is None:
-        logger.error("No plan has the price of subscription %s", state.subscription)
-    account.synced_at = database_now()
-    account.plan, account.status = plan, state.status
-    account.stripe_subscription_id = state.subscription
-    account.duplicate_subscription_id = state.duplicate_subscription
-    account.period_start, account.period_end = state.period_start, state.period_end
-    account.cancel_at_period_end = state.cancel_at_period_end
-    account.grace_until, account.trial_end = state.grace_until, state.trial_end
+    if state.stripe_subscription_id and plan is None:
+        logger.error("No plan sells the subscription %s", state.stripe_subscription_id)
+    account.synced_at, account.plan = database_now(), plan
+    for name, value in state.stored.items():
+        setattr(account, name, value)
     account.save()
     if _tracked_values(account) != before:
         record(
@@ -353,9 +348,9 @@ def _stale(before: datetime) -> QuerySet[BillingAccount]:
     rows = BillingAccount.objects.exclude(stripe_customer_id="")
     # By the last request, not the last answer: one that always fails must not come first forever.
     # A changed user may have a new address, which Stripe has to know.
-    changed = Q(user__updated_at__gt=F("sync__updated_at"))
-    old = rows.filter(Q(sync=None) | Q(sync__updated_at__lt=before) | changed)
-    return old.order_by(F("sync__updated_at").asc(nulls_first=True), "pk")
+    changed = Q(user__updated_at__gt=F("requested_at"))
+    old = rows.filter(Q(requested_at=None) | Q(requested_at__lt=before) | changed)
+    return old.order_by(F("requested_at").asc(nulls_first=True), "pk")
 
 
 def _tracked_values(account: BillingAccount) -> tuple[object, ...]:

@@ -80,8 +80,7 @@ def check_stripe() -> Finding:
     """Stripe accepts the key and has a price for every plan that needs one."""
     if not settings.BILLING_ENABLED:
         return Finding("skipped", "billing is off")
-    keys = Plan.objects.filter(is_active=True).exclude(price_lookup_key="")
-    wanted = list(keys.values_list("price_lookup_key", flat=True))
+    wanted = list(Plan.objects.paid().values_list("price_lookup_key", flat=True))
     try:
         missing = [key for key in wanted if stripe_api.find_price(key) is None]
     except PaymentUnavailable as error:

@@ -44,7 +44,7 @@ def stand(*subscriptions: Any, invoices: Any = ()) -> SubscriptionState:
 def test_each_stripe_status_maps_to_an_account_status(status: str, ours: str) -> None:
     found = stand(subscription(status))
     assert found.status == ours
-    assert bool(found.subscription) == (ours in {"active", "trialing", "past_due"})
+    assert bool(found.stripe_subscription_id) == (ours in {"active", "trialing", "past_due"})
 
 
 def test_without_a_subscription_there_is_no_plan() -> None:
@@ -91,7 +91,7 @@ def test_the_best_of_several_subscriptions_counts_in_any_order() -> None:
         subscription("active", "sub_3", START + 1),
         subscription("canceled", "sub_4", START + 10),
     ]
-    found = {stand(*order).subscription for order in itertools.permutations(rows)}
+    found = {stand(*order).stripe_subscription_id for order in itertools.permutations(rows)}
     assert found == {"sub_3"}
 
 

@@ -2,14 +2,19 @@
 
 from argparse import ArgumentParser
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from billing.errors import require_billing
+from billing.models import Plan
 from billing.money import Amount, to_minor_units
-from billing.stripe.setup import SetupResult, paid_plans, set_up_billing
+from billing.stripe import gateway
 from core.errors import AceError
+
+if TYPE_CHECKING:
+    from billing.stripe.gateway.setup import SetupResult
 
 
 class Command(BaseCommand):
@@ -35,13 +40,14 @@ class Command(BaseCommand):
         if not site and not options["no_webhook"]:
             raise CommandError("Set PUBLIC_URL to the URL at which Stripe can reach this server.")
         try:
+            require_billing()
             amounts = dict(parse_price(text, options) for text in options["price"])
-            done = set_up_billing(site=site, amounts=amounts)
+            done = gateway.setup.set_up_billing(site=site, amounts=amounts)
         except AceError as error:
             raise CommandError(error.message) from None
         self.report(done)
 
-    def report(self, done: SetupResult) -> None:
+    def report(self, done: "SetupResult") -> None:
         for plan in done.priced:
             self.stdout.write(f"Plan {plan.slug}: sold for {plan.price}.")
         if done.endpoint:
@@ -63,7 +69,7 @@ def parse_price(text: str, options: dict[str, Any]) -> tuple[tuple[str, str], Am
     slug, _, price = text.partition("=")
     amount, _, interval = price.partition("/")
     interval = interval or "month"
-    slugs = [plan.slug for plan in paid_plans()]
+    slugs = [plan.slug for plan in Plan.objects.paid()]
     if slug not in slugs:
         raise CommandError(f"--price {text}: there is no paid plan {slug!r} ({', '.join(slugs)}).")
     currency = options["currency"].lower()

@@ -1,7 +1,7 @@
 """The only package that imports stripe and dj-stripe.
 
-`stripe_api` calls Stripe, `provisioning` sets it up, and `mirror` writes dj-stripe's tables. Each
-is imported at its first use: while billing is off, dj-stripe is not an installed app.
+`stripe_api` calls Stripe, `setup` prepares it, and `mirror` writes dj-stripe's tables. Each is
+imported at its first use: while billing is off, dj-stripe is not an installed app.
 """
 
 from importlib import import_module
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import billing.stripe.gateway.mirror as mirror
-    import billing.stripe.gateway.provisioning as provisioning
+    import billing.stripe.gateway.setup as setup
     import billing.stripe.gateway.stripe_api as stripe_api
 
-__all__ = ("mirror", "provisioning", "stripe_api")
+__all__ = ("mirror", "setup", "stripe_api")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -12,15 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Model
 from django.utils import timezone
-from djstripe.models import (
-    Customer,
-    Invoice,
-    Price,
-    Product,
-    StripeModel,
-    Subscription,
-    WebhookEndpoint,
-)
+from djstripe.models import Customer, Invoice, StripeModel, Subscription, WebhookEndpoint
 
 from billing.stripe.gateway.stripe_api import CustomerState, Data
 from billing.stripe.subscription_state import from_timestamp, plan_item, subscription_id_of
@@ -52,20 +44,6 @@ def save_customer_state(customer: str, state: CustomerState) -> None:
             subscription = None
         fields = {name: data.get(name) for name in INVOICE_FIELDS}
         _save(Invoice, fields, customer_id=customer, subscription_id=subscription)
-
-
-def save_offer(product: Data, price: Data) -> None:
-    """Store the product and price of a plan."""
-    _save(Product, product, name=product["name"], active=product.get("active"))
-    _save(
-        Price,
-        price,
-        active=price["active"],
-        currency=price["currency"],
-        nickname=price.get("nickname") or "",
-        product_id=product["id"],
-        lookup_key=price.get("lookup_key"),
-    )
 
 
 def save_endpoint(endpoint: Data) -> None:

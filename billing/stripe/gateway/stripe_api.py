@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 logging.getLogger("stripe").setLevel(logging.WARNING)
 stripe.enable_telemetry = False
 MAX_INVOICES = 24
+OUR_METADATA = {"ace": "platform"}
 SECONDS = 10
 """How long Stripe may be silent."""
 SIGNATURE_TOLERANCE = 300
 """Seconds for which an event's signature is valid."""
 ID_PATTERN = re.compile(r"[\w.-]{1,255}", re.ASCII)
 """Ids of Stripe's objects and events; rejects what a database cannot store."""
-MAX_TIMESTAMP = 2**32
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,7 @@ class Event:
 
     id: str
     type: str
-    created: int
     customer: str
-    livemode: bool
 
 
 @dataclass(frozen=True)
@@ -187,16 +185,11 @@ def find_price(lookup_key: str) -> Data | None:
     return to_data(found.data[0]) if found.data else None
 
 
-@dataclass(frozen=True)
-class CheckoutSessions:
-    """The customer's checkouts: `page` is the open one for this plan, `newest` the latest id."""
+def expire_checkouts(*, customer: str, wanted: str, success_url: str) -> tuple[str, str]:
+    """Expire all open checkouts except one for `wanted`, so that nobody pays twice.
 
-    page: str
-    newest: str
-
-
-def expire_checkouts(*, customer: str, wanted: str, success_url: str) -> CheckoutSessions:
-    """Expire all open checkouts except one for `wanted`, so that nobody pays twice."""
+    Returns the URL of that one, and the id of the customer's newest checkout; or empty strings.
+    """
     sessions = client().v1.checkout.sessions
     with translate_errors():
         known = [*map(to_data, sessions.list({"customer": customer, "limit": 20}).data)]
@@ -210,7 +203,7 @@ def expire_checkouts(*, customer: str, wanted: str, success_url: str) -> Checkou
             with suppress(stripe.InvalidRequestError):
                 # Refused if it was paid or expired meanwhile; the caller syncs afterwards.
                 sessions.expire(session["id"])
-    return CheckoutSessions(page, known[0]["id"] if known else "")
+    return page, known[0]["id"] if known else ""
 
 
 def create_checkout(
@@ -260,8 +253,18 @@ def create_checkout(
     return str(made.url)
 
 
-def open_portal(*, customer: str, return_url: str, configuration: str) -> str:
+def portal_configuration() -> str:
+    """The id of our portal configuration; empty: the account's default applies."""
+    configurations = client().v1.billing_portal.configurations
+    with translate_errors():
+        listed = list_all(configurations.list({"active": True, "limit": 100}))
+    ours = [row["id"] for row in listed if row["metadata"].get("ace") == OUR_METADATA["ace"]]
+    return str(ours[0]) if ours else ""
+
+
+def open_portal(*, customer: str, return_url: str) -> str:
     """Create a session of the billing portal; returns its URL."""
+    configuration = portal_configuration()
     with translate_errors():
         made = client().v1.billing_portal.sessions.create(
             {
@@ -282,17 +285,11 @@ def read_event(body: bytes, signature: str, secrets: Iterable[str]) -> Event:
         found = sent["data"]["object"]
         is_customer = found["object"] == "customer"
         customer = found["id"] if is_customer else found.get("customer") or ""
-        event = Event(
-            id=str(sent["id"]),
-            type=str(sent["type"]),
-            created=int(sent["created"]),
-            customer=str(customer["id"] if isinstance(customer, dict) else customer),
-            livemode=bool(sent["livemode"]),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        event = Event(str(sent["id"]), str(sent["type"]), id_of(customer))
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise InvalidWebhookSignature from None
     ids = (event.id, event.type, event.customer or "-")
-    if not all(map(ID_PATTERN.fullmatch, ids)) or not 0 <= event.created < MAX_TIMESTAMP:
+    if not all(map(ID_PATTERN.fullmatch, ids)):
         raise InvalidWebhookSignature
     return event
 

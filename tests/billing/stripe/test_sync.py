@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.services.personal_data import delete_account
 from billing.errors import NoStripeCustomer
-from billing.models import AccountSync, BillingAccount, Plan, StripeEvent
+from billing.models import BillingAccount, Plan, StripeEvent
 from billing.plans.complimentary_plans import grant_plan, withdraw_plan
 from billing.stripe import sync
 from billing.stripe.subscriptions import list_invoices, refresh_subscription
@@ -48,7 +48,7 @@ def test_the_worker_syncs_each_account_once_a_day(buyer: Customer, shop: FakeStr
     buyer.buy("scale")
     sweep()
     assert not OrmQ.objects.exists()  # it was asked a moment ago
-    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    BillingAccount.objects.update(requested_at="2026-01-01T00:00:00Z")
     sweep()
     sweep()
     (message,) = OrmQ.objects.all()
@@ -58,10 +58,10 @@ def test_the_worker_syncs_each_account_once_a_day(buyer: Customer, shop: FakeStr
 
 def test_the_worker_pauses_while_stripe_is_down(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("scale")
-    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    BillingAccount.objects.update(requested_at="2026-01-01T00:00:00Z")
     shop.fail(500)
     sync.resync_stale_account()
-    AccountSync.objects.update(updated_at="2026-01-01T00:00:00Z")
+    BillingAccount.objects.update(requested_at="2026-01-01T00:00:00Z")
     assert not sync.is_resync_due()
     with pytest.raises(CommandError, match="Stripe did not respond"):
         shop.fail(500)

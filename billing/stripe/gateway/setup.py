@@ -1,20 +1,31 @@
-"""Products, prices, webhook endpoint and portal that `billing_setup` creates at Stripe."""
+"""Create what Stripe needs before anybody can pay: products, prices, endpoint and portal.
 
+Idempotent: `manage.py billing_setup` runs it again after each change of plans.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
+from django.urls import reverse
+
 from billing.errors import PaymentUnavailable
-from billing.models import Plan
+from billing.models import BillingAccount, Plan
 from billing.money import Amount
-from billing.stripe.gateway.mirror import delete_endpoint, has_secret, save_endpoint, save_offer
+from billing.stripe.gateway import mirror
 from billing.stripe.gateway.stripe_api import (
+    OUR_METADATA,
     Data,
     client,
     find_price,
     list_all,
     make_idempotency_key,
+    portal_configuration,
     to_data,
     translate_errors,
 )
+from billing.stripe.sync import UNLINKED
 
 WEBHOOK_EVENTS: tuple[Any, ...] = (
     "customer.subscription.created",
@@ -33,11 +44,67 @@ WEBHOOK_EVENTS: tuple[Any, ...] = (
     "invoice.voided",
     "invoice.marked_uncollectible",
 )
-OUR_METADATA = {"ace": "platform"}
 
 
 class PriceNotSet(PaymentUnavailable):
     """Stripe did not take the new price: the lookup key still names another one."""
+
+
+@dataclass
+class SetupResult:
+    """What was set up; `missing` are plans without a price at Stripe."""
+
+    priced: list[Plan] = field(default_factory=list)
+    missing: list[Plan] = field(default_factory=list)
+    endpoint: str = ""
+    is_endpoint_new: bool = False
+    forgotten: int = 0
+
+
+def set_up_billing(*, site: str, amounts: Mapping[tuple[str, str], Amount]) -> SetupResult:
+    """Create a product and prices for each paid plan, the webhook endpoint and the portal.
+
+    `amounts`: prices by plan slug and interval, for those that have none or another one at Stripe.
+    Without `site` no endpoint is created. Raises PaymentUnavailable.
+    """
+    done = SetupResult(forgotten=_remove_test_mode_customers())
+    sold = []
+    for plan in Plan.objects.paid():
+        found = [
+            ensure_price(plan, each, amounts.get((plan.slug, each))) for each in plan.lookup_keys
+        ]
+        prices = [price for price in found if price is not None]
+        remember_prices(plan, prices)
+        (done.priced if found[0] else done.missing).append(plan)
+        sold += prices
+    if sold:
+        ensure_portal(sold)
+    if site:
+        done.endpoint = f"{site}{reverse('api:billing:webhook')}"
+        done.is_endpoint_new = ensure_endpoint(done.endpoint)
+    return done
+
+
+def remember_prices(plan: Plan, sold: list[Data]) -> None:
+    """Keep the ids of the plan's product and prices, and what is sold now, for people to see."""
+    known = {pk: price | {"is_sold": False} for pk, price in plan.stripe_prices.items()}
+    for price in sold:
+        amount = price_amount(price)
+        fields = {"units": amount.units, "currency": amount.currency, "interval": amount.interval}
+        known[price["id"]] = fields | {"is_sold": True}
+        plan.stripe_product_id = price["product"]
+    plan.stripe_prices = known
+    plan.save(update_fields=["stripe_prices", "stripe_product_id", "updated_at"])
+
+
+def _remove_test_mode_customers() -> int:
+    """Remove test-mode customers once a live key is used: Stripe would not know them."""
+    test = mirror.test_mode_customers() if settings.STRIPE_LIVE_MODE else []
+    for customer in test:
+        rows = BillingAccount.objects.filter(stripe_customer_id=customer)
+        rows.update(**UNLINKED)
+        mirror.delete_customer_rows(customer)
+    return len(test)
 
 
 def ensure_price(plan: Plan, interval: str, amount: Amount | None) -> Data | None:
@@ -58,7 +125,6 @@ def ensure_price(plan: Plan, interval: str, amount: Amount | None) -> Data | Non
             if found is None or price_amount(found) != amount:
                 raise PriceNotSet
     assert found is not None  # noqa: S101 - there was one, or it has just been created
-    save_offer(product, found)
     return found
 
 
@@ -72,16 +138,16 @@ def ensure_endpoint(url: str) -> bool:
         for found in list_all(api.list({"limit": 100})):
             if found["url"] != url:
                 continue
-            if has_secret(found["id"]) and found["status"] == "enabled":
+            if mirror.has_secret(found["id"]) and found["status"] == "enabled":
                 kept = api.update(found["id"], {"enabled_events": [*WEBHOOK_EVENTS]})
-                save_endpoint(to_data(kept))
+                mirror.save_endpoint(to_data(kept))
                 return False
             api.delete(found["id"])
-            delete_endpoint(found["id"])
+            mirror.delete_endpoint(found["id"])
         made = api.create(
             {"url": url, "enabled_events": [*WEBHOOK_EVENTS], "metadata": {**OUR_METADATA}}
         )
-    save_endpoint(to_data(made))
+    mirror.save_endpoint(to_data(made))
     return True
 
 
@@ -120,16 +186,6 @@ def ensure_portal(prices: list[Data]) -> str:
             {"idempotency_key": make_idempotency_key("portal", products)},
         )
     return made.id
-
-
-def portal_configuration() -> str:
-    """The id of our portal configuration; empty: the account's default applies."""
-    with translate_errors():
-        listed = list_all(
-            client().v1.billing_portal.configurations.list({"active": True, "limit": 100})
-        )
-    ours = [row["id"] for row in listed if row["metadata"].get("ace") == OUR_METADATA["ace"]]
-    return str(ours[0]) if ours else ""
 
 
 def _ensure_product(plan: Plan) -> Data:
