@@ -14,7 +14,6 @@ from django.db.models import F
 
 from accounts.models import User
 from billing.errors import LimitReached
-from billing.limits.quota_notices import record_refusal_notice, record_usage_notice
 from billing.models import DailySpend, DeletedAccountUsage, QuotaPeriod, QuotaResource, UsageRecord
 from billing.models.accounts import keyed_digest
 from billing.plans.billing_periods import BillingPeriod
@@ -83,10 +82,10 @@ def settle_evolution(period_id: UUID, *, counts: bool) -> None:
     """
     rows = QuotaPeriod.objects.filter(pk=period_id)
     rows.update(
-        evolutions_held=F("evolutions_held") - 1, evolutions_used=F("evolutions_used") + int(counts)
+        evolutions_held=F("evolutions_held") - 1,
+        evolutions_used=F("evolutions_used") + int(counts),
+        updated_at=database_now(),
     )
-    if counts:
-        record_usage_notice(period_id, EVOLUTIONS)
 
 
 def check_call_quota(record: UsageRecord, entitlement: Entitlement) -> None:
@@ -165,17 +164,12 @@ def _count_deleted_account(period: QuotaPeriod) -> None:
         )
 
 
-def record_call_notices(record: UsageRecord) -> None:
-    """Queue the notices of a call that has ended, near or at a limit of its plan."""
-    if record.quota_period_id is not None:
-        record_usage_notice(record.quota_period_id, QuotaResource.TOKENS, QuotaResource.USD)
-
-
 def record_quota_exceeded(reached: LimitReached, *, user_id: UUID) -> None:
-    """Queue the notice that a job had to wait for quota, once for each period and limit."""
+    """Note that a job had to wait for the rest of a limit, for the plan page and an e-mail."""
     if isinstance(reached, QuotaExceeded) and not reached.is_busy:
         period = open_quota_period(user_id, reached.entitlement.period)
-        record_refusal_notice(period, resource=reached.resource, limit=reached.limit)
+        period.waited_for = (period.waited_for or {}) | {reached.resource.value: reached.limit}
+        period.save(update_fields=["waited_for", "updated_at"])
 
 
 def _state_digest(entitlement: Entitlement, resource: QuotaResource) -> str:

@@ -1,67 +1,58 @@
 """E-mails to users who have used 80% or all of a plan limit, once for each period and limit."""
 
-from uuid import UUID
+from datetime import timedelta
 
 from django.conf import settings
+from django.core.cache import cache
+from django.db.models import Exists, OuterRef, Q
 
-from billing.models import (
-    QUOTA_FULL_PERCENT,
-    QUOTA_NEAR_PERCENT,
-    QuotaNotice,
-    QuotaPeriod,
-    QuotaResource,
-)
-from billing.plans.entitlements import entitlement_for, format_quota, monthly_limit
+from billing.models import QuotaPeriod, QuotaResource, UsageRecord
+from billing.plans.entitlements import entitlement_for, format_quota
+from billing.plans.summary import quota_usages
 from core.clock import database_now
 from core.emails import send_email
 
-BATCH_SIZE = 50
-
-
-def record_usage_notice(period_id: UUID, *resources: QuotaResource) -> None:
-    """Queue a notice for each of these resources whose limit is nearly or fully used."""
-    period = QuotaPeriod.objects.filter(pk=period_id).first()
-    entitlement = entitlement_for(period.user_id) if period else None
-    if period is None or entitlement is None or entitlement.period.start != period.start:
-        return
-    for resource in resources:
-        limit, used = monthly_limit(entitlement, resource), getattr(period, f"{resource}_used")
-        if limit and used * 100 >= limit * QUOTA_NEAR_PERCENT:
-            percent = QUOTA_FULL_PERCENT if used >= limit else QUOTA_NEAR_PERCENT
-            _create_notice(period.pk, resource, percent, limit)
-
-
-def record_refusal_notice(period: QuotaPeriod, *, resource: QuotaResource, limit: int) -> None:
-    """Queue the notice of a used-up limit: the rest was too little for a request."""
-    _create_notice(period.pk, resource, QUOTA_FULL_PERCENT, limit)
+RECENT_USAGE = timedelta(minutes=15)
+INTERVAL = 60
+"""Seconds."""
 
 
 def send_quota_notices() -> int:
-    """E-mail the queued notices; returns how many. Not inside a transaction."""
-    if not settings.BILLING_ENABLED:
+    """E-mail users who came near a plan limit or had to wait for one; returns how many e-mails.
+
+    Not inside a transaction; once a minute, by whichever host comes first.
+    """
+    if not settings.BILLING_ENABLED or not cache.add("quota-notices", 1, INTERVAL):
         return 0
-    waiting = QuotaNotice.objects.filter(sent_at=None).select_related("period__user")
-    return sum(_send(notice) for notice in list(waiting[:BATCH_SIZE]))
+    now = database_now()
+    begun = UsageRecord.objects.filter(user=OuterRef("user"), created_at__gte=now - RECENT_USAGE)
+    rows = QuotaPeriod.objects.filter(start__lte=now, end__gt=now, user__is_active=True)
+    recent = rows.filter(Q(updated_at__gte=now - RECENT_USAGE) | Exists(begun))
+    return sum(_notify(period) for period in recent.select_related("user").order_by("pk"))
 
 
-def _send(notice: QuotaNotice) -> int:
-    rows = QuotaNotice.objects.filter(pk=notice.pk, sent_at=None)
-    # Recorded first: an e-mail lost with its process is better than one at each sweep.
-    if not rows.update(sent_at=database_now()):
+def _notify(period: QuotaPeriod) -> int:
+    entitlement, sent = entitlement_for(period.user_id), 0
+    if entitlement is None or entitlement.period.start != period.start:
         return 0
-    user = notice.period.user
-    if user.is_active:
+    for usage in quota_usages(entitlement, period):
+        before, said = period.notified or {}, f"{usage.state} {usage.limit}"
+        is_told = before.get(usage.resource) in {said, f"reached {usage.limit}"}
+        if usage.state == "open" or is_told or not (usage.limit or usage.has_waited):
+            continue
+        period.notified = before | {usage.resource: said}
+        # Recorded first: an e-mail lost with its process is better than one at each sweep.
+        unchanged = Q(notified=before) if before else Q(notified__isnull=True)
+        rows = QuotaPeriod.objects.filter(unchanged, pk=period.pk)
+        if not rows.update(notified=period.notified):
+            return sent
         send_email(
-            "quota_reached" if notice.percent == QUOTA_FULL_PERCENT else "quota_near",
-            to=user.email,
+            "quota_reached" if usage.state == "reached" else "quota_near",
+            to=period.user.email,
             site=settings.PUBLIC_URL,
-            resource="model cost" if notice.resource == QuotaResource.USD else notice.resource,
-            limit=format_quota(notice.limit, QuotaResource(notice.resource)),
-            until=f"{notice.period.end:%-d %B %Y, %H:%M} UTC",
+            resource="model cost" if usage.resource == QuotaResource.USD else usage.resource,
+            limit=format_quota(usage.limit or 0, QuotaResource(usage.resource)),
+            until=f"{period.end:%-d %B %Y, %H:%M} UTC",
         )
-    return 1
-
-
-def _create_notice(period_id: UUID, resource: QuotaResource, percent: int, limit: int) -> None:
-    notice = QuotaNotice(period_id=period_id, resource=resource, percent=percent, limit=limit)
-    QuotaNotice.objects.bulk_create([notice], ignore_conflicts=True)
+        sent += 1
+    return sent

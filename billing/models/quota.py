@@ -1,6 +1,4 @@
-"""Monthly plan usage: periods and the notices sent near a limit."""
-
-from typing import ClassVar
+"""Monthly plan usage, by period."""
 
 from django.db import models
 from django.db.models import F, Q
@@ -8,9 +6,6 @@ from django.db.models import F, Q
 from accounts.models import User
 from core.models import BaseModel
 from core.sql.querysets import OwnedQuerySet
-
-QUOTA_NEAR_PERCENT = 80
-QUOTA_FULL_PERCENT = 100
 
 
 class QuotaPeriodQuerySet(OwnedQuerySet["QuotaPeriod"]):
@@ -33,6 +28,10 @@ class QuotaPeriod(BaseModel):
     tokens_held = models.BigIntegerField(default=0)
     usd_used = models.DecimalField(max_digits=14, decimal_places=6, default=0, db_default=0)
     usd_held = models.DecimalField(max_digits=14, decimal_places=6, default=0, db_default=0)
+    waited_for = models.JSONField(
+        null=True, editable=False, help_text="limits, by resource, for which something had to wait"
+    )
+    notified = models.JSONField(null=True, editable=False, help_text="last e-mail, by resource")
 
     objects = QuotaPeriodQuerySet.as_manager()
 
@@ -68,29 +67,3 @@ class QuotaResource(models.TextChoices):
     EVOLUTIONS = "evolutions"
     TOKENS = "tokens"
     USD = "usd"
-
-
-class QuotaNotice(BaseModel):
-    """A user reached 80% or 100% of a limit: one email for each period and limit."""
-
-    period = models.ForeignKey(QuotaPeriod, models.CASCADE, related_name="notices")
-    resource = models.CharField(max_length=10, choices=QuotaResource)
-    percent = models.PositiveSmallIntegerField()
-    limit = models.PositiveBigIntegerField()
-    sent_at = models.DateTimeField(null=True, help_text="when the email was sent")
-
-    class Meta:
-        ordering = ("-created_at",)
-        indexes: ClassVar = [
-            models.Index(
-                fields=("created_at",), condition=Q(sent_at=None), name="quota_notice_unsent"
-            )
-        ]
-        constraints = (
-            models.UniqueConstraint(
-                fields=("period", "resource", "percent", "limit"), name="unique_quota_notice"
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.percent}% of {self.limit} {self.resource}"

@@ -1,15 +1,12 @@
 """A user's plan as pages and REST show it: what it includes and how much is used."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from accounts.hooks import hooks
 from accounts.models import ApiKey, User
 from billing.errors import BillingDisabled
 from billing.models import (
-    QUOTA_FULL_PERCENT,
-    QUOTA_NEAR_PERCENT,
     Limit,
-    QuotaNotice,
     QuotaPeriod,
     QuotaResource,
 )
@@ -20,6 +17,8 @@ from billing.plans.entitlements import (
     find_quota_period,
     monthly_limit,
 )
+
+NEAR_PERCENT = 80
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,16 @@ class QuotaUsage:
     @property
     def state(self) -> str:
         """`open`, `near` from 80% of the limit on, or `reached`."""
-        if self.has_waited or self.percent == QUOTA_FULL_PERCENT:
+        if self.has_waited or self.percent == 100:
             return "reached"
-        return "near" if self.percent >= QUOTA_NEAR_PERCENT else "open"
+        return "near" if self.percent >= NEAR_PERCENT else "open"
 
 
 @dataclass(frozen=True)
 class PlanSummary(Entitlement):
     """The plan that applies, its period, its usage and the state of its payment."""
 
-    quotas: tuple[QuotaUsage, ...] = ()
+    quotas: list[QuotaUsage] = field(default_factory=list)
 
 
 def summarize_plan(*, user: User) -> PlanSummary:
@@ -64,23 +63,20 @@ def summarize_plan(*, user: User) -> PlanSummary:
     if entitlement is None:
         raise BillingDisabled
     used = find_quota_period(user.pk, entitlement.period)
-    notices = QuotaNotice.objects.filter(period=used, percent=QUOTA_FULL_PERCENT)
-    exceeded = set(notices.values_list("resource", "limit")) if used else set()
-    quotas = (_quota_usage(entitlement, one, used, exceeded) for one in QuotaResource)
-    shown = tuple(one for one in quotas if one.resource != "usd" or one.limit is not None)
-    return PlanSummary(**vars(entitlement), quotas=shown)
+    return PlanSummary(**vars(entitlement), quotas=quota_usages(entitlement, used))
 
 
-def _quota_usage(
-    entitlement: Entitlement,
-    resource: QuotaResource,
-    period: QuotaPeriod | None,
-    exceeded: set[tuple[str, int]],
-) -> QuotaUsage:
-    limit = monthly_limit(entitlement, resource)
-    used, held = (int(getattr(period, f"{resource}_{what}", 0)) for what in ("used", "held"))
-    has_waited = (resource.value, limit) in exceeded
-    return QuotaUsage(resource.value, used, limit, held, True, has_waited)
+def quota_usages(entitlement: Entitlement, period: QuotaPeriod | None) -> list[QuotaUsage]:
+    """Usage of each monthly limit; of cost only where it is limited."""
+    found = []
+    waited_for = (period and period.waited_for) or {}
+    for resource in QuotaResource:
+        limit = monthly_limit(entitlement, resource)
+        used, held = (int(getattr(period, f"{resource}_{what}", 0)) for what in ("used", "held"))
+        has_waited = limit is not None and waited_for.get(resource.value) == limit
+        if resource != QuotaResource.USD or limit is not None:
+            found.append(QuotaUsage(resource.value, used, limit, held, True, has_waited))
+    return found
 
 
 def limit_gauges(summary: PlanSummary, user: User) -> list[QuotaUsage]:

@@ -32,10 +32,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Playbooks": ("Playbook", "ReviewItem", "Version", "Delta", "Bullet", "Vote", "Section"),
     "Users and keys": ("User", "ApiKey", "ConnectedApp", "LlmKey", "AuditEntry"),
     "Cost": ("UsageRecord", "PriceOverride", "Limit"),
-    "Plans and payment": (
-        *("BillingAccount", "Plan", "QuotaPeriod"),
-        *("Subscription", "Invoice", "StripeEvent", "WebhookEndpoint"),
-    ),
+    "Plans and payment": ("BillingAccount", "Plan", "QuotaPeriod", "StripeEvent"),
     "Authentication": ("UserSession", "Authenticator", "Application"),
 }
 OTHER_GROUP = "Other"

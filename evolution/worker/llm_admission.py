@@ -17,7 +17,7 @@ from django.db.models import CharField, Count, DateTimeField, QuerySet, Subquery
 
 from billing.admission import begin_call
 from billing.errors import LimitReached
-from billing.limits.quota import record_call_notices, record_quota_exceeded
+from billing.limits.quota import record_quota_exceeded
 from billing.limits.spending import Spender, max_cost
 from billing.models import UsageRecord
 from billing.usage import metering as billing
@@ -178,7 +178,6 @@ def finish_call(
         )
         if learns:
             _update_circuits(admitted, error)
-        record_call_notices(record)
     return record
 
 

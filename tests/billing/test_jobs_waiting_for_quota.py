@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from billing.models import Plan, QuotaNotice, QuotaPeriod, UsageRecord
+from billing.models import Plan, QuotaPeriod, UsageRecord
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
 from core.security.scopes import Principal
@@ -297,6 +297,4 @@ def test_a_refusal_is_recorded_once(full: EvolutionJob) -> None:
     run_evolution(str(full.pk))
     EvolutionJob.objects.update(next_attempt_at=None)
     run_evolution(str(full.pk))
-    assert QuotaNotice.objects.values_list("resource", "percent", "limit").get() == (
-        *("evolutions", 100, 2),
-    )
+    assert QuotaPeriod.objects.get().waited_for == {"evolutions": 2}

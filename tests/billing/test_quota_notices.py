@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.core.mail import EmailMessage
 
 from accounts.models import User
@@ -13,7 +14,8 @@ from billing.limits.quota import (
     settle_evolution,
 )
 from billing.limits.quota_notices import send_quota_notices
-from billing.models import Plan, QuotaNotice, QuotaPeriod
+from billing.models import Plan, QuotaPeriod
+from tests.billing.test_metering import begin, finish
 from tests.harness.concurrency import run_concurrently
 from tests.harness.plans import set_limits, set_usage
 
@@ -25,6 +27,7 @@ def evolve(user: User) -> None:
 
 
 def send_notices(mailoutbox: list[EmailMessage]) -> list[str]:
+    cache.delete("quota-notices")  # they are sent once a minute
     send_quota_notices()
     return [str(email.subject) for email in mailoutbox]
 
@@ -74,6 +77,7 @@ def test_a_new_period_sends_new_notices(
 ) -> None:
     set_usage(alice, evolutions_used=4)
     evolve(alice)
+    assert len(send_notices(mailoutbox)) == 1
     for period in QuotaPeriod.objects.all():
         period.start -= timedelta(days=40)
         period.save()
@@ -93,9 +97,23 @@ def test_a_deactivated_user_gets_no_email(
 
 @pytest.mark.django_db(transaction=True)
 def test_five_concurrent_sweeps_send_one_email(
-    alice: User, five: Plan, mailoutbox: list[EmailMessage]
+    alice: User,
+    five: Plan,
+    mailoutbox: list[EmailMessage],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     set_usage(alice, evolutions_used=4)
     evolve(alice)
+    monkeypatch.setattr(cache, "add", lambda *_: True)  # hosts whose sweeps overlap
     run_concurrently(5, lambda _: send_quota_notices())
-    assert len(mailoutbox) == QuotaNotice.objects.count() == 1
+    assert len(mailoutbox) == 1
+
+
+def test_a_call_near_the_limit_is_notified_without_a_change_of_the_month(
+    alice: User, billing: Plan, mailoutbox: list[EmailMessage]
+) -> None:
+    set_limits(billing, monthly_tokens=10)
+    month = set_usage(alice)
+    finish(begin(alice, quota_period_id=month.pk))
+    QuotaPeriod.objects.update(updated_at=month.start - timedelta(days=1))
+    assert send_notices(mailoutbox) == ["Monthly token limit reached"]

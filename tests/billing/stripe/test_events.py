@@ -125,10 +125,8 @@ def test_a_non_ascii_signature_is_refused(shop: FakeStripe, digest: str) -> None
 @pytest.mark.parametrize(
     "strange",
     [
-        {"created": 1e400},
         {"id": "evt_\x00"},
         {"id": "e" * 256},
-        {"created": -1},
         {"data": {"object": {"object": "invoice", "customer": "cus_\ud800"}}},
         {"data": {"object": {"object": "invoice", "customer": ["cus_1"]}}},
     ],

@@ -259,7 +259,7 @@ def test_the_mirror_stores_no_secret_key_and_no_email(
     shop.deliver()
     models = apps.get_app_config("djstripe").get_models()
     rows = [str(row) for model in models for row in model._default_manager.values()]
-    assert len(rows) > 5
+    assert len(rows) >= 4  # customer, subscription, invoice, endpoint
     text = "\n".join(rows)
     assert "alice@example.org" not in text
     assert settings.STRIPE_SECRET_KEY not in text
