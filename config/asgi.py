@@ -33,6 +33,7 @@ from config.supervisor import start_pulse  # noqa: E402 - as above
 from config.web.middleware import REQUEST_ID_PATTERN, log_request  # noqa: E402 - needs the settings
 from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
 from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
+from core.sql.database_address import log_start  # noqa: E402 - as above
 from mcp_bridge.protocol.auth import STANDALONE_KEY  # noqa: E402 - needs the models
 from mcp_bridge.protocol.errors import REQUEST_ID_KEY  # noqa: E402 - needs the models
 from mcp_bridge.request_guard import replay_body  # noqa: E402 - needs the models
@@ -138,6 +139,7 @@ class Application:
             start_pulse(
                 is_well=lambda: True, on_orphaned=lambda: os.kill(os.getpid(), signal.SIGTERM)
             )
+            log_start("MCP server" if self.standalone else "web")
             watch = asyncio.create_task(watch_for_stalls())
             try:
                 await self.mcp(scope, receive, self._close_threads_first(send))

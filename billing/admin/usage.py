@@ -56,7 +56,7 @@ class UsageRecordAdmin(ReadOnlyAdmin):
     date_hierarchy = "created_at"
     search_fields = (
         *("user__email", "model", "request_id", "=job_id", "=playbook_id", "=api_key_id"),
-        "=session_id",
+        *("=session_id", "=metadata__request_id"),
     )
     csv_columns = (
         *("created_at", "user__email", "playbook_id", "job_id", "session_id", "api_key_id"),

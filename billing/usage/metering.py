@@ -11,12 +11,15 @@ from django.db.models import Avg, CharField, Count, Q, Sum, UUIDField
 from billing.models import UsageRecord
 from billing.pricing.usage_pricing import apply_price, price_usage, resolve_base_url
 from core.clock import database_now
+from core.http.request_id import request_id
 from core.sql.compiled_queries import CompiledQuery, Param
 
 MAX_TOKENS = 2_147_483_647
 MAX_TRIES = 5
 BATCH_SIZE = 200
 EXPECTED_TOKENS_KEY = "expected_tokens"
+AGENTS = {"reflect": "reflector", "curate": "curator", "generate": "generator"}
+"""The role of the engine that makes a call."""
 ABANDONED = "abandoned"
 """The error code of a call whose process died."""
 ANSWER_LOST = {ABANDONED, "timeout"}
@@ -57,7 +60,13 @@ def begin_usage(
         api_key_id=api_key_id,
         base_url=resolve_base_url(api_url),
         estimated=True,
-        metadata={EXPECTED_TOKENS_KEY: expected_tokens},
+        metadata={
+            EXPECTED_TOKENS_KEY: expected_tokens,
+            "operation": operation,
+            "agent": AGENTS.get(operation, ""),
+            "playbook": str(playbook_id or ""),
+            "request_id": request_id.get(),
+        },
         **fields,
     )
     for _ in range(MAX_TRIES - 1):

@@ -1,6 +1,17 @@
-"""Which database a command works on, in words that may be printed."""
+"""Which database a process works on, in words that may be printed."""
 
+import logging
+
+from django.conf import settings
 from django.db import connection
+
+logger = logging.getLogger(__name__)
+
+
+def log_start(role: str) -> None:
+    """The first line of a process: what runs here."""
+    words = settings.VERSION, role, settings.ACE_ENGINE, database_address()
+    logger.info("ACE Platform %s started as %s: engine %s, %s", *words)
 
 
 def database_address() -> str:

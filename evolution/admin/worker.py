@@ -65,6 +65,7 @@ INCIDENT_LISTS: dict[str, tuple[str, dict[str, str]]] = {
     Incident.Kind.EVOLUTIONS_FAILED: ("evolution_evolutionjob", {"state": "failed"}),
     Incident.Kind.VERSION_TAKEN_BACK: ("playbooks_trial", {"verdict__exact": "worse"}),
     Incident.Kind.SPEND_JUMPED: ("billing_usagerecord", {}),
+    Incident.Kind.WEBHOOKS_FAILED: ("billing_stripeevent", {}),
 }
 
 

@@ -14,6 +14,7 @@ class Incident(models.Model):
         EVOLUTIONS_FAILED = "evolutions_failed"
         VERSION_TAKEN_BACK = "version_taken_back"
         SPEND_JUMPED = "spend_jumped"
+        WEBHOOKS_FAILED = "webhooks_failed"
 
     kind = models.CharField(max_length=30, choices=Kind)
     key = models.CharField(max_length=100, help_text="which one of its kind")

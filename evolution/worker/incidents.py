@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.db.models import Count, Min, Sum
 
 from accounts.models import User
-from billing.models import DailySpend
+from billing.models import DailySpend, StripeEvent
 from core.clock import database_now
 from core.emails import send_email
 from evolution.models import EvolutionJob, Incident, ProviderCircuit
@@ -64,6 +64,11 @@ def find_faults(now: datetime) -> Iterator[Fault]:
         text = f"A version of playbook {trial.playbook_id} was taken back after its trial."
         yield Fault(Kind.VERSION_TAKEN_BACK, str(trial.pk), text)
     yield from _spend_faults(now)
+    bad = StripeEvent.Result.FAILED, StripeEvent.Result.REJECTED
+    events = StripeEvent.objects.filter(result__in=bad, updated_at__gte=now - DAY).order_by()
+    for result, count in events.values_list("result").annotate(count=Count("pk")):
+        text = f"Stripe's events within a day: {count} {StripeEvent.Result(result).label}."
+        yield Fault(Kind.WEBHOOKS_FAILED, result, text)
 
 
 def _job_faults(now: datetime) -> Iterator[Fault]:

@@ -76,7 +76,9 @@ class UsageLedger:
         self.last: UsageRecord | None = None
         """The record of the call that ended last."""
         self._closing = threading.Event()
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+        self._writer = ThreadPoolExecutor(
+            1, "ledger", initializer=request_id.set, initargs=(self._known_id,)
+        )
         # Connects while the engine is set up; an error shows at the first call.
         self._writer.submit(connection.ensure_connection)
 

@@ -9,6 +9,7 @@ import pytest
 from accounts.models import User
 from billing.models import UsageRecord
 from billing.usage.metering import begin_usage, finish_usage
+from core.http.request_id import request_id
 from tests.harness.concurrency import run_concurrently
 
 pytestmark = pytest.mark.databases
@@ -47,6 +48,19 @@ def test_a_call_is_recorded_before_it_is_made(alice: User) -> None:
     record = begin(alice)
     stored = UsageRecord.objects.get()
     assert (stored.pk, stored.status, stored.attempt) == (record.pk, "started", 1)
+
+
+def test_a_call_says_what_it_is_for_and_which_request_led_to_it(alice: User) -> None:
+    token = request_id.set("of-the-report")
+    record = finish(begin(alice))
+    request_id.reset(token)
+    assert record.request_id == "req-1"
+    assert record.metadata == {
+        "operation": "curate",
+        "agent": "curator",
+        "playbook": str(uuid.UUID(int=3)),
+        "request_id": "of-the-report",
+    }
 
 
 def test_attempts_count_within_one_step_of_one_job(alice: User) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 
 from config.management.commands import run_worker
@@ -41,8 +42,9 @@ def test_without_a_name_it_becomes_the_supervisor(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_worker_in_order(
-    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     ended: list[str] = []
 
     def run(worker: Any) -> None:
@@ -53,3 +55,4 @@ def test_a_signal_ends_a_worker_in_order(
     monkeypatch.setattr("evolution.worker.runner.Worker.run", run)
     call_command("run_worker", "--name", "one")
     assert ended == ["one"]
+    assert f"ACE Platform {settings.VERSION} started as worker: engine rules, the " in caplog.text

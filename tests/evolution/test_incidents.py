@@ -8,6 +8,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from accounts.models import User
+from billing.models import StripeEvent
 from evolution.models import EvolutionJob, Incident, ProviderCircuit
 from evolution.worker.incidents import find_faults, watch_incidents
 from tests.factories import make_playbook
@@ -55,6 +56,15 @@ def test_a_users_own_key_and_a_calm_platform_are_no_incident(staff: User) -> Non
         key="u", is_user_key=True, open_until=timezone.now() + timedelta(hours=1)
     )
     assert watch() == 0
+
+
+def test_failed_and_rejected_webhooks_are_an_incident_each(db: None) -> None:
+    for number, result in enumerate(("failed", "failed", "rejected", "processed", "ignored")):
+        StripeEvent.objects.create(event_id=f"evt_{number}", result=result)
+    assert [(fault.kind, fault.text) for fault in find_faults(timezone.now())] == [
+        (Kind.WEBHOOKS_FAILED, "Stripe's events within a day: 2 failed; Stripe sends it again."),
+        (Kind.WEBHOOKS_FAILED, "Stripe's events within a day: 1 rejected: bad signature."),
+    ]
 
 
 @pytest.mark.parametrize(

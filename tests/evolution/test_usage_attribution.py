@@ -5,6 +5,7 @@ from uuid import UUID
 from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
 from billing.models import UsageRecord
+from core.http.request_id import request_id
 from core.security.scopes import Principal
 from evolution.engine.llm import ChatRequest
 from evolution.jobs.lifecycle import trigger_evolution
@@ -73,3 +74,13 @@ def test_the_ledger_writes_the_key_down(alice: User, playbook: Playbook) -> None
     assert claim is not None
     admit(UsageLedger(claim)._call(ChatRequest("curate", "gpt-4o-mini", [], 0)))
     assert UsageRecord.objects.get().api_key_id == key.pk
+
+
+def test_the_ledgers_thread_knows_the_request(alice: User, playbook: Playbook) -> None:
+    report(playbook, Principal.of(alice))
+    claim = claim_job(str(trigger_evolution(playbook=playbook, by=Principal.of(alice)).job.pk))
+    assert claim is not None
+    token = request_id.set("of-the-report")
+    with UsageLedger(claim) as ledger:
+        assert ledger._write(request_id.get) == "of-the-report"
+    request_id.reset(token)

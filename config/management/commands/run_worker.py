@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from config.supervisor import SILENT_AFTER, exec_supervisor, start_pulse
+from core.sql.database_address import log_start
 from evolution.worker.runner import Worker
 
 
@@ -32,6 +33,7 @@ class Command(BaseCommand):
             is_well=lambda: time.monotonic() - worker.stepped_at < SILENT_AFTER,
             on_orphaned=stopping.set,
         )
+        log_start("worker")
         worker.run()
         if worker.running:
             # Their threads wait for a model, and the interpreter would wait for them.

@@ -11,6 +11,7 @@ from django.db import DatabaseError
 
 from accounts.keys.credentials import principal_for_key
 from core.errors import NotAuthenticated
+from core.sql.database_address import log_start
 from mcp_bridge.server import build_server, serve_stdio
 
 # A client that never ends its request must not delay a restart.
@@ -40,6 +41,7 @@ class Command(BaseCommand):
         if problem:
             self.stderr.write(problem)
             raise SystemExit(1)
+        log_start("MCP over stdio")
         anyio.run(serve_stdio, build_server(api_key=key))
 
 
