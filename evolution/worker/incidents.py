@@ -65,8 +65,9 @@ def find_faults(now: datetime) -> Iterator[Fault]:
         yield Fault(Kind.VERSION_TAKEN_BACK, str(trial.pk), text)
     yield from _spend_faults(now)
     bad = StripeEvent.Result.FAILED, StripeEvent.Result.REJECTED
-    events = StripeEvent.objects.filter(result__in=bad, updated_at__gte=now - DAY).order_by()
-    for result, count in events.values_list("result").annotate(count=Count("pk")):
+    events = StripeEvent.objects.filter(result__in=bad, updated_at__gte=now - DAY)
+    counted = events.order_by("result").values_list("result").annotate(count=Count("pk"))
+    for result, count in counted:
         text = f"Stripe's events within a day: {count} {StripeEvent.Result(result).label}."
         yield Fault(Kind.WEBHOOKS_FAILED, result, text)
 
