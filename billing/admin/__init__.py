@@ -1,5 +1,5 @@
-"""The admin of plans, limits, prices, usage and Stripe objects."""
+"""The admin of plans, limits, prices, usage and Stripe events."""
 
-from billing.admin import limits, plans, prices, stripe_objects, usage
+from billing.admin import limits, plans, prices, usage
 
-__all__ = ["limits", "plans", "prices", "stripe_objects", "usage"]
+__all__ = ["limits", "plans", "prices", "usage"]

@@ -1,4 +1,4 @@
-"""The admin of plans and billing accounts."""
+"""The admin of plans, billing accounts and Stripe's events."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 
 from billing.admin.base import AuditedAdmin, PlanListAdmin
 from billing.admin.limits import PlanLimitInline
-from billing.models import BillingAccount, Limit, Plan, UsageRecord
-from billing.plans.complimentary_plans import grant_plan, make_default, withdraw_plan
+from billing.models import BillingAccount, Limit, Plan, StripeEvent, UsageRecord
+from billing.plans.entitlements import grant_plan, make_default, withdraw_plan
 from billing.stripe.sync import extend_trial, resync_account, unlink_customer
 from billing.usage.margin import margins
 from core.admin import (
@@ -222,3 +222,14 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         many="customers unlinked",
         rows=lambda rows: rows.select_related("user"),
     )
+
+
+@admin.register(StripeEvent)
+class StripeEventAdmin(ReadOnlyAdmin):
+    """Webhook events and what became of them, failed and rejected ones too."""
+
+    list_display = ("event_id", "type", "result", "attempts", "customer_id", "detail", "updated_at")
+    list_filter = ("result", "type")
+    date_hierarchy = "updated_at"
+    search_fields = ("event_id", "=customer_id", "type")
+    csv_columns = list_display

@@ -29,6 +29,8 @@ MIN_FREE_MB, MAX_SKEW_SECONDS = 500, 5.0
 OLDEST_POSTGRES = 140_000
 OUR_APPS = {"core", "accounts", "billing", "playbooks", "evolution", "mcp_bridge"}
 TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
+REMOVED_SETTINGS = ("COST_CAP_", "MAX_STORED_")
+"""A migration has copied them to the table of limits."""
 LOCAL_NAMES = {"localhost", "127.0.0.1", "[::1]", "::1"}
 
 
@@ -57,11 +59,18 @@ def _errors() -> Iterator[str]:
         yield "FORWARDED_ALLOW_IPS=* lets every client claim any address; list your proxies"
 
 
+def _unread_settings() -> Iterator[str]:
+    for name in sorted(os.environ):
+        if name.startswith(REMOVED_SETTINGS):
+            yield f"{name}: nothing reads it any more; set it in the admin under Limits"
+
+
 def _warnings() -> Iterator[str]:
     if settings.ACE_ENGINE == "rules" and settings.OPENAI_API_KEY:
         yield "OPENAI_API_KEY is set, but ACE_ENGINE=rules never uses it"
     if settings.SECRET_KEY in {settings.JWT_SECRET_KEY, *settings.FIELD_ENCRYPTION_KEYS}:
         yield "SECRET_KEY is also JWT_SECRET_KEY or one of FIELD_ENCRYPTION_KEYS"
+    yield from _unread_settings()
     if settings.LOCAL:
         return
     names = set(settings.ALLOWED_HOSTS)

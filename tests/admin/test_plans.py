@@ -11,8 +11,7 @@ from pytest_django import Settings
 from accounts.models import User
 from billing.limits.quota import reserve_evolution
 from billing.models import BillingAccount, Plan, QuotaPeriod
-from billing.plans.complimentary_plans import grant_plan
-from billing.plans.entitlements import plan_of
+from billing.plans.entitlements import grant_plan, plan_of
 from core.clock import database_now
 from core.models import AuditEntry
 from core.security.scopes import Principal

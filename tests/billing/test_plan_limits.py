@@ -9,8 +9,7 @@ from accounts.keys.api_keys import revoke_api_key, rotate_api_key
 from accounts.models import ApiKey, User
 from billing.limits.plan_limits import PlanLimitReached
 from billing.models import BillingAccount, Plan
-from billing.plans.complimentary_plans import make_default
-from billing.plans.entitlements import keep_until
+from billing.plans.entitlements import keep_until, make_default
 from core.clock import database_now
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution

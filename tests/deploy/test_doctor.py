@@ -251,6 +251,15 @@ def test_settings_that_contradict_each_other_are_found(
     assert (found["status"], output in found["detail"]) == (status, True)
 
 
+@pytest.mark.parametrize("name", ["COST_CAP_USER_DAY_USD", "MAX_STORED_MB"])
+def test_a_limit_in_the_environment_that_nothing_reads_is_found(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "5")
+    found = examine("settings")["settings"]
+    assert (found["status"], f"{name}: nothing reads" in found["detail"]) == ("warning", True)
+
+
 def test_trusting_every_proxy_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     assert "claim any address" in examine("settings")["settings"]["detail"]

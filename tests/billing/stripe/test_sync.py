@@ -17,7 +17,7 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.services.personal_data import delete_account
 from billing.errors import NoStripeCustomer
 from billing.models import BillingAccount, Plan, StripeEvent
-from billing.plans.complimentary_plans import grant_plan, withdraw_plan
+from billing.plans.entitlements import grant_plan, withdraw_plan
 from billing.stripe import sync
 from billing.stripe.subscriptions import list_invoices, refresh_subscription
 from billing.stripe.sync import sync_account
