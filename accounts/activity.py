@@ -107,7 +107,7 @@ def _playbook_id(entry: AuditEntry) -> str:
 # Verbs without a regular past tense, actions with a clearer description, and proper spellings.
 IRREGULAR_PAST = {"set": "set", "reset": "reset", "undo": "undid", "withdraw": "withdrew"} | {
     **{"log": "logged", "rollback": "rolled back", "redrive": "redrove", "trigger": "started"},
-    **{"cancel": "cancelled", "hasten": "hurried"},
+    **{"cancel": "cancelled"},
 }
 DESCRIPTIONS = {"finish_onboarding": "Finished onboarding", "register_user": "Registered"}
 SPELLINGS = {"api key": "API key", "llm key": "LLM key"}

@@ -2,7 +2,6 @@
 
 import secrets
 from datetime import timedelta
-from io import StringIO
 from typing import Any
 
 from django.conf import settings
@@ -99,7 +98,6 @@ def make_list(user: User, count: int) -> Playbook:
             )
             for n in range(start, min(start + 5_000, count))
         )
-    call_command("recount_outcomes", stdout=StringIO())
     return playbook
 
 

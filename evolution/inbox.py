@@ -48,7 +48,7 @@ def inbox_items(user: User) -> list[InboxItem]:
     """What waits for the user, newest first, at most MOST."""
     found = _entries(user)
     rows: dict[UUID, Any] = {}
-    for kind, (queryset, related, texts) in _SOURCES.items():
+    for kind, (queryset, _, related, texts) in _SOURCES.items():
         ids = [pk for known, pk, _ in found if known == kind]
         if ids:
             wanted: Any = queryset(user, timezone.now()).select_related(*related).defer(*texts)
@@ -90,6 +90,9 @@ def send_inbox_emails() -> int:
         *EvolutionJob.objects.filter(status="failed", completed_at__gt=now - DAY).values_list(
             "playbook__owner", flat=True
         ),
+        *Trial.objects.filter(verdict="worse", ended_at__gt=now - DAY).values_list(
+            "playbook__owner", flat=True
+        ),
     }
     users = User.objects.filter(pk__in=owners - {None}, is_active=True, email_verified=True)
     return sum(_send(user, now) for user in users)
@@ -102,7 +105,10 @@ def _send(user: User, now: datetime) -> int:
         return 0
     # Recorded first: an e-mail lost with its process is better than one each hour.
     _remember(user, mailed=now.isoformat())
-    send_email("inbox", to=user.email, site=settings.PUBLIC_URL, count=str(count))
+    new = (item.row for item in inbox_items(user) if item.kind == "trial" and item.at > now - DAY)
+    trials = "\n".join(f"{trial.playbook}: {trial.reason}" for trial in new)
+    site = settings.PUBLIC_URL
+    send_email("inbox", to=user.email, site=site, count=str(count), trials=trials)
     return 1
 
 
@@ -112,9 +118,9 @@ def _entries(user: User) -> list[tuple[str, UUID, datetime]]:
     parts: list[Any] = [
         queryset(user, now)
         .order_by()
-        .annotate(entry=Value(kind, CharField()), entered_at=F(TIMES[kind]))
+        .annotate(entry=Value(kind, CharField()), entered_at=F(time))
         .values_list("entry", "pk", "entered_at")
-        for kind, (queryset, _, _) in _SOURCES.items()
+        for kind, (queryset, time, _, _) in _SOURCES.items()
     ]
     seen = set(_marks(user).get("seen", []))
     rows = parts[0].union(*parts[1:], all=True).order_by("-entered_at")[: MOST + len(seen)]
@@ -153,7 +159,7 @@ def _waiting(user: User, now: datetime) -> QuerySet[EvolutionJob]:
 
 
 def _taken_back(user: User, now: datetime) -> QuerySet[Trial]:
-    rows = Trial.objects.for_user(user).filter(kind=Trial.Kind.VERSION, ended_at__gt=now - SOON)
+    rows = Trial.objects.for_user(user).filter(ended_at__gt=now - SOON)
     return rows.filter(verdict=Trial.Verdict.WORSE)
 
 
@@ -164,21 +170,14 @@ def _expiring(user: User, now: datetime) -> QuerySet[ApiKey]:
     )
 
 
-TIMES = {
-    "review": "created_at",
-    "evolution": "completed_at",
-    "waiting": "created_at",
-    "trial": "ended_at",
-    "key": "last_used_at",
-}
-_SOURCES: dict[str, tuple[Any, Iterable[str], Iterable[str]]] = {
-    "review": (_reviews, ("playbook", "delta"), ()),
-    "evolution": (_failed, ("playbook",), ()),
-    "waiting": (_waiting, ("playbook",), ()),
+_SOURCES: dict[str, tuple[Any, str, Iterable[str], Iterable[str]]] = {
+    "review": (_reviews, "created_at", ("playbook", "delta"), ()),
+    "evolution": (_failed, "completed_at", ("playbook",), ()),
+    "waiting": (_waiting, "created_at", ("playbook",), ()),
     "trial": (
-        _taken_back,
-        ("playbook", "newest_version", "stable_version"),
+        *(_taken_back, "ended_at", ("playbook", "newest_version", "stable_version")),
         ("newest_version__text", "stable_version__text"),
     ),
-    "key": (_expiring, (), ()),
+    "key": (_expiring, "last_used_at", (), ()),
 }
+"""By kind: the rows of a user, the field that says when, related rows, and texts left out."""

@@ -1,4 +1,4 @@
-"""Refines a playbook in memory, as evolution/worker/refinement.py does on the database."""
+"""Refines a playbook in memory, as evolution/worker/engine_run.py does on the database."""
 
 from collections.abc import Mapping, Sequence
 

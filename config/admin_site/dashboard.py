@@ -23,7 +23,7 @@ from evolution.models import (
     WorkerHeartbeat,
     start_of_day,
 )
-from evolution.worker.incidents import QUEUE_OLD
+from evolution.worker.sweep import QUEUE_OLD
 from playbooks.models import ReviewItem
 
 HOURS = 24

@@ -22,9 +22,8 @@ from core.models import AuditEntry
 from core.security.scopes import Principal
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.reporting import report_outcome
-from evolution.worker.claims import claim_job
+from evolution.worker.claims import claim_job, keep_lease
 from evolution.worker.engine_run import run_engine
-from evolution.worker.lease_renewal import LeaseRenewal
 from evolution.worker.publication import publish
 from playbooks.models import Bullet, Playbook
 from playbooks.services.creation import clone_playbook
@@ -214,7 +213,7 @@ def _evolve(
         claim = claim_job(str(job.pk))
     if claim is None:
         raise Conflict("The demo's evolution could not be begun.", code="demo")
-    with LeaseRenewal(claim):
+    with keep_lease(claim):
         evolved = run_engine(claim)
         # Before publication, which sums up the calls of the job and records the model.
         _create_usage_records(job, user, keys, draw)

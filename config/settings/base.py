@@ -453,7 +453,6 @@ Q_CLUSTER = {
     "cache": "queue",
     "timeout": 60,
     "retry": 120,
-    "broker_class": "evolution.jobs.message_queue.NotifyingBroker",
     "label": "Queue",
 }
 

@@ -13,8 +13,7 @@ from django.utils.html import format_html_join
 from billing.models import UsageRecord
 from core.admin import OwnerFilter, ReadOnlyAdmin, changelist_url, row_action
 from core.clock import database_now
-from evolution.jobs import redrive as jobs_redrive
-from evolution.jobs.lifecycle import cancel_evolution, retry_evolution
+from evolution.jobs.lifecycle import cancel_evolution, redrive_evolution, retry_evolution
 from evolution.models import JOB_STATES, EvolutionJob, TrainingRun
 
 
@@ -37,7 +36,7 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
     list_select_related = ("playbook",)
     date_hierarchy = "created_at"
     search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")
-    actions = ("retry", "hasten", "cancel", "redrive")
+    actions = ("retry", "cancel", "redrive")
     readonly_fields = ("reason", "timeline", "see")
     fieldsets = (
         (None, {"fields": ("status", "reason", "playbook", "see", "timeline")}),
@@ -121,13 +120,6 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
         many="evolutions queued again",
         offered=lambda jobs: jobs.filter(status__in=("failed", "cancelled")),
     )
-    hasten = row_action(
-        "Retry now (waiting)",
-        lambda job, by: jobs_redrive.hasten_evolution(job=job, by=by),
-        one="evolution is due now",
-        many="evolutions are due now",
-        offered=lambda jobs: jobs.waiting(database_now()),
-    )
     cancel = row_action(
         "Cancel (queued or running)",
         lambda job, by: cancel_evolution(job=job, by=by),
@@ -137,7 +129,7 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
     )
     redrive = row_action(
         "Redrive the outcomes it set aside",
-        lambda job, by: jobs_redrive.redrive_evolution(job=job, by=by),
+        lambda job, by: redrive_evolution(job=job, by=by),
         one="evolution has its outcomes pending again",
         many="evolutions have their outcomes pending again",
         offered=lambda jobs: jobs.filter(status="failed") | jobs.exclude(skipped_outcomes={}),

@@ -17,7 +17,7 @@ from core.admin import (
     row_action,
 )
 from core.errors import AceError
-from evolution.jobs import redrive as jobs_redrive
+from evolution.jobs.lifecycle import redrive_outcomes
 from evolution.models import Case, CaseRun, Outcome, Reflection, ShareLink
 from evolution.sharing import revoke_share_link
 from playbooks.models import Playbook
@@ -62,7 +62,7 @@ class OutcomeAdmin(ReadOnlyAdmin):
         *("=id", "task_description", "playbook__name", "=playbook__id"),
         *("playbook__owner__email", "=api_key__prefix"),
     )
-    actions = ("redrive", "set_aside", "take_back")
+    actions = ("redrive", "take_back")
     exclude = ("request_hash",)
     csv_columns = (
         *("id", "created_at", "playbook_id", "playbook__owner__email", "status", "signal"),
@@ -97,7 +97,7 @@ class OutcomeAdmin(ReadOnlyAdmin):
         changed, by = 0, request_principal(request)
         for playbook, ids in by_playbook(rows):
             try:
-                changed += jobs_redrive.redrive_outcomes(playbook=playbook, by=by, outcome_ids=ids)
+                changed += redrive_outcomes(playbook=playbook, by=by, outcome_ids=ids)
             except AceError as error:
                 messages.warning(request, f"{playbook}: {error.message}")
         word = "outcome is" if changed == 1 else "outcomes are"
@@ -106,14 +106,6 @@ class OutcomeAdmin(ReadOnlyAdmin):
             messages.SUCCESS if changed else messages.WARNING,
             f"{changed} {word} pending again.",
         )
-
-    set_aside = row_action(
-        "Set aside: no evolution will process it",
-        lambda row, by: jobs_redrive.set_aside_outcome(outcome=row, by=by),
-        one="outcome set aside",
-        many="outcomes set aside",
-        rows=lambda rows: rows.select_related("playbook"),
-    )
 
     @admin.action(
         description="Revert learning from these outcomes…", permissions=["change_playbook"]

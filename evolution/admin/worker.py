@@ -9,7 +9,7 @@ from django.utils.html import format_html
 
 from core.admin import ReadOnlyAdmin, changelist_url, row_action
 from core.clock import database_now
-from evolution.jobs import redrive as jobs_redrive
+from evolution.jobs.lifecycle import reset_circuits
 from evolution.models import Incident, ProviderCircuit, WorkerHeartbeat
 
 
@@ -45,7 +45,7 @@ class ProviderCircuitAdmin(ReadOnlyAdmin):
 
     reset_circuits = row_action(
         "Reset circuit and retry its jobs",
-        lambda row, by: jobs_redrive.reset_circuit(circuit=row, by=by),
+        lambda row, by: reset_circuits(keys=[row.pk], by=by),
         one="provider circuit is reset",
         many="provider circuits are reset",
     )

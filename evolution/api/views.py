@@ -13,10 +13,9 @@ from core.rest.idempotency import idempotency_key
 from core.rest.views import BaseViewSet, operation
 from core.security.scopes import Scope
 from evolution.api import serializers as s
-from evolution.evidence.ledger import bullet_ledger
+from evolution.evidence.ledger import bullet_ledger, playbook_evidence, playbook_metrics
 from evolution.evidence.provenance import outcome_with_edits, session_provenance
 from evolution.evidence.sources import list_sources, rollback_source
-from evolution.evidence.versions import playbook_evidence
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import (
     AgentSession,
@@ -28,7 +27,6 @@ from evolution.models import (
     ShareLink,
 )
 from evolution.outcomes import cases, correction, reporting
-from evolution.outcomes.metrics import playbook_metrics
 from evolution.sessions import recording as services
 from evolution.sessions.validation import NewMessage
 from evolution.sharing import create_share_link, revoke_share_link

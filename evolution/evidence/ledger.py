@@ -1,21 +1,24 @@
-"""The bullet ledger: what each bullet was seen together with, without reading a text.
+"""Evidence from tallies, without reading a text: by version, and by bullet in the ledger.
 
-Seen together is not cause: a bullet that is cited on hard tasks looks harmful. Its trial tells.
+It is history, not proof: a bullet that is cited on hard tasks looks harmful. Trials prove.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
-from django.db.models import F, Sum
+from django.db.models import Count, F, Max, Q, Sum
 
+from billing.models import UsageRecord
 from core.errors import Invalid
-from evolution.models import CitationTally, OutcomeTally
+from evolution.models import FIGURES, CitationTally, EvolutionJob, Outcome, OutcomeTally
 from playbooks.document.text import number_of
 from playbooks.models import Bullet, Delta, Playbook, Trial
 from playbooks.trial_statistics import Counts
 
+MAX_LISTED_VERSIONS = 100
 PSEUDO_TASKS = 10
 """Tasks at the playbook's own rate that each rate is mixed with: 1 of 1 is not 100 %."""
 SORTS = (
@@ -133,3 +136,81 @@ def _lifetimes(
     for name, before in begun.items():
         served[name] = served.get(name, Counts()) + (sums[-1] - before)
     return served, origins
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The newest versions with tasks, newest first; `left_out` older ones have tasks too.
+
+    Each is a tally of all days with `evolution_cost_usd`, what the platform spent on the evolution
+    that made it; None: no call of a model, or none with a known price. `assumed` counts tasks whose
+    report did not say which version was read.
+    """
+
+    versions: Sequence[OutcomeTally]
+    assumed: int
+    left_out: int
+
+
+def playbook_evidence(*, playbook: Playbook, signal: str = "") -> Evidence:
+    """The outcomes by version, a training's own attempts left out.
+
+    `signal` filters by evidence source; Invalid for an unknown one.
+    """
+    if signal and signal not in Outcome.Signal.values:
+        raise Invalid.field("signal", f"Use one of: {', '.join(Outcome.Signal.values)}.")
+    rows = OutcomeTally.objects.filter(playbook=playbook)
+    rows = rows.filter(signal=signal) if signal else rows
+    by_version: Any = rows.order_by("-version__number").values("version_id", "version__number")
+    sums = list(by_version.annotate(**{f"{name}_sum": Sum(name) for name in FIGURES}))
+    shown = sums[:MAX_LISTED_VERSIONS]
+    versions = playbook.versions.defer("text").in_bulk([row["version_id"] for row in shown])
+    jobs = [version.job_id for version in versions.values() if version.job_id]
+    calls = UsageRecord.objects.filter(job_id__in=jobs).order_by().values_list("job_id")
+    spent = dict(calls.annotate(Sum("cost_usd")))
+    tallies: list[Any] = []
+    for row in shown:
+        figures = {name: row[f"{name}_sum"] for name in FIGURES}
+        tally: Any = OutcomeTally(version=versions[row["version_id"]], **figures)
+        tally.evolution_cost_usd = spent.get(tally.version.job_id)
+        tallies.append(tally)
+    assumed = sum(row["assumed_sum"] for row in sums)
+    return Evidence(tallies, assumed, left_out=len(sums) - len(shown))
+
+
+def playbook_metrics(*, playbook: Playbook) -> dict[str, Any]:
+    """Metrics of a playbook: outcomes by status, success rate (0–1 or None), votes, evolutions.
+
+    A training's own attempts at its samples do not count as outcomes.
+    """
+    outcomes = _outcome_metrics(playbook)
+    jobs = EvolutionJob.objects.filter(playbook=playbook).aggregate(
+        total=Count("id"),
+        last_completed_at=Max("completed_at", filter=Q(status="completed")),
+        **{status: Count("id", filter=Q(status=status)) for status in EvolutionJob.Status.values},
+    )
+    bullets = playbook.bullets.filter(status="active").aggregate(
+        active=Count("id"), helpful=Sum("helpful", default=0), harmful=Sum("harmful", default=0)
+    )
+    rate = outcomes["success"] / outcomes["total"] if outcomes["total"] else None
+    version = playbook.current_version
+    return {
+        "outcomes": outcomes | {"success_rate": rate},
+        "bullets": bullets,
+        "evolutions": jobs,
+        "version": version.number if version else None,
+        "token_count": version.token_count if version else 0,
+    }
+
+
+def _outcome_metrics(playbook: Playbook) -> dict[str, int]:
+    """Outcomes by status and state, from tallies and indexes."""
+    sums = {status: Sum(status, default=0) for status in Outcome.Status.values}
+    by_status = OutcomeTally.objects.filter(playbook=playbook).aggregate(**sums)
+    set_aside = Outcome.objects.filter(playbook=playbook).exclude(set_aside_reason="")
+    return {
+        "total": sum(by_status.values()),
+        "pending": Outcome.objects.pending().filter(playbook=playbook).count(),
+        "set_aside": set_aside.filter(job__training=None).count(),
+        **by_status,
+    }

@@ -41,24 +41,16 @@ class SessionProvenance:
 
 
 @dataclass(frozen=True)
-class Citation:
-    """A citing message, and its page of the session."""
-
-    position: int
-
-    @property
-    def page(self) -> int:
-        return self.position // MESSAGES_PER_PAGE + 1
-
-
-@dataclass(frozen=True)
 class ContributingSession:
-    """A session whose outcome edited or voted on a bullet, and where it cites the bullet."""
+    """A session whose outcome edited or voted on a bullet.
+
+    `citations`: positions of the messages that cite it, each with its page of the session.
+    """
 
     session: AgentSession
     outcome: Outcome
     taught: bool
-    citations: list[Citation]
+    citations: list[tuple[int, int]]
 
 
 def session_provenance(session: AgentSession) -> SessionProvenance:
@@ -190,11 +182,13 @@ def _contributing_outcomes(playbook: Playbook, bullet_id: str) -> list[str]:
     return list(named)[:MAX_OUTCOMES_READ]
 
 
-def _citations(sessions: Iterable[AgentSession], bullet_id: str) -> dict[UUID, list[Citation]]:
+def _citations(
+    sessions: Iterable[AgentSession], bullet_id: str
+) -> dict[UUID, list[tuple[int, int]]]:
     """The citations of the bullet by session, in one query."""
     rows = SessionMessage.objects.filter(session__in=list(sessions)).exclude(cited_bullets=[])
-    found: dict[UUID, list[Citation]] = {}
+    found: dict[UUID, Any] = {}
     for pk, position, cited in rows.values_list("session_id", "position", "cited_bullets"):
         if bullet_id in cited:
-            found.setdefault(pk, []).append(Citation(position))
+            found.setdefault(pk, []).append((position, position // MESSAGES_PER_PAGE + 1))
     return found

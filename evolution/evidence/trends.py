@@ -105,9 +105,7 @@ def trends_of(playbook_ids: Collection[UUID]) -> dict[UUID, Trend]:
 
 def sum_trends(trends: Collection[Trend]) -> Trend:
     """The trend of several playbooks together."""
-    first = timezone.now().date() - timedelta(days=DAYS - 1)
-    counts: dict[date, Counts] = {}
-    for trend in trends:
-        for day, added in trend.counts.items():
-            counts[day] = counts.get(day, Counts()) + added
-    return Trend(first, counts)
+    counts = dict[date, Counts]()
+    for day, added in (item for trend in trends for item in trend.counts.items()):
+        counts[day] = counts.get(day, Counts()) + added
+    return Trend(timezone.now().date() - timedelta(days=DAYS - 1), counts)

@@ -1,22 +1,30 @@
-"""Lifecycle of evolutions: trigger, cancel, retry."""
+"""Lifecycle of evolutions: trigger, cancel, retry, redrive, and how an attempt ends."""
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Concatenate, ParamSpec
+from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Q
 
+from billing.limits.quota import settle_evolution
 from core.audit import record
 from core.clock import database_now
 from core.errors import Conflict, NotFound
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
 from core.sql.compiled_queries import CompiledQuery, uuid_param
-from evolution.jobs.finish import finish_job
 from evolution.jobs.message_queue import notify_worker
-from evolution.jobs.triggers import ensure_job, is_held_by_trial
-from evolution.models import EvolutionJob, Outcome
+from evolution.jobs.triggers import ensure_job, is_held_by_trial, trigger_if_due, trigger_state_of
+from evolution.models import EvolutionJob, Outcome, ProviderCircuit
 from playbooks.models import Playbook, PlaybookQuerySet
 
+P = ParamSpec("P")
 NOTHING_PENDING = "nothing_pending"
+ENDED = Q(job=None) | Q(job__status__in=("completed", "failed", "cancelled"), job__training=None)
+STRANDED = Q(processed_at=None) & (~Q(set_aside_reason="") | Q(job__isnull=False)) & ENDED
+BATCH_SIZE = 200
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,86 @@ def retry_evolution(*, job: EvolutionJob, by: Principal) -> EvolutionJob:
         notify_worker(job.pk, now=database_now())
         _record("retry_evolution", by, job, playbook)
     return job
+
+
+def redrive_outcomes(*, playbook: Playbook, by: Principal, outcome_ids: Collection[UUID]) -> int:
+    """Make those of these outcomes pending again that were set aside or left behind; how many.
+
+    An evolution is triggered when due. A training keeps its outcomes. Raises Conflict
+    (`archived`, `nothing_to_redrive`).
+    """
+    with transaction.atomic():
+        locked = lock_active_playbook(playbook)
+        found = Outcome.objects.filter(STRANDED, playbook=locked, pk__in=list(outcome_ids))
+        ids = list(found.values_list("pk", flat=True))
+        if not ids:
+            raise Conflict(
+                "No outcome here is set aside or left behind.", code="nothing_to_redrive"
+            )
+        rows = Outcome.objects.filter(pk__in=ids, processed_at=None)
+        changed = rows.update(job=None, set_aside_reason="", failures=0)
+        owner = locked.owner_id
+        record(action="redrive_outcomes", by=by, subject=locked, owner=owner, outcomes=changed)
+        trigger_if_due(locked, state=trigger_state_of(locked), by=by)
+    return changed
+
+
+def redrive_evolution(*, job: EvolutionJob, by: Principal) -> int:
+    """Make the outcomes pending again that this ended job set aside or left behind; how many.
+
+    Raises Conflict (`still_active`, and as redrive_outcomes does).
+    """
+    if job.is_active:
+        raise Conflict("This evolution is in progress. Cancel it first.", code="still_active")
+    bound = job.outcomes.filter(processed_at=None).values_list("pk", flat=True)
+    ids = {*bound, *(UUID(key) for key in job.skipped_outcomes)}
+    return redrive_outcomes(playbook=job.playbook, by=by, outcome_ids=ids)
+
+
+def reset_circuits(*, keys: Collection[str], by: Principal | None) -> int:
+    """Allow the next call under these circuits and make the jobs due that wait for one; how many.
+
+    For a provider, key or model that was fixed: the circuit breaker's own probe comes later.
+    """
+    with transaction.atomic():
+        now = database_now()
+        rows = ProviderCircuit.objects.filter(key__in=keys)
+        # Locked in the order of calls: an UPDATE locks rows in any order and could deadlock.
+        locked = list(rows.select_for_update(of=("self",), no_key=True).order_by("key"))
+        rows.update(pause=0, open_until=None, probe_until=None, code="")
+        waiting = EvolutionJob.objects.waiting(now).filter(wait_key__in=keys, training=None)
+        ids = list(waiting.values_list("pk", flat=True)[:BATCH_SIZE])
+        EvolutionJob.objects.filter(pk__in=ids).update(next_attempt_at=None)
+        for job_id in ids:
+            notify_worker(job_id, now=now)
+        for circuit in locked if by is not None else ():
+            record(action="reset_circuit", by=by, subject=circuit, jobs=len(ids))
+    return len(ids)
+
+
+def finish_job(
+    job: EvolutionJob,
+    as_: Callable[Concatenate[EvolutionJob, P], None],
+    *args: P.args,
+    **how: P.kwargs,
+) -> None:
+    """Apply `as_`, a method of the job's model, save the job and return its reserved quota.
+
+    The caller's transaction has locked the job. Outcomes of a failed or cancelled job wait for
+    another one; a job that waits keeps them. Only an evolution that processed an outcome or made
+    a version counts against the owner's quota.
+    """
+    as_(job, *args, **how)
+    reserved_in, job.quota_period_id = job.quota_period_id, None
+    if not job.is_active:
+        job.token_totals = job.sum_usage()
+    job.save()
+    if job.status in {EvolutionJob.Status.FAILED, EvolutionJob.Status.CANCELLED}:
+        job.release_outcomes()
+    completed = job.status == EvolutionJob.Status.COMPLETED
+    counts = completed and (job.outcomes_processed > 0 or job.to_version_id is not None)
+    if reserved_in is not None:
+        settle_evolution(reserved_in, counts=counts)
 
 
 def _record(action: str, by: Principal, job: EvolutionJob, playbook: Playbook) -> None:

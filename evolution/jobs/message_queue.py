@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django.db import connections, transaction
 from django.utils import timezone
-from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.models import OrmQ
 from django_q.tasks import async_task
@@ -18,8 +17,6 @@ from evolution.models import EvolutionJob
 
 # By path: jobs may not import the worker.
 RUN_EVOLUTION = "evolution.worker.tasks.run_evolution"
-SYNC_BILLING = "billing.stripe.sync.resync_stale_account"
-RUN_GATES = "evolution.worker.gate_runner.run_gates"
 CHANNEL = "ace_queue"
 POLL_SECONDS = 0.05
 """Seconds between looks at SQLite's log: the delay of a message there."""
@@ -32,28 +29,9 @@ def notify_worker(job_id: UUID, *, now: datetime) -> None:
     """Queue a message that this job can be claimed, in the caller's transaction if any."""
     EvolutionJob.objects.filter(pk=job_id).update(notified_at=now)
     async_task(RUN_EVOLUTION, str(job_id), group="evolution")
-
-
-def notify_billing_sync() -> None:
-    """Queue a sync with the payment provider, so that the sweep need not wait for it."""
-    async_task(SYNC_BILLING, group="billing")
-
-
-def notify_gate() -> None:
-    """Queue the check of versions that wait for it, in the caller's transaction if any."""
-    async_task(RUN_GATES, group="gate")
-
-
-class NotifyingBroker(ORM):  # type: ignore[misc]  # untyped
-    """django-q's broker, with NOTIFY in the transaction of the message."""
-
-    def enqueue(self, task: Any) -> Any:
-        """Queue the message and notify listeners when the caller's transaction commits."""
-        pk = super().enqueue(task)
-        if connections[Conf.ORM].vendor == "postgresql":
-            with connections[Conf.ORM].cursor() as cursor:
-                cursor.execute(f"NOTIFY {CHANNEL}")
-        return pk
+    if connections[Conf.ORM].vendor == "postgresql":
+        with connections[Conf.ORM].cursor() as cursor:
+            cursor.execute(f"NOTIFY {CHANNEL}")
 
 
 class Inbox:
@@ -67,26 +45,25 @@ class Inbox:
         self._listening: Any = None
         self._seen: tuple[int, int] | None = None
 
-    def receive(self, seconds: float) -> list[str]:
-        """Take the messages, waiting for one for at most `seconds`: the functions they name.
+    def receive(self, seconds: float) -> int:
+        """Take the messages, waiting for one for at most `seconds`; how many there were.
 
-        Taken messages are gone. A worker that dies with them loses nothing: due jobs are looked
-        for every second, and the sweep asks for billing again.
+        A worker that dies with them loses nothing: due jobs are looked for every second.
         """
         connection = connections[Conf.ORM]
         wait = self._wait_for_notify if connection.vendor == "postgresql" else self._wait_for_change
         wait(connection, 0)  # what comes after this look ends the next wait
-        return self._take() or (self._take() if wait(connection, seconds) else [])
+        return self._take() or (self._take() if wait(connection, seconds) else 0)
 
     @staticmethod
-    def _take() -> list[str]:
+    def _take() -> int:
         due = OrmQ.objects.using(Conf.ORM).filter(lock__lte=timezone.now())
         if not due.exists():  # on SQLite a transaction would take the write lock
-            return []
+            return 0
         with transaction.atomic(using=Conf.ORM):
-            rows = list(due.select_for_update(skip_locked=True)[:BATCH_SIZE])
-            due.filter(pk__in=[row.pk for row in rows]).delete()
-        return [str(row.task.get("func")) for row in rows]
+            rows = due.select_for_update(skip_locked=True).values_list("pk", flat=True)
+            taken: int = due.filter(pk__in=list(rows[:BATCH_SIZE])).delete()[0]
+        return taken
 
     def _wait_for_notify(self, connection: Any, seconds: float) -> bool:
         """Whether a notification came. A lost one (a pooler, a new connection) costs `seconds`."""

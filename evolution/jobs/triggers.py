@@ -1,9 +1,9 @@
 """Triggers: when a playbook is due, make its one active job. Callers hold a transaction."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -15,10 +15,10 @@ from core.http.request_id import request_id
 from core.security.scopes import Principal
 from core.sql.compiled_queries import CompiledQuery, uuid_param
 from evolution.jobs.message_queue import notify_worker
-from evolution.jobs.trigger_rules import cool_off_period, is_due, time_is_up
 from evolution.models import EvolutionJob, Outcome
 from playbooks.models import Playbook, Trial
 
+Cause = Literal["threshold", "time"]
 LOOK_BACK = 10
 """Ended jobs that are looked at for failures in a row."""
 
@@ -47,6 +47,30 @@ def ensure_job(
         return active.get(), False
     notify_worker(job.pk, now=database_now())
     return job, True
+
+
+def is_due(
+    pending: int, *, threshold: int | None, hours: int, since: datetime | None, now: datetime
+) -> Cause | None:
+    """The rule by which an evolution is due: N outcomes are pending, or one is since T hours.
+
+    `since` is the end of the last evolution, whatever became of it, or the arrival of the oldest
+    pending outcome when there never was one. `threshold` None, `hours` 0: without that rule.
+    """
+    if threshold is not None and pending >= max(1, threshold):
+        return "threshold"
+    if pending < 1 or not hours or since is None:
+        return None
+    return "time" if now - since >= timedelta(hours=hours) else None
+
+
+def cool_off_period(failures: int) -> timedelta:
+    """How long automatic evolutions pause after this many failures in a row.
+
+    10 minutes, doubling to a day: otherwise every report would repeat, and pay for, the same
+    failure. People can still trigger or retry at once.
+    """
+    return min(timedelta(minutes=10) * (1 << min(failures - 1, 10)), timedelta(days=1))
 
 
 @dataclass(frozen=True)
@@ -88,34 +112,26 @@ TRIGGER_STATE = CompiledQuery(_trigger_state_rows)
 
 
 def trigger_if_due(
-    playbook: Playbook, *, state: TriggerState, by: Principal | None
+    playbook: Playbook, *, state: TriggerState, by: Principal | None, only_by_time: bool = False
 ) -> EvolutionJob | None:
-    """The job of a playbook that is due after a report or an evolution, or None."""
+    """The job of a playbook that is due after a report or an evolution, or None.
+
+    `only_by_time`: for the sweep. By number it would start a playbook whose evolution keeps
+    failing (a refused key) again at every round.
+    """
+    least = playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD
     cause = is_due(
         state.pending,
-        threshold=playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
+        threshold=None if only_by_time else least,
         hours=time_threshold_of(playbook),
         since=state.since,
         now=state.now,
     )
-    if cause is None or is_cooling_off(playbook) or is_held_by_trial(playbook):
+    if cause is None or is_held_by_trial(playbook):
+        return None
+    if not only_by_time and is_cooling_off(playbook):
         return None
     return ensure_job(playbook, trigger=cause, by=by)[0]
-
-
-def trigger_if_time_is_up(playbook: Playbook) -> EvolutionJob | None:
-    """The job of a playbook that is due by time, or None.
-
-    The sweep applies this rule only: with the other one it would start a playbook whose
-    evolution keeps failing (a refused key) again at every round.
-    """
-    state = trigger_state_of(playbook)
-    hours, since, now = time_threshold_of(playbook), state.since, state.now
-    if not time_is_up(state.pending, hours=hours, since=since, now=now):
-        return None
-    if is_held_by_trial(playbook):
-        return None
-    return ensure_job(playbook, trigger="time", by=None)[0]
 
 
 def is_held_by_trial(playbook: Playbook) -> bool:

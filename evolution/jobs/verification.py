@@ -4,10 +4,11 @@ One playbook at a time, each in one snapshot of the database, so that concurrent
 like a fault. Nothing is written.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from math import isclose
 from typing import Any
 from uuid import UUID
 
@@ -19,15 +20,15 @@ from django.db.models.functions import Coalesce
 from billing.models import NOBODY, QuotaPeriod, UsageRecord
 from billing.usage.daily_spend import mismatched_days
 from core.clock import database_now
-from evolution.jobs.trial_verification import trial_problems
 from evolution.models import EvolutionJob, Outcome, Reflection, Tallies
-from playbooks.models import Delta, Playbook, Trial, Version, Vote
+from playbooks.models import Arm, Delta, Playbook, Trial, Version, Vote
 from playbooks.services.seals import check_seals, check_serving
 from playbooks.services.verification import check_rows, check_versions
 
 SETTLED_WITHIN = timedelta(minutes=2)
 """Within this time after the longest call, the sweep settles calls of dead processes."""
 ENDED = ("completed", "failed", "cancelled")
+TRIAL_COUNTS = ("stable_tasks", "stable_successes", "newest_tasks", "newest_successes", "clients")
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,14 @@ class Problem:
     sentence: str
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "code": self.code,
-            "playbook": str(self.playbook_id) if self.playbook_id else None,
-            "ids": list(self.ids),
-            "problem": self.sentence,
-        }
+        playbook = str(self.playbook_id) if self.playbook_id else None
+        return {"code": self.code, "playbook": playbook, "ids": self.ids, "problem": self.sentence}
 
 
-Check = Callable[[Playbook], Iterator[Problem]]
+Group = tuple[Any, ...]
+"""Code, sentence, queryset of the rows at fault, and the field that names a related row."""
+Found = Iterator[tuple[Any, ...]]
+"""Code, sentence and ids of rows."""
 
 
 def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
@@ -57,19 +57,14 @@ def verify_database(only: Iterable[UUID] = ()) -> Iterator[Problem | Playbook]:
     Without `only`, problems of no playbook come last.
     """
     wanted = list(only)
-    last = UUID(int=0)
-    while True:
-        rows = Playbook.objects.filter(pk__gt=last).order_by("pk")
-        found = (rows.filter(pk__in=wanted) if wanted else rows).values_list("pk", flat=True)
-        first = found.first()
-        if first is None:
-            break
-        last = first
+    for pk in wanted or list(Playbook.objects.order_by("pk").values_list("pk", flat=True)):
         with consistent_snapshot():
-            playbook = Playbook.objects.filter(pk=last).first()
+            playbook = Playbook.objects.filter(pk=pk).first()
             if playbook is not None:
-                for check in CHECKS:
-                    yield from check(playbook)
+                for check in (versions, broken_rows, each_job, evidence):
+                    for code, sentence, *ids in check(playbook):
+                        names = tuple(str(each) for each in ids if each)
+                        yield Problem(code, playbook.pk, names, sentence)
                 yield playbook
     if not wanted:
         with consistent_snapshot():
@@ -107,152 +102,181 @@ def _deferred_transaction() -> Iterator[None]:
         sqlite.transaction_mode = kept
 
 
-def version_history(playbook: Playbook) -> Iterator[Problem]:
-    """Versions are consecutive, replay from their deltas and match the rows."""
+def versions(playbook: Playbook) -> Found:
+    """Versions are consecutive, replay from their deltas, match the rows and have their seals."""
     problems, last = check_versions(playbook)
     for sentence in problems + check_rows(playbook, last):
-        yield Problem("history", playbook.pk, (), sentence)
+        yield "history", sentence
     wrong = playbook.versions.exclude(number=1).exclude(parent__number=F("number") - 1)
-    for version in wrong.defer("text").iterator():
-        yield _of(playbook, "parent", f"version {version.number} does not follow the one before")
+    for number in wrong.values_list("number", flat=True):
+        yield "parent", f"version {number} does not follow the one before"
+    for sentence in check_seals(playbook):
+        yield "seal", sentence
 
 
-def lost_outcomes(playbook: Playbook) -> Iterator[Problem]:
+def broken_rows(playbook: Playbook) -> Found:
+    """Rows in a state that no service leaves behind."""
+    groups = (_broken_outcomes, _broken_jobs, _broken_versions, _broken_calls)
+    for code, sentence, rows, *related in (found for group in groups for found in group(playbook)):
+        for ids in rows.values_list("pk", *related).iterator():
+            yield code, sentence, *ids
+    active = EvolutionJob.objects.active().filter(playbook=playbook).order_by("pk")
+    pks = list(active.values_list("pk", flat=True)[:10])
+    if len(pks) > 1:
+        yield "two_active_jobs", "more than one job is active", *pks
+
+
+def _broken_outcomes(playbook: Playbook) -> Iterator[Group]:
     """Every outcome is pending, bound to an active job, processed once, or set aside."""
-    outcomes = Outcome.objects.filter(playbook=playbook).select_related("job").order_by("pk")
+    outcomes = Outcome.objects.filter(playbook=playbook).order_by("pk")
+    done = outcomes.exclude(processed_at=None)
     # A training's job keeps its outcomes: no agent reported them.
     bound = outcomes.filter(processed_at=None, set_aside_reason="", job__training=None)
-    for row in bound.filter(job__status__in=ENDED).iterator():
-        status = row.job.status if row.job else ""
-        sentence = f"an outcome is bound to a job that is {status}, so no other will take it"
-        yield _of(playbook, "outcome_lost", sentence, row.pk, row.job_id)
-    done = outcomes.exclude(processed_at=None)
-    for row in done.filter(job=None).iterator():
-        yield _of(playbook, "outcome_lost", "an outcome was processed by no job", row.pk)
-    for row in done.exclude(job=None).exclude(job__status="completed").iterator():
-        sentence = "an outcome is processed although its job is not completed"
-        yield _of(playbook, "outcome_early", sentence, row.pk, row.job_id)
-    for row in outcomes.exclude(job=None).exclude(job__playbook=playbook).iterator():
-        sentence = "an outcome is bound to a job of another playbook"
-        yield _of(playbook, "outcome_foreign", sentence, row.pk, row.job_id)
+    lost = "an outcome is bound to a job that has ended, so no other will take it"
+    yield "outcome_lost", lost, bound.filter(job__status__in=ENDED), "job"
+    yield "outcome_lost", "an outcome was processed by no job", done.filter(job=None)
+    early = "an outcome is processed although its job is not completed"
+    yield "outcome_early", early, done.exclude(job=None).exclude(job__status="completed"), "job"
+    foreign = outcomes.exclude(job=None).exclude(job__playbook=playbook)
+    yield "outcome_foreign", "an outcome is bound to a job of another playbook", foreign, "job"
+    waiting = Outcome.objects.filter(pk=OuterRef("outcome_id"), processed_at=None)
+    cast = Vote.objects.filter(bullet__playbook=playbook).exclude(source__startswith="user:")
+    sentence = "a vote rests on an outcome that was not processed"
+    yield "vote_early", sentence, cast.filter(Exists(waiting)), "outcome_id"
 
 
-def jobs(playbook: Playbook) -> Iterator[Problem]:
-    """At most one is active; each is in a state that its methods can reach."""
+def _broken_jobs(playbook: Playbook) -> Iterator[Group]:
+    """Each is in a state that its methods can reach."""
     rows = EvolutionJob.objects.filter(playbook=playbook).order_by("pk")
-    active = list(rows.active().values_list("pk", flat=True)[:10])
-    if len(active) > 1:
-        yield _of(playbook, "two_active_jobs", "more than one job is active", *active)
+    active, completed = Q(status__in=("queued", "running")), Q(status="completed")
     broken = {
         "is running without a lease": Q(status="running", lease_expires_at=None),
         "is running under no fence": Q(status="running", fence=0),
         "has ended without a time": Q(status__in=ENDED, completed_at=None),
-        "is active, but has an end": Q(
-            status__in=("queued", "running"), completed_at__isnull=False
-        ),
-        "has a version without being completed": ~Q(status="completed")
-        & Q(to_version__isnull=False),
+        "is active, but has an end": active & Q(completed_at__isnull=False),
+        "has a version without being completed": ~completed & Q(to_version__isnull=False),
         "was rescued too often": Q(rescues__gt=4),
     }
     for what, condition in broken.items():
-        for pk in rows.filter(condition).values_list("pk", flat=True).iterator():
-            yield _of(playbook, "job_state", f"a job {what}", pk)
+        yield "job_state", f"a job {what}", rows.filter(condition)
 
 
-def versions_of_jobs(playbook: Playbook) -> Iterator[Problem]:
+def _broken_versions(playbook: Playbook) -> Iterator[Group]:
     """A job and its version point at each other, and no other row at either."""
     mine = EvolutionJob.objects.filter(
         pk=OuterRef("job_id"), playbook=playbook, status="completed", to_version=OuterRef("pk")
     )
     made = Version.objects.filter(playbook=playbook).exclude(job_id=None)
-    for pk, number, job in made.filter(~Exists(mine)).values_list("pk", "number", "job_id"):
-        sentence = f"version {number} came from a job that does not know it"
-        yield _of(playbook, "version_job", sentence, pk, job)
+    sentence = "a version came from a job that does not know it"
+    yield "version_job", sentence, made.filter(~Exists(mine)), "job_id"
     theirs = Version.objects.filter(pk=OuterRef("to_version"), job_id=OuterRef("pk"))
     done = EvolutionJob.objects.filter(playbook=playbook).exclude(to_version=None)
-    for pk, version in done.filter(~Exists(theirs)).values_list("pk", "to_version"):
-        sentence = "a job points at a version that is not its own"
-        yield _of(playbook, "version_job", sentence, pk, version)
+    sentence = "a job points at a version that is not its own"
+    yield "version_job", sentence, done.filter(~Exists(theirs)), "to_version"
 
 
-def each_job(playbook: Playbook) -> Iterator[Problem]:
+def _broken_calls(playbook: Playbook) -> Iterator[Group]:
+    """No call stays open in the ledger longer than a call can last."""
+    calls = UsageRecord.objects.filter(playbook_id=playbook.pk)
+    longest = timedelta(seconds=settings.LLM_DEADLINE_SECONDS + 10) + SETTLED_WITHIN
+    old = calls.filter(status="started", created_at__lt=database_now() - longest)
+    yield "metering_open", "a call was never ended; does the sweep run?", old
+    held = calls.filter(held_usd__gt=0).exclude(status="started")
+    yield "metering_held", "a call has ended and still holds money", held
+
+
+def each_job(playbook: Playbook) -> Found:
     """A job applied its own outcomes once, and its LLM calls are metered."""
     for job in EvolutionJob.objects.filter(playbook=playbook).order_by("pk").iterator():
-        mine = Outcome.objects.filter(job=job).values_list("pk", "processed_at")
-        processed = {str(pk) for pk, at in mine if at is not None}
-        yield from _applied(playbook, job, processed)
-        yield from _paid(playbook, job)
+        mine = Outcome.objects.filter(job=job).exclude(processed_at=None)
+        yield from _applied(job, set(map(str, mine.values_list("pk", flat=True))))
+        yield from _paid(job)
 
 
-def _applied(playbook: Playbook, job: EvolutionJob, processed: set[str]) -> Iterator[Problem]:
+def _applied(job: EvolutionJob, processed: set[str]) -> Found:
     if job.status == EvolutionJob.Status.COMPLETED and job.outcomes_processed != len(processed):
         sentence = f"a job counts {job.outcomes_processed} outcomes, {len(processed)} name it"
-        yield _of(playbook, "outcome_count", sentence, job.pk)
+        yield "outcome_count", sentence, job.pk
     deltas = Delta.objects.filter(job_id=job.pk).exclude(status=Delta.Status.REJECTED)
     # A merge unites the sources of both bullets, which earlier jobs may have brought.
     for pk, ids in deltas.exclude(type="MERGE").values_list("pk", "outcome_ids").iterator():
         if foreign := set(ids) - processed:
             sentence = "a delta applies outcomes that its job has not processed"
-            yield _of(playbook, "outcome_twice", sentence, pk, job.pk, *sorted(foreign))
+            yield "outcome_twice", sentence, pk, job.pk, *sorted(foreign)
 
 
-def _paid(playbook: Playbook, job: EvolutionJob) -> Iterator[Problem]:
+def _paid(job: EvolutionJob) -> Found:
     calls = UsageRecord.objects.filter(job_id=job.pk)
     steps = calls.values("step").annotate(calls=Count("pk"), last=Max("attempt")).order_by()
     for row in steps.exclude(calls=F("last")):
-        sentence = (
-            f"{row['calls']} calls of step {row['step']} are metered, the last is {row['last']}"
-        )
-        yield _of(playbook, "metering_gap", sentence, job.pk)
+        metered = f"{row['calls']} calls of step {row['step']} are metered"
+        yield "metering_gap", f"{metered}, the last is {row['last']}", job.pk
     if job.engine != "openai":
         return
     answered = set(calls.filter(status="answered").values_list("step", flat=True))
     stored = Reflection.objects.filter(job=job).values_list("outcome_id", flat=True)
     asked = [f"reflect:{outcome}" for outcome in stored] + ["curate"] * (job.curation is not None)
     for step in set(asked) - answered:
-        yield _of(playbook, "metering_missing", f"an answer to {step} is not metered", job.pk)
+        yield "metering_missing", f"an answer to {step} is not metered", job.pk
 
 
-def outcome_counts(playbook: Playbook) -> Iterator[Problem]:
-    """The counts and tallies are what the outcomes add up to."""
+def evidence(playbook: Playbook) -> Found:
+    """Counts, tallies and trials, open or ended, are what the outcomes amount to."""
     kept, found = Tallies.stored(playbook), Tallies.recounted(playbook)
     if kept != found:
-        sentence = f"{found.reported} outcomes were reported, {kept.reported} counted, or by others"
-        yield _of(playbook, "outcome_counts", f"{sentence}: manage.py recount_outcomes")
-
-
-def trials(playbook: Playbook) -> Iterator[Problem]:
-    """Each trial, open or ended, is what its outcomes amount to."""
+        counted = f"{kept.reported} counted, or by others"
+        yield "outcome_counts", f"{found.reported} outcomes were reported, {counted}"
     for trial in Trial.objects.filter(playbook=playbook).order_by("created_at").iterator():
         for sentence in trial_problems(trial):
-            yield _of(playbook, "trial", f"a {trial.kind} trial: {sentence}", trial.pk)
+            yield "trial", f"a {trial.kind} trial: {sentence}", trial.pk
 
 
-def votes(playbook: Playbook) -> Iterator[Problem]:
-    """A machine's vote rests on an outcome that was processed."""
-    waiting = Outcome.objects.filter(pk=OuterRef("outcome_id"), processed_at=None)
-    cast = Vote.objects.filter(bullet__playbook=playbook).exclude(source__startswith="user:")
-    for pk, outcome in cast.filter(Exists(waiting)).values_list("pk", "outcome_id").iterator():
-        sentence = "a vote rests on an outcome that was not processed"
-        yield _of(playbook, "vote_early", sentence, pk, outcome)
+def trial_problems(trial: Trial) -> Iterator[str]:
+    """What is wrong with a trial, open or ended; nothing if it is sound.
+
+    A correction after the end of the trial changes its outcome, not what was counted.
+    """
+    again, decided = Trial(control_share=trial.control_share, error=trial.error), 0
+    rows = Outcome.objects.filter(trial=trial).order_by("trial_position")
+    columns = ("trial_position", "arm", "status", "client", "corrected_at", "trial_success")
+    outcomes = list(rows.only(*columns))
+    for number, outcome in enumerate(outcomes, start=1):
+        if outcome.trial_position != number:
+            yield f"its outcome {number} is missing"
+            return
+        success = outcome.status == Outcome.Status.SUCCESS
+        if outcome.corrected_at and outcome.trial_success is not None:
+            success = outcome.trial_success
+        again.count(newest=outcome.arm == Arm.NEWEST, success=success, client=outcome.client)
+        decided = decided or (number if _verdict_of(again) else 0)
+    yield from _differences(trial, again)
+    corrected = any(outcome.corrected_at for outcome in outcomes)
+    if not corrected and 0 < decided < len(outcomes):
+        yield f"its outcome {decided} decided it, and {len(outcomes)} were counted"
 
 
-def open_calls(playbook: Playbook) -> Iterator[Problem]:
-    """No call stays open in the ledger longer than a call can last."""
-    longest = timedelta(seconds=settings.LLM_DEADLINE_SECONDS + 10) + SETTLED_WITHIN
-    open_ = UsageRecord.objects.filter(playbook_id=playbook.pk, status="started")
-    old = open_.filter(created_at__lt=database_now() - longest)
-    for pk in old.values_list("pk", flat=True).iterator():
-        yield _of(playbook, "metering_open", "a call was never ended; does the sweep run?", pk)
-    held = UsageRecord.objects.filter(playbook_id=playbook.pk, held_usd__gt=0)
-    for pk in held.exclude(status="started").values_list("pk", flat=True).iterator():
-        yield _of(playbook, "metering_held", "a call has ended and still holds money", pk)
+def _differences(trial: Trial, again: Trial) -> Iterator[str]:
+    for name in TRIAL_COUNTS:
+        kept, counted = getattr(trial, name), getattr(again, name)
+        if kept != counted:
+            yield f"its {name} are {kept}, its outcomes say {counted}"
+    for name in ("worse_by", "better_by"):
+        kept, counted = getattr(trial.tally, name), getattr(again.tally, name)
+        if not isclose(kept, counted, rel_tol=1e-9):
+            yield f"its evidence {name} is {kept:.4g}, its outcomes say {counted:.4g}"
+    found = _verdict_of(again)
+    # A person may stop a trial that has found harm before the harm is undone.
+    # A version that its check has refused was never on trial.
+    undecided = trial.verdict == Trial.Verdict.NO_DIFFERENCE or not trial.tally.tasks
+    called = "" if undecided else trial.verdict
+    if called not in {found, Trial.Verdict.STOPPED}:
+        yield f"its verdict is {trial.verdict or 'open'}, its outcomes say {found or 'none'}"
 
 
-def seals(playbook: Playbook) -> Iterator[Problem]:
-    """Nothing was changed since it was sealed."""
-    for sentence in check_seals(playbook):
-        yield Problem("seal", playbook.pk, (), sentence)
+def _verdict_of(trial: Trial) -> str:
+    if trial.tally.is_worse(error=trial.error):
+        return Trial.Verdict.WORSE
+    return Trial.Verdict.BETTER if trial.tally.is_better(error=trial.error) else ""
 
 
 def quotas() -> Iterator[Problem]:
@@ -285,21 +309,3 @@ def serving_ids_of_logs(tokens: Iterable[str]) -> Iterator[Problem]:
     for token in tokens:
         if sentence := check_serving(token):
             yield Problem("seal", None, (), sentence)
-
-
-def _of(playbook: Playbook, code: str, sentence: str, *ids: object) -> Problem:
-    return Problem(code, playbook.pk, tuple(str(each) for each in ids if each), sentence)
-
-
-CHECKS: tuple[Check, ...] = (
-    version_history,
-    lost_outcomes,
-    jobs,
-    versions_of_jobs,
-    each_job,
-    outcome_counts,
-    trials,
-    votes,
-    open_calls,
-    seals,
-)

@@ -1,8 +1,6 @@
 """Models of outcomes, evolution jobs, sessions, trainings and workers."""
 
-from evolution.models.cases import Case, CaseRun
-from evolution.models.incidents import Incident
-from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, start_of_day
+from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, Reflection, start_of_day
 from evolution.models.outcome_tallies import (
     FIGURES,
     CitationTally,
@@ -10,9 +8,7 @@ from evolution.models.outcome_tallies import (
     OutcomeTally,
     Tallies,
 )
-from evolution.models.outcomes import Correction, Outcome, OutcomeQuerySet
-from evolution.models.provider_circuits import ProviderCircuit
-from evolution.models.reflections import Reflection
+from evolution.models.outcomes import Case, CaseRun, Correction, Outcome, OutcomeQuerySet
 from evolution.models.sessions import (
     AgentSession,
     SessionMessage,
@@ -21,7 +17,7 @@ from evolution.models.sessions import (
 )
 from evolution.models.share_links import ShareLink
 from evolution.models.training_runs import TrainingRun, TrainingRunQuerySet, TrainingStep
-from evolution.models.worker_heartbeats import WorkerHeartbeat
+from evolution.models.worker import Incident, ProviderCircuit, WorkerHeartbeat
 
 __all__ = [
     "TrainingRunQuerySet",

@@ -275,16 +275,13 @@ class EvolutionJob(BaseModel):
 
     def requeue(self) -> None:
         """failed or cancelled → queued, to bind a new set of outcomes; reflections are kept."""
-        self.status, self.phase = self.Status.QUEUED, self.Phase.BIND
-        self.fence += 1
-        self.attempt = self.rescues = self.wait_count = 0
-        self.wait_reason, self.skipped_outcomes = "", {}
-        self.wait_code = self.wait_key = ""
-        self.outcome_set_hash = self.curation_key = self.error_code = self.error_message = ""
-        self.curation = self.from_version = self.next_attempt_at = self.notified_at = None
-        self.cancel_requested_at = self.completed_at = self.deadline_at = None
+        self.requeue_unchanged(now=None)
+        self.phase, self.skipped_outcomes = self.Phase.BIND, {}
+        self.rescues = self.wait_count = 0
+        self.outcome_set_hash = self.curation_key = ""
+        self.curation = self.from_version = None
 
-    def requeue_unchanged(self, *, now: datetime) -> None:
+    def requeue_unchanged(self, *, now: datetime | None) -> None:
         """→ queued under a new fence, bound to the same outcomes, as if notified at `now`."""
         self.status, self.fence, self.attempt = self.Status.QUEUED, self.fence + 1, 0
         self.notified_at, self.next_attempt_at, self.lease_expires_at = now, None, None
@@ -338,3 +335,23 @@ class EvolutionJob(BaseModel):
     def problem(self) -> str | None:
         """Why the job failed, or what it waits for; None for neither."""
         return self.error_message or self.wait_reason or None
+
+
+class Reflection(BaseModel):
+    """The Reflector's stored answer on one outcome: the checkpoint that a retry reuses."""
+
+    job = models.ForeignKey(EvolutionJob, models.CASCADE, related_name="reflections")
+    outcome = models.ForeignKey("Outcome", models.CASCADE, related_name="reflections")
+    attempt = models.PositiveIntegerField(default=1)
+    content = models.JSONField()
+    tokens = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("job", "outcome"), name="reflection_once_per_job_outcome"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"reflection on {self.outcome_id}"

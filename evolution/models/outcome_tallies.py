@@ -1,14 +1,12 @@
 """Counts of outcomes, kept by the database in the statement that stores an outcome.
 
-A trigger (migration 0010) is their only writer but for `manage.py recount_outcomes`, so a report
-costs no query more. A training's own attempts at its samples do not count.
+A trigger (migration 0010) is their only writer, so a report costs no query more. A training's own
+attempts at its samples do not count.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import models
 from django.db.models import Count, F, Q, Sum
@@ -17,6 +15,7 @@ from django.db.models.functions import Coalesce, TruncDate
 from core.models import BaseModel
 from evolution.models.outcomes import Outcome
 from playbooks.models import Playbook, Version
+from playbooks.trial_statistics import Counts
 
 KEY = ("version_id", "signal", "day")
 FIGURES = (*Outcome.Status.values, "assumed", "priced", "priced_successes", "cost_usd")
@@ -67,10 +66,25 @@ class OutcomeTally(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.success + self.partial + self.failure} outcomes of {self.version_id}"
+        return f"{self.tasks} outcomes of {self.version_id}"
 
-    def values(self, names: Iterable[str]) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in names)
+    @property
+    def tasks(self) -> int:
+        return self.success + self.partial + self.failure
+
+    @property
+    def rate(self) -> Counts:
+        return Counts(self.tasks, self.success)
+
+    @property
+    def reported_cost(self) -> Decimal | None:
+        """US dollars; None if no report names a cost."""
+        return self.cost_usd if self.priced else None
+
+    @property
+    def cost_per_success(self) -> Decimal | None:
+        """US dollars; only tasks whose report names a cost count."""
+        return round(self.cost_usd / self.priced_successes, 6) if self.priced_successes else None
 
 
 class CitationTally(models.Model):
@@ -90,28 +104,24 @@ class CitationTally(models.Model):
         return f"{self.tasks} citations of {self.bullet_id}"
 
 
-@dataclass(frozen=True)
-class Tallies:
-    """The counts of one playbook's outcomes; `bullets` were cited.
-
-    `versions` are by KEY.
-    """
+class Tallies(NamedTuple):
+    """The counts of one playbook's outcomes, by KEY, and of their citations by bullet."""
 
     reported: int
     succeeded: int
-    versions: dict[tuple[Any, ...], list[Any]]
+    versions: dict[tuple[Any, ...], tuple[Any, ...]]
     bullets: dict[str, tuple[int, int]]
 
     @classmethod
     def stored(cls, playbook: Playbook) -> "Tallies":
         """The counts as the database has kept them."""
         kept = OutcomeCounts.objects.filter(playbook=playbook).first() or OutcomeCounts()
-        rows = OutcomeTally.objects.filter(playbook=playbook)
+        rows = OutcomeTally.objects.filter(playbook=playbook).values_list(*KEY, *FIGURES)
         bullets = CitationTally.objects.filter(playbook=playbook)
         return cls(
             kept.reported,
             kept.succeeded,
-            {row.values(KEY): list(row.values(FIGURES)) for row in rows},
+            {row[: len(KEY)]: row[len(KEY) :] for row in rows},
             {row.bullet_id: (row.tasks, row.successes) for row in bullets},
         )
 
@@ -123,39 +133,19 @@ class Tallies:
         conditions = {status: Q(status=status) for status in Outcome.Status.values}
         conditions |= {"assumed": Q(version_assumed=True), "priced": priced}
         conditions["priced_successes"] = priced & won
-        figures = {name: Count("pk", filter=condition) for name, condition in conditions.items()}
-        groups: Any = outcomes.values(*KEY[:2], day=TruncDate("created_at")).annotate(
-            **figures, cost=Coalesce(Sum("cost_usd"), Decimal(0))
-        )
+        figures: dict[str, Any] = {
+            name: Count("pk", filter=condition) for name, condition in conditions.items()
+        }
+        groups: Any = outcomes.values(*KEY[:2], day=TruncDate("created_at"))
+        groups = groups.annotate(**figures, cost=Coalesce(Sum("cost_usd"), Decimal(0)))
+        rows = list(groups.values_list(*KEY, *figures, "cost"))
         tasks, successes = Counter[str](), Counter[str]()
         for status, cited in outcomes.values_list("status", "cited_bullets").iterator():
             tasks.update(cited)
             successes.update(cited if status == Outcome.Status.SUCCESS else ())
-        names = (*conditions, "cost")
-        versions = {
-            tuple(row[name] for name in KEY): [row[name] for name in names] for row in groups
-        }
         return cls(
-            sum(sum(counts[:3]) for counts in versions.values()),
-            sum(counts[0] for counts in versions.values()),
-            versions,
+            sum(sum(row[3:6]) for row in rows),
+            sum(row[3] for row in rows),
+            {row[: len(KEY)]: row[len(KEY) :] for row in rows},
             {name: (count, successes[name]) for name, count in tasks.items()},
-        )
-
-    def store(self, playbook: Playbook) -> None:
-        """Replace what was counted; the playbook is locked."""
-        totals = {"reported": self.reported, "succeeded": self.succeeded}
-        OutcomeCounts.objects.update_or_create(playbook_id=playbook.pk, defaults=totals)
-        OutcomeTally.objects.filter(playbook=playbook).delete()
-        OutcomeTally.objects.bulk_create(
-            OutcomeTally(
-                playbook_id=playbook.pk,
-                **dict(zip((*KEY, *FIGURES), (*key, *figures), strict=True)),
-            )
-            for key, figures in self.versions.items()
-        )
-        CitationTally.objects.filter(playbook=playbook).delete()
-        CitationTally.objects.bulk_create(
-            CitationTally(playbook_id=playbook.pk, bullet_id=name, tasks=tasks, successes=won)
-            for name, (tasks, won) in self.bullets.items()
         )

@@ -1,11 +1,11 @@
-"""Outcomes: what agents and people report of a task."""
+"""Outcomes: what agents and people report of a task; and cases, tasks with known answers."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import ClassVar, Self
 
 from django.conf import settings
-from django.db import connection, models
+from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
@@ -20,21 +20,9 @@ class OutcomeQuerySet(PlaybookOwnedQuerySet["Outcome"]):
         return self.filter(processed_at=None, set_aside_reason="", job=None)
 
     def client_names(self, playbook: "Playbook", *, most: int) -> list[str]:
-        """The first `most` client names in the playbook's outcomes, in order.
-
-        One index step for each name; DISTINCT would read each of 100,000 rows.
-        """
-        table = self.model._meta.db_table
-        pk = self.model._meta.get_field("playbook").get_db_prep_value(playbook.pk, connection)
-        step = f"SELECT CAST(MIN(client) AS text) FROM {table} WHERE playbook_id = %s AND client > "  # noqa: S608 - our own table's name
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"WITH RECURSIVE named(client) AS ({step} '' UNION ALL "  # noqa: S608 - likewise
-                f"SELECT ({step} named.client) FROM named WHERE named.client IS NOT NULL) "
-                "SELECT client FROM named WHERE client IS NOT NULL LIMIT %s",
-                [pk, pk, most],
-            )
-            return [name for (name,) in cursor.fetchall()]
+        """The first `most` client names in the playbook's outcomes, from an index alone."""
+        named = self.filter(playbook=playbook).exclude(client="").order_by("client")
+        return list(named.values_list("client", flat=True).distinct()[:most])
 
 
 class Outcome(BaseModel):
@@ -100,6 +88,7 @@ class Outcome(BaseModel):
         Trial, models.RESTRICT, null=True, related_name="outcomes", db_index=False
     )
     trial_position = models.PositiveIntegerField(null=True, help_text="in the trial, from 1")
+    trial_success = models.BooleanField(null=True, help_text="as the trial has counted it")
     arm = models.CharField(
         max_length=6, choices=Arm, blank=True, db_default="", help_text="of the trial, as read"
     )
@@ -225,3 +214,65 @@ class Correction(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.status} by {self.source}"
+
+
+class CaseQuerySet(PlaybookOwnedQuerySet["Case"]):
+    missing_hint = "List the cases of the playbook to see their ids."
+
+
+class Case(BaseModel):
+    """A question and its right answer, which no role that learns ever reads."""
+
+    class Match(models.TextChoices):
+        """How an answer is compared with the right one."""
+
+        ANSWER = "answer"
+        EXACT = "exact"
+        NUMBER = "number"
+        LIST = "list"
+
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="cases", db_index=False)
+    question = models.TextField()
+    context = models.TextField(blank=True)
+    target = models.TextField(help_text="the right answer")
+    match = models.CharField(max_length=6, choices=Match)
+    must_pass = models.BooleanField(default=False, help_text="failing it twice refuses a version")
+    digest = models.CharField(max_length=64, editable=False, help_text="of question and context")
+    outcome = models.ForeignKey(Outcome, models.SET_NULL, null=True, related_name="+")
+
+    objects = CaseQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("created_at", "id")
+        constraints = (
+            models.UniqueConstraint(fields=("playbook", "digest"), name="case_question_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"case {self.pk}"
+
+    @property
+    def is_taught(self) -> bool:
+        """An evolution has learned from the outcome that it is of."""
+        return self.outcome is not None and self.outcome.processed_at is not None
+
+
+class CaseRun(BaseModel):
+    """One case answered with one arm's text; `unit` is its reading. `passed`: None until then."""
+
+    trial = models.ForeignKey(Trial, models.CASCADE, related_name="case_runs", db_index=False)
+    case = models.ForeignKey(Case, models.CASCADE, related_name="runs")
+    arm = models.CharField(max_length=6, choices=Arm)
+    round = models.PositiveSmallIntegerField()
+    unit = models.CharField(max_length=24)
+    claimed_at = models.DateTimeField()
+    passed = models.BooleanField(null=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("trial", "case", "arm", "round"), name="case_run_once"),
+            models.UniqueConstraint(fields=("trial", "unit"), name="case_run_unit_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.case} {self.arm} {self.round}"

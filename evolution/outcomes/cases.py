@@ -1,4 +1,7 @@
-"""Cases of a playbook: kept by their owner, and answered with both versions while a trial waits."""
+"""Evidence of trials: reports that count in one, and cases that are answered before one begins.
+
+Cases are kept by a playbook's owner, and answered with both versions while a trial waits.
+"""
 
 import hashlib
 import math
@@ -10,29 +13,43 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import BooleanField, CharField, Exists, ExpressionWrapper, Q, QuerySet
 
 from core.audit import record
 from core.clock import database_now
 from core.errors import Invalid
 from core.security.scopes import Principal
+from core.sql.compiled_queries import CompiledQuery, Param, uuid_param
 from evolution.engine.adaptation.datasets import DatasetError, parse_samples
 from evolution.engine.environments import MATCHES, Question, Sample, evaluate_sample, kind_of
 from evolution.engine.generator import Generation
 from evolution.models import Case, CaseRun, Outcome
-from evolution.outcomes.trial_evidence import has_traffic
 from evolution.outcomes.validation import clean_field
 from playbooks.document.text import agent_view, without_empty_sections
 from playbooks.models import Arm, Playbook, Trial, Version
 from playbooks.services.loading import lock_playbook, require_editable
 from playbooks.services.serving_tokens import sign_serving_token
-from playbooks.trials.arms import UNIT_LENGTH, Assignment
-from playbooks.trials.lifecycle import act_on_harm, end_trial
+from playbooks.trials import (
+    MAX_AGE,
+    UNIT_LENGTH,
+    Assignment,
+    act_on_harm,
+    count_outcomes,
+    end_trial,
+)
 
 MAX_CASES, MAX_TARGET_BYTES = 200, 2_000
 CLAIMED = timedelta(minutes=10)
 """How long a runner may take for one answer before another gets the case."""
 BOTH = (Arm.STABLE, Arm.NEWEST)
+UNIT = Param("unit", CharField())
+RUNNING_TRIAL = CompiledQuery(
+    lambda: Trial.objects.filter(pk=uuid_param("trial"), status="running").annotate(
+        is_counted=ExpressionWrapper(
+            Q(Exists(Outcome.objects.filter(trial=uuid_param("trial"), unit=UNIT))), BooleanField()
+        )
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -169,21 +186,17 @@ def _wanted(trial: Trial, runs: Mapping[Any, CaseRun]) -> Iterator[tuple[Case, A
     texts = ("question", "context", "target")
     cases = list(Case.objects.filter(playbook=trial.playbook_id).defer(*texts))
     pairs = [(case, arm) for case in cases for arm in BOTH]
-    for case, arm in sorted(pairs, key=lambda pair: _shuffle(trial, *pair)):
+
+    def shuffled(pair: tuple[Case, Arm]) -> bytes:
+        return hashlib.sha256(f"{trial.pk}{pair[0].pk}{pair[1]}".encode()).digest()
+
+    for case, arm in sorted(pairs, key=shuffled):
         yield case, arm, 1
     for case in cases:
-        first = [runs.get((case.pk, arm, 1)) for arm in BOTH]
-        if None not in [run and run.passed for run in first] and _differ(*first):
+        first = [run for arm in BOTH if (run := runs.get((case.pk, arm, 1)))]
+        if {run.passed for run in first} == {True, False}:
             for arm in BOTH:
                 yield case, arm, 2
-
-
-def _shuffle(trial: Trial, case: Case, arm: str) -> bytes:
-    return hashlib.sha256(f"{trial.pk}{case.pk}{arm}".encode()).digest()
-
-
-def _differ(one: CaseRun | None, other: CaseRun | None) -> bool:
-    return one is not None and other is not None and one.passed != other.passed
 
 
 def record_answer(report: Outcome, playbook: Playbook) -> None:
@@ -268,3 +281,54 @@ def begin_unchecked(playbook: Playbook, why: str = "") -> None:
     if trial is not None:
         why = why or f"not answered in {settings.GATE_WAIT_HOURS} hours"
         begin_trial(trial, playbook, gate=f"Not checked: {why}.")
+
+
+def count_in_trial(report: Outcome, playbook: Playbook) -> None:
+    """Count an unsaved report in the trial that it was served by, in at most two queries more.
+
+    In the report's transaction, with the playbook locked. Nothing counts after the end of the
+    trial, and one reading counts once; such a report is no evidence.
+    """
+    if report.trial_id is None:
+        return
+    trial = RUNNING_TRIAL.first(trial=report.trial_id, unit=report.unit)
+    if trial is None or trial.is_counted:  # type: ignore[attr-defined]  # annotated
+        report.trial, report.unit, report.arm = None, "", ""
+        return
+    count_outcomes(trial, playbook=playbook, outcomes=[_counted(report)])
+    report.trial_position, report.trial_success = trial.tally.tasks, _counted(report)[1]
+
+
+def recount_in_trial(outcome: Outcome, playbook: Playbook) -> None:
+    """Count the arms of the outcome's trial anew while it runs: each task once, as corrected."""
+    trial = outcome.trial
+    if trial is None or not trial.is_running:
+        return
+    trial.stable_tasks = trial.stable_successes = trial.newest_tasks = trial.newest_successes = 0
+    trial.bets, trial.clients = {}, {}
+    rows = Outcome.objects.filter(trial=trial).order_by("trial_position")
+    success = ExpressionWrapper(Q(status=Outcome.Status.SUCCESS), BooleanField())
+    rows.order_by().update(trial_success=success)
+    counted = rows.only("arm", "status", "client")
+    count_outcomes(trial, playbook=playbook, outcomes=map(_counted, counted))
+
+
+def _counted(row: Outcome) -> tuple[str, bool, str]:
+    return row.arm, row.status == Outcome.Status.SUCCESS, row.client
+
+
+def recent_tasks(playbook: Playbook, *, most: int) -> int:
+    """Outcomes of the time that a trial lasts at most that say what they read; up to `most`."""
+    recent = Outcome.objects.filter(
+        playbook=playbook,
+        version_assumed=False,
+        job__training=None,
+        created_at__gte=database_now() - MAX_AGE,
+    )
+    return len(recent.values_list("pk", flat=True)[:most])
+
+
+def has_traffic(playbook: Playbook) -> bool:
+    """Whether there are enough recent tasks for a trial to find something."""
+    least: int = settings.TRIAL_MIN_TRAFFIC
+    return recent_tasks(playbook, most=least) == least

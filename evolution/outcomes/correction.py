@@ -13,8 +13,8 @@ from core.security.scopes import Principal
 from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import Correction, Outcome
+from evolution.outcomes.cases import recount_in_trial
 from evolution.outcomes.reporting import is_over_rate
-from evolution.outcomes.trial_evidence import recount_in_trial
 from evolution.outcomes.validation import MAX_REF_BYTES, clean_choice, clean_field
 from playbooks.models import Playbook
 

@@ -14,9 +14,7 @@ from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import validation
-from evolution.outcomes.cases import record_answer
-from evolution.outcomes.metrics import pending_count
-from evolution.outcomes.trial_evidence import count_in_trial
+from evolution.outcomes.cases import count_in_trial, record_answer
 from playbooks.models import Playbook
 
 CASE_NOTE = "This answers a case: it counts in the check of a version, and teaches nothing."
@@ -88,12 +86,13 @@ def report_outcome(
 def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> RecordedOutcome:
     with transaction.atomic():
         locked = lock_active_playbook(playbook)
+        pending = Outcome.objects.pending().filter(playbook=locked)
         known = _known_report(report)
         if known is not None:
-            return RecordedOutcome(known, pending_count(locked), None, is_new=False)
+            return RecordedOutcome(known, pending.count(), None, is_new=False)
         if report.is_case:
             record_answer(report, locked)
-            return RecordedOutcome(report, pending_count(locked), None, True, [CASE_NOTE])
+            return RecordedOutcome(report, pending.count(), None, True, [CASE_NOTE])
         waits = is_over_rate(by)
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id

@@ -65,13 +65,11 @@ def blank_old_transcripts() -> int:
     return blanked
 
 
-def purge() -> dict[str, int]:
-    """Delete old texts and expired rows; counts of each."""
-    return {
-        "traces": blank_old_traces(),
-        "transcripts": blank_old_transcripts(),
-        "rows": delete_expired_rows(),
-    }
+def purge() -> None:
+    """Delete old texts and expired rows."""
+    blank_old_traces()
+    blank_old_transcripts()
+    delete_expired_rows()
 
 
 def purge_if_due() -> None:

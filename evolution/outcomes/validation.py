@@ -80,9 +80,11 @@ def _citations(
 ) -> tuple[list[str], list[str], list[str]]:
     """Every cited bullet, the harmful ones among them, and warnings."""
     known = partial(_known_ids, playbook)
-    used, warnings = known_citations("bullet_ids", bullet_ids, known)
-    harmful, more = known_citations("harmful_bullet_ids", harmful_bullet_ids, known)
-    return list(dict.fromkeys([*used, *harmful])), harmful, [*warnings, *more]
+    used, unknown = known_citations(bullet_ids, known)
+    harmful, harmful_unknown = known_citations(harmful_bullet_ids, known)
+    warnings = [f"bullet_ids: {fault}; left out." for fault in unknown]
+    warnings += [f"harmful_bullet_ids: {fault}; left out." for fault in harmful_unknown]
+    return list(dict.fromkeys([*used, *harmful])), harmful, warnings
 
 
 def clean_field(name: str, text: str, limit: int) -> str:
@@ -124,43 +126,19 @@ def _reading_fields(
 
 
 def known_citations(
-    field: str, bullet_ids: Sequence[str], known: Callable[[Collection[str]], Collection[str]]
+    bullet_ids: Sequence[str], known: Callable[[Collection[str]], Collection[str]]
 ) -> tuple[list[str], list[str]]:
-    """The ids that are `known`, in order, once each, and warnings about the others."""
+    """The ids that are `known`, in order, once each; and what is wrong with the others."""
     found = [find_ids(text) for text in bullet_ids[:MAX_CITED]]
     cited = list(dict.fromkeys(bullet for ids in found for bullet in ids))
     existing = known(cited) if cited else ()
     unknown = [bullet for bullet in cited if bullet not in existing]
-    warnings = []
-    if unknown:
-        warnings.append(f"{field}: this playbook has no {', '.join(unknown[:10])}; left out.")
+    faults = [f"this playbook has no {', '.join(unknown[:10])}"] if unknown else []
     if not all(found):
-        warnings.append(f"{field}: {found.count([])} without an id such as `str-00001`; left out.")
+        faults.append(f"{found.count([])} without an id such as `str-00001`")
     if len(bullet_ids) > MAX_CITED:
-        warnings.append(f"{field}: only the first {MAX_CITED} are kept.")
-    return [bullet for bullet in cited if bullet in existing], warnings
-
-
-def clean_citations(
-    bullet_ids: Sequence[str], known: Callable[[Collection[str]], Collection[str]], *, missing: str
-) -> list[str]:
-    """The ids that are `known`, in order, once each; brackets and quotes are allowed.
-
-    Raises Invalid with `missing`, whose `{}` becomes the unknown ids.
-    """
-    if len(bullet_ids) > MAX_CITED:
-        raise Invalid.field("bullet_ids", f"Cite at most {MAX_CITED} bullets.")
-    cited: dict[str, None] = {}
-    for text in bullet_ids:
-        ids = find_ids(text)
-        if not ids:
-            raise Invalid.field("bullet_ids", "Send bullet ids such as `str-00001`.")
-        cited |= dict.fromkeys(ids)
-    found = known(cited) if cited else ()
-    unknown = [bullet for bullet in cited if bullet not in found]
-    if unknown:
-        raise Invalid.field("bullet_ids", missing.format(", ".join(unknown[:10])))
-    return list(cited)
+        faults.append(f"{len(bullet_ids) - MAX_CITED} after the first {MAX_CITED}")
+    return [bullet for bullet in cited if bullet in existing], faults
 
 
 def _known_ids(playbook: Playbook, ids: Collection[str]) -> set[str]:

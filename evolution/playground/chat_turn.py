@@ -35,7 +35,7 @@ from evolution.sessions.recording import add_messages
 from evolution.sessions.validation import NewMessage
 from evolution.worker.engine_run import connect_llm
 from evolution.worker.llm_admission import LLMCall
-from evolution.worker.usage_ledger import UsageLedger
+from evolution.worker.usage_ledger import Payer, UsageLedger
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -177,20 +177,11 @@ class ChatTurn:
         return TurnResult(rows[-1], error)
 
 
-@dataclass(frozen=True)
-class ChatPayer:
-    """The payer of a chat's calls: its user."""
-
-    owner_id: UUID
-    playbook_id: UUID | None
-    job_id: None = None
-
-
 class ChatLedger(UsageLedger):
     """The engine's Ledger for a chat; gives its database connection back after each write."""
 
     def __init__(self, session: AgentSession) -> None:
-        super().__init__(ChatPayer(session.user_id, session.playbook_id))
+        super().__init__(Payer(session.user_id, session.playbook_id))
         self._session = session
 
     def queue_seconds(self) -> float:

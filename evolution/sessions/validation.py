@@ -8,7 +8,7 @@ from django.conf import settings
 from billing.models import UsageRecord
 from core.errors import Invalid, TooLarge
 from evolution.models import AgentSession, SessionMessage
-from evolution.outcomes.validation import MAX_CITED, clean_choice, clean_citations, clean_field
+from evolution.outcomes.validation import MAX_CITED, clean_choice, clean_field, known_citations
 from playbooks.document.text import BULLET_LINE, find_ids
 from playbooks.models import Version
 
@@ -112,5 +112,7 @@ def _cited(message: NewMessage, known: frozenset[str]) -> list[str]:
     if message.bullet_ids is None:
         named = find_ids(message.content) if message.role in CITING_ROLES else []
         return [bullet for bullet in named if bullet in known][:MAX_CITED]
-    missing = "The version of this session has no {}. Leave it out."
-    return clean_citations(message.bullet_ids, lambda _: known, missing=missing)
+    cited, faults = known_citations(message.bullet_ids, lambda _: known)
+    if faults:
+        raise Invalid.field("bullet_ids", f"In the version of this session: {faults[0]}.")
+    return cited

@@ -34,13 +34,13 @@ from evolution.engine.environments import Environment, Sample, environment_for
 from evolution.engine.llm import LLMError
 from evolution.engine.prompts import load_prompt
 from evolution.engine.retry import Wait
+from evolution.jobs.lifecycle import reset_circuits
 from evolution.training import runs
 from evolution.training.learner import StoredPlaybook
 from evolution.training.runs import RunUsage, StoredSteps, Training, run_usage
 from evolution.worker.credentials import credential_for
 from evolution.worker.engine_run import choose_engine, connect_llm
-from evolution.worker.llm_admission import reset_circuits
-from evolution.worker.usage_ledger import UsageLedger
+from evolution.worker.usage_ledger import Payer, UsageLedger
 from playbooks.management.lookups import playbook_named
 from playbooks.models import Playbook, Version
 
@@ -352,9 +352,13 @@ def adapter_parts(
     if limit is not None:
         budget = Budget(limit=limit, price=price_in_usd, spent=run_usage(training).cost)
     # A person who starts a training has fixed a refusal, or wants to see it again.
-    reset_circuits(credential_for(training.owner_id), role_models().values())
+    credential = credential_for(training.owner_id)
+    models = (credential.circuit_key_of_model(model) for model in role_models().values())
+    reset_circuits(keys=[credential.circuit_key, *models], by=None)
     steps = StoredSteps(training)
-    with UsageLedger(training, budget, on_plan=False) as ledger:
+    # In the ledger its calls carry the id of the run in place of a job's.
+    payer = Payer(training.owner_id, training.playbook_id, training.run_id)
+    with UsageLedger(payer, budget, on_plan=False) as ledger:
         yield {
             "solver": LLMSolver(
                 connect_llm(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)

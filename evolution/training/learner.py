@@ -17,13 +17,12 @@ from evolution.engine.cost_budget import Budget, CostLimitReached
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import CredentialError
 from evolution.engine.retry import Wait
-from evolution.jobs.finish import finish_job
+from evolution.jobs.lifecycle import finish_job
 from evolution.models import EvolutionJob, Outcome
 from evolution.training.runs import StoredSteps, Training
-from evolution.worker.claims import Claim, FenceLost, claim_job, set_hash
+from evolution.worker.claims import Claim, FenceLost, claim_job, keep_lease, set_hash
 from evolution.worker.engine_run import run_engine
 from evolution.worker.failures import mark_failed
-from evolution.worker.lease_renewal import LeaseRenewal
 from evolution.worker.publication import publish
 from evolution.worker.tasks import handle_failure
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
@@ -267,7 +266,7 @@ def run_batch(job_id: UUID, *, training: Training, budget: Budget | None) -> Non
     if claim is None:
         return
     try:
-        with LeaseRenewal(claim):
+        with keep_lease(claim):
             publish(claim, run_engine(claim, budget=budget))
     except (CostLimitReached, KeyboardInterrupt):
         abandon_job(claim)

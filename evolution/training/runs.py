@@ -13,7 +13,7 @@ from billing.models import UsageRecord
 from core.clock import database_now
 from core.errors import AceError, Conflict
 from core.security.scopes import Principal
-from evolution.jobs.finish import finish_job
+from evolution.jobs.lifecycle import finish_job
 from evolution.models import EvolutionJob, TrainingRun, TrainingStep
 from playbooks.models import Playbook, Version
 
@@ -32,20 +32,13 @@ class RunTakenOver(AceError):
 
 @dataclass(frozen=True)
 class Training:
-    """The right of a process to write to one run, for as long as the row carries `fence`.
-
-    In the ledger its calls carry the id of the run in place of a job's.
-    """
+    """The right of a process to write to one run, for as long as the row carries `fence`."""
 
     run_id: UUID
     playbook_id: UUID
     owner_id: UUID
     fence: int
     from_version_id: UUID
-
-    @property
-    def job_id(self) -> UUID:
-        return self.run_id
 
     def row(self) -> TrainingRun:
         """The current row of the run; raises RunTakenOver unless it is still ours."""

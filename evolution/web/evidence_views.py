@@ -15,17 +15,16 @@ from core.http.forms import add_success_message
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from evolution.evidence import trials
-from evolution.evidence.ledger import bullet_ledger
+from evolution.evidence.ledger import bullet_ledger, playbook_evidence
 from evolution.evidence.sources import list_sources, rollback_source
-from evolution.evidence.versions import playbook_evidence
 from evolution.models import Case, Outcome
 from evolution.outcomes import cases
-from evolution.outcomes.trial_evidence import recent_tasks
+from evolution.outcomes.cases import recent_tasks
 from evolution.web.filters import EvidenceFilter
 from playbooks.models import Playbook, Trial, Version
 from playbooks.services.history import fetch_bullet
 from playbooks.services.trials import start_trial, stop_trial
-from playbooks.trials.lifecycle import task_limit
+from playbooks.trials import task_limit
 from playbooks.web.lookups import fetch_own_playbook
 from playbooks.web.views.playbooks import choice_param
 

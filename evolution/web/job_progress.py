@@ -5,7 +5,6 @@ from typing import Any
 
 from billing.usage.metering import sum_usage
 from evolution.models import EvolutionJob, Outcome
-from evolution.outcomes.metrics import pending_count
 from evolution.worker.claims import MAX_OUTCOMES
 from playbooks.models import Delta
 from playbooks.services.history import source_outcomes
@@ -53,7 +52,8 @@ def live_state(job: EvolutionJob) -> dict[str, Any]:
 def bound_outcome_count(job: EvolutionJob) -> int:
     """The number of its outcomes; before it is claimed, those that would be bound now."""
     if job.status == EvolutionJob.Status.QUEUED and not job.outcome_set_hash:
-        return min(pending_count(job.playbook), MAX_OUTCOMES)
+        pending = Outcome.objects.pending().filter(playbook=job.playbook_id)
+        return min(pending.count(), MAX_OUTCOMES)
     return job.outcomes.count()
 
 

@@ -21,7 +21,6 @@ from evolution.evidence.provenance import (
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes import reporting
-from evolution.outcomes.metrics import pending_count
 from evolution.web.filters import STATES, OutcomeFilter
 from evolution.web.forms import ReportForm
 from evolution.web.job_progress import LONG_FIELDS, MAX_OUTCOMES_SHOWN, live_state
@@ -175,7 +174,7 @@ def pending_context(playbook: Playbook) -> dict[str, Any]:
     """The pending outcomes and the active evolution."""
     active = EvolutionJob.objects.active().filter(playbook=playbook).first()
     return {
-        "pending": pending_count(playbook),
+        "pending": Outcome.objects.pending().filter(playbook=playbook).count(),
         "active": active,
         "threshold": playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
     }

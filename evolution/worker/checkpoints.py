@@ -1,24 +1,35 @@
 """Checkpoints: answers a job has paid for, stored at once and reused by the next attempt."""
 
 import hashlib
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from django.db import transaction
 
 from evolution.engine.curator import Curation
 from evolution.engine.evolve import Engine
+from evolution.engine.grow_refine import PairKey
+from evolution.engine.merge_judge import Verdict
 from evolution.engine.reflector import Reflection as Answer
+from evolution.engine.retry import call_with_retry
 from evolution.models import EvolutionJob, Reflection
 from evolution.worker.claims import Claim
+from playbooks.document.text import Document, content_hash
+from playbooks.models import DuplicateDecision, TextEmbedding
+
+EMBED_BATCH = 32
+"""Texts in one call of the embedding model."""
 
 
 class StoredCheckpoints:
-    """The engine's Checkpoints, written as Reflection rows and the job's `curation`.
+    """The engine's Checkpoints, in rows that are written under the claim's fence.
 
     A stored curation counts only for the same outcomes, base version and configuration.
     """
 
     def __init__(self, claim: Claim, engine: Engine) -> None:
-        self.claim = claim
+        self.claim, self.engine = claim, engine
         parts = (claim.outcome_set_hash, str(claim.base_version_id), engine.config_hash)
         self.curation_key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -55,3 +66,76 @@ class StoredCheckpoints:
             curation_key=self.curation_key,
             phase=EvolutionJob.Phase.PUBLISH,
         )
+
+    def verdicts(self) -> dict[PairKey, Verdict | None]:
+        """Reusable verdicts on pairs; None where the job that decided has published or is unknown.
+
+        Those of other unpublished jobs of the playbook are reused as well.
+        """
+        jobs = EvolutionJob.objects.filter(playbook=self.claim.playbook_id)
+        unpublished = jobs.exclude(status=EvolutionJob.Status.COMPLETED)
+        usable = set(unpublished.values_list("pk", flat=True))
+        return {
+            PairKey(row.first, row.second, row.first_hash, row.second_hash): (
+                Verdict(same=row.is_duplicate, content=row.content, reason=row.reason)
+                if row.job_id in usable
+                else None
+            )
+            for row in DuplicateDecision.objects.filter(playbook=self.claim.playbook_id)
+        }
+
+    def save_verdicts(self, verdicts: Mapping[PairKey, Verdict]) -> None:
+        """Store the verdicts; one that an earlier job paid for becomes this job's."""
+        rows = [
+            DuplicateDecision(
+                playbook_id=self.claim.playbook_id,
+                **key._asdict(),
+                is_duplicate=verdict.same,
+                content=verdict.content if verdict.same else "",
+                reason=verdict.reason[:1000],
+                judge=self.engine.name,
+                job_id=self.claim.job_id,
+            )
+            for key, verdict in verdicts.items()
+        ]
+        with transaction.atomic():
+            self.claim.lock()
+            DuplicateDecision.objects.bulk_create(
+                rows,
+                update_conflicts=True,
+                unique_fields=("playbook", *PairKey._fields),
+                update_fields=("job_id",),
+            )
+
+    def embeddings(
+        self,
+        embed: Callable[[str, Sequence[str]], list[list[float]]],
+        model: str,
+        document: Document,
+    ) -> dict[str, list[float]]:
+        """The vectors of the document's texts by content hash; each batch is stored as it is paid.
+
+        `embed` calls the model with its name and the texts.
+        """
+        texts = {content_hash(bullet.content): bullet.content for bullet in document.bullets}
+        rows = TextEmbedding.objects.filter(playbook=self.claim.playbook_id, model=model)
+        known = {row.content_hash: row.vector for row in rows if row.content_hash in texts}
+        missing = [key for key in texts if key not in known]
+        for start in range(0, len(missing), EMBED_BATCH):
+            keys = missing[start : start + EMBED_BATCH]
+            vectors = call_with_retry(partial(embed, model, [texts[key] for key in keys]))
+            fresh = [
+                TextEmbedding(
+                    playbook_id=self.claim.playbook_id,
+                    model=model[:100],
+                    content_hash=key,
+                    vector_bytes=array("f", vector).tobytes(),
+                )
+                for key, vector in zip(keys, vectors, strict=True)
+            ]
+            with transaction.atomic():
+                self.claim.lock()
+                TextEmbedding.objects.bulk_create(fresh, ignore_conflicts=True)
+            # As stored, not as sent: a retry has to find the same pairs.
+            known |= {row.content_hash: row.vector for row in fresh}
+        return known

@@ -1,20 +1,25 @@
 """Claims: queued → running under a new fence, with the outcomes and the base version frozen."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import DatabaseError, connections, transaction
 from django.db.models import Count, Min
 
 from accounts.models import LlmKey, User
 from billing.limits.quota import QuotaExceeded, record_quota_exceeded, reserve_evolution
 from core.clock import database_now
 from evolution.models import EvolutionJob, Outcome
+
+logger = logging.getLogger(__name__)
 
 MAX_OUTCOMES = 100
 """Outcomes bound to one job; the rest wait for the next, which follows at once."""
@@ -56,6 +61,45 @@ class Claim:
         rows = EvolutionJob.objects.filter(pk=self.job_id, fence=self.fence, status="running")
         if rows.update(**changes) != 1:
             raise FenceLost
+
+
+@contextmanager
+def keep_lease(claim: Claim) -> Iterator[None]:
+    """Renew the claim's lease in a thread meanwhile, until the job's deadline.
+
+    So a worker that hangs past the deadline loses its lease like a dead one.
+    """
+    stopping = threading.Event()
+    thread = threading.Thread(target=_keep_lease, args=(claim, stopping), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def _keep_lease(claim: Claim, stopping: threading.Event) -> None:
+    for _ in range(max(1, int(settings.JOB_DEADLINE_SECONDS / settings.JOB_HEARTBEAT_SECONDS))):
+        if stopping.wait(settings.JOB_HEARTBEAT_SECONDS):
+            return
+        try:
+            renew_lease(claim)
+        except FenceLost:
+            return
+        except DatabaseError:
+            # The database may be restarting: the lease outlives three missed renewals.
+            logger.warning("evolution %s: lease renewal missed", claim.job_id)
+        finally:
+            # Jobs that wait for a model are many, and connections few.
+            connections.close_all()
+
+
+def renew_lease(claim: Claim) -> None:
+    """Extend the lease; FenceLost when the claim no longer holds."""
+    now = database_now()
+    lease = timedelta(seconds=settings.JOB_LEASE_SECONDS)
+    claim.touch(heartbeat_at=now, lease_expires_at=now + lease)
 
 
 def claim_next(
@@ -102,10 +146,9 @@ def claim_job(job_id: str, *, worker: str = "", training: UUID | None = None) ->
     with transaction.atomic():
         if not _lock_owner(job_id, training) or (job := _due(job_id, now, training)) is None:
             return None
-        fence = job.fence
         # A training is the operator's command with a cost limit of its own: no plan counts it.
         if training is None and not _reserve(job):
-            _write(job, fence, WAITING)
+            job.save()
             return None
         if not job.outcome_set_hash:
             _bind(job)
@@ -115,7 +158,7 @@ def claim_job(job_id: str, *, worker: str = "", training: UUID | None = None) ->
             deadline=timedelta(seconds=settings.JOB_DEADLINE_SECONDS),
             worker=worker,
         )
-        return _take(job, fence)
+        return _take(job)
 
 
 def _lock_owner(job_id: str, training: UUID | None) -> bool:
@@ -176,12 +219,12 @@ def set_hash(ids: Sequence[UUID]) -> str:
     return hashlib.sha256("\n".join(sorted(map(str, ids))).encode()).hexdigest()
 
 
-def _take(job: EvolutionJob, old_fence: int) -> Claim | None:
-    """Write the claim only over the fence that was read: SQLite ignores row locks."""
+def _take(job: EvolutionJob) -> Claim | None:
+    """Store the claim; its row is locked, on SQLite by the transaction, which began as a writer."""
     job.phase = EvolutionJob.Phase.REFLECT
-    written = _write(job, old_fence, CLAIMED)
+    job.save()
     owner_id, base_id = job.playbook.owner_id, job.from_version_id
-    if not written or owner_id is None or base_id is None:
+    if owner_id is None or base_id is None:
         transaction.set_rollback(True)
         return None
     return Claim(
@@ -195,28 +238,3 @@ def _take(job: EvolutionJob, old_fence: int) -> Claim | None:
         is_rescued=job.rescues > 0,
         request_id=job.correlation_id or job.pk.hex,
     )
-
-
-def _write(job: EvolutionJob, fence: int, names: Sequence[str]) -> int:
-    rows = EvolutionJob.objects.filter(pk=job.pk, fence=fence, status=EvolutionJob.Status.QUEUED)
-    return rows.update(**{name: getattr(job, name) for name in names})
-
-
-WAITING = ("next_attempt_at", "wait_reason", "wait_code", "wait_key")
-CLAIMED = (
-    "status",
-    "fence",
-    "worker",
-    "phase",
-    "started_at",
-    "deadline_at",
-    "heartbeat_at",
-    "lease_expires_at",
-    "next_attempt_at",
-    "wait_reason",
-    "wait_code",
-    "wait_key",
-    "from_version_id",
-    "outcome_set_hash",
-    "quota_period_id",
-)

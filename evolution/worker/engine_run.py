@@ -1,11 +1,26 @@
 """Runs the engine for a claim; no transaction is open, and every step is stored."""
 
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
 from django.conf import settings
 
 from evolution.engine.cost_budget import Budget
 from evolution.engine.evolve import Engine, EvolutionResult, evolve
-from evolution.engine.grow_refine import FindPairs
+from evolution.engine.grow_refine import (
+    FindPairs,
+    RefinementInput,
+    find_alike,
+    find_by_embedding,
+    is_due,
+    judge_and_finder,
+    refine,
+    touched_bullets,
+)
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
+from evolution.engine.llm import AnswerError, CredentialError
+from evolution.engine.merge_judge import Pair
 from evolution.engine.providers.endpoint import CancellableConnection
 from evolution.engine.providers.llm_engine import LLMEngine
 from evolution.engine.providers.openai import OpenAILLM
@@ -13,16 +28,15 @@ from evolution.evidence.sources import backed_bullets
 from evolution.models import Outcome
 from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
-from evolution.worker.credentials import credential_for as credential_for
-from evolution.worker.embeddings import find_by_stored_embeddings
-from evolution.worker.refinement import add_merges
-from evolution.worker.usage_ledger import UsageLedger
-from playbooks.models import Version
+from evolution.worker.usage_ledger import Payer, UsageLedger
+from playbooks.document.text import Document
+from playbooks.models import Bullet, Playbook, Version
 from playbooks.services.loading import document_of, in_this_wording
 from playbooks.services.trials import taken_back_texts
 
 CORE_VERSION = "1"
 """Of the method in evolution/engine; stored with each job."""
+logger = logging.getLogger(__name__)
 
 
 def run_engine(claim: Claim, *, budget: Budget | None = None) -> EvolutionResult:
@@ -30,7 +44,8 @@ def run_engine(claim: Claim, *, budget: Budget | None = None) -> EvolutionResult
 
     Raises the engine's LLMError kinds, and FenceLost as soon as the job is no longer ours.
     """
-    with UsageLedger(claim, budget, on_plan=not claim.is_training) as ledger:
+    payer = Payer(claim.owner_id, claim.playbook_id, claim.job_id)
+    with UsageLedger(payer, budget, on_plan=not claim.is_training) as ledger:
         engine = choose_engine(ledger)
         checkpoints = StoredCheckpoints(claim, engine)
         claim.touch(
@@ -48,7 +63,7 @@ def run_engine(claim: Claim, *, budget: Budget | None = None) -> EvolutionResult
             concurrency=settings.LLM_CONCURRENCY,
         )
         evolved = add_merges(
-            claim, evolved, engine=engine, base=base, find=choose_pair_finder(claim, ledger)
+            checkpoints, evolved, base=base, find=choose_pair_finder(checkpoints, ledger)
         )
     if budget is not None:
         # Merges are left out when their call fails; a resumed training has to make them all.
@@ -89,11 +104,61 @@ def uses_llm(ledger: UsageLedger) -> bool:
     return settings.ACE_ENGINE != "rules" or ledger.credential.own
 
 
-def choose_pair_finder(claim: Claim, ledger: UsageLedger) -> FindPairs | None:
-    """The finder of similar pairs by embedding; None without an embedding model."""
-    if not uses_llm(ledger) or not settings.ACE_EMBEDDING_MODEL:
+def choose_pair_finder(checkpoints: StoredCheckpoints, ledger: UsageLedger) -> FindPairs | None:
+    """The finder of similar pairs by embedding; None without an embedding model.
+
+    It finds by letters and words when the model fails. Raises TransientError, for the job to
+    wait, and FenceLost.
+    """
+    model = settings.ACE_EMBEDDING_MODEL
+    if not uses_llm(ledger) or not model:
         return None
-    return find_by_stored_embeddings(claim, connect_llm(ledger), settings.ACE_EMBEDDING_MODEL)
+    llm = connect_llm(ledger)
+
+    def find(document: Document) -> Sequence[Pair]:
+        try:
+            vectors = checkpoints.embeddings(llm.embed, model, document)
+        except (AnswerError, CredentialError) as error:
+            logger.warning("evolution %s: no embeddings: %s", checkpoints.claim.job_id, error.code)
+            return find_alike(document)
+        return find_by_embedding(vectors)(document)
+
+    return find
+
+
+def add_merges(
+    checkpoints: StoredCheckpoints,
+    evolved: EvolutionResult,
+    *,
+    base: PlaybookInput,
+    find: FindPairs | None,
+) -> EvolutionResult:
+    """The evolution with merges of near-duplicates when a refinement is due, else unchanged.
+
+    After an unusable answer the next evolution merges. Raises TransientError, CredentialError and
+    FenceLost.
+    """
+    pinned = Bullet.objects.filter(playbook=checkpoints.claim.playbook_id, pinned=True)
+    playbook = Playbook.objects.only("refined_to").get(pk=checkpoints.claim.playbook_id)
+    touched, leaving = touched_bullets(evolved.operations)
+    grown = RefinementInput(
+        document=base.document,
+        token_budget=base.token_budget,
+        refined_to=playbook.refined_to,
+        pinned=frozenset(pinned.values_list("public_id", flat=True)),
+        touched=touched,
+        leaving=leaving & base.document.by_id().keys(),
+        always=settings.ACE_REFINEMENT == "always",
+    )
+    if not is_due(grown):
+        return evolved
+    judge, how = judge_and_finder(checkpoints.engine, find)
+    decided, keep = checkpoints.verdicts(), checkpoints.save_verdicts
+    refined = refine(grown, find=how, judge=judge, decided=decided, keep=keep)
+    if refined.problem:
+        logger.warning("evolution %s: no merges: %s", checkpoints.claim.job_id, refined.problem)
+    operations = [*evolved.operations, *refined.operations]
+    return replace(evolved, operations=operations, refined_to=refined.refined_to)
 
 
 def playbook_input(claim: Claim) -> PlaybookInput:

@@ -19,7 +19,7 @@ from evolution.engine.circuit_breaker import (
 )
 from evolution.engine.llm import CallHeldBack, CredentialError, TransientError
 from evolution.engine.reflector import Reflection
-from evolution.jobs.finish import finish_job
+from evolution.jobs.lifecycle import finish_job
 from evolution.models import EvolutionJob, Outcome
 from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for
@@ -34,7 +34,7 @@ MAX_RESCUES = 3
 FIRST_WAIT_SECONDS = 10
 MAX_WAIT_SECONDS = 600
 FIXABLE_CODES = {*REFUSAL_MESSAGES, COST_CAP}
-"""Reasons for a long wait; the sweep checks whether a person has fixed them (worker/resume.py)."""
+"""Reasons for a long wait; the sweep checks whether a person has fixed them (worker/sweep.py)."""
 
 
 def backoff(waits: int) -> timedelta:
@@ -47,11 +47,6 @@ def long_backoff(waits: int) -> timedelta:
     """5 min doubling to 1 h: for errors that a person has to fix."""
     seconds = min(FIRST_REFUSAL_PAUSE * 2 ** min(waits, 10), MAX_REFUSAL_PAUSE)
     return timedelta(seconds=seconds * random.uniform(1, 1.2))  # noqa: S311 - as above
-
-
-def with_jitter(seconds: float) -> timedelta:
-    """The seconds and up to 5 more, so that jobs which wait for one thing spread out."""
-    return timedelta(seconds=seconds + random.uniform(0, 5))  # noqa: S311 - as above
 
 
 def requeue_after_error(claim: Claim, error: TransientError | CredentialError) -> str:
@@ -70,8 +65,9 @@ def requeue_after_error(claim: Claim, error: TransientError | CredentialError) -
 def _wait_after(error: TransientError | CredentialError, waits: int) -> timedelta:
     seconds, is_refusal = error.retry_after, isinstance(error, CredentialError)
     if isinstance(error, CallHeldBack) or (is_refusal and seconds is not None):
-        # No call was made: the circuit or the limit says when the next one may be.
-        return with_jitter(seconds or 0)
+        # No call was made: the circuit or the limit says when the next one may be; up to 5 s more,
+        # so that jobs which wait for one thing spread out.
+        return timedelta(seconds=(seconds or 0) + random.uniform(0, 5))  # noqa: S311 - as above
     return long_backoff(waits) if is_refusal else max(backoff(waits), timedelta(0, seconds or 0))
 
 
@@ -177,14 +173,8 @@ def settle_outcomes(
     )
     failed = [row for row in rows if str(row.pk) in set_aside.keys() - reflections.keys()]
     for row in failed:
-        count_failure(row, set_aside[str(row.pk)])
+        row.failures, row.job = row.failures + 1, None
+        if row.failures >= MAX_FAILURES:
+            row.set_aside_reason = set_aside[str(row.pk)][:300]
     Outcome.objects.bulk_update(failed, FAILED, batch_size=200)
     return len(done)
-
-
-def count_failure(row: Outcome, reason: str) -> None:
-    """Count a failed reflection of this outcome; the third sets it aside."""
-    row.failures += 1
-    row.job = None
-    if row.failures >= MAX_FAILURES:
-        row.set_aside_reason = reason[:300]

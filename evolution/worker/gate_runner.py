@@ -1,9 +1,7 @@
 """Answers cases with the Generator, where a model is set; the answers are compared exactly."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal
-from uuid import UUID
 
 from django.conf import settings
 from django.core.cache import cache
@@ -20,22 +18,13 @@ from evolution.engine.llm import LLM, AnswerError, LLMError
 from evolution.outcomes.cases import MAX_TARGET_BYTES, CaseTask, begin_unchecked, next_case
 from evolution.outcomes.reporting import report_outcome
 from evolution.worker.engine_run import connect_llm, uses_llm
-from evolution.worker.usage_ledger import UsageLedger
+from evolution.worker.usage_ledger import Payer, UsageLedger
 from playbooks.models import Trial
 from playbooks.services.loading import document_of, lock_playbook
 
 STEP = "case:"
 LEASE_SECONDS = 600
 """After this time another process goes on for one that died."""
-
-
-@dataclass(frozen=True)
-class GatePayer:
-    """The payer of a check's calls: the playbook's owner."""
-
-    owner_id: UUID
-    playbook_id: UUID
-    job_id: None = None
 
 
 def run_gates() -> None:
@@ -57,7 +46,7 @@ def run_gate(trial: Trial) -> None:
     calls = UsageRecord.objects.filter(playbook_id=playbook.pk, step__startswith=f"generate:{STEP}")
     spent = calls.filter(created_at__gte=trial.created_at).aggregate(sum=Sum("cost_usd"))["sum"]
     budget = Budget(limit=limit, price=price_in_usd, spent=spent or Decimal(0))
-    with UsageLedger(GatePayer(owner.pk, playbook.pk), budget) as ledger:
+    with UsageLedger(Payer(owner.pk, playbook.pk), budget) as ledger:
         if not uses_llm(ledger):
             return
         llm = connect_llm(ledger)

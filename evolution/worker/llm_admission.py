@@ -5,7 +5,6 @@ checks breaker, free slots and cost limits and writes the ledger's row in one st
 way, failed or spent is read from the ledger: there is no second count.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -179,20 +178,6 @@ def finish_call(
         if learns:
             _update_circuits(admitted, error)
     return record
-
-
-def reset_circuits(credential: Credential, models: Iterable[str]) -> None:
-    """Let the next call try a key or model that was refused, after a person changed it."""
-    keys = [
-        credential.circuit_key,
-        *(credential.circuit_key_of_model(model) for model in set(models)),
-    ]
-    rows = ProviderCircuit.objects.filter(key__in=keys, code__in=REFUSAL_MESSAGES)
-    with transaction.atomic():
-        # Locked in the order of `admit`: an UPDATE locks rows in any order and could deadlock.
-        locked = rows.select_for_update(of=("self",), no_key=True).order_by("key")
-        refused = ProviderCircuit.objects.filter(pk__in=[row.pk for row in locked])
-        refused.update(pause=0, open_until=None, probe_until=None, code="")
 
 
 def _lock_circuits(call: LLMCall) -> list[ProviderCircuit]:

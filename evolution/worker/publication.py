@@ -7,12 +7,10 @@ from core.clock import database_now
 from evolution.engine.evolve import EvolutionResult
 from evolution.engine.inputs import max_adds
 from evolution.evidence.sources import provenance_of
-from evolution.jobs.finish import finish_job
-from evolution.jobs.message_queue import notify_gate
+from evolution.jobs.lifecycle import finish_job
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import Case, EvolutionJob, Outcome
-from evolution.outcomes.cases import gating_trial
-from evolution.outcomes.trial_evidence import has_traffic
+from evolution.outcomes.cases import gating_trial, has_traffic
 from evolution.worker.claims import Claim
 from evolution.worker.failures import settle_outcomes
 from playbooks.document.operations import Operation
@@ -21,7 +19,7 @@ from playbooks.models import Playbook, Trial, Version, Vote
 from playbooks.services.publishing import publish_deltas
 from playbooks.services.seals import seal_version
 from playbooks.services.trials import settle_revert
-from playbooks.trials.lifecycle import open_version_trial
+from playbooks.trials import open_version_trial
 
 NEARLY_FULL = 0.8
 """Share of the token budget from which uses of bullets are counted, for retirement."""
@@ -104,11 +102,7 @@ def _try_version(playbook: Playbook, *, stable: Version | None, candidate: Versi
         return
     gated = Case.objects.filter(playbook=playbook).exists()
     if gated or has_traffic(playbook):
-        trial = open_version_trial(
-            playbook=playbook, stable=stable, candidate=candidate, gated=gated
-        )
-        if gated and trial is not None:
-            notify_gate()
+        open_version_trial(playbook=playbook, stable=stable, candidate=candidate, gated=gated)
 
 
 def _max_adds(job: EvolutionJob, evolved: EvolutionResult) -> dict[str, int]:

@@ -13,22 +13,22 @@ import itertools
 import logging
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import Error as DatabaseFault
 from django.db import connections
-from django.utils.module_loading import import_string
 
 from core.clock import database_now
 from core.sql.storage_errors import fault_name
-from evolution.jobs.message_queue import RECONNECT_SECONDS, RUN_EVOLUTION, Inbox
+from evolution.jobs.message_queue import RECONNECT_SECONDS, Inbox
 from evolution.models import EvolutionJob, WorkerHeartbeat
 from evolution.worker.claims import Claim, FenceLost, claim_next
 from evolution.worker.failures import requeue_claimed, rescue_job
-from evolution.worker.resume import resume_each
-from evolution.worker.sweep import keep_house, sweep_jobs
+from evolution.worker.gate_runner import run_gates
+from evolution.worker.sweep import keep_house, resume_each, sweep_jobs, sync_billing
 from evolution.worker.tasks import run_claim
 
 logger = logging.getLogger(__name__)
@@ -36,8 +36,11 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 """Between looks for due jobs that no message announced: a wait that ends, a lost message."""
 HEARTBEAT_SECONDS = 10.0
-HOUSE_SECONDS = 60.0
 CONNECTION_MAX_AGE = 60
+CHORES: tuple[tuple[Callable[[], dict[str, int] | None], float], ...] = (
+    *((sweep_jobs, 0.0), (keep_house, 60.0), (run_gates, 10.0), (sync_billing, 60.0)),
+)
+"""What each worker does besides jobs, and seconds between; 0: JOB_SWEEP_SECONDS."""
 MAX_REMEMBERED = 10_000
 GRACE_SECONDS = 20.0
 """For running jobs to end after SIGTERM; then they are requeued."""
@@ -64,7 +67,9 @@ class Worker:
         """Claim and run until told to stop, or until a thread hangs; then requeue what is left."""
         prepare_process()
         inbox = Inbox(self.stopping)
-        threading.Thread(target=self._keep_sweeping, name="sweep", daemon=True).start()
+        for chore, seconds in CHORES:
+            args = chore, seconds or settings.JOB_SWEEP_SECONDS
+            threading.Thread(target=self._repeat, args=args, daemon=True).start()
         is_away = False
         while not self.stopping.is_set() and not self._hangs():
             self.stepped_at = time.monotonic()
@@ -87,8 +92,6 @@ class Worker:
                 self._rescue_own()
             self._beat_due = time.monotonic() + HEARTBEAT_SECONDS
         messages = inbox.receive(LOOK_SECONDS)
-        for path in set(messages) - {RUN_EVOLUTION}:
-            threading.Thread(target=_run_task, args=(path,), name=path, daemon=True).start()
         if messages or time.monotonic() >= self._look_due:
             self.fill()
             self._look_due = time.monotonic() + LOOK_SECONDS
@@ -146,20 +149,18 @@ class Worker:
             logger.error("evolution %s does not end: restarting the worker", claim.job_id)
         return bool(hung)
 
-    def _keep_sweeping(self) -> None:
-        house_due = 0.0
-        while not self.stopping.wait(settings.JOB_SWEEP_SECONDS):
+    def _repeat(self, chore: Callable[[], dict[str, int] | None], seconds: float) -> None:
+        """Do it again and again on a thread of its own: none waits for another."""
+        while not self.stopping.wait(seconds):
             try:
-                done = sweep_jobs()
-                if time.monotonic() >= house_due:
-                    house_due = time.monotonic() + HOUSE_SECONDS
-                    done |= keep_house()
+                if any((done := chore() or {}).values()):
+                    logger.info("sweep: %s", done)
             except DatabaseFault as error:
                 logger.warning("sweep: no database (%s)", fault_name(error))
+            except Exception as error:  # noqa: BLE001 - a thread's edge
+                logger.error("%s failed: %s", chore.__name__, type(error).__name__)
+            finally:
                 connections.close_all()
-                continue
-            if any(done.values()):
-                logger.info("sweep: %s", done)
 
     def finish(self, grace: float = GRACE_SECONDS) -> None:
         """Let running jobs end for `grace` seconds, then requeue those that have not."""
@@ -185,16 +186,6 @@ def record_heartbeat(worker: str) -> None:
     WorkerHeartbeat.objects.update_or_create(
         worker=worker, defaults={"last_seen_at": database_now()}
     )
-
-
-def _run_task(path: str) -> None:
-    """Run the function that a message names. What it could not do, the sweep asks for again."""
-    try:
-        import_string(path)()
-    except Exception as error:  # noqa: BLE001 - a thread's edge
-        logger.error("%s failed: %s", path, type(error).__name__)
-    finally:
-        connections.close_all()
 
 
 def prepare_process() -> None:

@@ -1,39 +1,51 @@
-"""The periodic sweep: rescues jobs of dead workers, resumes waiting ones, triggers by time."""
+"""The periodic sweep: rescues and resumes jobs, triggers by time, opens and closes incidents."""
 
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import partial
+from typing import TypeVar
+from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import Count, Exists, Min, Model, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
+from accounts.models import User
 from accounts.oauth.connections import clear_oauth_if_due
+from billing.admission import LIMITS, has_quota
 from billing.limits.quota_notices import send_quota_notices
-from billing.limits.spending import send_budget_warnings
-from billing.stripe.sync import is_resync_due
+from billing.limits.spending import Spender, send_budget_warnings
+from billing.models import DailySpend, StripeEvent
+from billing.stripe.sync import is_resync_due, resync_stale_account
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
+from core.emails import send_email
 from evolution.inbox import send_inbox_emails
-from evolution.jobs.finish import finish_job
-from evolution.jobs.message_queue import notify_billing_sync, notify_gate, notify_worker
-from evolution.jobs.triggers import trigger_if_time_is_up
-from evolution.models import EvolutionJob, Outcome, WorkerHeartbeat
+from evolution.jobs.lifecycle import finish_job
+from evolution.jobs.message_queue import notify_worker
+from evolution.jobs.triggers import trigger_if_due, trigger_state_of
+from evolution.models import EvolutionJob, Incident, Outcome, ProviderCircuit, WorkerHeartbeat
 from evolution.outcomes.cases import begin_unchecked, late_gates
 from evolution.outcomes.retention import purge_if_due
+from evolution.worker.credentials import credential_for
 from evolution.worker.failures import rescue_job
-from evolution.worker.incidents import watch_incidents
 from evolution.worker.llm_admission import max_call_duration
-from evolution.worker.resume import BATCH_SIZE, resume_each, resume_waiting_jobs
 from playbooks.models import Playbook, Trial
-from playbooks.services.trials import (
-    end_old_trial,
-    old_trials,
-    send_trial_notices,
-    settle_revert,
-)
+from playbooks.services.trials import end_old_trial, old_trials, settle_revert
 
+Row = TypeVar("Row", bound=Model)
+BATCH_SIZE, LIMITED_BATCH_SIZE = 200, 50
 ABANDONED_AFTER = timedelta(minutes=5)
 """How long a training may leave its due job unclaimed before its process counts as gone."""
+CHECK_SECONDS = 60
+CLOSED_AFTER = timedelta(minutes=15)
+"""A circuit that opens and closes in turns is one incident."""
+QUEUE_OLD, DAY = timedelta(minutes=10), timedelta(days=1)
+SPEND_FACTOR, SPEND_FLOOR_USD, SPEND_DAYS = 3, Decimal(1), 7
+Kind = Incident.Kind
 
 
 def sweep() -> dict[str, int]:
@@ -58,17 +70,65 @@ def keep_house() -> dict[str, int]:
     WorkerHeartbeat.objects.filter(last_seen_at__lt=now - timedelta(days=1)).delete()
     clear_oauth_if_due()
     purge_if_due()
-    if is_resync_due():
-        notify_billing_sync()
     return {
         "triggered": _trigger_waiting(now),
         "trials": _settle_trials(now),
-        "noticed": send_quota_notices()
-        + send_budget_warnings()
-        + send_trial_notices()
-        + send_inbox_emails(),
+        "noticed": send_quota_notices() + send_budget_warnings() + send_inbox_emails(),
         "incidents": watch_incidents(),
     }
+
+
+def resume_waiting_jobs(now: datetime) -> int:
+    """Make jobs due whose key was changed, or whose limit or plan has room again; how many."""
+    waiting = EvolutionJob.objects.waiting(now).filter(training=None)
+    rows = waiting.exclude(wait_key="").select_related("playbook")
+    by_key = rows.exclude(wait_code__in=LIMITS).order_by("next_attempt_at")[:BATCH_SIZE]
+    # Many may wait for the end of a month: a random few in each round.
+    limited = rows.filter(wait_code__in=LIMITS).order_by("?")[:LIMITED_BATCH_SIZE]
+    fixed = [job.pk for job in [*by_key, *limited] if _is_fixed(job, now)]
+    return resume_each(waiting, partial(_resume, now=now), pks=fixed)
+
+
+def _is_fixed(job: EvolutionJob, now: datetime) -> bool:
+    owner_id = job.playbook.owner_id
+    if owner_id is None:
+        return False
+    credential, code, mark = credential_for(owner_id), job.wait_code, job.wait_key
+    if code not in LIMITS:
+        return credential.circuit_key != mark
+    spender = Spender(owner_id, job.playbook_id, credential.circuit_key, credential.own)
+    return has_quota(spender, code=code, mark=mark, want=job.wait_usd, now=now)
+
+
+def _resume(job: EvolutionJob, now: datetime) -> None:
+    job.next_attempt_at = None
+    job.save(update_fields=["next_attempt_at", "updated_at"])
+    notify_worker(job.pk, now=now)
+
+
+def resume_each(
+    rows: QuerySet[Row], resume: Callable[[Row], object], *, pks: Iterable[UUID] | None = None
+) -> int:
+    """Lock and reread each of these rows and call `resume` for it; how many were resumed.
+
+    Rows that have left `rows`, or that another process has locked, are skipped; those for which
+    `resume` returns False do not count. Each row has a transaction of its own.
+    """
+    if pks is None:
+        pks = list(rows.values_list("pk", flat=True)[:BATCH_SIZE])
+    return sum(_resume_locked(rows.filter(pk=pk), resume) for pk in pks)
+
+
+def _resume_locked(rows: QuerySet[Row], resume: Callable[[Row], object]) -> bool:
+    with transaction.atomic():
+        row = rows.select_for_update(of=("self",), no_key=True, skip_locked=True).first()
+        return row is not None and resume(row) is not False
+
+
+def sync_billing() -> None:
+    """Compare an account with the payment provider, whose answer nothing else waits for."""
+    if is_resync_due():
+        resync_stale_account()
 
 
 def _rescue(job: EvolutionJob, now: datetime) -> None:
@@ -86,8 +146,6 @@ def _abandon(job: EvolutionJob, now: datetime) -> None:
 def _settle_trials(now: datetime) -> int:
     """Take harmful versions back; end checks and trials that took their longest time."""
     harmful = Playbook.objects.filter(open_trial__status=Trial.Status.REVERTING)
-    if Trial.objects.filter(status=Trial.Status.GATING).exists():
-        notify_gate()
     return (
         resume_each(harmful, settle_revert)
         + resume_each(late_gates(now), begin_unchecked)
@@ -109,7 +167,12 @@ def _trigger_waiting(now: datetime) -> int:
         .order_by("since")
     )
     pks = list(waiting.values_list("pk", flat=True)[:BATCH_SIZE])
-    return resume_each(active, lambda one: trigger_if_time_is_up(one) is not None, pks=pks)
+    return resume_each(active, _trigger_by_time, pks=pks)
+
+
+def _trigger_by_time(playbook: Playbook) -> bool:
+    state = trigger_state_of(playbook)
+    return trigger_if_due(playbook, state=state, by=None, only_by_time=True) is not None
 
 
 def _hours_exceeded(now: datetime) -> Q:
@@ -121,3 +184,79 @@ def _hours_exceeded(now: datetime) -> Q:
         if limit:
             over |= Q(time_threshold_hours=hours, since__lte=now - timedelta(hours=limit))
     return over
+
+
+def watch_incidents() -> int:
+    """Open, renew and close incidents, once a minute over all hosts; how many were e-mailed."""
+    if not cache.add("watch_incidents", 1, timeout=CHECK_SECONDS):
+        return 0
+    now = database_now()
+    for fault in find_faults(now):
+        Incident.objects.update_or_create(
+            kind=fault.kind,
+            key=fault.key,
+            closed_at=None,
+            defaults={"text": fault.text, "last_seen_at": now},
+        )
+    gone = Incident.objects.filter(closed_at=None, last_seen_at__lt=now - CLOSED_AFTER)
+    gone.update(closed_at=now)
+    return _mail_new(now)
+
+
+def find_faults(now: datetime) -> Iterator[Incident]:
+    """What is wrong now, or ended within a day."""
+    for circuit in ProviderCircuit.objects.open(now).filter(is_user_key=False):
+        text = f"No call is made to {circuit.label}: {circuit.code}."
+        yield Incident(kind=Kind.PROVIDER_DOWN, key=circuit.key, text=text)
+    yield from _job_faults(now)
+    worse = Trial.objects.filter(
+        kind=Trial.Kind.VERSION, verdict=Trial.Verdict.WORSE, ended_at__gte=now - DAY
+    )
+    for trial in worse:
+        text = f"A version of playbook {trial.playbook_id} was taken back after its trial."
+        yield Incident(kind=Kind.VERSION_TAKEN_BACK, key=str(trial.pk), text=text)
+    yield from _spend_faults(now)
+    bad = StripeEvent.Result.FAILED, StripeEvent.Result.REJECTED
+    events = StripeEvent.objects.filter(result__in=bad, updated_at__gte=now - DAY)
+    counted = events.order_by("result").values_list("result").annotate(count=Count("pk"))
+    for result, count in counted:
+        text = f"Stripe's events within a day: {count} {StripeEvent.Result(result).label}."
+        yield Incident(kind=Kind.WEBHOOKS_FAILED, key=result, text=text)
+
+
+def _job_faults(now: datetime) -> Iterator[Incident]:
+    active = EvolutionJob.objects.active().order_by()
+    if stuck := active.stuck(now).count():
+        yield Incident(kind=Kind.JOBS_STUCK, text=f"{stuck} evolutions are stuck.")
+    oldest = active.due(now).aggregate(first=Min("created_at"))["first"]
+    if oldest and now - oldest > QUEUE_OLD:
+        minutes = (now - oldest) // timedelta(minutes=1)
+        text = f"An evolution has been due for {minutes} minutes."
+        yield Incident(kind=Kind.QUEUE_OLD, text=text)
+    failed = EvolutionJob.objects.filter(status="failed", completed_at__gte=now - DAY)
+    for row in failed.order_by().values("error_code").annotate(jobs=Count("pk")):
+        text = f"{row['jobs']} evolutions failed within a day: {row['error_code']}."
+        yield Incident(kind=Kind.EVOLUTIONS_FAILED, key=row["error_code"], text=text)
+
+
+def _spend_faults(now: datetime) -> Iterator[Incident]:
+    """Today's cost is three times the mean of the week before, and over a dollar."""
+    today = now.date()
+    days = DailySpend.objects.filter(day__gte=today - timedelta(days=SPEND_DAYS)).order_by()
+    spent = dict(days.values_list("day").annotate(cost=Sum("spent_usd")))
+    cost = spent.pop(today, Decimal(0)) or Decimal(0)
+    usual = sum(filter(None, spent.values()), Decimal(0)) / SPEND_DAYS
+    if cost >= SPEND_FLOOR_USD and cost > SPEND_FACTOR * usual:
+        text = f"${cost:.2f} were spent on {today}, against ${usual:.2f} a day in the week before."
+        yield Incident(kind=Kind.SPEND_JUMPED, key=str(today), text=text)
+
+
+def _mail_new(now: datetime) -> int:
+    """Claim what nobody has mailed, then mail it: a crash between loses a mail, not the row."""
+    new = Incident.objects.filter(mailed_at=None)
+    mine = [one for one in list(new) if new.filter(pk=one.pk).update(mailed_at=now)]
+    if mine:
+        lines = "\n".join(f"- {one.text}" for one in mine)
+        for user in User.objects.filter(is_superuser=True, is_active=True):
+            send_email("incidents", to=user.email, lines=lines, site=settings.PUBLIC_URL)
+    return len(mine)

@@ -16,12 +16,11 @@ from evolution.engine.evolve import NothingReflected
 from evolution.engine.llm import AnswerError, CredentialError, TransientError
 from evolution.jobs.message_queue import RECONNECT_SECONDS
 from evolution.models import EvolutionJob
-from evolution.worker.claims import Claim, FenceLost, claim_job
+from evolution.worker.claims import Claim, FenceLost, claim_job, keep_lease
 from evolution.worker.engine_run import run_engine
 from evolution.worker.failures import fail_job, requeue_after_error, requeue_claimed
-from evolution.worker.lease_renewal import LeaseRenewal
 from evolution.worker.publication import publish
-from evolution.worker.tracing import job_context
+from evolution.worker.usage_ledger import job_context
 from playbooks.services.publishing import CollapseGuard
 
 logger = logging.getLogger(__name__)
@@ -72,7 +71,7 @@ def _without_database(job_id: str, error: DatabaseFault) -> str:
 
 def _run(claim: Claim) -> str:
     try:
-        with job_context(claim), LeaseRenewal(claim):
+        with job_context(claim), keep_lease(claim):
             publish(claim, run_engine(claim))
     except FenceLost:
         raise

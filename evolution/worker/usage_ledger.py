@@ -1,29 +1,40 @@
-"""Meters every LLM call: a row before the request, completed after the answer."""
+"""Meters every LLM call: a row before the request, completed after the answer; logs and spans.
 
+Spans follow OpenTelemetry's GenAI conventions and are exported only where configured
+(config/observability/telemetry.py). Prompts and answers are in them only with OTEL_CAPTURE_CONTENT.
+"""
+
+import json
+import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from types import TracebackType
-from typing import ParamSpec, Protocol, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from django.conf import settings
 from django.db import close_old_connections, connection, connections
-from opentelemetry.context import get_current
+from opentelemetry import trace
+from opentelemetry.context import Context, get_current
+from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from billing.models import UsageRecord
 from core.http.request_id import request_id
 from evolution.engine.cost_budget import Budget
-from evolution.engine.llm import CallHeldBack, ChatRequest, LLMError, LLMReply, Usage
+from evolution.engine.llm import CallHeldBack, ChatRequest, LLMError, LLMReply, LLMRequest, Usage
 from evolution.models import EvolutionJob, Outcome
+from evolution.worker.claims import Claim
 from evolution.worker.credentials import credential_for
 from evolution.worker.llm_admission import AdmittedCall, LLMCall, ProviderBusy, admit, finish_call
-from evolution.worker.tracing import CallTrace
 
+logger = logging.getLogger(__name__)
+tracer = trace.get_tracer("ace.evolution")
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_QUEUE_SECONDS = 15.0
@@ -34,17 +45,96 @@ BUSY_MESSAGE = (
 )
 
 
-class Payer(Protocol):
-    """What a call is made for: a Claim, a training run, or an agent's session."""
+@contextmanager
+def job_context(claim: Claim) -> Iterator[None]:
+    """Log and trace the block."""
+    fields = {"job_id": str(claim.job_id), "playbook_id": str(claim.playbook_id)}
+    begun = time.monotonic()
+    logger.info("evolution claimed", extra=fields)
+    try:
+        with tracer.start_as_current_span("evolution", record_exception=False) as span:
+            span.set_attributes({f"ace.{name}": value for name, value in fields.items()})
+            span.set_attribute("ace.request_id", request_id.get())
+            yield
+    finally:
+        logger.info("evolution left", extra={**fields, "took_ms": _elapsed_ms(begun)})
 
-    @property
-    def owner_id(self) -> UUID: ...
 
-    @property
-    def playbook_id(self) -> UUID | None: ...
+class CallTrace:
+    """The span and the log line of one LLM call, from admission to its end on whatever thread.
 
-    @property
-    def job_id(self) -> UUID | None: ...
+    `parent`, `known_id`: the span and the request id that the call belongs to.
+    """
+
+    def __init__(
+        self, request: ChatRequest, *, address: str, parent: Context, known_id: str
+    ) -> None:
+        self._request, self._known_id, self._begun = request, known_id, time.monotonic()
+        name = "embeddings" if request.operation == "embed" else "chat"
+        self._span = tracer.start_span(f"{name} {request.model}", parent, SpanKind.CLIENT)
+        self._span.set_attributes(
+            {
+                "gen_ai.operation.name": name,
+                "gen_ai.provider.name": "openai",
+                "gen_ai.request.model": request.model,
+                "server.address": address,
+                "ace.operation": request.operation,
+                "ace.request_id": known_id,
+            }
+        )
+        if name == "embeddings":
+            self._span.set_attribute("ace.texts", len(request.messages))
+            return
+        self._span.set_attribute("gen_ai.request.max_tokens", request.max_tokens)
+        output = "json" if isinstance(request, LLMRequest) else "text"
+        self._span.set_attribute("gen_ai.output.type", output)
+        if settings.OTEL_CAPTURE_CONTENT:
+            self._span.set_attribute("gen_ai.input.messages", json.dumps(request.messages))
+
+    def end(self, reply: LLMReply | None = None, error: str = "") -> None:
+        """End the span and write the log line; `error` is a code, empty for an answer."""
+        if error:
+            self._span.set_attribute("error.type", error)
+            self._span.set_status(StatusCode.ERROR)
+        elif reply is not None:
+            _describe_reply(self._span, reply)
+        self._span.end()
+        fields = {
+            "model": self._request.model,
+            "operation": self._request.operation,
+            "status": error or "answered",
+            "tokens": reply.usage.total_tokens if reply and not error else 0,
+            "took_ms": _elapsed_ms(self._begun),
+        }
+        known = request_id.set(self._known_id)
+        logger.info("llm call", extra=fields)
+        request_id.reset(known)
+
+
+def _describe_reply(span: Span, reply: LLMReply) -> None:
+    span.set_attributes(
+        {
+            "gen_ai.response.model": reply.model,
+            "gen_ai.response.id": reply.request_id,
+            "gen_ai.response.finish_reasons": [reply.finish_reason],
+            "gen_ai.usage.input_tokens": reply.usage.prompt_tokens,
+            "gen_ai.usage.output_tokens": reply.usage.completion_tokens,
+        }
+    )
+    if settings.OTEL_CAPTURE_CONTENT:
+        span.set_attribute("gen_ai.output.messages", reply.text)
+
+
+def _elapsed_ms(begun: float) -> int:
+    return round((time.monotonic() - begun) * 1000)
+
+
+class Payer(NamedTuple):
+    """What a call is made for: an evolution, a check, a training, or an agent's session."""
+
+    owner_id: UUID
+    playbook_id: UUID | None
+    job_id: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -85,29 +175,24 @@ class UsageLedger:
     def __enter__(self) -> "UsageLedger":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closing.set()
         self._writer.submit(connections.close_all).result()
         self._writer.shutdown()
 
     def begin(self, request: ChatRequest) -> "CallUnderWay":
         """Admit and record a call; wait up to MAX_QUEUE_SECONDS for a free slot of its key."""
-        trace = CallTrace(request, address=self.address, parent=self._span, known_id=self._known_id)
+        call = CallTrace(request, address=self.address, parent=self._span, known_id=self._known_id)
         try:
             reserved = self.budget.reserve_cost(request) if self.budget else Decimal(0)
             try:
-                return CallUnderWay(self._admitted(request), trace, reserved)
+                return CallUnderWay(self._admitted(request), call, reserved)
             except BaseException:
                 if self.budget:
                     self.budget.release(reserved)
                 raise
         except LLMError as error:
-            trace.end(error=error.code)
+            call.end(error=error.code)
             raise
 
     def _admitted(self, request: ChatRequest) -> AdmittedCall:

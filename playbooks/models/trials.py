@@ -95,7 +95,6 @@ class Trial(BaseModel):
     clients = models.JSONField(default=dict, help_text="tasks and successes by client")
     started_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     ended_at = models.DateTimeField(null=True)
-    notified_at = models.DateTimeField(null=True, help_text="when the owner was told of harm")
 
     objects = TrialQuerySet.as_manager()
 

@@ -39,7 +39,7 @@ from playbooks.services.loading import (
     with_sources,
 )
 from playbooks.services.seals import seal_version
-from playbooks.trials.lifecycle import end_trial_for_change
+from playbooks.trials import stop_open_trial
 
 MACHINE_REASONS = (Version.Reason.EVOLUTION, Version.Reason.REVERTED)
 GUARDED = timedelta(days=7)
@@ -206,7 +206,8 @@ def _add_version(
     changed = ("current_version", "next_bullet_number", "stored_bytes", "starter_edited")
     playbook.save(update_fields=[*changed, "updated_at"])
     if playbook.open_trial_id is not None and reason not in MACHINE_REASONS:
-        end_trial_for_change(playbook, version)
+        reason = f"Ended by version {version.number}, which a person made."
+        stop_open_trial(playbook, reason=reason)
     return version
 
 

@@ -25,7 +25,7 @@ from playbooks.models import Playbook, Trial, Version
 from playbooks.services.loading import document_of, in_this_wording, sections_of, version_of
 from playbooks.services.serving_tokens import sign_serving_token
 from playbooks.services.validation import NAME_LIMIT
-from playbooks.trials.arms import assign_arm
+from playbooks.trials import assign_arm
 
 MAX_AMBIGUOUS_IDS = 5
 CONTROL_READING = "Control reading: work without the playbook, then report as always.\n"

@@ -14,7 +14,7 @@ from core.errors import Invalid
 from core.security.scopes import Principal
 from core.sql.compiled_queries import CompiledQuery, Param, uuid_param
 from playbooks.models import Arm, Playbook, Trial, Version
-from playbooks.trials.arms import UNIT_LENGTH, Assignment
+from playbooks.trials import UNIT_LENGTH, Assignment
 
 SALT = "playbooks.serving"
 NEWEST, CASE = 1 << 23, 1 << 22

@@ -15,7 +15,7 @@ from playbooks.services.validation import (
     clean_name,
     refuse_risky_texts,
 )
-from playbooks.trials.lifecycle import end_version_trial
+from playbooks.trials import stop_open_trial
 
 MAX_TOKEN_BUDGET = 1_000_000
 MAX_OUTCOME_THRESHOLD = 1_000
@@ -64,7 +64,8 @@ def update_playbook(
     with transaction.atomic():
         if given.get("trial_policy") == TrialPolicy.OFF:
             lock_playbook(playbook)
-            end_version_trial(playbook, reason="Ended by the setting: no trials.")
+            reason = "Ended by the setting: no trials."
+            stop_open_trial(playbook, reason=reason, only_version=True)
         for field, value in given.items():
             setattr(playbook, field, value)
         # Only the given fields: the instance may be older than a concurrent change of the rest.

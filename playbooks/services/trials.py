@@ -2,14 +2,10 @@
 
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
-from django.urls import reverse
 
 from core.audit import record
-from core.clock import database_now
-from core.emails import send_email
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
 from playbooks.document.state_diff import bullets_from_snapshots, change_state
@@ -23,12 +19,11 @@ from playbooks.services.loading import (
     version_of,
 )
 from playbooks.services.publishing import publish
-from playbooks.trials.lifecycle import MAX_AGE, end_trial, open_trial
+from playbooks.trials import MAX_AGE, end_trial, open_trial
 
 KEEPS = ("newest", "stable")
 BARE_SHARE, MAX_BARE_SHARE = 0.1, 0.5
 MAX_TAKEN_BACK, MAX_TRIALS_READ = 20, 10
-BATCH_SIZE = 50
 NEW_TEXTS = (Delta.Type.ADD, Delta.Type.UPDATE, Delta.Type.MERGE)
 
 
@@ -165,28 +160,3 @@ def taken_back_texts(playbook: Playbook) -> tuple[str, ...]:
         texts = deltas.order_by("-version__number", "index")[:MAX_TAKEN_BACK]
         found |= dict.fromkeys(texts.values_list("after__content", flat=True))
     return tuple(found)[:MAX_TAKEN_BACK]
-
-
-def send_trial_notices() -> int:
-    """E-mail owners whose trial has found harm; returns how many. Not inside a transaction."""
-    ended = Trial.objects.filter(verdict=Trial.Verdict.WORSE, status=Trial.Status.ENDED)
-    waiting = ended.filter(notified_at=None).select_related("playbook__owner")
-    return sum(_send_notice(trial) for trial in list(waiting[:BATCH_SIZE]))
-
-
-def _send_notice(trial: Trial) -> int:
-    rows = Trial.objects.filter(pk=trial.pk, notified_at=None)
-    # Recorded first: an e-mail lost with its process is better than one at each sweep.
-    if not rows.update(notified_at=database_now()):
-        return 0
-    playbook, owner = trial.playbook, trial.playbook.owner
-    if owner is not None and owner.is_active:
-        path = reverse("evolution:evidence", args=[playbook.pk])
-        send_email(
-            "version_taken_back" if trial.restored_version_id else "trial_found_harm",
-            to=owner.email,
-            playbook=playbook.name,
-            reason=trial.reason,
-            link=f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else "",
-        )
-    return 1

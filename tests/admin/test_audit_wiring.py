@@ -16,8 +16,13 @@ from core import audit
 from core.errors import NotFound
 from core.models import AuditEntry
 from core.security.scopes import KEY_SCOPES, Principal
-from evolution.jobs import redrive
-from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
+from evolution.jobs.lifecycle import (
+    cancel_evolution,
+    redrive_outcomes,
+    retry_evolution,
+    trigger_evolution,
+)
+from evolution.models import Outcome
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook
 from playbooks.services import creation as playbooks
@@ -63,14 +68,10 @@ def cancelled(playbook: Playbook, by: Principal) -> Any:
     return cancel_evolution(job=job, by=by)
 
 
-def set_aside(playbook: Playbook, by: Principal) -> Any:
-    outcome = make_outcome(playbook, by.user, task_description=CANARY, notes=CANARY)
-    return redrive.set_aside_outcome(outcome=outcome, by=by)
-
-
 def redriven(playbook: Playbook, by: Principal) -> Any:
-    ids = [set_aside(playbook, by).pk]
-    return redrive.redrive_outcomes(playbook=playbook, by=by, outcome_ids=ids)
+    outcome = make_outcome(playbook, by.user, task_description=CANARY, notes=CANARY)
+    Outcome.objects.filter(pk=outcome.pk).update(set_aside_reason=CANARY)
+    return redrive_outcomes(playbook=playbook, by=by, outcome_ids=[outcome.pk])
 
 
 VERBS: dict[str, Callable[[Playbook, Principal], Any]] = {
@@ -85,7 +86,6 @@ VERBS: dict[str, Callable[[Playbook, Principal], Any]] = {
     "trigger_evolution": triggered,
     "cancel_evolution": cancelled,
     "retry_evolution": lambda p, by: retry_evolution(job=cancelled(p, by), by=by),
-    "set_aside_outcome": set_aside,
     "redrive_outcomes": redriven,
     "create_api_key": lambda p, by: make_key(by.user, name=CANARY),
     "update_api_key": lambda p, by: update_api_key(key=make_key(by.user)[0], name=CANARY),

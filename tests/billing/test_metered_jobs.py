@@ -129,7 +129,7 @@ def test_the_holds_of_a_killed_worker_are_released_or_counted(
     "point",
     [
         pytest.param("evolution.worker.usage_ledger:admit:end", id="reserved-before-the-request"),
-        pytest.param("evolution.jobs.finish:settle_evolution:end", id="settled-before-the-commit"),
+        pytest.param("evolution.jobs.lifecycle:settle_evolution:end", id="settled-in-time"),
     ],
 )
 def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(

@@ -12,7 +12,7 @@ from accounts.models import User
 from billing.models import UsageRecord
 from core.charts import draw_points
 from core.security.scopes import Principal
-from evolution.evidence.versions import playbook_evidence
+from evolution.evidence.ledger import playbook_evidence
 from evolution.models import EvolutionJob, Outcome, Tallies, TrainingRun
 from evolution.outcomes.correction import correct_outcome
 from playbooks.models import Playbook, Version

@@ -19,7 +19,7 @@ from evolution.worker.gate_runner import run_gates
 from evolution.worker.sweep import sweep
 from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook, Trial
-from playbooks.trials.badges import version_badges
+from playbooks.trials import version_badges
 from tests.factories import make_outcome, make_playbook
 from tests.harness.cases import RIGHT, answer_cases, give_cases
 from tests.harness.fake_llm.model import FakeLLM

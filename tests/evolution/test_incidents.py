@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.models import User
 from billing.models import StripeEvent
 from evolution.models import EvolutionJob, Incident, ProviderCircuit
-from evolution.worker.incidents import find_faults, watch_incidents
+from evolution.worker.sweep import find_faults, watch_incidents
 from tests.factories import make_playbook
 
 Kind = Incident.Kind

@@ -15,14 +15,14 @@ from billing.models import UsageRecord
 from core.clock import database_now
 from core.security.scopes import Principal
 from evolution.engine.llm import CallHeldBack, ChatRequest, CredentialError, TransientError
-from evolution.jobs.lifecycle import cancel_evolution, trigger_evolution
+from evolution.jobs.lifecycle import cancel_evolution, reset_circuits, trigger_evolution
 from evolution.models import EvolutionJob, ProviderCircuit
 from evolution.worker import tasks
 from evolution.worker.credentials import Credential
-from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, reset_circuits
+from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit
 from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
-from evolution.worker.usage_ledger import UsageLedger
+from evolution.worker.usage_ledger import Payer, UsageLedger
 from playbooks.models import Playbook
 from tests.evolution.llm_calls import finish_call, raising
 from tests.factories import make_outcome, make_session
@@ -114,7 +114,7 @@ def test_a_refused_key_stops_all_models_a_refused_model_only_itself(call: LLMCal
 
 def test_a_person_can_say_that_it_is_mended(call: LLMCall) -> None:
     fail(call, "key_refused")
-    reset_circuits(call.credential, [call.model])
+    reset_circuits(keys=[call.credential.circuit_key], by=None)
     assert admit(call)
 
 
@@ -127,7 +127,7 @@ def test_a_manual_reset_locks_circuits_in_the_order_of_calls(call: LLMCall) -> N
     for each in (last, first):
         ProviderCircuit.objects.create(key=each, code="key_refused")
     opening = threading.Thread(
-        target=with_closed_connections(reset_circuits), args=(call.credential, [call.model])
+        target=with_closed_connections(reset_circuits), kwargs={"keys": [last, first], "by": None}
     )
     with transaction.atomic():
         ProviderCircuit.objects.select_for_update(no_key=True).get(pk=first)
@@ -220,7 +220,7 @@ def test_a_full_provider_lets_the_job_wait_without_an_attempt(
 ) -> None:
     settings.LLM_CALLS_PER_KEY = 1
     monkeypatch.setattr("evolution.worker.usage_ledger.MAX_QUEUE_SECONDS", 0.0)
-    with UsageLedger(call) as ledger:
+    with UsageLedger(Payer(call.owner_id, None)) as ledger:
         request = ChatRequest("curate", "m", [], max_tokens=500)
         ledger.begin(request)
         with pytest.raises(TransientError) as raised:

@@ -236,7 +236,7 @@ def find_by_embedding(fake: FakeLLM, settings: LazySettings) -> FakeLLM:
 def test_with_an_embedding_model_pairs_are_found_by_meaning(
     find_by_embedding: FakeLLM, alice: User, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "evolution.worker.tracing")
+    caplog.set_level("INFO", "evolution.worker.usage_ledger")
     reworded = "Before you answer: verify; sum = total of parts; equals (that the)"
     playbook = make_playbook(alice, text=TEXT.replace(SAME, reworded))
     evolve(playbook, alice)

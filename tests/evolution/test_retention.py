@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -57,13 +56,6 @@ def test_nothing_is_blanked_where_the_operator_keeps_all(
     settings.TRACE_RETENTION_DAYS = 0
     assert blank_old_traces() == 0
     assert len(kept(outcomes)) == 4
-
-
-def test_the_command_says_what_it_did(
-    outcomes: dict[str, Outcome], capsys: pytest.CaptureFixture[str]
-) -> None:
-    call_command("purge")
-    assert capsys.readouterr().out == "Blanked 2 traces, 0 transcripts, deleted 0 rows.\n"
 
 
 def test_the_worker_purges_once_an_hour(outcomes: dict[str, Outcome]) -> None:

@@ -7,10 +7,10 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import ApiKey, User
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
+from evolution.evidence.ledger import playbook_metrics
 from evolution.evidence.sources import list_sources, rollback_source
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import Outcome
-from evolution.outcomes.metrics import playbook_metrics
 from evolution.outcomes.reporting import report_outcome
 from evolution.worker.tasks import run_evolution
 from playbooks.document.operations import Operation

@@ -20,7 +20,7 @@ from playbooks.services.editing import edit_playbook
 from playbooks.services.rollback import rollback_playbook
 from playbooks.services.settings import update_playbook
 from playbooks.services.trials import taken_back_texts
-from playbooks.trials.badges import version_badges
+from playbooks.trials import version_badges
 from tests.factories import make_outcome, make_playbook
 from tests.harness.trials import (
     LESSON,
@@ -178,6 +178,7 @@ def test_a_version_taken_back_says_why_in_words_and_figures(tried: Playbook, ali
 def test_its_owner_gets_one_email(
     tried: Playbook, alice: User, mailoutbox: list[EmailMessage]
 ) -> None:
+    User.objects.update(email_verified=True)
     trial = harm(tried, alice)
     sweep()
     sweep()
@@ -205,6 +206,7 @@ def test_the_policy_decides_what_follows(
     if policy == "off":
         assert playbook.open_trial_id is None
         return
+    User.objects.update(email_verified=True)
     trial = harm(playbook, alice)
     sweep()
     assert (trial.status, trial.verdict, trial.restored_version) == ("ended", "worse", None)

@@ -7,10 +7,10 @@ from django_q.models import OrmQ
 from accounts.models import User
 from core.errors import Conflict, RateLimited
 from core.security.scopes import Principal
+from evolution.evidence.ledger import playbook_metrics
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.jobs.triggers import ensure_job
 from evolution.models import EvolutionJob
-from evolution.outcomes.metrics import playbook_metrics
 from evolution.worker.claims import claim_job
 from evolution.worker.failures import fail_job
 from playbooks.models import Playbook

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evolution.jobs.trigger_rules import cool_off_period, is_due
+from evolution.jobs.triggers import cool_off_period, is_due
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.reporting import report_outcome
 from evolution.worker.claims import claim_job
 from evolution.worker.llm_admission import admit
-from evolution.worker.usage_ledger import UsageLedger
+from evolution.worker.usage_ledger import Payer, UsageLedger
 from playbooks.models import Playbook
 from tests.factories import make_key
 
@@ -32,7 +32,7 @@ def keys_behind(job: EvolutionJob, *steps: str) -> list[UUID | None]:
     """What the ledger would write for these steps of the claimed job."""
     claim = claim_job(str(job.pk))
     assert claim is not None
-    ledger = UsageLedger(claim)
+    ledger = UsageLedger(Payer(claim.owner_id, claim.playbook_id, claim.job_id))
     return [ledger._call(ChatRequest(step, "gpt-4o-mini", [], 0)).api_key_id for step in steps]
 
 
@@ -72,7 +72,8 @@ def test_the_ledger_writes_the_key_down(alice: User, playbook: Playbook) -> None
     job = trigger_evolution(playbook=playbook, by=by).job
     claim = claim_job(str(job.pk))
     assert claim is not None
-    admit(UsageLedger(claim)._call(ChatRequest("curate", "gpt-4o-mini", [], 0)))
+    payer = Payer(claim.owner_id, claim.playbook_id, claim.job_id)
+    admit(UsageLedger(payer)._call(ChatRequest("curate", "gpt-4o-mini", [], 0)))
     assert UsageRecord.objects.get().api_key_id == key.pk
 
 

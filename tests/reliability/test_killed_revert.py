@@ -43,6 +43,7 @@ def test_killed_while_a_version_is_taken_back_the_next_reading_is_the_stable_one
     mailoutbox: list[EmailMessage],
 ) -> None:
     monkeypatch.setenv("ACE_FAULTS_LOG", str(tmp_path / "log"))
+    User.objects.update(email_verified=True)
     playbook = on_trial(alice)
     stable = playbook.versions.get(number=1)
     almost_harm(playbook)

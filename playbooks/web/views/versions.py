@@ -16,7 +16,7 @@ from playbooks.services.history import reasons_between, source_outcomes
 from playbooks.services.loading import version_of
 from playbooks.services.reading import diff_versions
 from playbooks.services.rollback import preview_rollback, rollback_playbook, undo_version
-from playbooks.trials.badges import version_badges
+from playbooks.trials import version_badges
 from playbooks.web.lookups import fetch_own_playbook, undo_url
 
 PAGE = 50

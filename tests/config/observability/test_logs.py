@@ -32,7 +32,7 @@ def test_one_id_runs_from_the_request_through_job_and_model_call(
 ) -> None:
     before = request_id.get()
     assert run_evolution(str(asked.pk)) == "completed"
-    rows = [row for row in lines(logged) if row["logger"] == "evolution.worker.tracing"]
+    rows = [row for row in lines(logged) if row["logger"] == "evolution.worker.usage_ledger"]
     output = [(row["event"], row["request_id"]) for row in rows]
     assert output[0] == ("evolution claimed", KNOWN)
     assert output.count(("llm call", KNOWN)) == model.count() == 2

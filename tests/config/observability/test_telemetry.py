@@ -21,7 +21,7 @@ from config.observability.telemetry import scrub_event
 from core.http.request_id import request_id
 from evolution.engine.llm import ChatRequest, LLMReply, Usage
 from evolution.models import EvolutionJob
-from evolution.worker import tracing
+from evolution.worker import usage_ledger
 from evolution.worker.tasks import run_evolution
 from tests.config.observability.conftest import CANARY
 from tests.harness.fake_llm.model import FakeLLM
@@ -34,7 +34,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     """What would go to the collector: the exporter is the network's edge."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "tracer", provider.get_tracer("test"))
+    monkeypatch.setattr(usage_ledger, "tracer", provider.get_tracer("test"))
     yield exporter
     provider.shutdown()
 
@@ -100,9 +100,9 @@ def test_vectors_are_asked_for_in_a_span_without_the_texts(spans: InMemorySpanEx
     assert CANARY not in good.to_json()
 
 
-def trace_of_call(request: ChatRequest) -> tracing.CallTrace:
+def trace_of_call(request: ChatRequest) -> usage_ledger.CallTrace:
     parent = get_current()
-    return tracing.CallTrace(request, address="models.example", parent=parent, known_id="r")
+    return usage_ledger.CallTrace(request, address="models.example", parent=parent, known_id="r")
 
 
 def test_an_event_for_sentry_keeps_types_places_and_ids_only() -> None:

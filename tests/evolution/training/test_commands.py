@@ -13,8 +13,8 @@ from django.db.models import Sum
 from accounts.models import User
 from billing.models import UsageRecord
 from core.models import RateCounter
+from evolution.evidence.ledger import playbook_metrics
 from evolution.models import EvolutionJob, Outcome, TrainingRun
-from evolution.outcomes.metrics import playbook_metrics
 from evolution.training import runs
 from evolution.training.runs import RunTakenOver
 from evolution.worker.sweep import sweep

@@ -111,7 +111,7 @@ POINTS: list[Point] = [
         "in bind": (f"{CLAIMS}:set_hash", "before"),
         "after bind": (f"{CLAIMS}:_bind", "after"),
         "claim written": (f"{CLAIMS}:_take", "after"),
-        "in a reflection's checkpoint": ("evolution.models.reflections:Reflection.save", "after"),
+        "in a reflection's checkpoint": ("evolution.models.jobs:Reflection.save", "after"),
         "publish locked": (f"{PUBLISH}:publish_deltas", "before"),
         "after the version row": ("playbooks.models.versions:Version.save", "after"),
         "deltas written": (f"{PUBLISH}:publish_deltas", "after"),
@@ -132,7 +132,7 @@ POINTS: list[Point] = [
         "job put back": (f"{WORKER}.sweep:rescue_job", "after"),
         "notified": (f"{WORKER}.sweep:notify_worker", "after"),
     }),
-    *_points("sweep", False, {"after a rescue": (f"{WORKER}.resume:_resume_locked", "after")}),
+    *_points("sweep", False, {"after a rescue": (f"{WORKER}.sweep:_resume_locked", "after")}),
     *_points("cancel", True, {
         "fence raised": ("evolution.models.jobs:EvolutionJob.cancel", "after"),
         "outcomes released": ("evolution.models.jobs:EvolutionJob.release_outcomes", "after"),
@@ -169,14 +169,14 @@ SHARES = {
 # playbooks have no trials, but in tests/reliability/test_killed_revert.py.
 REVERT_POINTS = [
     *_points("report", True, {
-        "harm found": ("evolution.outcomes.trial_evidence:count_outcome", "after"),
+        "harm found": ("evolution.outcomes.cases:count_outcomes", "after"),
     }),
     *_points("report", False, {
         "harm committed": ("evolution.outcomes.reporting:_store_report", "after"),
     }),
     *_points("sweep", False, {
         "before the restoring version": (f"{WORKER}.sweep:settle_revert", "before"),
-        "restoring version committed": (f"{WORKER}.sweep:send_trial_notices", "before"),
+        "restoring version committed": (f"{WORKER}.sweep:send_inbox_emails", "before"),
     }),
     *_points("sweep", True, {
         "restoring version's row": ("playbooks.models.versions:Version.save", "after"),

@@ -17,7 +17,6 @@ from evolution.outcomes import reporting, validation
 from evolution.worker import (
     claims,
     failures,
-    lease_renewal,
     llm_admission,
     publication,
     sweep,
@@ -67,9 +66,9 @@ def bind_again() -> None:
     """A retry binds what is pending by then, and believes the curation that it finds."""
     take = claims._take
 
-    def taken(job: EvolutionJob, old_fence: int) -> Claim | None:
+    def taken(job: EvolutionJob) -> Claim | None:
         claims._bind(job)
-        return take(job, old_fence)
+        return take(job)
 
     _patch(claims, "_take", taken)
     _trusting()
@@ -178,7 +177,7 @@ def lease_by_own_clock() -> None:
         start(self, now=now + timedelta(hours=1), lease=lease, deadline=deadline)
 
     _patch(EvolutionJob, "start", started)
-    _patch(lease_renewal, "renew_lease", lambda _: None)
+    _patch(claims, "renew_lease", lambda _: None)
 
 
 def acknowledge_first() -> None:

@@ -1,23 +1,83 @@
-"""Trials open, count outcomes and end. Callers hold a transaction with the playbook locked."""
+"""Trials: which arm a reading gets, and how they open, count outcomes and end.
 
-from collections.abc import Iterable
+Callers of what writes hold a transaction with the playbook locked.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 
 from accounts.models import User
 from core.audit import record
 from core.clock import database_now
+from core.errors import Invalid
+from core.sql.compiled_queries import CompiledQuery, uuid_param
 from playbooks.models import Arm, Playbook, Trial, TrialPolicy, Version
-from playbooks.trial_statistics import TrialTally
 
 MAX_AGE = timedelta(days=30)
 """The length of a trial, and of the time in which its playbook's traffic is counted."""
 ARM_NAMES = {
-    Trial.Kind.VERSION: ("", "under version {}"),
-    Trial.Kind.BULLET: ("with {}", "without it"),
-    Trial.Kind.BARE: ("with the playbook", "without it"),
+    Trial.Kind.VERSION: ("", " under version {}"),
+    Trial.Kind.BULLET: (" with {}", " without it"),
+    Trial.Kind.BARE: (" with the playbook", " without it"),
 }
+PROVEN = {Trial.Verdict.BETTER: "proven better", Trial.Verdict.NO_DIFFERENCE: "no harm found"}
+COIN_SALT = "playbooks.trials.coin"
+UNIT_LENGTH = 14
+MAX_TASK_KEY = 200
+OPEN_TRIAL = CompiledQuery(
+    lambda: (
+        Trial.objects.open()
+        .select_related("stable_version")
+        .filter(playbook=uuid_param("playbook"))
+    )
+)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The arm of one reading, the unit: reports of one unit count once."""
+
+    trial: Trial
+    unit: str
+    arm: str
+    is_case: bool = False
+
+    @property
+    def is_stable(self) -> bool:
+        return self.arm == Arm.STABLE
+
+
+def assign_arm(playbook: Playbook, *, task_key: str = "") -> Assignment | None:
+    """The arm that this reading gets; None without an open trial, which costs no query.
+
+    All readings with one `task_key` get the same arm. While harm is being undone everybody gets
+    the stable arm, under no unit. Raises Invalid for a key that is too long.
+    """
+    if len(task_key) > MAX_TASK_KEY:
+        raise Invalid.field("task_key", f"Use at most {MAX_TASK_KEY} characters.")
+    if playbook.open_trial_id is None:
+        return None
+    trial = OPEN_TRIAL.first(playbook=playbook.pk)
+    if trial is None:
+        return None
+    if not trial.is_running:
+        return Assignment(trial, "", Arm.STABLE)
+    text = f"{trial.pk}\n{task_key}" if task_key else secrets.token_hex(UNIT_LENGTH)
+    unit = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:UNIT_LENGTH]
+    is_stable = _coin(trial, unit) < trial.control_share
+    return Assignment(trial, unit, Arm.STABLE if is_stable else Arm.NEWEST)
+
+
+def _coin(trial: Trial, unit: str) -> float:
+    """0 to 1, uniform; whoever chooses a `task_key` cannot foresee it."""
+    drawn = salted_hmac(COIN_SALT, f"{trial.pk}:{unit}", algorithm="sha256").digest()
+    return int.from_bytes(drawn[:8], "big") / 2**64
 
 
 def task_limit(kind: str) -> int:
@@ -76,28 +136,16 @@ def open_trial(
     return trial
 
 
-def count_outcome(
-    trial: Trial, *, playbook: Playbook, arm: str, success: bool, client: str
-) -> None:
-    """Add the outcome to the trial, which may end by it or turn to `reverting`; one query.
-
-    A few more at the end.
-    """
-    _decide(trial, playbook, trial.count(newest=arm == Arm.NEWEST, success=success, client=client))
-
-
-def recount_outcomes(
+def count_outcomes(
     trial: Trial, *, playbook: Playbook, outcomes: Iterable[tuple[str, bool, str]]
 ) -> None:
-    """Count all outcomes (arm, success, client) of a running trial anew: one was corrected."""
-    trial.stable_tasks = trial.stable_successes = trial.newest_tasks = trial.newest_successes = 0
-    trial.bets, trial.clients = {}, {}
+    """Add outcomes (arm, success, client) to the trial, which may end or turn to `reverting`.
+
+    One query; a few more at the end.
+    """
     for arm, success, client in outcomes:
         trial.count(newest=arm == Arm.NEWEST, success=success, client=client)
-    _decide(trial, playbook, trial.tally)
-
-
-def _decide(trial: Trial, playbook: Playbook, tally: TrialTally) -> None:
+    tally = trial.tally
     if trial.halfway_version_id is None and tally.tasks >= trial.outcome_limit // 2:
         trial.halfway_version_id = playbook.current_version_id
     if tally.is_worse(error=trial.error):
@@ -133,29 +181,26 @@ def end_trial(trial: Trial, *, playbook: Playbook, verdict: str, reason: str = "
         open_version_trial(playbook=playbook, stable=stable, candidate=playbook.current_version)
 
 
-def end_trial_for_change(playbook: Playbook, version: Version) -> None:
-    """A person's `version` reaches everybody at once, so the open trial has ended."""
-    trial = Trial.objects.open().filter(playbook=playbook).first()
-    if trial is not None:
-        reason = f"Ended by version {version.number}, which a person made."
-        end_trial(trial, playbook=playbook, verdict=Trial.Verdict.STOPPED, reason=reason)
+def stop_open_trial(playbook: Playbook, *, reason: str, only_version: bool = False) -> None:
+    """The open trial, if any, has ended without a verdict.
 
-
-def end_version_trial(playbook: Playbook, *, reason: str) -> None:
-    """The running trial of a version, if any, has ended without a verdict."""
-    waiting = (Trial.Status.GATING, Trial.Status.RUNNING)
-    running = Trial.objects.filter(playbook=playbook, status__in=waiting)
-    trial = running.filter(kind=Trial.Kind.VERSION).first()
+    `only_version`: not one of the owner's, and not one that has found harm.
+    """
+    rows = Trial.objects.open().filter(playbook=playbook)
+    if only_version:
+        rows = rows.filter(kind=Trial.Kind.VERSION).exclude(status=Trial.Status.REVERTING)
+    trial = rows.first()
     if trial is not None:
         end_trial(trial, playbook=playbook, verdict=Trial.Verdict.STOPPED, reason=reason)
 
 
 def reason_for(trial: Trial, verdict: str) -> str:
     """The verdict's figures and what they mean, in words."""
-    newest, stable = (name.format(_subject(trial)) for name in ARM_NAMES[Trial.Kind(trial.kind)])
+    subject = trial.bullet_id or trial.stable_version.number
+    newest, stable = (name.format(subject) for name in ARM_NAMES[Trial.Kind(trial.kind)])
     figures = (
-        f"{trial.newest_successes} of {trial.newest_tasks} tasks succeeded{_led(newest)}, "
-        f"{trial.stable_successes} of {trial.stable_tasks}{_led(stable)}."
+        f"{trial.newest_successes} of {trial.newest_tasks} tasks succeeded{newest}, "
+        f"{trial.stable_successes} of {trial.stable_tasks}{stable}."
     )
     chance = f"such evidence would come in at most 1 trial of {trial.threshold}."
     match verdict:
@@ -170,15 +215,37 @@ def reason_for(trial: Trial, verdict: str) -> str:
     return figures
 
 
-def _subject(trial: Trial) -> str:
-    return trial.bullet_id if trial.bullet_id else str(trial.stable_version.number)
-
-
-def _led(text: str) -> str:
-    return f" {text}" if text else ""
-
-
 def _point(playbook: Playbook, trial: Trial | None) -> None:
     """The playbook's marker of an open trial; no other column, which may be newer in the row."""
     playbook.open_trial = trial
     Playbook.objects.filter(pk=playbook.pk).update(open_trial=trial)
+
+
+def version_badges(playbook: Playbook, versions: Iterable[Version]) -> Mapping[int, str]:
+    """The badge of each version that an evolution made, by number; one query."""
+    rows = playbook.trials.filter(kind=Trial.Kind.VERSION).with_versions()
+    trials = list(rows.select_related("halfway_version").defer("halfway_version__text"))
+    return {
+        version.number: _badge(version.number, trials)
+        for version in versions
+        if version.reason == Version.Reason.EVOLUTION
+    }
+
+
+def _badge(number: int, trials: Iterable[Trial]) -> str:
+    """By the newest trial that says something about this version."""
+    for trial in trials:
+        last = trial.newest_version.number if trial.newest_version else number
+        if not trial.stable_version.number < number <= last:
+            continue
+        if trial.is_gating:
+            return "being checked"
+        if trial.is_running:
+            return "on trial"
+        if trial.restored_version_id or trial.status == Trial.Status.REVERTING:
+            return "taken back"
+        if trial.verdict == Trial.Verdict.WORSE:
+            return "found worse"
+        if trial.verdict in PROVEN and number <= trial.accepted_version.number:
+            return PROVEN[Trial.Verdict(trial.verdict)]
+    return "unproven"
