@@ -119,13 +119,13 @@ def list_sources(*, playbook: Playbook) -> list[Source]:
         known = key or app or (user if user == playbook.owner_id else None)
         if name := source_name(key, app, user):
             label = labels.get(known, "") if known else "staff"
-            _add(found, Source(name, label, row["outcome_count"], row["last_at"]))
+            _merge(found, Source(name, label, row["outcome_count"], row["last_at"]))
     for row in _by_credential(playbook.deltas.all(), Max("created_at")):
         edits = row["count"]
-        _add(found, Source(row["source"], row["label"], 0, row["last_at"], edit_count=edits))
+        _merge(found, Source(row["source"], row["label"], 0, row["last_at"], edit_count=edits))
     for row in _by_credential(Correction.objects.filter(playbook=playbook), Max("updated_at")):
         said = row["count"]
-        _add(found, Source(row["source"], row["label"], 0, row["last_at"], correction_count=said))
+        _merge(found, Source(row["source"], row["label"], 0, row["last_at"], correction_count=said))
     return sorted(found.values(), key=lambda source: source.last_at, reverse=True)
 
 
@@ -135,7 +135,7 @@ def _by_credential(rows: Any, last: Max) -> Any:
     return named.annotate(label=Max("source_name"), count=Count("*"), last_at=last)
 
 
-def _add(found: dict[str, Source], source: Source) -> None:
+def _merge(found: dict[str, Source], source: Source) -> None:
     if (known := found.get(source.name)) is not None:
         source = replace(
             known,

@@ -77,7 +77,7 @@ def add_cases(
         samples = parse_samples(content, name="case", source="content")
     except DatasetError as error:
         raise Invalid.field("content", str(error)) from None
-    return len(_add(playbook, by, samples, match=match, must_pass=must_pass))
+    return len(_store_cases(playbook, by, samples, match=match, must_pass=must_pass))
 
 
 def keep_as_case(*, outcome: Outcome, by: Principal, target: str) -> Case | None:
@@ -85,7 +85,7 @@ def keep_as_case(*, outcome: Outcome, by: Principal, target: str) -> Case | None
     if not target.strip():
         raise Invalid.field("target", "Type the right answer: without one nothing can be checked.")
     sample = Sample(Question("", outcome.task_description), target.strip())
-    return next(iter(_add(outcome.playbook, by, [sample], outcome=outcome)), None)
+    return next(iter(_store_cases(outcome.playbook, by, [sample], outcome=outcome)), None)
 
 
 def remove_case(*, case: Case, by: Principal) -> None:
@@ -98,7 +98,7 @@ def remove_case(*, case: Case, by: Principal) -> None:
         decide_gate(playbook)
 
 
-def _add(
+def _store_cases(
     playbook: Playbook,
     by: Principal,
     samples: list[Sample],
