@@ -71,6 +71,8 @@ def draw_bars(figures: Mapping[date, int | Decimal], starts: Sequence[date]) -> 
     """A bar for each bucket in `starts`; one without a figure has height 0."""
     values = [Decimal(figures.get(start, 0)) for start in starts]
     top = scale_top(max(values))
+    if top % 2 and not any(value % 1 for value in values):
+        top *= 2  # half of 5 outcomes is no figure
     slot = SMALL.width / len(starts)
     bars = [
         Bar(

@@ -35,7 +35,7 @@ TAGS = {
     "deltas": "Edit bullets: one request, one new version.",
     "versions": "Read, compare, roll back and undo versions.",
     "reviews": "Suggestions that need a person before agents read them.",
-    "trials": "Compare a new version, a bullet or the whole playbook by a coin.",
+    "trials": "Compare a new version, a bullet or the whole playbook in a randomized trial.",
     "outcomes": "Report how a task went, and see what became of it.",
     "evidence": "Success rates and costs by version.",
     "shares": "Read-only links to a version diff or the evidence.",

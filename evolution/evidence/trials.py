@@ -77,8 +77,8 @@ def describe_without_trial(playbook: Playbook) -> str:
     """What agents read, and when trials begin."""
     number = playbook.current_version.number if playbook.current_version else 0
     return (
-        f"Every reading gets version {number}, unproven. New versions are tried from "
-        f"{settings.TRIAL_MIN_TRAFFIC} outcomes with a serving_id in 30 days on."
+        f"All agents read version {number}, which is unproven. New versions go on trial once "
+        f"{settings.TRIAL_MIN_TRAFFIC} outcomes with a serving_id are reported within 30 days."
     )
 
 

@@ -137,7 +137,7 @@ def test_an_evolutions_page_says_of_a_cost_with_an_unknown_part_what_it_is_at_le
             model="m",
             cost_usd=cost,
         )
-    assert "not known, at least $0.25" in desk.row(job)
+    assert "unknown, at least $0.25" in desk.row(job)
 
 
 @pytest.mark.parametrize(("whose", "made"), [("alice", 1), ("charlie", 0)])

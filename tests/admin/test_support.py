@@ -52,7 +52,7 @@ def test_one_search_finds_what_people_send(desk: AdminClient, world: World) -> N
     ):
         assert found in find(desk.client, query), query
     assert "Nothing found" in find(desk.client, "no such thing")
-    assert "Type something to find." in find(desk.client, " ")
+    assert "Enter a search term." in find(desk.client, " ")
 
 
 def test_a_pasted_key_is_never_in_a_url(desk: AdminClient) -> None:
@@ -109,7 +109,7 @@ def test_viewing_as_a_user_shows_their_pages_and_changes_nothing(
 ) -> None:
     page = f"/playbooks/{world.playbook.pk}"
     assert desk.client.get(page).status_code == 404
-    assert "You see this page as alice@example.org" in desk.act("view_as", world.owner)
+    assert "Viewing as alice@example.org (read-only)" in desk.act("view_as", world.owner)
     assert "Fixing tests" in desk.client.get(page).content.decode()
     entry = AuditEntry.objects.get(action="view_as_user")
     assert (entry.actor, entry.owner_id) == ("staff@example.org", world.owner.pk)

@@ -135,7 +135,7 @@ def test_the_page_says_what_is_known_in_one_sentence(alice: User) -> None:
 def test_the_page_says_when_trials_begin(playbook: Playbook, alice: User) -> None:
     evolve(playbook, alice)
     page = logged_in_client(alice).get(f"{playbook.get_absolute_url()}/evidence").content.decode()
-    assert "Every reading gets version 2, unproven." in page
+    assert "All agents read version 2, which is unproven." in page
     logged_in_client(alice).post(f"{playbook.get_absolute_url()}/trials")
     page = logged_in_client(alice).get(f"{playbook.get_absolute_url()}/evidence").content.decode()
     assert "The playbook is on trial: 0 tasks, cannot tell yet." in page

@@ -43,7 +43,7 @@ def test_a_trial_of_a_bullet_is_started_from_its_row_with_the_power_told_beforeh
     page = page_of(owner, evolved, start)
     assert "A bullet worth 10 points is found in 6 of 10 trials" in page
     assert "after 400 tasks" in page
-    assert "In the last 30 days 2 tasks said what they read" in page
+    assert "In the last 30 days, 2 tasks named the version they read" in page
     owner.post(f"{evolved.get_absolute_url()}/trials", {"bullet_id": "str-00001"})
     assert Trial.objects.get().bullet_id == "str-00001"
     assert start not in page_of(owner, evolved, "ledger")

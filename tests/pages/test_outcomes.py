@@ -116,7 +116,7 @@ def test_the_trace_is_folded(owner: Client, world: World) -> None:
 def test_what_was_made_of_an_outcome_is_on_its_page(owner: Client, world: World) -> None:
     page = owner.get(world.outcome.get_absolute_url()).content.decode()
     assert "Run the linter before the tests." in page.split('id="reflection"')[1]
-    assert "What it taught" in page
+    assert "Lessons" in page
     assert "str-00001" in page
 
 

@@ -95,7 +95,7 @@ def test_a_new_user_sees_the_free_plan_and_its_usage(own: Client, alice: User) -
     [
         (39, "ok", "39 of 50"),
         (40, "warning", "Over 80% used. At 100%, evolutions wait until"),
-        (50, "reached", "You've used all evolutions of this month. Evolutions resume on"),
+        (50, "reached", "You've reached this month's limit of evolutions. Evolutions resume on"),
     ],
 )
 def test_nearly_and_fully_used_limits_show_the_date(
