@@ -32,27 +32,19 @@ NUMBERED = {"core_auditentry"}
 NEAR = timedelta(hours=2)
 
 
-class RowReplay(Generic[W]):
-    """Calls `build(owner)` the first time, and afterwards restores what it wrote."""
+class RecordedRows:
+    """What a piece of work wrote, to be inserted again."""
 
-    def __init__(self, build: Callable[[User], W], *, as_of_now: bool = True) -> None:
-        self.build = build
+    def __init__(self, *, as_of_now: bool = True) -> None:
         self.as_of_now = as_of_now
-        self.world: W | None = None
         self.rows: Rows = {}
         self.replaced: Rows = {}
         self.inserts: dict[str, str] = {}
 
-    def __call__(self, owner: User) -> W:
-        if self.world is None:
-            return self._record(owner)
-        self._insert()
-        owner.refresh_from_db()
-        return self._fresh(owner)
-
-    def _record(self, owner: User) -> W:
+    def record(self, work: Callable[[], W]) -> W:
+        """The result of `work`, whose rows are kept."""
         before = _read()
-        world = self.build(owner)
+        result = work()
         self.recorded = datetime.now(UTC)
         for table, rows in _read().items():
             known = {row[0]: row for row in before[table]}
@@ -63,10 +55,10 @@ class RowReplay(Generic[W]):
             skipped = 1 if table in NUMBERED else 0
             self.rows[table] = [row[skipped:] for row in written]
             self.inserts[table] = _insert_into(table, skipped)
-        self.world = world
-        return world
+        return result
 
-    def _insert(self) -> None:
+    def insert(self) -> None:
+        """The rows are there again."""
         later = datetime.now(UTC) - self.recorded if self.as_of_now else timedelta()
         # In one transaction: tables refer to each other in both directions.
         with transaction.atomic(), connection.cursor() as cursor:
@@ -84,6 +76,23 @@ class RowReplay(Generic[W]):
         time = value if value.tzinfo else value.replace(tzinfo=UTC)  # SQLite's are naive
         time += later if abs(time - self.recorded) < NEAR else timedelta()
         return time if value.tzinfo else str(time.replace(tzinfo=None))
+
+
+class RowReplay(RecordedRows, Generic[W]):
+    """Calls `build(owner)` the first time, and afterwards restores what it wrote."""
+
+    def __init__(self, build: Callable[[User], W], *, as_of_now: bool = True) -> None:
+        super().__init__(as_of_now=as_of_now)
+        self.build = build
+        self.world: W | None = None
+
+    def __call__(self, owner: User) -> W:
+        if self.world is None:
+            self.world = self.record(lambda: self.build(owner))
+            return self.world
+        self.insert()
+        owner.refresh_from_db()
+        return self._fresh(owner)
 
     def _fresh(self, owner: User) -> W:
         """The world with its rows read again: a test may have changed the objects."""

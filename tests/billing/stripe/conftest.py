@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from django.core.management import call_command
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
+from billing.models import Plan
 from tests.factories import make_user
 from tests.harness.fake_stripe.server import FakeStripe, fake_stripe
+from tests.harness.row_replay import RecordedRows
 from tests.harness.standard_plans import load_standard_plans
 from tests.harness.stripe_customer import Customer
 
@@ -28,12 +31,36 @@ def fake(settings: Any) -> Iterator[FakeStripe]:
         yield found
 
 
+@dataclass
+class Shop:
+    """What `set_up_shop` leaves here and at the fake Stripe, the same for every test."""
+
+    rows: RecordedRows
+    stripe: dict[str, Any]
+
+
+SHOPS: dict[str, Shop] = {}
+"""By the address of the live server."""
+
+
+def set_up_shop() -> None:
+    load_standard_plans()
+    call_command("billing_setup", price=["pro=29", "scale=99"], verbosity=0)
+
+
 @pytest.fixture
 def shop(fake: FakeStripe, live_server: LiveServer, settings: Any) -> FakeStripe:
     """The fake Stripe, set up for this server by `billing_setup`."""
     settings.PUBLIC_URL = live_server.url
-    load_standard_plans()
-    call_command("billing_setup", price=["pro=29", "scale=99"], verbosity=0)
+    if Plan.objects.exists():
+        set_up_shop()
+    elif recorded := SHOPS.get(live_server.url):
+        recorded.rows.insert()
+        fake.world.restore(recorded.stripe)
+    else:
+        rows = RecordedRows()
+        rows.record(set_up_shop)
+        SHOPS[live_server.url] = Shop(rows, fake.world.saved())
     return fake
 
 

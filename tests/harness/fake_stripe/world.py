@@ -34,6 +34,14 @@ class World:
         self.events: list[Data] = []
         self._numbers = itertools.count(1)
 
+    def saved(self) -> Data:
+        """A copy of everything but the clock, for `restore`."""
+        state = {name: value for name, value in vars(self).items() if name not in {"now", "lock"}}
+        return copy.deepcopy(state)
+
+    def restore(self, saved: Data) -> None:
+        vars(self).update(copy.deepcopy(saved))
+
     def add(self, prefix: str, kind: str, **fields: Any) -> Data:
         made: Data = {
             "id": f"{prefix}_{next(self._numbers):06d}",
