@@ -1,8 +1,8 @@
 """What `make test` runs, quick checks first. `python -m tests.run lint|types|whole` runs a part.
 
-The suite runs on SQLite, then on PostgreSQL: from TEST_DATABASE_URL if set, else on a temporary
-cluster, else the last lines say that PostgreSQL was not tested. A test runs once, or on both where
-its marker says so; `whole` runs every test on each database, those marked `nightly` too.
+The suite runs on SQLite and beside it on PostgreSQL: from TEST_DATABASE_URL if set, else on a
+temporary cluster, else the last lines say that PostgreSQL was not tested. A test runs once, or on
+both where its marker says so; `whole` runs every test on each, those marked `nightly` too.
 COVERAGE=1 measures lines and branches over all steps.
 """
 
@@ -38,6 +38,8 @@ from tests.harness.postgres import PostgresNotFound, temporary_cluster
 BIN = Path(sys.executable).parent
 # Markers (pyproject.toml) say where a test runs. Without a PostgreSQL everything runs on SQLite.
 ON_SQLITE, ON_POSTGRES = "(databases or not postgres)", "(databases or postgres)"
+MARKS = ("mark.databases", "mark.postgres")
+TESTS = Path(__file__).parent
 COVERAGE = bool(os.environ.get("COVERAGE"))
 # The headless shell first: it needs 60 % less CPU, as no window has a toolbar with its processes.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -160,9 +162,12 @@ class Run:
         """The tests on one database: all, or those whose markers are `which`."""
         marked = [which, "" if self.whole else "not nightly"]
         marked += ["not browser"] if url or not find_browser() else []
-        pytest = ["-n", WORKERS, "-m", " and ".join(filter(None, marked))]
+        # On PostgreSQL a fifth of the tests: one process, which reads the files of these alone.
+        few = which == ON_POSTGRES
+        pytest = ["-n", "0" if few else WORKERS, "-m", " and ".join(filter(None, marked))]
         # Without Playwright's plugin its tests cannot even be collected.
         pytest += ["-p", "no:playwright", "--ignore=tests/browser"] if url else []
+        pytest += marked_files() if few else []
         on = {"TEST_DATABASE_URL": url, "TEST_DATABASE_TEMPLATE": self.templates.get(database, "")}
         return self.pytest(f"tests on {database}", pytest, on)
 
@@ -216,16 +221,18 @@ class Run:
             yield
 
     def suites(self) -> None:
-        """Run the suite on each database that can be had, types and payment beside it."""
+        """Run the suite on each database that can be had, and types and payment, side by side.
+
+        Tests wait for processes and clocks: no core is idle meanwhile.
+        """
         if not find_browser():
             self.left_out.append("Pages were not tested in a browser: no Chromium found.")
         on_sqlite, on_postgres = ("", "") if self.whole else (ON_SQLITE, ON_POSTGRES)
         try:
             with postgres() as url, self.migrated({"SQLite": "", "PostgreSQL": url}):
-                with self.beside(TYPES):
+                paying = self.paying("PostgreSQL", url), self.paying("SQLite", "")
+                with self.beside(TYPES, self.suite("PostgreSQL", url, on_postgres), *paying):
                     self.step(self.suite("SQLite", "", on_sqlite))
-                with self.beside(self.paying("PostgreSQL", url), self.paying("SQLite", "")):
-                    self.step(self.suite("PostgreSQL", url, on_postgres))
         except PostgresNotFound as error:
             self.left_out.append(f"PostgreSQL was not tested: {error}.")
             with self.migrated({"SQLite": ""}), self.beside(TYPES, self.paying("SQLite", "")):
@@ -258,6 +265,12 @@ class Run:
         wall, cpu = time.monotonic() - self.began, used.ru_utime + used.ru_stime
         print(f"{wall / 60:.1f} min wall, {cpu / 60:.1f} min CPU")
         return 1 if self.failed else 0
+
+
+def marked_files() -> list[str]:
+    """The files with tests that run on PostgreSQL; those of payment are a step of their own."""
+    files = [file for file in sorted(TESTS.rglob("test_*.py")) if "stripe" not in file.parts]
+    return [str(file) for file in files if any(mark in file.read_text() for mark in MARKS)]
 
 
 def find_browser() -> str | None:

@@ -3,18 +3,14 @@
 A short form; `make metering` (ACE_METERED_JOBS=200) is the long one.
 """
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.db import connection
 from django.db.models import Sum
 from pytest_django import Settings
 
@@ -32,13 +28,13 @@ from evolution.worker.tasks import run_evolution
 from tests.factories import make_outcome, make_playbook
 from tests.harness.concurrency import run_concurrently
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.forked_process import ForkedProcess, kill_at
 from tests.harness.plans import set_limits, used_and_held
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True), pytest.mark.faults]
 JOBS = int(os.environ.get("ACE_METERED_JOBS", "12"))
 WORKERS = 4
 FAULTS = ("status", "reset", "not_json", "truncated", "malformed", "no_usage", "refusal")
-NAMES = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY")
 
 
 @pytest.fixture
@@ -106,11 +102,9 @@ def test_usage_and_quota_match_what_the_model_served(llm: FakeLLM, alice: User) 
     assert not problems()
 
 
-def test_the_holds_of_a_killed_worker_are_released_or_counted(
-    llm: FakeLLM, alice: User, settings: Settings
-) -> None:
+def test_the_holds_of_a_killed_worker_are_released_or_counted(llm: FakeLLM, alice: User) -> None:
     job, gate = make_job(alice, 1), llm.hold("reflector")
-    with start_child(job, settings) as child:
+    with start_child(job) as child:
         gate.wait_for(1)
         assert (used_and_held(alice)[1], used_and_held(alice, "tokens")[1] > 0) == (1, True)
         child.kill()
@@ -133,10 +127,10 @@ def test_the_holds_of_a_killed_worker_are_released_or_counted(
     ],
 )
 def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(
-    llm: FakeLLM, alice: User, settings: Settings, point: str
+    llm: FakeLLM, alice: User, point: str
 ) -> None:
     job = make_job(alice, 1)
-    with start_child(job, settings, crash_at=point) as child:
+    with start_child(job, crash_at=point) as child:
         assert child.wait(60) == -signal.SIGKILL
     assert used_and_held(alice) == (0, 1)
     pass_the_lease(job)
@@ -147,20 +141,16 @@ def test_a_worker_that_dies_between_reserve_and_settle_leaves_nothing_held(
     assert not problems()
 
 
-def start_child(
-    job: EvolutionJob, settings: Settings, *, crash_at: str = ""
-) -> "subprocess.Popen[bytes]":
-    """A worker in a process of its own (tests/harness/fault_injection/worker_process.py)."""
-    env = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "config.settings.test",
-        "TEST_BILLING_ENABLED": "true",
-        "ACE_CRASH_AT": crash_at,
-        "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-        "ACE_TEST_SETTINGS": json.dumps({name: getattr(settings, name) for name in NAMES}),
-    }
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.harness.fault_injection.worker_process", str(job.pk)], env=env
-    )
+def start_child(job: EvolutionJob, *, crash_at: str = "") -> ForkedProcess:
+    """A worker that runs the job, and kills itself where it comes to `crash_at`."""
+    job_id = str(job.pk)
+
+    def body() -> None:
+        if crash_at:
+            kill_at(crash_at)
+        run_evolution(job_id)
+
+    return ForkedProcess(body)
 
 
 def pass_the_lease(job: EvolutionJob) -> None:

@@ -1,15 +1,10 @@
 """kill -9 in the middle of reflecting; every other point is the harness's (test_harness.py)."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings, settings
-from django.db import connection
+from django.conf import LazySettings
 
 from accounts.models import User
 from billing.models import UsageRecord
@@ -22,6 +17,7 @@ from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook, Version
 from tests.factories import make_outcome
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.forked_process import ForkedProcess
 from tests.harness.history import verify_playbook
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
@@ -46,22 +42,9 @@ def job(playbook: Playbook, alice: User, llm: FakeLLM) -> EvolutionJob:
     return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
 
 
-def start_child(job: EvolutionJob, crash_at: str = "") -> subprocess.Popen[str]:
-    names = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY")
-    env = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "config.settings.test",
-        "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-        "ACE_TEST_SETTINGS": json.dumps({name: getattr(settings, name) for name in names}),
-        "ACE_CRASH_AT": crash_at,
-    }
-    command = [sys.executable, "-m", "tests.harness.fault_injection.worker_process", str(job.pk)]
-    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
-
-
-def run_child(job: EvolutionJob, crash_at: str = "") -> tuple[int, str]:
-    with start_child(job, crash_at) as child:
-        output, _ = child.communicate(timeout=60)
-        return child.returncode, output
+def start_child(job: EvolutionJob) -> ForkedProcess:
+    job_id = str(job.pk)
+    return ForkedProcess(lambda: run_evolution(job_id))
 
 
 def finish_after_the_lease(job: EvolutionJob) -> None:
@@ -83,7 +66,8 @@ def assert_everything_happened_once(job: EvolutionJob) -> None:
 
 
 def test_an_unharmed_child_completes(job: EvolutionJob) -> None:
-    assert run_child(job) == (0, "completed")
+    with start_child(job) as child:
+        assert child.wait(60) == 0
     assert_everything_happened_once(job)
 
 

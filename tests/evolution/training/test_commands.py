@@ -73,10 +73,10 @@ def test_a_run_that_was_taken_over_before_its_end_says_so_in_a_sentence(
 
 
 def test_training_counts_neither_towards_rate_limits_nor_as_what_agents_reported(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM, alice: User
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM, alice: User
 ) -> None:
     counted = list(RateCounter.objects.values_list("key", "value"))  # the playbook was created
-    train(blank, world, rounds=2)
+    train(blank, lesser_world, rounds=2)
     assert list(RateCounter.objects.values_list("key", "value")) == counted
     make_outcome(blank, alice)
     outcomes = playbook_metrics(playbook=blank)["outcomes"]
@@ -122,10 +122,10 @@ def test_a_refused_key_stops_the_run_and_a_good_one_resumes_it(
 
 
 def test_a_batch_without_a_usable_curation_is_left_out_and_the_run_goes_on(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM
 ) -> None:
     llm.fail("curator", "malformed", times=3)
-    summary = train(blank, world)
+    summary = train(blank, lesser_world)
     assert summary["failed_batches"] == ["malformed"]
     assert Outcome.objects.exclude(set_aside_reason="").count() == 5
     assert Outcome.objects.pending().count() == 0
@@ -158,30 +158,30 @@ def test_without_a_model_training_is_refused(blank: Playbook, world: dict[str, P
 
 
 def test_a_run_is_only_resumed_with_the_same_options(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM
 ) -> None:
     llm.fail("generator", status=401)
     with pytest.raises(CommandError):
-        train(blank, world)
+        train(blank, lesser_world)
     with pytest.raises(CommandError, match="another seed"):
-        train(blank, world, resume=True, seed=7)
+        train(blank, lesser_world, resume=True, seed=7)
 
 
 def test_a_new_run_abandons_the_unfinished_one(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM
 ) -> None:
     llm.fail("generator", status=401)
     with pytest.raises(CommandError):
-        train(blank, world)
-    train(blank, world)
+        train(blank, lesser_world)
+    train(blank, lesser_world)
     assert set(TrainingRun.objects.values_list("status", flat=True)) == {"abandoned", "completed"}
 
 
 def test_other_peoples_outcomes_wait_and_are_not_touched(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM, alice: User
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM, alice: User
 ) -> None:
     waiting = make_outcome(blank, alice)
-    train(blank, world)
+    train(blank, lesser_world)
     waiting.refresh_from_db()
     assert (waiting.job_id, waiting.processed_at) == (None, None)
 

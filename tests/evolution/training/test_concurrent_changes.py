@@ -73,7 +73,7 @@ def test_a_run_begins_with_the_version_of_now_not_with_the_one_read_before(
 
 def test_the_summary_says_when_the_best_version_is_not_the_current_one(
     blank: Playbook,
-    world: dict[str, Path],
+    lesser_world: dict[str, Path],
     llm: LearningLLM,
     alice: User,
     monkeypatch: pytest.MonkeyPatch,
@@ -86,7 +86,7 @@ def test_the_summary_says_when_the_best_version_is_not_the_current_one(
 
     monkeypatch.setattr(StoredPlaybook, "keep", kept_after_an_edit)
     screen = StringIO()
-    summary = train(blank, world, stderr=screen)
+    summary = train(blank, lesser_world, stderr=screen)
     assert (summary["best_kept"], summary["best_version"]) == (False, summary["versions"]["to"] - 1)
     assert "not the current one" in screen.getvalue()
 
@@ -114,11 +114,11 @@ def test_an_snapshot_carries_the_document_and_the_budget_of_its_version(playbook
 
 
 def test_three_rounds_on_an_outcome_cast_one_vote(
-    alice: User, world: dict[str, Path], llm: LearningLLM
+    alice: User, lesser_world: dict[str, Path], llm: LearningLLM
 ) -> None:
     wrong = f"## OTHERS\n[misc-00001] helpful=0 harmful=0 :: {fact('castrell', 99)}\n"
     playbook = make_playbook(alice, name="Wrong", text=wrong)
-    train(playbook, world, rounds=3)
+    train(playbook, lesser_world, rounds=3)
     assert Vote.objects.filter(bullet__public_id="misc-00001", tag="harmful").count() == 1
     assert playbook.bullets.get(public_id="misc-00001").harmful == 1
 

@@ -1,15 +1,10 @@
 """kill -9 in a training, under faults of the provider: the same playbook, nothing paid twice."""
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from django.conf import LazySettings, settings
-from django.db import connection
 
 from accounts.models import User
 from billing.models import UsageRecord
@@ -19,26 +14,22 @@ from tests.evolution.training.run_commands import train
 from tests.factories import make_playbook
 from tests.harness.fake_llm.learning import LearningLLM
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.forked_process import ForkedProcess, kill_at
 from tests.harness.history import verify_playbook
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 DATA = Path(__file__).parents[2] / "data"
-SETTINGS = ("ACE_ENGINE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_CONCURRENCY")
 
 
-def start_child(
-    playbook: Playbook, world: dict[str, Path], crash_at: str = "", *more: str
-) -> subprocess.Popen[str]:
-    env = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "config.settings.test",
-        "ACE_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-        "ACE_TEST_SETTINGS": json.dumps({name: getattr(settings, name) for name in SETTINGS}),
-        "ACE_CRASH_AT": crash_at,
-    }
-    options = {"dataset": "train", "val-dataset": "val", "test-dataset": "test"}
-    files = [f"--{option}={world[name]}" for option, name in options.items()]
-    command = [sys.executable, "-m", "tests.evolution.training.training_process", *files, *more]
-    return subprocess.Popen([*command, f"--playbook={playbook.pk}"], env=env, text=True)
+def start_child(playbook: Playbook, world: dict[str, Path], crash_at: str = "") -> ForkedProcess:
+    """A training, which kills itself as kill -9 would where it comes to `crash_at`."""
+
+    def body() -> None:
+        if crash_at:
+            kill_at(crash_at)
+        train(playbook, world)
+
+    return ForkedProcess(body)
 
 
 def texts(playbook: Playbook) -> list[str]:
@@ -58,11 +49,11 @@ MADE: list[Unbroken] = []
 
 
 @pytest.fixture
-def unbroken(alice: User, world: dict[str, Path], llm: LearningLLM) -> Unbroken:
+def unbroken(alice: User, lesser_world: dict[str, Path], llm: LearningLLM) -> Unbroken:
     """Made once for this module: it is the same every time."""
     if not MADE:
         playbook = make_playbook(alice, name="Unbroken", text="")
-        train(playbook, world)
+        train(playbook, lesser_world)
         MADE.append(Unbroken(texts(playbook), llm.count(), llm.count("generator")))
         llm.requests.clear()
         llm.served_tokens = 0
@@ -82,41 +73,41 @@ def unbroken(alice: User, world: dict[str, Path], llm: LearningLLM) -> Unbroken:
 def test_killed_anywhere_the_run_resumes_to_the_same_playbook(
     crash_at: str,
     blank: Playbook,
-    world: dict[str, Path],
+    lesser_world: dict[str, Path],
     llm: LearningLLM,
     unbroken: Unbroken,
 ) -> None:
-    with start_child(blank, world, crash_at) as child:
+    with start_child(blank, lesser_world, crash_at) as child:
         assert child.wait(60) == -9
-    summary = train(blank, world, resume=True)
+    summary = train(blank, lesser_world, resume=True)
     assert texts(blank) == unbroken.texts
     assert summary["usage"]["calls"] == llm.count() == unbroken.calls
     assert verify_playbook(blank) == []
 
 
 def test_killed_while_answering_only_the_calls_under_way_are_asked_again(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM, unbroken: Unbroken
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM, unbroken: Unbroken
 ) -> None:
-    gate = llm.hold("generator", after=13)
-    with start_child(blank, world) as child:
-        gate.wait_for(13 + settings.LLM_CONCURRENCY)
+    gate = llm.hold("generator", after=5)
+    with start_child(blank, lesser_world) as child:
+        gate.wait_for(5 + settings.LLM_CONCURRENCY)
         child.kill()
     gate.open()
-    train(blank, world, resume=True)
+    train(blank, lesser_world, resume=True)
     assert texts(blank) == unbroken.texts
     assert 0 < UsageRecord.objects.filter(status="started").count() <= settings.LLM_CONCURRENCY
     assert 0 < llm.count("generator") - unbroken.answers <= settings.LLM_CONCURRENCY
 
 
 def test_faults_of_the_provider_change_nothing_but_the_bill(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM, unbroken: Unbroken
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM, unbroken: Unbroken
 ) -> None:
     for role in ("generator", "reflector", "curator"):
         llm.fail(role, status=429, retry_after="0.01")
         llm.fail(role, status=500)
         llm.fail(role, "truncated")
         llm.fail(role, "malformed")
-    summary = train(blank, world)
+    summary = train(blank, lesser_world)
     assert texts(blank) == unbroken.texts
     assert summary["usage"]["tokens"] == llm.served_tokens
     assert summary["usage"]["failed_calls"] == 6
@@ -138,11 +129,11 @@ def test_killed_after_its_roll_back_the_run_does_not_roll_back_twice(
 
 
 def test_a_process_that_was_taken_over_stores_nothing_more(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM, unbroken: Unbroken
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM, unbroken: Unbroken
 ) -> None:
-    gate = llm.hold("generator", after=13)
-    with start_child(blank, world) as child:
-        gate.wait_for(13 + settings.LLM_CONCURRENCY)
+    gate = llm.hold("generator", after=5)
+    with start_child(blank, lesser_world) as child:
+        gate.wait_for(5 + settings.LLM_CONCURRENCY)
         TrainingRun.objects.filter(status="running").update(fence=9)
         steps = TrainingStep.objects.filter(run__status="running").count()
         gate.open()

@@ -23,25 +23,18 @@ from tests.harness.history import verify_playbook
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_accuracy_on_tasks_never_seen_rises_from_the_baseline_to_95_percent(
+def test_accuracy_on_tasks_never_seen_rises_to_95_percent_and_falls_back_without_the_playbook(
     blank: Playbook, world: dict[str, Path], llm: LearningLLM
 ) -> None:
     summary = train(blank, world)
     assert summary["test"]["before"] == 0.2
-    assert summary["test"]["after"] >= 0.95
+    assert summary["test"]["after"] == 1.0
     assert summary["usage"]["tokens"] == llm.served_tokens
     assert UsageRecord.objects.filter(operation="generate").count() == llm.count("generator")
     assert verify_playbook(blank) == []
     assert TrainingRun.objects.get().status == "completed"
-
-
-def test_with_the_playbook_blanked_accuracy_falls_back(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM
-) -> None:
-    learnt = train(blank, world)
     rollback_playbook(playbook=blank, by=Principal.of(owner(blank)), number=1)
     again = train(blank, world, withhold_ground_truth=True)
-    assert learnt["test"]["after"] == 1.0
     assert again["test"] == again["test"] | {"before": 0.2, "after": 0.2}
 
 
@@ -64,9 +57,9 @@ def test_with_ground_truth_given_the_generator_still_never_sees_a_target(
 
 
 def test_each_batch_is_an_ordinary_evolution_with_its_outcomes_and_its_version(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM
 ) -> None:
-    summary = train(blank, world, batch_size=4)
+    summary = train(blank, lesser_world, batch_size=4)
     jobs = EvolutionJob.objects.filter(training=summary["run"])
     assert [job.status for job in jobs] == ["completed"] * 3
     assert sum(job.outcomes_processed for job in jobs) == 10
