@@ -32,6 +32,7 @@ pages = [
     path("metrics", views.metrics, name="metrics"),
     path("start", views.onboarding, name="onboarding"),
     path("start/dismiss", views.dismiss_onboarding, name="dismiss_onboarding"),
+    path("demo", views.try_demo, name="try_demo"),
     path("stop-viewing", views.stop_viewing, name="stop_viewing"),
     path("theme", views.choose_theme, name="theme"),
     path("docs", docs.index, name="docs_index"),

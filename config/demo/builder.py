@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
@@ -20,26 +20,34 @@ from core.clock import database_now
 from core.errors import Conflict
 from core.models import AuditEntry
 from core.security.scopes import Principal
-from evolution.models import EvolutionJob, Outcome
+from evolution.models import EvolutionJob, Outcome, Reflection
 from evolution.outcomes.reporting import report_outcome
+from evolution.sessions.recording import SessionReport, add_messages, close_session, open_session
+from evolution.sessions.validation import NewMessage
 from evolution.worker.claims import claim_job, keep_lease
 from evolution.worker.engine_run import run_engine
 from evolution.worker.publication import publish
-from playbooks.models import Bullet, Playbook
+from playbooks.document.text import estimate_tokens
+from playbooks.models import Bullet, Playbook, Trial
 from playbooks.services.creation import clone_playbook
-from playbooks.services.reading import read_playbook
+from playbooks.services.reading import Reading, read_playbook
 from playbooks.services.seals import chain
+from playbooks.services.trials import lock_to_publish
 from playbooks.starters.loader import load_starters
 
 EMAIL = "demo@example.org"
 MARK = "demo"
 DAYS = 60
 NEVER = 10_000
+# Its lessons contain commands and links, so they wait for review.
+RISKY_DAY = 2
 # The thresholds by which the history evolves, and that the playbooks keep.
 ENOUGH, WEEK = 10, 168
 NOTE = "Made-up data of manage.py demo. "
 MODELS = {"reflect": "gpt-4o-mini", "curate": "gpt-4o"}
 SIZES = {"reflect": 1, "curate": 2}
+SESSION_SHARE = 0.15
+"""Share of the tasks that are reported by a session with its messages."""
 
 
 @dataclass
@@ -71,13 +79,11 @@ def build_demo(
 ) -> User:
     """Create the demo account with `days` of history, unless it exists.
 
-    Raises Conflict with billing on (plans would limit it), or if a person has its address.
+    Raises Conflict if a person has its address.
     """
     user = demo_user()
     if user is not None:
         return user
-    if settings.BILLING_ENABLED:
-        raise Conflict("Plans would limit a demo: set BILLING_ENABLED=false.", code="demo")
     load_starters()
     # An account with a history needs no onboarding.
     marks = {MARK: True, "start": "done"}
@@ -128,6 +134,8 @@ def _simulate(user: User, scenarios: tuple[Scenario, ...], *, days: int) -> None
         since = database_now() - timedelta(milliseconds=1)
         for run in runs:
             _simulate_day(run, user, keys, draw, day=day)
+            with transaction.atomic():
+                lock_to_publish(run.playbook)  # takes back what a trial has found harmful
             if run.pending >= ENOUGH:
                 _evolve(run, user, keys, draw, trigger=EvolutionJob.Trigger.THRESHOLD)
             elif day == 1:  # a manual one yesterday; today's outcomes stay pending
@@ -168,7 +176,12 @@ def _restore_thresholds(runs: list[ScenarioRun]) -> None:
 def _simulate_day(
     run: ScenarioRun, user: User, keys: list[ApiKey], draw: random.Random, *, day: int
 ) -> None:
-    """Report up to four outcomes; more succeed as lessons are learned."""
+    """Report up to four outcomes; more succeed as lessons are learned.
+
+    The first version on trial is a bad one, which is taken back.
+    """
+    trials = Trial.objects.filter(playbook=run.playbook, kind=Trial.Kind.VERSION)
+    trial = trials.select_related("stable_version").order_by("created_at").first()
     cited = list(
         Bullet.objects.filter(playbook=run.playbook, status="active")
         .order_by("-created_at", "public_id")
@@ -182,20 +195,54 @@ def _simulate_day(
         status = "success" if draw.random() < 0.45 + 0.45 * learned else "failure"
         status = "partial" if draw.random() < 0.12 else status
         reading = read_playbook(playbook=current, by=by)
+        if trial is not None and trial.is_open:
+            is_bad = reading.version != trial.stable_version.number
+            status = "failure" if draw.random() < (0.9 if is_bad else 0.1) else "success"
+        report = SessionReport(
+            outcome=status,
+            task_description=draw.choice(run.scenario.tasks),
+            notes=_note(run, status, draw, day=day),
+            signal=draw.choice(("test", "test", "human", "self_report")),
+            bullet_ids=sorted(draw.sample(cited, k=min(2, len(cited)))),
+        )
+        if draw.random() < SESSION_SHARE:
+            _record_session(current, by, reading, report)
+            continue
         report_outcome(
             playbook=current,
             by=by,
-            task_description=draw.choice(run.scenario.tasks),
-            outcome=status,
-            notes=_note(run, status, draw),
+            **vars(report),
             reasoning_trace=f"$ make test\n{draw.randint(20, 90)} passed\n",
-            bullet_ids=sorted(draw.sample(cited, k=min(2, len(cited)))),
             serving_id=reading.serving_id if draw.random() < 0.9 else "",
-            signal=draw.choice(("test", "test", "human", "self_report")),
         )
 
 
-def _note(run: ScenarioRun, status: str, draw: random.Random) -> str:
+def _record_session(
+    playbook: Playbook, by: Principal, reading: Reading, report: SessionReport
+) -> None:
+    """The task as a conversation, which is the trace of its outcome."""
+    cited = [one for one in report.bullet_ids or () if f"[{one}]" in reading.content]
+    used = ", ".join(f"[{one}]" for one in cited) or "none"
+    steps = f"I read the code, changed one thing at a time and ran the tests. Used: {used}"
+    tests = {"id": "call_1", "name": "run_tests", "arguments": '{"only": "failed"}'}
+    session = open_session(
+        by=by, playbook=playbook, serving_id=reading.serving_id, model=MODELS["curate"]
+    )
+    messages = [
+        NewMessage("user", report.task_description),
+        NewMessage("assistant", "I run the tests first.", tool_calls=[tests]),
+        NewMessage(
+            "tool", f"1 test, {report.outcome}", tool_name="run_tests", tool_call_id="call_1"
+        ),
+        NewMessage("assistant", steps, bullet_ids=cited),
+    ]
+    add_messages(session=session, messages=messages)
+    close_session(session=session, by=by, report=replace(report, bullet_ids=cited))
+
+
+def _note(run: ScenarioRun, status: str, draw: random.Random, *, day: int) -> str:
+    if day == RISKY_DAY:
+        return f"Lesson: {run.scenario.risky}"
     if status == "failure" and draw.random() < 0.4:
         return f"Avoid: {draw.choice(run.scenario.mistakes)}"
     if run.lessons_reported < len(run.scenario.lessons) and draw.random() < 0.11:
@@ -226,19 +273,33 @@ def _create_usage_records(
 ) -> None:
     """Record the model calls that an engine would make: one per reflection, one to curate."""
     key, now = draw.choice(keys), database_now()
-    reflected = job.reflections.order_by("created_at", "outcome_id")
-    steps = [f"reflect:{pk}" for pk in reflected.values_list("outcome_id", flat=True)]
-    UsageRecord.objects.bulk_create(
-        _usage_record(job, user, key, draw, step=step, now=now) for step in (*steps, "curate")
-    )
+    reflections = list(job.reflections.order_by("created_at", "outcome_id"))
+    answers = {
+        f"reflect:{row.outcome_id}": estimate_tokens(str(row.content)) for row in reflections
+    }
+    answers["curate"] = draw.randint(400, 900)
+    records = [
+        _usage_record(job, user, key, draw, step=step, answer=answer, now=now)
+        for step, answer in answers.items()
+    ]
+    for row, record in zip(reflections, records, strict=False):
+        row.tokens = record.total_tokens
+    Reflection.objects.bulk_update(reflections, ["tokens"])
+    UsageRecord.objects.bulk_create(records)
 
 
 def _usage_record(
-    job: EvolutionJob, user: User, key: ApiKey, draw: random.Random, *, step: str, now: datetime
+    job: EvolutionJob,
+    user: User,
+    key: ApiKey,
+    draw: random.Random,
+    *,
+    step: str,
+    answer: int,
+    now: datetime,
 ) -> UsageRecord:
     operation = step.partition(":")[0]
     model, prompt = MODELS[operation], draw.randint(2_000, 4_000) * SIZES[operation]
-    answer = prompt // draw.randint(7, 12)
     price = price_call(
         model=model, prompt_tokens=prompt, completion_tokens=answer, cached_tokens=0, at=now
     )

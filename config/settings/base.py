@@ -486,6 +486,8 @@ MCP_SERVER_PORT = env.port("MCP_SERVER_PORT", default=8001)
 # Available over HTTPS and on localhost.
 OAUTH_ENABLED = env.bool("OAUTH_ENABLED", default=True)
 PUBLIC_URL = env.origin("PUBLIC_URL")
+# Whether anybody may look at the account of `manage.py demo`, from the landing page.
+DEMO_LOGIN = env.bool("DEMO_LOGIN", default=False)
 # Client ID documents are fetched over https, which needs internet access.
 OAUTH_CLIENT_DOCUMENTS = env.bool("OAUTH_CLIENT_DOCUMENTS", default=True)
 # Redirect schemes of apps, such as `cursor`, besides https and loopback http.

@@ -1,15 +1,17 @@
-"""Staff seeing a user's pages as the user does: read-only, for half an hour, audited."""
+"""Read-only visits: staff in a user's pages, audited, and anybody in the demo account."""
 
 import re
 import time
 from typing import Any
 
-from django.contrib.auth import get_user_model
+from django.conf import settings
+from django.contrib.auth import get_user_model, login
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
 from accounts.models import User
+from config.demo.builder import demo_user
 from config.web.middleware import error_response
 from core.audit import record
 from core.errors import AceError, Conflict, Forbidden
@@ -20,6 +22,14 @@ SESSION_KEY, SECONDS = "view_as", 30 * 60
 NAMESPACES = frozenset(("playbooks", "evolution", "billing"))
 WRITES = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 READ_ONLY = "You see this account as {email} does, and cannot change it. Stop viewing first."
+DEMO_KEY = "demo"
+# Not the demo account's settings, sessions or activity: they would show its other visitors.
+DEMO_NAMESPACES = NAMESPACES | {"mcp_bridge"}
+DEMO_PAGES = frozenset(
+    ("home", "favicon", "docs_index", "docs_page", "docs_image", "docs_source", "accounts:keys")
+)
+DEMO_WRITES = frozenset(("theme", "accounts:log_out"))
+DEMO_READ_ONLY = "The demo is read-only. Leave it and register to get your own account."
 
 
 def start_viewing(*, request: HttpRequest, user: User, by: Principal) -> None:
@@ -38,29 +48,46 @@ def stop_viewing(request: HttpRequest) -> str | None:
     return str(found[0]) if found else None
 
 
+def visit_demo(request: HttpRequest) -> bool:
+    """Log this browser in to the demo account, read-only; False where there is none to visit."""
+    user = demo_user() if settings.DEMO_LOGIN else None
+    if user is None:
+        return False
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    request.session[DEMO_KEY] = True
+    return True
+
+
 class ViewAsMiddleware(MiddlewareMixin):
     """Runs views of NAMESPACES with the viewed user, without any write to the database.
 
-    The last middleware, because it calls the view itself.
+    Of a visitor of the demo, all views. The last middleware, because it calls the view itself.
     """
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponseBase | None:
         match = request.resolver_match
-        if (
-            match is None
-            or not NAMESPACES.intersection(match.namespaces)
-            or match.namespaces[0] == "api"
-        ):
+        if match is None or match.namespaces[:1] == ["api"]:
             return None
-        viewed = viewed_user(request)
-        if viewed is None:
+        # Also after DEMO_LOGIN was turned off: older sessions stay read-only.
+        has_session = settings.SESSION_COOKIE_NAME in request.COOKIES
+        is_demo = has_session and request.session.get(DEMO_KEY, False)
+        is_viewable = bool(NAMESPACES.intersection(match.namespaces))
+        viewed = viewed_user(request) if is_viewable and not is_demo else None
+        if (viewed is None and not is_demo) or (is_demo and match.view_name in DEMO_WRITES):
             return None
         try:
-            if request.method not in {"GET", "HEAD"}:
-                raise Forbidden(READ_ONLY.format(email=viewed.email), code="read_only")
-            request.viewed_as, request.user = viewed, viewed  # type: ignore[attr-defined]  # Django's documented way to extend a request
+            is_read = request.method in {"GET", "HEAD"}
+            if viewed is None:
+                shown = DEMO_NAMESPACES.intersection(match.namespaces)
+                if not is_read or not (shown or match.view_name in DEMO_PAGES):
+                    raise Forbidden(DEMO_READ_ONLY, code="read_only")
+                request.is_demo = True  # type: ignore[attr-defined]  # as below
+            else:
+                if not is_read:
+                    raise Forbidden(READ_ONLY.format(email=viewed.email), code="read_only")
+                request.viewed_as, request.user = viewed, viewed  # type: ignore[attr-defined]  # Django's documented way to extend a request
             with connection.execute_wrapper(_refuse_writes):
                 response: HttpResponse = view(request, *args, **kwargs)
                 return response

@@ -31,7 +31,15 @@ def home(request: HttpRequest) -> HttpResponse:
     """The landing page; logged-in users are redirected to onboarding or the overview."""
     if request.user.is_authenticated:
         return redirect("onboarding" if show_onboarding(request) else "evolution:overview")
-    return render(request, "config/home.html")
+    return render(request, "config/home.html", {"has_demo": settings.DEMO_LOGIN})
+
+
+@require_POST
+def try_demo(request: HttpRequest) -> HttpResponse:
+    """Log an anonymous visitor in to the demo account, read-only."""
+    if request.user.is_authenticated or view_as.visit_demo(request):
+        return redirect("evolution:overview")
+    raise Http404
 
 
 @login_required

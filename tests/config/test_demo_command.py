@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.conf import LazySettings
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 from django.db.models import Count, Sum
@@ -18,12 +19,15 @@ from config.demo.builder import EMAIL, build_demo, remove_demo
 from config.demo.scenarios import SCENARIOS
 from core.models import AuditEntry
 from evolution.jobs.verification import Problem, verify_database
-from evolution.models import EvolutionJob, Outcome, WorkerHeartbeat
+from evolution.models import AgentSession, EvolutionJob, Outcome, Reflection, WorkerHeartbeat
 from evolution.worker.sweep import sweep
-from playbooks.models import Playbook, Version
+from playbooks.document.text import estimate_tokens
+from playbooks.models import Playbook, ReviewItem, Trial, Version
 from playbooks.starters.loader import load_starters
+from tests.factories import make_playbook
+from tests.harness.clients import logged_in_client
 
-DAYS = 9
+DAYS = 14
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -81,10 +85,34 @@ def evolutions_and_usage_tell_the_same_calls_tokens_and_cost(demo: User) -> None
     assert verify_problems() == []
 
 
-def test_the_demo_holds_every_promise_of_the_loop(subtests: pytest.Subtests) -> None:
+def it_shows_sessions_keys_a_review_and_a_version_taken_back(demo: User) -> None:
+    session = AgentSession.objects.exclude(outcome=None)[0]
+    assert session.outcome is not None and session.message_count == 4
+    assert session.title and session.created_at < timezone.now() - timedelta(hours=1)
+    assert demo.api_keys.count() == 2
+    (waiting,) = ReviewItem.objects.pending()
+    assert waiting.delta.reason_code == "held_command"
+    worse = Trial.objects.filter(verdict=Trial.Verdict.WORSE)
+    assert [trial.status for trial in worse] == ["ended"]
+    assert "Taken back" in Version.objects.get(reason="reverted").deltas.all()[0].reason
+
+
+def reflections_fit_their_tokens(demo: User) -> None:
+    for row in Reflection.objects.all():
+        record = UsageRecord.objects.get(step=f"reflect:{row.outcome_id}", job_id=row.job_id)
+        assert row.tokens == record.total_tokens
+        assert record.completion_tokens == estimate_tokens(str(row.content))
+
+
+def test_the_demo_holds_every_promise_of_the_loop(
+    subtests: pytest.Subtests, settings: LazySettings
+) -> None:
     """Built once, which takes two seconds; what lets a sweep run comes last."""
+    settings.TRIAL_MIN_TRAFFIC = 5
     demo = build_demo(password="look at this demo", days=DAYS, scenarios=SCENARIOS[:1])
     for promise in (
+        it_shows_sessions_keys_a_review_and_a_version_taken_back,
+        reflections_fit_their_tokens,
         the_history_is_old_in_order_and_whole,
         everything_says_that_it_is_made_up,
         evolutions_and_usage_tell_the_same_calls_tokens_and_cost,
@@ -112,9 +140,13 @@ def test_it_is_made_once_and_taken_away_without_a_trace(alice: User, playbook: P
     assert not remove_demo()
 
 
-def test_on_an_empty_database_the_first_login_is_made_before_it(capsys: Any) -> None:
+def test_on_an_empty_database_the_first_login_is_made_before_it(capsys: Any, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://ace.example.org"
     call_command("demo", days=1)
-    assert "First login, shown once: admin@localhost" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "First login, shown once: admin@localhost" in out
+    assert f"Log in at https://ace.example.org/login as {EMAIL}" in out
+    assert "DEMO_LOGIN=true" in out
     assert User.objects.filter(is_superuser=True).exclude(email=EMAIL).exists()
 
 
@@ -130,3 +162,39 @@ def test_where_plans_would_limit_it_it_says_so(settings: Any) -> None:
     settings.BILLING_ENABLED = True
     with pytest.raises(CommandError, match="BILLING_ENABLED=false"):
         call_command("demo")
+
+
+def test_visitors_of_the_demo_look_at_everything_and_change_nothing(
+    client: Client, settings: Any
+) -> None:
+    demo = User.objects.create_user(EMAIL, "look at this demo", settings={"demo": True})
+    playbook = make_playbook(demo)
+    assert "Try the demo" not in client.get("/").content.decode()
+    assert client.post("/demo").status_code == 404
+    settings.DEMO_LOGIN = True
+    assert "Try the demo" in client.get("/").content.decode()
+    assert client.post("/demo")["Location"] == "/overview"
+    one = playbook.get_absolute_url()
+    for path in ("/overview", one, f"{one}/evidence", "/inbox", "/sessions", "/keys", "/usage"):
+        page = client.get(path)
+        assert (page.status_code, "Viewing the demo" in page.content.decode()) == (200, True)
+    settings.DEMO_LOGIN = False
+    refused = [client.post(f"{one}/{verb}") for verb in ("archive", "edit", "shares")]
+    refused += [client.post("/keys"), client.post("/inbox"), client.post("/login")]
+    refused += [client.get(path) for path in ("/settings", "/settings/sessions", "/activity")]
+    assert {page.status_code for page in refused} == {403}
+    assert "The demo is read-only" in refused[0].content.decode()
+    assert Playbook.objects.get().status == "active"
+    assert client.post("/logout").status_code == 302
+    assert client.get("/keys").status_code == 302
+
+
+def test_a_person_in_the_demos_address_or_logged_in_is_no_visitor(
+    client: Client, alice: User, settings: Any
+) -> None:
+    settings.DEMO_LOGIN = True
+    owner = logged_in_client(alice)
+    assert owner.post("/demo")["Location"] == "/overview"
+    assert "Viewing the demo" not in owner.get("/overview").content.decode()
+    User.objects.create_user(EMAIL, "a password of their own")
+    assert client.post("/demo").status_code == 409

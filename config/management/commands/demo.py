@@ -4,6 +4,7 @@ import secrets
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
@@ -36,11 +37,16 @@ class Command(BaseCommand):
         if demo_user() is not None:
             self.stdout.write(f"The demo account exists: log in as {EMAIL}. --remove deletes it.")
             return
+        if settings.BILLING_ENABLED:
+            raise CommandError("Plans would limit a demo: set BILLING_ENABLED=false.")
         # The first login is only created in an empty database, so it comes before the demo user.
         call_command("bootstrap", stdout=self.stdout, stderr=self.stderr)
         self.stdout.write("Creating the history. This may take a minute or two.")
         password = options["password"] or secrets.token_urlsafe(15)
         build_demo(password=password, days=options["days"])
-        self.stdout.write(f"Demo account created. Log in as {EMAIL}")
+        address = settings.PUBLIC_URL or f"http://127.0.0.1:{settings.PORT}"
+        self.stdout.write(f"Demo account created. Log in at {address}/login as {EMAIL}")
         if not options["password"]:
             self.stdout.write(f"  password  {password}")
+        if not settings.DEMO_LOGIN:
+            self.stdout.write("With DEMO_LOGIN=true, the landing page offers it read-only.")
