@@ -1,6 +1,7 @@
 """`billing_setup` creates what is missing at Stripe, and nothing twice."""
 
 from collections import Counter
+from importlib import import_module
 from io import StringIO
 from typing import Any
 
@@ -68,6 +69,17 @@ def test_a_price_may_return_to_an_earlier_amount(shop: FakeStripe) -> None:
         products = portal["features"]["subscription_update"]["products"]
         assert sold["unit_amount"] == amount * 100
         assert [sold["id"]] in [product["prices"] for product in products]
+
+
+def test_a_price_that_stripe_does_not_take_is_an_error(
+    shop: FakeStripe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replayed = import_module("billing.stripe.gateway.setup")
+    monkeypatch.setattr(replayed, "make_idempotency_key", lambda *parts: f"{parts[:4]}")
+    set_up("pro=290")
+    set_up("pro=29")
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        set_up("pro=290")
 
 
 def test_the_checkout_asks_for_what_taxes_need(
