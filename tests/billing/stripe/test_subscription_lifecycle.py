@@ -178,6 +178,8 @@ def test_an_address_and_a_card_get_one_trial(
     address = {"address": "Alice+again@example.org", "card": "dora@example.org"}[same]
     again = Customer.of(make_user(address), live_server.url)
     again.buy("pro")
+    offered = shop.world.every("checkout.session")[0]["subscription_data"]
+    assert ("trial_period_days" in offered) == (same == "card")
     shop.deliver()
     shop.deliver()  # the trial that the card began was ended meanwhile
     assert (again.account.status, again.plan) == ("active", "pro")
