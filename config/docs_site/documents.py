@@ -17,7 +17,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("SELF_HOSTING", "CONFIGURATION", "LOCAL_MODELS", "OPERATIONS", "UPGRADING", "BILLING"),
         *("SECURITY", "TROUBLESHOOTING"),
     ),
-    "Develop": ("CONTRIBUTING", "ARCHITECTURE", "EVOLUTION", "DECISIONS"),
+    "Develop": ("CONTRIBUTING", "ARCHITECTURE", "EVOLUTION"),
 }
 UNLISTED = "More"
 FENCE = re.compile(r"^ *(`{3,}|~{3,})")
