@@ -51,6 +51,7 @@ def logging_config(level: str, form: str, *, texts: bool) -> dict[str, Any]:
         "loggers": {
             "django-q": {"level": "WARNING"},
             "mcp": {"level": "WARNING"},
+            "oauth2_provider": {"level": "WARNING"},
             "asyncio": {"filters": ["late"]},
         },
     }
