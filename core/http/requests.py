@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import _User as User
 
 CPU_BUDGET = 0.25
-"""Seconds of CPU that a request may cost. A thread cannot be stopped (docs/engineering/DECISIONS.md): limits on
-what requests contain keep them cheap, and a log line says where one is missing."""
+"""Seconds of CPU that a request may cost. A thread cannot be stopped: limits on what requests
+contain keep them cheap (docs/engineering/DECISIONS.md); a log line says where one is missing."""
 logger = logging.getLogger(__name__)
 
 
