@@ -67,7 +67,7 @@ def session(request: UserRequest, pk: str) -> HttpResponse:
         "session": row,
         "playbook": row.playbook,
         "provenance": provenance,
-        **reflection_context(provenance.reflection, is_draft=provenance.is_draft),
+        **reflection_context(provenance.reflection, provenance.edits, is_draft=provenance.is_draft),
         "cost": sum_usage(session_id=row.pk),
         "can_report": can_report(row),
         "other": paired_session(request, row),

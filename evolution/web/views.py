@@ -96,10 +96,9 @@ def outcome(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
         "votes": [vote for vote in votes if vote.status == Delta.Status.APPLIED],
         "unused": unused_lessons(row, edits),
         "result": row.result_of(edits),
-        "voted": {vote.bullet_public_id for vote in votes},
     }
     data, is_draft = reflection_of(row)
-    reflection = reflection_context(data, is_draft=is_draft)
+    reflection = reflection_context(data, edits, is_draft=is_draft)
     return render(request, "evolution/outcomes/detail.html", context | reflection)
 
 
@@ -164,10 +163,15 @@ def report_message(made: reporting.RecordedOutcome) -> str:
     return f"Outcome saved. {made.pending_outcomes} pending for the next evolution."
 
 
-def reflection_context(data: dict[str, Any], *, is_draft: bool) -> dict[str, Any]:
-    """The reflection on an outcome: labelled texts, and votes."""
+def reflection_context(
+    data: dict[str, Any], edits: list[Delta], *, is_draft: bool
+) -> dict[str, Any]:
+    """The reflection on an outcome: labelled texts, its tags, and the bullets voted on by them."""
     texts = [(label, data[name]) for name, label in REFLECTION_LABELS.items() if data.get(name)]
-    return {"reflection": texts, "tags": data.get("bullet_tags") or [], "is_draft": is_draft}
+    votes = [edit for edit in edits if edit.type == Delta.Type.TAG]
+    voted = {vote.bullet_public_id for vote in votes if vote.status == Delta.Status.APPLIED}
+    tags = data.get("bullet_tags") or []
+    return {"reflection": texts, "tags": tags, "voted": voted, "is_draft": is_draft}
 
 
 def pending_context(playbook: Playbook) -> dict[str, Any]:

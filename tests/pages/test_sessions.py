@@ -123,3 +123,12 @@ def test_what_a_tool_was_called_with_can_be_read_to_its_end(owner: Client, alice
     session = make_session(alice)
     add_messages(session=session, messages=[NewMessage("assistant", tool_calls=[call])])
     assert "the end" in owner.get(session.get_absolute_url()).content.decode()
+
+
+def test_only_ratings_that_were_counted_are_shown_as_votes(owner: Client, world: World) -> None:
+    outcome = world.outcome
+    outcome.reflection_data["bullet_tags"].append({"id": "str-00999", "tag": "helpful"})
+    outcome.save()
+    for page in (world.session, outcome):
+        html = owner.get(page.get_absolute_url()).content.decode()
+        assert html.count("(not counted)") == 1 and "<dt>Votes</dt>" not in html
