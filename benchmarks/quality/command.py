@@ -85,6 +85,7 @@ def _table(plan: runner.Plan, options: dict[str, Any]) -> str:
                 settings.OPENAI_API_KEY,
                 ledger,
                 deadline=settings.LLM_DEADLINE_SECONDS,
+                options=settings.ACE_MODEL_OPTIONS,
             ),
             price=price_in_usd,
             limit=options["max_cost_usd"],

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,7 +25,7 @@ from evolution.engine.curator import Curation
 from evolution.engine.evolve import Engine, evolve
 from evolution.engine.inputs import OutcomeInput, PlaybookInput, max_adds
 from evolution.engine.llm import LLM, AnswerError, ChatRequest, Ledger, LLMReply
-from evolution.engine.providers.openai import OpenAILLM
+from evolution.engine.providers.openai import ModelOptions, OpenAILLM
 from evolution.engine.reflector import Reflection
 from playbooks.document.budget import collapses
 from playbooks.document.deltas import apply_operations
@@ -89,12 +90,21 @@ class TokenLedger:
             self.tokens += reply.usage.total_tokens
 
 
-def connect(base_url: str, api_key: str, ledger: Ledger, *, deadline: float = 120) -> LLM:
+def connect(
+    base_url: str,
+    api_key: str,
+    ledger: Ledger,
+    *,
+    deadline: float = 120,
+    options: ModelOptions = MappingProxyType({}),
+) -> LLM:
     """Any OpenAI-compatible endpoint, every call of it noted in the ledger; `deadline` in s.
 
     The key may be empty, as local servers need none.
     """
-    return OpenAILLM(api_key=api_key, base_url=base_url, deadline=deadline, ledger=ledger)
+    return OpenAILLM(
+        api_key=api_key, base_url=base_url, deadline=deadline, ledger=ledger, options=options
+    )
 
 
 class InMemoryPlaybook:

@@ -20,7 +20,7 @@ from evolution.engine.adaptation.trials import Attempt, Trial, outcome_of
 from evolution.engine.environments import Feedback, Question, Sample
 from evolution.engine.evolve import run_concurrently
 from evolution.engine.generator import MAX_TOKENS, Generation
-from evolution.engine.inputs import SELF_REPORT, OutcomeInput
+from evolution.engine.inputs import OutcomeInput
 from evolution.engine.llm import LLM, AnswerError, LLMRequest
 from evolution.engine.prompt_text import FULL_LIMITS, fenced_block, truncate_middle
 from evolution.engine.prompts import load_prompt
@@ -269,9 +269,4 @@ def observations(
 def _outcome(key: str, one: Observation) -> OutcomeInput:
     """An outcome of the engine; without labels it is the agent's own report."""
     attempt = Attempt(generation=one.generation, feedback=one.feedback)
-    sample = one.sample
-    if one.feedback.ground_truth is None:
-        sample = Sample(sample.question)
-    outcome = outcome_of(key, Trial(sample, (attempt,)))
-    unknown = one.feedback.ground_truth is None
-    return replace(outcome, signal=SELF_REPORT) if unknown else outcome
+    return outcome_of(key, Trial(one.sample, (attempt,)))

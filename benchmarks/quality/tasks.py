@@ -18,6 +18,7 @@ from evolution.engine.environments import (
     Feedback,
     Question,
     Sample,
+    Unjudged,
     evaluate_sample,
     kind_of,
     read_number,
@@ -91,8 +92,7 @@ class Task:
         if generation is None:
             return None
         if not labels:
-            message = "Nobody has checked this answer."
-            return Feedback(status="partial", score=0.0, message=message)
+            return Unjudged().evaluate(sample, generation)
         return evaluate_sample(self._tolerant(sample), sample, generation)
 
     def _tolerant(self, sample: Sample) -> Environment:

@@ -4,7 +4,7 @@
     environment = FunctionEnvironment.at("my_checks:is_right")
     environment = ProgramEnvironment(["python", "check.py"], seconds=10)
 
-No role reads what an environment leaves out of its feedback (`Withholding(environment)`).
+`without_labels(environment)` judges by what a check finds out alone, for the self-judged mode.
 """
 
 import asyncio
@@ -82,6 +82,8 @@ class Feedback(BaseModel):
     score: float = Field(ge=0, le=1)
     message: Annotated[str, AfterValidator(clean_text)] = ""
     ground_truth: Annotated[str, AfterValidator(clean_text)] | None = None
+    is_checked: bool = True
+    """False where nobody has looked: the Reflector has only the trace to judge by."""
 
     def without_truth(self) -> "Feedback":
         """The verdict alone where the right answer is told: the message may quote it."""
@@ -210,12 +212,22 @@ def _verdict(score: float, target: str, message: str = "") -> Feedback:
 
 @dataclass(frozen=True)
 class Withholding:
-    """Another environment's verdict, without the truth."""
+    """Another environment's verdict on an answer, for which it is not told the label."""
 
     environment: Environment
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
-        return evaluate_sample(self.environment, sample, generation).without_truth()
+        return evaluate_sample(
+            self.environment, Sample(sample.question), generation
+        ).without_truth()
+
+
+class Unjudged:
+    """Nobody's verdict, where only a label could tell."""
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        message = "Nobody has checked this answer."
+        return Feedback(status="partial", score=0, message=message, is_checked=False)
 
 
 class FunctionEnvironment:
@@ -333,24 +345,25 @@ MATCHES: Mapping[str, Environment] = {
 }
 
 
-def environment_for(
-    name: str, samples: Sequence[Sample], *, reveal: bool = True, seconds: float = 10
-) -> Environment:
+def environment_for(name: str, samples: Sequence[Sample], *, seconds: float = 10) -> Environment:
     """The environment of that name, `auto` by the targets; ValueError when there is none."""
     if name == "auto":
         name = kind_of(samples)
     kind, _, what = name.partition(":")
-    environment: Environment
     if kind == "call" and what:
-        environment = FunctionEnvironment.at(what)
-    elif kind == "run":
-        environment = ProgramEnvironment.at(what, seconds=seconds)
-    elif name in MATCHES:
-        environment = MATCHES[name]
-    else:
-        known = ", ".join(MATCHES)
-        raise ValueError(f"There is no environment {name!r}. Use one of: auto, {known}.")
-    return environment if reveal else Withholding(environment)
+        return FunctionEnvironment.at(what)
+    if kind == "run":
+        return ProgramEnvironment.at(what, seconds=seconds)
+    if name in MATCHES:
+        return MATCHES[name]
+    known = ", ".join(MATCHES)
+    raise ValueError(f"There is no environment {name!r}. Use one of: auto, {known}.")
+
+
+def without_labels(environment: Environment) -> Environment:
+    """A judge that no label reaches: the same check without it, or nobody."""
+    is_match = any(environment is match for match in MATCHES.values())
+    return Unjudged() if is_match else Withholding(environment)
 
 
 def kind_of(samples: Sequence[Sample]) -> str:

@@ -30,7 +30,7 @@ from evolution.engine.adaptation.datasets import DatasetError
 from evolution.engine.adaptation.protocols import Point, Progress
 from evolution.engine.adaptation.solver import LLMSolver
 from evolution.engine.cost_budget import Budget
-from evolution.engine.environments import Environment, Sample, environment_for
+from evolution.engine.environments import Sample, environment_for, without_labels
 from evolution.engine.llm import LLMError
 from evolution.engine.prompts import load_prompt
 from evolution.engine.retry import Wait
@@ -85,7 +85,11 @@ class TrainingCommand(BaseCommand):
         add("--rounds", type=positive, default=1, help="attempts at a sample, at most (1)")
         add("--environment", default="auto", help=ENVIRONMENTS)
         add("--environment-seconds", type=seconds, default=10, help="time limit of `run:` (10)")
-        add("--withhold-ground-truth", action="store_true", help="feedback says only right, wrong")
+        add(
+            "--withhold-ground-truth",
+            action="store_true",
+            help="learn from checks and traces, never from labels",
+        )
         add("--resume", action="store_true", help="go on with the last unfinished run")
         add("--max-cost-usd", type=dollars, help="make no call that could go over it")
         add("--dry-run", action="store_true", help="check everything, ask nobody, write nothing")
@@ -167,13 +171,13 @@ class TrainingCommand(BaseCommand):
     def _print(self, summary: dict[str, Any]) -> None:
         self.stdout.write(json.dumps(summary, indent=2, ensure_ascii=False))
 
-    def environment(self, options: dict[str, Any], samples: Sequence[Sample]) -> Environment:
-        return environment_for(
-            options["environment"],
-            samples,
-            reveal=not options["withhold_ground_truth"],
-            seconds=options["environment_seconds"],
-        )
+    def environments(self, options: dict[str, Any], samples: Sequence[Sample]) -> dict[str, Any]:
+        """What scores, and what is learnt from when that must not know the labels."""
+        seconds = options["environment_seconds"]
+        scores = environment_for(options["environment"], samples, seconds=seconds)
+        if not options["withhold_ground_truth"]:
+            return {"environment": scores}
+        return {"environment": scores, "judge": without_labels(scores)}
 
 
 def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:

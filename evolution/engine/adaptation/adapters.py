@@ -51,11 +51,11 @@ class Score:
     @classmethod
     def of(cls, trials: Sequence[Trial], snapshot: PlaybookSnapshot) -> "Score":
         """The mean score of first attempts."""
-        scores = [trial.first.feedback.score for trial in trials]
+        scores = [trial.first.result.score for trial in trials]
         return cls(
             snapshot=snapshot,
             accuracy=sum(scores) / len(scores) if scores else 0.0,
-            right=sum(trial.first.feedback.status == "success" for trial in trials),
+            right=sum(trial.first.result.status == "success" for trial in trials),
             failed=sum(trial.first.generation is None for trial in trials),
             samples=len(trials),
         )
@@ -63,15 +63,17 @@ class Score:
 
 @dataclass(frozen=True)
 class OfflineResult:
-    """The result of a run. `kept` is the best snapshot by validation; ties keep the older one."""
+    """The result of a run. `kept` is the best snapshot by validation, ties keep the older one;
+    without validation the last.
+    """
 
     before: Score
     after: Score
     kept: PlaybookSnapshot
     batches: int
     progress: Progress
-    test_before: Score | None = None
-    test_after: Score | None = None
+    test_before: Score
+    test_after: Score
 
     def as_dict(self) -> dict[str, object]:
         """The summary, ready for JSON."""
@@ -84,8 +86,8 @@ class OfflineResult:
         }
 
 
-def _change(before: Score | None, after: Score | None) -> dict[str, float | int] | None:
-    if before is None or after is None:
+def _change(before: Score, after: Score) -> dict[str, float | int] | None:
+    if not before.samples:
         return None
     return {
         "samples": before.samples,
@@ -135,6 +137,8 @@ class Adapter:
     solver: Solver
     learner: Learner
     environment: Environment
+    judge: Environment | None = None
+    """What the playbook learns from, when that is not the environment which scores."""
     checkpoints: Checkpoints
     options: AdapterOptions = field(default_factory=AdapterOptions)
     observe: Observer = lambda progress: None
@@ -150,6 +154,7 @@ class Adapter:
         self._trials = Trials(
             solver=self.solver,
             environment=self.environment,
+            judge=self.judge,
             checkpoints=self.checkpoints,
             concurrency=given.concurrency,
             wait=self.wait,
@@ -199,28 +204,30 @@ class Adapter:
 
 @dataclass(kw_only=True)
 class OfflineAdapter(Adapter):
-    """Trains a playbook on samples with known answers. The baseline is scored first."""
+    """Trains a playbook on samples. The baseline is scored first; without validation samples the
+    last snapshot is kept.
+    """
 
     train: Sequence[Sample]
-    validation: Sequence[Sample]
+    validation: Sequence[Sample] = ()
     test: Sequence[Sample] = ()
 
     def run(self) -> OfflineResult:
         """Train to the end and keep the best snapshot; raises LLMError when it cannot go on."""
         samples = [*self.train, *self.validation, *self.test]
         first = self._begin(samples, total=self._planned())
-        test_before = self._score("test", self.test, first) if self.test else None
+        test_before = self._score("test", self.test, first)
         before = self._score("validation", self.validation, first)
         best = self._train(before)
         kept = self.learner.keep(best.snapshot)
-        test_after = self._score("test", self.test, kept) if self.test else None
+        test_after = self._score("test", self.test, kept)
         self._say("done")
         return OfflineResult(
             before, best, kept, self.progress.step, self.progress, test_before, test_after
         )
 
     def _train(self, best: Score) -> Score:
-        """The best score over all epochs."""
+        """The best score over all epochs, without validation the last one."""
         snapshot, options = best.snapshot, self.options
         for epoch in range(1, options.epochs + 1):
             parts = batches(self.train, size=options.batch_size, seed=options.seed, epoch=epoch)
@@ -229,11 +236,14 @@ class OfflineAdapter(Adapter):
                 snapshot = self._learn(name, self._answer(name, batch, snapshot), snapshot)
                 if number % options.evaluate_every == 0 or number == len(parts):
                     score = self._score("validation", self.validation, snapshot)
-                    best = score if score.accuracy > best.accuracy else best
+                    if score.accuracy > best.accuracy or not self.validation:
+                        best = score
         return best
 
     def _score(self, split: str, samples: Sequence[Sample], snapshot: PlaybookSnapshot) -> Score:
         """The score of this snapshot; one with the same agent view is not scored twice."""
+        if not samples:
+            return Score.of([], snapshot)
         self._say(f"scoring {split}")
         trials = self._trials.run(f"{split[:4]}-{snapshot.view_hash}", samples, snapshot)
         return self._note(split, Score.of(trials, snapshot))

@@ -22,7 +22,7 @@ from evolution.engine.environments import (
 )
 from evolution.engine.evolve import run_concurrently
 from evolution.engine.generator import Generation
-from evolution.engine.inputs import OutcomeInput
+from evolution.engine.inputs import GROUND_TRUTH, SELF_REPORT, OutcomeInput
 from evolution.engine.llm import AnswerError, TransientError
 from evolution.engine.prompt_text import FULL_LIMITS, truncate_middle
 from evolution.engine.reflector import Reflection
@@ -35,11 +35,19 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Attempt(BaseModel):
-    """One answer and what became of it. `error`: the code for which there is no answer."""
+    """One answer and what became of it. `error`: the code for which there is no answer.
+
+    `feedback` is learnt from; `score` is that of the labels where they are withheld, else None.
+    """
 
     generation: Generation | None = None
     feedback: Feedback
+    score: Feedback | None = None
     error: str = ""
+
+    @property
+    def result(self) -> Feedback:
+        return self.score or self.feedback
 
 
 class RetryReflection(BaseModel):
@@ -63,10 +71,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """Runs samples through a Solver and an Environment; what is stored is not asked again."""
+    """Runs samples through a Solver and an Environment; what is stored is not asked again.
+
+    What is learnt comes from `judge`, if there is one: then no label reaches a role.
+    """
 
     solver: Solver
     environment: Environment
+    judge: Environment | None
     checkpoints: Checkpoints
     concurrency: int = 8
     wait: Wait = time.sleep
@@ -126,8 +138,11 @@ class Trials:
             )
         except AnswerError as error:
             return Attempt(feedback=failed_feedback(error.message), error=error.code)
-        feedback = evaluate_sample(self.environment, sample, generation)
-        return Attempt(generation=generation, feedback=feedback)
+        score = evaluate_sample(self.environment, sample, generation)
+        if self.judge is None:
+            return Attempt(generation=generation, feedback=score)
+        feedback = evaluate_sample(self.judge, sample, generation)
+        return Attempt(generation=generation, feedback=feedback, score=score)
 
     def _reflect(self, key: str, trial: Trial, snapshot: PlaybookSnapshot) -> RetryReflection:
         outcome = outcome_of(key, trial, tell_truth=False)
@@ -171,7 +186,8 @@ def _key(name: str, sample: Sample, number: int, what: str = "try") -> str:
 
 def _can_improve(trial: Trial) -> bool:
     last = trial.attempts[-1]
-    return last.generation is not None and last.feedback.status != "success"
+    seen = last.feedback
+    return last.generation is not None and seen.is_checked and seen.status != "success"
 
 
 def outcome_of(key: str, trial: Trial, *, tell_truth: bool = True) -> OutcomeInput:
@@ -191,9 +207,15 @@ def outcome_of(key: str, trial: Trial, *, tell_truth: bool = True) -> OutcomeInp
         status=feedback.status,
         trace=truncate_middle("\n\n".join(_trial_trace(trial)), FULL_LIMITS.text),
         notes="\n".join(notes),
-        signal="test" if truth is None else "ground_truth",
+        signal=_signal(feedback),
         cited=tuple(generation.bullet_ids) if generation else (),
     )
+
+
+def _signal(feedback: Feedback) -> str:
+    if feedback.ground_truth is not None:
+        return GROUND_TRUTH
+    return "test" if feedback.is_checked else SELF_REPORT
 
 
 def _trial_trace(trial: Trial) -> list[str]:

@@ -39,7 +39,9 @@ class Command(TrainingCommand):
     def prepare(self, options: dict[str, Any]) -> None:
         need = needs_targets(options)
         samples = read_samples(options["dataset"], name="train", need_target=need)
-        if options["val_dataset"]:
+        if options["withhold_ground_truth"]:
+            self.train, self.validation = samples, []  # labels must not choose the version either
+        elif options["val_dataset"]:
             self.train = samples
             self.validation = read_samples(options["val_dataset"], name="val", need_target=need)
         else:
@@ -48,7 +50,7 @@ class Command(TrainingCommand):
             )
         test = options["test_dataset"]
         self.test = read_samples(test, name="test", need_target=need) if test else []
-        self.judge = self.environment(options, [*samples, *self.validation, *self.test])
+        self.judges = self.environments(options, [*samples, *self.validation, *self.test])
         self.options = AdapterOptions(
             epochs=options["epochs"],
             batch_size=options["batch_size"],
@@ -80,10 +82,10 @@ class Command(TrainingCommand):
 
     def adapter(self, **parts: Any) -> OfflineAdapter:
         return OfflineAdapter(
-            environment=self.judge,
             train=self.train,
             validation=self.validation,
             test=self.test,
             options=self.options,
+            **self.judges,
             **parts,
         )

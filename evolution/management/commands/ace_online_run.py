@@ -30,7 +30,7 @@ class Command(TrainingCommand):
         self.stream = read_samples(
             options["dataset"], name="live", need_target=needs_targets(options)
         )
-        self.judge = self.environment(options, self.stream)
+        self.judges = self.environments(options, self.stream)
 
     def plan(self) -> dict[str, Any]:
         windows = math.ceil(len(self.stream) / self.given["window"])
@@ -47,4 +47,4 @@ class Command(TrainingCommand):
             rounds=self.given["rounds"],
             concurrency=settings.LLM_CONCURRENCY,
         )
-        return OnlineAdapter(environment=self.judge, stream=self.stream, options=options, **parts)
+        return OnlineAdapter(stream=self.stream, options=options, **self.judges, **parts)

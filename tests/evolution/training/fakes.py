@@ -114,6 +114,7 @@ class TrainingHarness:
     learner: FakeLearner = field(default_factory=FakeLearner)
     checkpoints: InMemoryCheckpoints = field(default_factory=InMemoryCheckpoints)
     environment: Environment = field(default_factory=AnswerMatch)
+    judge: Environment | None = None
     waits: list[float] = field(default_factory=list)
 
     def parts(self) -> dict[str, Any]:
@@ -122,6 +123,7 @@ class TrainingHarness:
             "solver": self.solver,
             "learner": self.learner,
             "environment": self.environment,
+            "judge": self.judge,
             "checkpoints": self.checkpoints,
             "wait": self.waits.append,
         }

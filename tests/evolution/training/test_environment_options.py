@@ -13,6 +13,7 @@ from evolution.engine.environments import (
     Sample,
     environment_for,
     evaluate_sample,
+    without_labels,
 )
 from evolution.engine.generator import Generation
 
@@ -26,17 +27,35 @@ def telling(sample: Sample, generation: Generation) -> Feedback:
     return Feedback.model_validate_json(TELLING)
 
 
-def asked(name: str, *, reveal: bool) -> Feedback:
-    environment = environment_for(name, [SAMPLE], reveal=reveal, seconds=10)
-    return evaluate_sample(environment, SAMPLE, Generation(final_answer="7"))
+def asked(name: str, *, labels: bool) -> Feedback:
+    environment = environment_for(name, [SAMPLE], seconds=10)
+    judge = environment if labels else without_labels(environment)
+    return evaluate_sample(judge, SAMPLE, Generation(final_answer="42"))
 
 
 @pytest.mark.parametrize("name", [CALLED, f"run:{RUN}"])
-def test_a_custom_check_reveals_only_right_or_wrong_when_asked_to(name: str) -> None:
-    assert asked(name, reveal=True).ground_truth == "42"
-    withheld = asked(name, reveal=False)
+def test_a_check_that_tells_the_answer_keeps_only_its_verdict_without_labels(name: str) -> None:
+    assert asked(name, labels=True).ground_truth == "42"
+    withheld = asked(name, labels=False)
     assert (withheld.status, withheld.score, withheld.ground_truth) == ("failure", 0.25, None)
     assert withheld.message == "The answer is wrong."
+
+
+def knows_the_label(sample: Sample, generation: Generation) -> bool:
+    return sample.target == generation.final_answer
+
+
+@pytest.mark.parametrize("name", ["auto", "answer", "exact", "number", "list"])
+def test_without_labels_nobody_says_right_or_wrong(name: str) -> None:
+    assert asked(name, labels=True).status == "success"
+    found = asked(name, labels=False)
+    assert (found.status, found.is_checked, found.ground_truth) == ("partial", False, None)
+
+
+def test_a_check_of_ones_own_is_not_given_the_label() -> None:
+    name = f"call:{__name__}:knows_the_label"
+    assert asked(name, labels=True).status == "success"
+    assert asked(name, labels=False).status == "failure"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +72,7 @@ def test_a_check_that_cannot_be_had_is_refused_before_anything_is_asked(
     (tmp_path / "broken_checks.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=sentence):
-        environment_for(name, [SAMPLE], reveal=True, seconds=10)
+        environment_for(name, [SAMPLE])
 
 
 @pytest.mark.parametrize("option", ["--val-split", "--environment-seconds"])

@@ -4,8 +4,19 @@ from typing import Any
 
 import pytest
 
-from evolution.engine.adaptation.adapters import AdapterOptions, OfflineAdapter, OfflineResult
-from evolution.engine.environments import AnswerMatch, Feedback, Sample, Withholding
+from evolution.engine.adaptation.adapters import (
+    AdapterOptions,
+    OfflineAdapter,
+    OfflineResult,
+    OnlineAdapter,
+)
+from evolution.engine.environments import (
+    Feedback,
+    FunctionEnvironment,
+    Sample,
+    Unjudged,
+    without_labels,
+)
 from evolution.engine.generator import Generation
 from evolution.engine.llm import CredentialError, TransientError
 from playbooks.document.sections import DEFAULT_SECTIONS
@@ -149,10 +160,25 @@ def test_a_right_answer_that_the_environment_supplies_never_reaches_the_generato
     assert not any("vermilion" in text or "1,250.5" in text for text in prompts)
 
 
-def test_withheld_ground_truth_reaches_nobody_in_any_round() -> None:
-    scene, known = TrainingHarness(environment=Withholding(AnswerMatch())), samples("vermilion")
-    adapt(scene, known, known, rounds=3)
+def test_in_the_self_judged_mode_labels_score_but_nobody_learns_from_them() -> None:
+    scene, known = TrainingHarness(judge=Unjudged()), samples("vermilion", "no idea")
+    adapted = adapt(scene, known, [], rounds=3)
+    (_, outcomes) = scene.learner.batches[0]
+    assert {(o.status, o.signal) for o in outcomes} == {("partial", "self_report")}
+    assert "vermilion" not in f"{outcomes} {scene.solver.reflected}"
+    assert scene.solver.reflected == []
+    assert (scene.learner.kept, adapted.before.samples) == ("1", 0)
+
+
+def test_a_check_without_labels_is_learnt_from_while_labels_score() -> None:
+    def is_blue(sample: Sample, generation: Generation) -> bool:
+        return not sample.target and generation.final_answer == "blue"
+
+    judge = without_labels(FunctionEnvironment(is_blue))
+    scene, known = TrainingHarness(judge=judge), samples("red")
+    scene.solver.after_reflection = lambda question: "blue"
+    streamed = OnlineAdapter(stream=known, options=AdapterOptions(rounds=2), **scene.parts()).run()
     (_, [outcome]) = scene.learner.batches[0]
-    assert "vermilion" not in str(outcome)
-    assert outcome.signal == "test"
-    assert "vermilion" not in str(scene.solver.reflected)
+    assert (outcome.status, outcome.signal) == ("failure", "test")
+    assert "Attempt 2 (success)" in outcome.trace
+    assert streamed.as_dict()["accuracy"] == 0.0
