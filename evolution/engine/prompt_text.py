@@ -1,5 +1,6 @@
 """Untrusted text inside a prompt: cleaned, truncated, and fenced as data."""
 
+import re
 import secrets
 import unicodedata
 from dataclasses import dataclass
@@ -32,6 +33,13 @@ PURPOSES = {
 }
 """What the default sections are for, by key."""
 TRUNCATION_NOTE = "\n[… {count} characters left out …]\n"
+BEFORE_ERROR, AFTER_ERROR = 200, 400
+"""Characters around a sign of trouble in a long trace that are read."""
+_TROUBLE = re.compile(
+    r"error|exception|traceback|fail|denied|refused|invalid|unexpected|not found|timed? ?out"
+    r"|(?:http\S{0,10}|status|code|→|->|=>)\W{0,3}[45]\d\d\b",
+    re.IGNORECASE,
+)
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 
@@ -69,6 +77,33 @@ def truncate_middle(text: str, limit: int) -> str:
         return text
     head, tail = limit // 3, limit - limit // 3
     return text[:head] + TRUNCATION_NOTE.format(count=len(text) - limit) + text[len(text) - tail :]
+
+
+def trace_excerpt(text: str, limit: int) -> str:
+    """At most about `limit` characters: the start, what surrounds the first errors, and the end.
+
+    The step that decided the result of a long run is rarely its last one.
+    """
+    if len(text) <= limit:
+        return text
+    edge = limit // 4
+    spans, room = [(0, edge)], limit - 2 * edge
+    for sign in _TROUBLE.finditer(text, edge, len(text) - edge):
+        if sign.start() < spans[-1][1]:
+            continue
+        start = max(spans[-1][1], sign.start() - BEFORE_ERROR)
+        end = min(sign.end() + AFTER_ERROR, start + room)
+        if end <= sign.end():
+            break
+        spans.append((start, end))
+        room -= end - start
+    spans.append((max(spans[-1][1], len(text) - edge - room), len(text)))
+    parts, done = list[str](), 0
+    for start, end in spans:
+        parts += [TRUNCATION_NOTE.format(count=start - done)] if start > done else []
+        parts.append(text[start:end])
+        done = end
+    return "".join(parts)
 
 
 def data_block(text: str) -> str:

@@ -12,6 +12,7 @@ from evolution.engine.prompt_text import (
     PromptLimits,
     data_block,
     purpose_block,
+    trace_excerpt,
     truncate_middle,
 )
 from evolution.engine.prompts import load_prompt
@@ -94,7 +95,7 @@ def reflection_request(
             cited_ids=", ".join(cited) or "none",
             cited_bullets="".join(f"[{key}] {bullets[key].content}\n" for key in unseen),
             task=data_block(truncate_middle(outcome.task, limits.text)),
-            trace=data_block(truncate_middle(outcome.trace, limits.text)),
+            trace=data_block(trace_excerpt(outcome.trace, limits.text)),
             notes=data_block(truncate_middle(outcome.notes, limits.text)),
             right_answer=f"\nThe right answer:\n{data_block(truth)}\n" if truth else "",
         ),

@@ -24,7 +24,7 @@ from evolution.engine.evolve import run_concurrently
 from evolution.engine.generator import Generation
 from evolution.engine.inputs import GROUND_TRUTH, SELF_REPORT, OutcomeInput
 from evolution.engine.llm import AnswerError, TransientError
-from evolution.engine.prompt_text import FULL_LIMITS, truncate_middle
+from evolution.engine.prompt_text import FULL_LIMITS, trace_excerpt, truncate_middle
 from evolution.engine.reflector import Reflection
 from evolution.engine.retry import Wait
 
@@ -205,7 +205,7 @@ def outcome_of(key: str, trial: Trial, *, tell_truth: bool = True) -> OutcomeInp
         id=key,
         task=truncate_middle(trial.sample.question.as_text(), FULL_LIMITS.text),
         status=feedback.status,
-        trace=truncate_middle("\n\n".join(_trial_trace(trial)), FULL_LIMITS.text),
+        trace=trace_excerpt("\n\n".join(_trial_trace(trial)), FULL_LIMITS.text),
         notes="\n".join(notes),
         signal=_signal(feedback),
         cited=tuple(generation.bullet_ids) if generation else (),

@@ -14,6 +14,7 @@ from evolution.engine.prompt_text import (
     clean_text,
     data_block,
     playbook_block,
+    trace_excerpt,
     truncate_middle,
 )
 from evolution.engine.prompts import load_prompt
@@ -120,6 +121,27 @@ def test_a_long_text_keeps_its_start_and_its_end() -> None:
     cut = truncate_middle("a" * 100 + "b" * 100, 90)
     assert cut.startswith("a" * 30 + "\n[… 110 characters left out …]")
     assert cut.endswith("b" * 60)
+
+
+def test_a_long_trace_keeps_what_stands_around_its_first_errors() -> None:
+    steps = [f"Step {number}: GET /orders/{number} → 200 ok\n" for number in range(100, 2_100)]
+    steps[900] = "Step 1000: POST /refund {'amount': 7.5} → 422 `amount` is in cents\n"
+    trace = "".join(steps)
+    read = trace_excerpt(trace, 4_000)
+    assert "`amount` is in cents" in read
+    assert "`amount` is in cents" not in truncate_middle(trace, 4_000)
+    assert read.startswith(steps[0]) and read.endswith(steps[-1])
+    assert len(read) < 4_200
+    assert read.count("characters left out") == 2
+    assert "`amount` is in cents" in reflector_messages(trace=trace * 3)[1]["content"]
+
+
+@pytest.mark.parametrize("trace", ["fine " * 9_000, "error " * 9_000, "x" * 20_000 + " failed"])
+def test_an_excerpt_of_any_trace_has_its_size_and_its_end(trace: str) -> None:
+    read = trace_excerpt(trace, 1_000)
+    assert 1_000 <= len(read) <= 1_200
+    assert read.endswith(trace[-200:])
+    assert trace_excerpt(trace[:1_000], 1_000) == trace[:1_000]
 
 
 def test_an_agent_view_beyond_its_budget_is_cut_to_whole_lines() -> None:
