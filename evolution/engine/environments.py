@@ -3,6 +3,7 @@
     environment = NumberMatch()                       # or AnswerMatch(), ListMatch()
     environment = FunctionEnvironment.at("my_checks:is_right")
     environment = ProgramEnvironment(["python", "check.py"], seconds=10)
+    environment = WorldEnvironment(MyShop)            # to act in, step by step
 
 `without_labels(environment)` judges by what a check finds out alone, for the self-judged mode.
 """
@@ -21,13 +22,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from core.text import normalize
 from evolution.engine.generator import Generation
 from evolution.engine.prompt_text import clean_text, truncate_middle
+from evolution.engine.structured_output import Text
 
 MESSAGE_LIMIT = 2_000
 PASSED_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "HOME", "TMPDIR", "VIRTUAL_ENV")
@@ -102,6 +104,8 @@ class Environment(Protocol):
 
 def evaluate_sample(environment: Environment, sample: Sample, generation: Generation) -> Feedback:
     """The environment's feedback, awaited if need be. Call it from a thread without a loop."""
+    if not sample.target and isinstance(environment, AnswerMatch | NumberMatch | ListMatch):
+        return Unjudged().evaluate(sample, generation)
     found: Feedback = _awaited(environment.evaluate(sample, generation))
     return found
 
@@ -241,24 +245,29 @@ class FunctionEnvironment:
 
     @classmethod
     def at(cls, path: str) -> "FunctionEnvironment":
-        """The function at `package.module:name` (or with a dot); ValueError when there is none."""
-        module_name, _, name = path.rpartition(":" if ":" in path else ".")
-        try:
-            function = getattr(importlib.import_module(module_name), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ValueError(f"There is no function at {path!r}: {error}") from None
-        except Exception as error:  # noqa: BLE001 - other people's module may raise anything
-            what = f"{type(error).__name__}: {error}"
-            raise ValueError(f"The module of {path!r} cannot be imported: {what}") from None
-        if not callable(function):
-            raise ValueError(f"{path!r} is no function.")
-        return cls(function)
+        """The function at this path; ValueError when there is none."""
+        return cls(function_at(path))
 
     def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
         try:
             return as_feedback(_awaited(self._function(sample, generation)))
         except Exception as error:  # noqa: BLE001 - other people's code: one sample, not the run
             return failed_feedback(f"The check failed with {type(error).__name__}.")
+
+
+def function_at(path: str) -> Any:
+    """The function at `package.module:name` (or with a dot); ValueError when there is none."""
+    module_name, _, name = path.rpartition(":" if ":" in path else ".")
+    try:
+        function = getattr(importlib.import_module(module_name), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"There is no function at {path!r}: {error}") from None
+    except Exception as error:  # noqa: BLE001 - other people's module may raise anything
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"The module of {path!r} cannot be imported: {what}") from None
+    if not callable(function):
+        raise ValueError(f"{path!r} is no function.")
+    return function
 
 
 def as_feedback(found: Any) -> Feedback:
@@ -277,41 +286,37 @@ def failed_feedback(message: str) -> Feedback:
     return Feedback(status="failure", score=0.0, message=message)
 
 
-@dataclass(frozen=True)
-class ProgramEnvironment:
-    """Runs `command` for each answer, for at most `seconds`.
+class ProgramFailed(Exception):
+    """A program gave no answer; the text goes on after "The check", "The agent"."""
 
-    The program reads `{"sample": {"id", "task", "context", "target"}, "generation": {…}}` on stdin
-    and prints a feedback as JSON: `{"status", "score", "message", "ground_truth"}`. Another exit
-    code than 0, a time-out, or anything else on stdout counts the sample as wrong.
-    """
+
+@dataclass(frozen=True)
+class Program:
+    """A command that reads JSON on stdin and prints JSON, for at most `seconds`; no shell."""
 
     command: Sequence[str]
     seconds: float = 10
 
     @classmethod
-    def at(cls, line: str, *, seconds: float) -> "ProgramEnvironment":
+    def at(cls, line: str, *, seconds: float) -> Self:
         """The program of a command line; ValueError when there is none."""
         command = shlex.split(line)
         if not command:
             raise ValueError("Name a program after `run:`.")
         if shutil.which(command[0]) is None:
             raise ValueError(f"There is no program {command[0]!r} that can be run.")
-        return cls(command, seconds=seconds)
+        return cls(command, seconds)
 
-    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
-        asked = {
-            "sample": asdict(sample.question) | {"target": sample.target},
-            "generation": generation.model_dump(),
-        }
+    def run(self, asked: Any) -> str:
+        """What it prints; raises ProgramFailed."""
         try:
             return self._run(json.dumps(asked))
         except subprocess.TimeoutExpired:
-            return failed_feedback(f"The check took longer than {self.seconds:g} s.")
+            raise ProgramFailed(f"took longer than {self.seconds:g} s.") from None
         except OSError as error:
-            return failed_feedback(f"The check could not be started ({type(error).__name__}).")
+            raise ProgramFailed(f"could not be started ({type(error).__name__}).") from None
 
-    def _run(self, asked: str) -> Feedback:
+    def _run(self, asked: str) -> str:
         # A session of its own: a time-out ends what the program started as well.
         with subprocess.Popen(  # noqa: S603 - the operator's own command line, without a shell
             list(self.command),
@@ -330,11 +335,66 @@ class ProgramEnvironment:
                 with suppress(ProcessLookupError):
                     os.killpg(program.pid, signal.SIGKILL)
         if program.returncode != 0:
-            return failed_feedback(f"The check ended with exit code {program.returncode}.")
+            raise ProgramFailed(f"ended with exit code {program.returncode}.")
+        return output[:MAX_OUTPUT]
+
+
+class ProgramEnvironment(Program):
+    """A program that judges each answer.
+
+    It reads `{"sample": {"id", "task", "context", "target"}, "generation": {…}}` and prints a
+    feedback: `{"status", "score", "message", "ground_truth"}`. Another exit code than 0, a
+    time-out, or anything else on stdout counts the sample as wrong.
+    """
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        asked = {
+            "sample": asdict(sample.question) | {"target": sample.target},
+            "generation": generation.model_dump(),
+        }
         try:
-            return Feedback.model_validate_json(output[:MAX_OUTPUT])
+            return Feedback.model_validate_json(self.run(asked))
+        except ProgramFailed as error:
+            return failed_feedback(f"The check {error}")
         except ValidationError:
             return failed_feedback("The check printed no feedback.")
+
+
+class Episode(Generation):
+    """What an agent did on one task: `reasoning` is its trajectory, `test_report` of tests it ran.
+
+    `feedback` is that of the environment in which it acted; None: its final answer is judged.
+    """
+
+    final_answer: Text = ""
+    test_report: Text = ""
+    feedback: Feedback | None = None
+
+
+class World(Protocol):
+    """An environment to act in, made anew for each attempt."""
+
+    def reset(self, question: Question) -> str:
+        """Begin with this task: what is seen, with the actions that there are."""
+        ...
+
+    def step(self, action: str) -> tuple[str, bool]:
+        """What is seen after the action, and whether it is over."""
+        ...
+
+    def score(self) -> Any:
+        """By the state that was reached, never by a label: a Feedback, a dict of one, or a bool."""
+        ...
+
+
+@dataclass(frozen=True)
+class WorldEnvironment:
+    """Worlds to act in: an Episode brings its own feedback from one."""
+
+    make: Callable[[], World]
+
+    def evaluate(self, sample: Sample, generation: Generation) -> Feedback:
+        return failed_feedback("Nobody has acted on this task.")
 
 
 MATCHES: Mapping[str, Environment] = {
@@ -352,6 +412,8 @@ def environment_for(name: str, samples: Sequence[Sample], *, seconds: float = 10
     kind, _, what = name.partition(":")
     if kind == "call" and what:
         return FunctionEnvironment.at(what)
+    if kind == "world" and what:
+        return WorldEnvironment(function_at(what))
     if kind == "run":
         return ProgramEnvironment.at(what, seconds=seconds)
     if name in MATCHES:

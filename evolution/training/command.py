@@ -10,6 +10,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
@@ -28,9 +29,16 @@ from evolution.engine.adaptation.adapters import (
 )
 from evolution.engine.adaptation.datasets import DatasetError
 from evolution.engine.adaptation.protocols import Point, Progress
-from evolution.engine.adaptation.solver import LLMSolver
+from evolution.engine.adaptation.solver import MAX_STEPS, ActingSolver, LLMSolver, ProgramAgent
 from evolution.engine.cost_budget import Budget
-from evolution.engine.environments import Sample, environment_for, without_labels
+from evolution.engine.environments import (
+    Environment,
+    Program,
+    Sample,
+    WorldEnvironment,
+    environment_for,
+    without_labels,
+)
 from evolution.engine.llm import LLMError
 from evolution.engine.prompts import load_prompt
 from evolution.engine.retry import Wait
@@ -50,7 +58,8 @@ DAY = 86_400.0
 RESUME = "The run is kept: give the same command with --resume."
 ENVIRONMENTS = (
     "who says what is right: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
-    "`call:package.module:function`, or `run:program arguments` (no shell; JSON on stdin)"
+    "`call:package.module:function`, `run:program arguments` (no shell; JSON on stdin), or "
+    "`world:package.module:Class` to act in"
 )
 PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
 BAR = 30
@@ -63,8 +72,11 @@ class TrainingCommand(BaseCommand):
     """A command reads its options in `prepare` and makes its adapter; the rest is here."""
 
     kind: str
+    judges: dict[str, Any]
     datasets: tuple[str, ...] = ("dataset",)
-    repeated: tuple[str, ...] = ("environment", "withhold_ground_truth", "rounds")
+    repeated: tuple[str, ...] = (
+        *("environment", "withhold_ground_truth", "rounds", "agent", "max_steps"),
+    )
     """Options that a resumed run must repeat, beside the data sets."""
 
     def prepare(self, options: dict[str, Any]) -> None:
@@ -85,6 +97,9 @@ class TrainingCommand(BaseCommand):
         add("--rounds", type=positive, default=1, help="attempts at a sample, at most (1)")
         add("--environment", default="auto", help=ENVIRONMENTS)
         add("--environment-seconds", type=seconds, default=10, help="time limit of `run:` (10)")
+        add("--agent", default="", help="`run:program arguments` that does the tasks")
+        add("--agent-seconds", type=seconds, default=600, help="time limit of --agent (600)")
+        add("--max-steps", type=positive, default=MAX_STEPS, help="actions in a world (30)")
         add(
             "--withhold-ground-truth",
             action="store_true",
@@ -101,6 +116,7 @@ class TrainingCommand(BaseCommand):
             runs.refuse_untrainable(self.playbook)
             self.given = options
             self.prepare(options)
+            self.solver = solver_for(options, self.judges["environment"])
             if options["dry_run"]:
                 playbook = {"dry_run": True, "playbook_id": str(self.playbook.pk)}
                 self._print(playbook | self.plan())
@@ -134,7 +150,7 @@ class TrainingCommand(BaseCommand):
         try:
             with (
                 interruptible(stopping),
-                adapter_parts(training, limit=limit, wait=stopping.wait) as parts,
+                adapter_parts(training, self.solver, limit=limit, wait=stopping.wait) as parts,
             ):
                 adapted = self.adapter(**parts, observe=display).run()
         except (LLMError, AceError) as error:
@@ -180,6 +196,17 @@ class TrainingCommand(BaseCommand):
         return {"environment": scores, "judge": without_labels(scores)}
 
 
+def solver_for(options: dict[str, Any], scores: Environment) -> Callable[..., LLMSolver]:
+    """Who does the tasks: an agent's program, a model that acts, or one that answers."""
+    if options["agent"]:
+        line = options["agent"].removeprefix("run:")
+        program = Program.at(line, seconds=options["agent_seconds"])
+        return partial(ProgramAgent, program=program)
+    if isinstance(scores, WorldEnvironment):
+        return partial(ActingSolver, make=scores.make, steps=options["max_steps"])
+    return LLMSolver
+
+
 def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
     """Which version the accuracy is of, and whether the current one reads the same.
 
@@ -195,8 +222,9 @@ def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
 
 
 def needs_targets(options: dict[str, Any]) -> bool:
-    """A checking function or program may know what is right by itself."""
-    return not options["environment"].startswith(("call:", "run:"))
+    """A check, a world or an agent may know what is right by itself."""
+    own = ("call:", "run:", "world:")
+    return not options["agent"] and not options["environment"].startswith(own)
 
 
 def fingerprint(path: Path | None) -> dict[str, str] | None:
@@ -349,7 +377,7 @@ def refuse_unpriced() -> None:
 
 @contextmanager
 def adapter_parts(
-    training: Training, *, limit: Decimal | None, wait: Wait
+    training: Training, solver: Callable[..., LLMSolver], *, limit: Decimal | None, wait: Wait
 ) -> Iterator[dict[str, Any]]:
     """What both adapters work with, for this run; the ledger's connection is closed at the end."""
     budget = None
@@ -364,7 +392,7 @@ def adapter_parts(
     payer = Payer(training.owner_id, training.playbook_id, training.run_id)
     with UsageLedger(payer, budget, on_plan=False) as ledger:
         yield {
-            "solver": LLMSolver(
+            "solver": solver(
                 connect_llm(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)
             ),
             "learner": StoredPlaybook(training, steps, budget=budget, wait=wait),

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from evolution.engine.adaptation.protocols import Checkpoints, PlaybookSnapshot, Solver
 from evolution.engine.environments import (
     Environment,
+    Episode,
     Feedback,
     Sample,
     evaluate_sample,
@@ -30,6 +31,8 @@ from evolution.engine.retry import Wait
 
 PAUSES = (5.0, 15.0, 60.0, 120.0)
 """Seconds between the tries of a call that a provider's passing fault stopped; then it is over."""
+REPORT_CHARS = 4_000
+"""Characters of a test report that are read, those around its errors first."""
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
@@ -138,10 +141,17 @@ class Trials:
             )
         except AnswerError as error:
             return Attempt(feedback=failed_feedback(error.message), error=error.code)
-        score = evaluate_sample(self.environment, sample, generation)
-        if self.judge is None:
-            return Attempt(generation=generation, feedback=score)
-        feedback = evaluate_sample(self.judge, sample, generation)
+        if isinstance(generation, Episode) and generation.feedback is not None:
+            feedback, score = generation.feedback.without_truth(), None
+        elif self.judge is None:
+            feedback, score = evaluate_sample(self.environment, sample, generation), None
+        else:
+            feedback = evaluate_sample(self.judge, sample, generation)
+            score = evaluate_sample(self.environment, sample, generation)
+        if isinstance(generation, Episode) and generation.test_report:
+            report = trace_excerpt(generation.test_report, REPORT_CHARS)
+            message = f"{feedback.message}\nTest report:\n{report}"
+            feedback = feedback.model_copy(update={"message": message})
         return Attempt(generation=generation, feedback=feedback, score=score)
 
     def _reflect(self, key: str, trial: Trial, snapshot: PlaybookSnapshot) -> RetryReflection:

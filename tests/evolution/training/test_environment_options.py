@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from evolution.engine.environments import (
+    MATCHES,
     Feedback,
     Question,
     Sample,
@@ -50,6 +51,11 @@ def test_without_labels_nobody_says_right_or_wrong(name: str) -> None:
     assert asked(name, labels=True).status == "success"
     found = asked(name, labels=False)
     assert (found.status, found.is_checked, found.ground_truth) == ("partial", False, None)
+
+
+def test_a_row_without_a_target_is_judged_by_nobody() -> None:
+    found = evaluate_sample(MATCHES["number"], Sample(SAMPLE.question), Generation(final_answer=""))
+    assert (found.status, found.is_checked) == ("partial", False)
 
 
 def test_a_check_of_ones_own_is_not_given_the_label() -> None:
