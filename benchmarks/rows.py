@@ -45,7 +45,7 @@ def prepare(lists: list[int]) -> dict[str, Any]:
     # The temporary PostgreSQL serves several runs, each with a person of its own.
     email = f"load-{secrets.token_hex(4)}@example.org"
     user = User.objects.create_user(email, secrets.token_urlsafe(24))
-    token = create_api_key(user=user, name="load", scopes=KEY_SCOPES)[1]
+    token = create_api_key(user=user, name="load", scopes=KEY_SCOPES, notify=False)[1]
     where = {
         "token": token,
         "cookie": f"{settings.SESSION_COOKIE_NAME}={open_session(user)}",
