@@ -125,3 +125,31 @@ class CompiledQuery(Generic[M]):
             cursor.execute(select.statement.text, select.statement.with_values(values))
             rows = cursor.fetchall()
         return [select.take(list(row)) for row in rows]
+
+
+class CompiledInsert:
+    """The INSERT of new rows of one model; its fields still prepare each value."""
+
+    def __init__(self) -> None:
+        self._statements: dict[str, str] = {}
+
+    def insert(self, row: models.Model) -> None:
+        """Store an unsaved row, as `save(force_insert=True)` does, without signals."""
+        fields = row._meta.local_concrete_fields
+        text = self._statements.get(connection.vendor)
+        if text is None:
+            columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
+            marks = ", ".join(["%s"] * len(fields))
+            table = connection.ops.quote_name(row._meta.db_table)
+            text = f"INSERT INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608 - a model's names
+            self._statements[connection.vendor] = text
+        values = []
+        for field in fields:
+            value = field.pre_save(row, add=True)
+            if isinstance(value, Expression):  # left to the database, which need not be asked
+                value = field.db_default
+                setattr(row, field.attname, value)
+            values.append(field.get_db_prep_save(value, connection))
+        with connection.cursor() as cursor:
+            cursor.execute(text, values)
+        row._state.adding, row._state.db = False, connection.alias

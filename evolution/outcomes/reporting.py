@@ -10,6 +10,7 @@ from billing.limits.plan_limits import report_rate
 from core.errors import Conflict, RateLimited
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
+from core.sql.compiled_queries import CompiledInsert
 from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob, Outcome
@@ -17,6 +18,7 @@ from evolution.outcomes import validation
 from evolution.outcomes.cases import count_in_trial, record_answer
 from playbooks.models import Playbook
 
+INSERT_OUTCOME = CompiledInsert()
 CASE_NOTE = "This answers a case: it counts in the check of a version, and teaches nothing."
 RATE_WARNING = "Many reports this hour: stored, and evolved with the next ones or when time is up."
 
@@ -97,7 +99,7 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id
         count_in_trial(report, locked)
-        report.save(force_insert=True)
+        INSERT_OUTCOME.insert(report)
         state = trigger_state_of(locked)
         job = None if waits else trigger_if_due(locked, state=state, by=by)
     return RecordedOutcome(report, state.pending, job, True, [RATE_WARNING] if waits else [])

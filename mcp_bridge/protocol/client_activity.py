@@ -140,12 +140,11 @@ def _save_activity(user: User, key: ApiKey | None, activity: RequestActivity) ->
         # The key now arrives complete: the row of its truncated copy goes.
         wrong = own.filter(credential=credential, client="", refusal=WRONG_SECRET)
         wrong.filter(accepted_at=None).delete()
+    identity = {"credential": credential, "client": activity.client}
+    if own.filter(**identity).update(**values, updated_at=now):
+        return
     _, is_new = ClientActivity.objects.update_or_create(
-        user=user,
-        credential=credential,
-        client=activity.client,
-        defaults=values,
-        create_defaults=values | {"api_key": key},
+        user=user, **identity, defaults=values, create_defaults=values | {"api_key": key}
     )
     if is_new:
         # A client may call itself anything: bound the rows of a user.

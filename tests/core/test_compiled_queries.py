@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 from django.db.models import CharField
@@ -10,9 +11,10 @@ from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
 from core.errors import NotAuthenticated, NotFound
 from core.security.scopes import Principal
-from core.sql.compiled_queries import CompiledQuery, Param
+from core.sql.compiled_queries import CompiledInsert, CompiledQuery, Param
 from core.sql.querysets import CompiledLookup
 from evolution.jobs.lifecycle import lock_active_playbook
+from evolution.models import Outcome
 from playbooks.models import Playbook
 from tests.factories import make_key, make_playbook
 
@@ -83,3 +85,25 @@ def test_an_expired_key_is_refused_by_the_compiled_statement(alice: User) -> Non
 def test_a_lock_outside_a_transaction_is_refused(alice: User) -> None:
     with pytest.raises(AssertionError, match="ends with its transaction"):
         lock_active_playbook(make_playbook(alice))
+
+
+def test_an_inserted_row_is_the_one_that_save_stores(alice: User) -> None:
+    playbook = make_playbook(alice)
+    given = {"task_description": "Mend it", "status": "success", "cited_bullets": ["str-00001"]}
+    saved, inserted = (
+        Outcome(
+            playbook=playbook, version=playbook.current_version, cost_usd=Decimal("0.5"), **given
+        )
+        for _ in range(2)
+    )
+    saved.save(force_insert=True)
+    CompiledInsert().insert(inserted)
+    own = {"_state", "id", "created_at", "updated_at"}
+    first, second = (
+        {name: value for name, value in vars(row).items() if name not in own}
+        for row in Outcome.objects.filter(pk__in=[saved.pk, inserted.pk]).order_by("created_at")
+    )
+    assert first == second
+    assert {name: vars(inserted)[name] for name in first} == first
+    inserted.save()
+    assert Outcome.objects.count() == 2
