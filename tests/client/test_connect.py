@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -219,3 +220,21 @@ def test_the_local_server_passes_messages_on(home: Path, alice: User, playbook: 
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["id"] for answer in answers] == [1, 2]
     assert len(answers[1]["result"]["tools"]) > 5
+
+
+def test_settings_and_hooks_have_the_paths_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = {"windows": "Code/User", "mac": "Library/Application Support/Code/User"}
+    found = [
+        programs.settings_folder(".config/Code/User", platform=platform, **code)
+        for platform in ("linux", "darwin", "win32")
+    ]
+    assert found == [".config/Code/User", code["mac"], "AppData/Roaming/Code/User"]
+    assert (
+        programs.settings_folder(".config/zed", windows="Zed", platform="darwin") == ".config/zed"
+    )
+    python = "C:\\Program Files\\Python\\python.exe"
+    monkeypatch.setattr(programs, "COMMAND", [python, "-m", "ace"])
+    command = programs.hook_command("stop", platform="win32")
+    assert command == '"C:/Program Files/Python/python.exe" -m ace hook stop'
+    assert shlex.split(command)[1:] == ["-m", "ace", "hook", "stop"]
+    assert shlex.split(programs.hook_command("stop", platform="linux"))[0] == python

@@ -53,8 +53,20 @@ def server(**more: Any) -> dict[str, Any]:
     return {"command": COMMAND[0], "args": [*COMMAND[1:], "mcp"], **more}
 
 
-def hook_command(event: str) -> str:
-    return shlex.join([*COMMAND, "hook", event])
+def hook_command(event: str, *, platform: str = sys.platform) -> str:
+    """The command line of a hook; on Windows such as cmd, PowerShell and Git's bash all read."""
+    words = [*COMMAND, "hook", event]
+    if platform != "win32":
+        return shlex.join(words)
+    plain = (word.replace("\\", "/") for word in words)
+    return " ".join(f'"{word}"' if " " in word else word for word in plain)
+
+
+def settings_folder(
+    usual: str, *, windows: str, mac: str = "", platform: str = sys.platform
+) -> str:
+    """Where a program keeps its settings, below the home."""
+    return {"win32": f"AppData/Roaming/{windows}", "darwin": mac}.get(platform) or usual
 
 
 def in_json(*keys: str, value: Any) -> Callable[[str], str]:
@@ -159,7 +171,11 @@ CURSOR_EVENTS = {
     "stop": "stop",
     "end": "sessionEnd",
 }
-CODE = "Library/Application Support/Code/User" if sys.platform == "darwin" else ".config/Code/User"
+CODE = settings_folder(
+    ".config/Code/User", windows="Code/User", mac="Library/Application Support/Code/User"
+)
+ZED = settings_folder(".config/zed", windows="Zed")
+GOOSE = settings_folder(".config/goose", windows="Block/goose/config")
 STDIO = {"type": "stdio"}
 
 PROGRAMS = (
@@ -207,14 +223,14 @@ PROGRAMS = (
         },
     ),
     Program(
-        "Zed", "zed", ".config/zed",
+        "Zed", "zed", ZED,
         {
-            ".config/zed/settings.json": in_json(
+            f"{ZED}/settings.json": in_json(
                 "context_servers", "ace", value=server(source="custom")
             )
         },
     ),
-    Program("Goose", "goose", ".config/goose", {".config/goose/config.yaml": goose_yaml}),
+    Program("Goose", "goose", GOOSE, {f"{GOOSE}/config.yaml": goose_yaml}),
 )  # fmt: skip
 
 
