@@ -4,8 +4,9 @@ from django.db import migrations, models
 
 
 def move_notices(apps, schema_editor):
-    for notice in apps.get_model("billing", "QuotaNotice").objects.select_related("period").order_by("percent"):
-        period = notice.period
+    periods = apps.get_model("billing", "QuotaPeriod").objects
+    for notice in apps.get_model("billing", "QuotaNotice").objects.order_by("percent"):
+        period = periods.get(pk=notice.period_id)  # read again: it may have had another notice
         state = "reached" if notice.percent == 100 else "near"
         period.notified = (period.notified or {}) | {notice.resource: f"{state} {notice.limit}"}
         if state == "reached":

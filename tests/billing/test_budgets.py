@@ -161,6 +161,15 @@ def test_a_new_key_of_the_operators_does_not_renew_the_months_limit(alice: User)
     assert refused(alice, "0.01", credential="new key")
 
 
+def test_calls_with_an_owners_key_count_only_against_their_own_limits(alice: User) -> None:
+    limit_spending(DOLLAR)
+    spend(alice, "5", own_key=True)
+    assert refused(alice, "1") == refused(alice, "1", own_key=True) == ""
+    limit_spending(DOLLAR, user=alice)
+    assert refused(alice, "0.01", own_key=True)
+    assert refused(alice, "1") == ""
+
+
 def test_what_a_deleted_account_spent_counts_for_the_server(alice: User, charlie: User) -> None:
     limit_spending(DOLLAR, scope="server")
     record = spend(alice, "1")
