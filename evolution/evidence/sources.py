@@ -69,8 +69,8 @@ def provenance_of(job: EvolutionJob) -> Provenance:
     mine = Outcome.objects.filter(job=job)
     rows = list(mine.values_list("pk", "signal", *REPORTER))
     # A key or app that says `test` has only its own word for it.
-    by_person = Q(api_key=None, app=None) & ~Q(signal=SELF_REPORT)
-    checked = mine if job.training_id is not None else mine.filter(by_person)
+    judged = mine.exclude(signal=SELF_REPORT)
+    checked = judged if job.training_id is not None else judged.filter(api_key=None, app=None)
     found = {str(pk): source_name(*reporter) for pk, _, *reporter in rows}
     model = calls.values_list("model", flat=True).first()
     return Provenance(

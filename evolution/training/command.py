@@ -118,8 +118,10 @@ class TrainingCommand(BaseCommand):
             self.prepare(options)
             self.solver = solver_for(options, self.judges["environment"])
             if options["dry_run"]:
-                playbook = {"dry_run": True, "playbook_id": str(self.playbook.pk)}
-                self._print(playbook | self.plan())
+                plan: dict[str, Any] = {"dry_run": True, "playbook_id": str(self.playbook.pk)}
+                plan |= self.plan()
+                plan["most_calls"]["generate"] *= calls_an_answer(options)
+                self._print(plan)
                 return
             if settings.ACE_ENGINE != "openai":
                 raise CommandError(
@@ -219,6 +221,14 @@ def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
         "best_kept": best.view_hash == adapted.kept.view_hash,
         "best_version": int(best.label),
     }
+
+
+def calls_an_answer(options: dict[str, Any]) -> int:
+    """How often the model is asked for an answer: by an agent of one's own never."""
+    if options["agent"]:
+        return 0
+    steps: int = options["max_steps"]
+    return steps if options["environment"].startswith("world:") else 1
 
 
 def needs_targets(options: dict[str, Any]) -> bool:

@@ -142,7 +142,9 @@ class Trials:
         except AnswerError as error:
             return Attempt(feedback=failed_feedback(error.message), error=error.code)
         if isinstance(generation, Episode) and generation.feedback is not None:
-            feedback, score = generation.feedback.without_truth(), None
+            feedback, score = generation.feedback, None
+            if self.judge is not None:
+                feedback = feedback.without_truth()
         elif self.judge is None:
             feedback, score = evaluate_sample(self.environment, sample, generation), None
         else:

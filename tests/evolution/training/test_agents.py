@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -113,6 +114,17 @@ def test_an_agent_that_breaks_has_no_answer(
     summary = run_online(blank, world["test"], agent=agent)
     assert (summary["accuracy"], summary["failed_samples"]) == (0.0, 10)
     assert EvolutionJob.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "calls"),
+    [({"environment": SHOP, "max_steps": 5}, 250), ({"agent": f"run:{sys.executable}"}, 0)],
+)
+def test_a_dry_run_counts_a_call_for_each_step(
+    db: None, blank: Playbook, world: dict[str, Path], options: dict[str, Any], calls: int
+) -> None:
+    plan = train(blank, world, dry_run=True, **options)
+    assert plan["most_calls"]["generate"] == calls
 
 
 def test_an_agent_or_a_world_that_is_not_there_is_refused(

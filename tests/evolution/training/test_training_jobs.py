@@ -1,5 +1,6 @@
 """The jobs of a training belong to its process: no worker runs them, and none is lost."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from core.clock import database_now
 from core.errors import Conflict
 from core.security.scopes import Principal
 from evolution.engine.inputs import OutcomeInput
+from evolution.evidence.sources import provenance_of
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.training import runs
@@ -99,3 +101,11 @@ def test_a_batch_of_which_another_evolution_has_learnt_fails_by_name(
     assert learner.learn("e1b1", TASKS).error == "outcomes_taken"
     assert Outcome.objects.pending().count() == 0
     assert learner.learn("e1b1", TASKS).error == "outcomes_taken"
+
+
+@pytest.mark.parametrize(("signal", "checked"), [("self_report", 0), ("test", 2)])
+def test_only_what_somebody_checked_counts_as_checked(
+    training: Training, signal: str, checked: int
+) -> None:
+    job = prepare_job(training, "e1b1", [replace(task, signal=signal) for task in TASKS])
+    assert len(provenance_of(job).checked) == checked
