@@ -230,7 +230,8 @@ def test_statistics_against_known_figures() -> None:
     gained, lost = [(True, False)] * 9, [(False, True)]
     assert mcnemar([*gained, *lost, (True, True)]) == pytest.approx(0.02148, abs=1e-4)
     assert mcnemar([(True, True)]) == 1.0
-    assert half_width(0.75, 200) == pytest.approx(6.0, abs=0.01)
+    assert half_width(0.75, 200) == pytest.approx(5.96, abs=0.01)
+    assert half_width(0.0, 6) == pytest.approx(19.5, abs=0.1)
     same = compare([1.0, 0.0] * 50, [1.0, 0.0] * 50, is_binary=True)
     assert (same.difference, same.low, same.high, same.p) == (0.0, 0.0, 0.0, 1.0)
 
