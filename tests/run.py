@@ -13,9 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,6 +83,7 @@ class Begun:
     began: float
     seconds: float = 0
     cpu: float = 0
+    stopped: bool = False
 
     @classmethod
     def of(cls, step: Step, *, watched: bool = False) -> "Begun":
@@ -103,8 +105,8 @@ class Begun:
         self.seconds, self.cpu = time.monotonic() - self.began, used.ru_utime + used.ru_stime
         if self.printed:
             self.printed.seek(0)
-            print(f"== {self.name}", flush=True)
-            print(self.printed.read().decode(errors="replace"), end="", flush=True)
+            printed = self.printed.read().decode(errors="replace")
+            print(f"== {self.name}\n{printed}", end="", flush=True)
         return code
 
     def stop(self) -> None:
@@ -114,6 +116,37 @@ class Begun:
             self.process.wait()
         if self.printed:
             self.printed.close()
+
+
+class Lane:
+    """Steps that run one after the other beside others; each prints at its end."""
+
+    def __init__(self, run: "Run", steps: Sequence[Step]) -> None:
+        self.run, self.left = run, list(steps)
+        self.begun = Begun.of(self.left.pop(0))
+        self.thread = threading.Thread(target=self._work)
+        self.thread.start()
+
+    def _work(self) -> None:
+        while True:
+            begun = self.begun
+            code = begun.wait()
+            if begun.stopped:
+                return
+            self.run.note(begun, code)
+            begun.stop()
+            if not self.left:
+                return
+            self.begun = Begun.of(self.left.pop(0))
+
+    def stop(self) -> None:
+        """It ends, if need be before its time."""
+        self.left.clear()
+        if self.thread.is_alive():
+            self.begun.stopped = True
+            self.begun.process.terminate()
+            self.thread.join()
+        self.begun.stop()
 
 
 class Run:
@@ -128,20 +161,20 @@ class Run:
 
     def checks(self, *steps: Step) -> None:
         """Run all of `steps` at once, so that one look shows everything that is wrong."""
-        with self.beside(*steps):
+        with self.beside(*((step,) for step in steps)):
             pass
 
     @contextmanager
-    def beside(self, *steps: Step) -> Iterator[None]:
-        """Run `steps` while the block runs; what they print comes at its end."""
-        begun = [Begun.of(step) for step in steps]
+    def beside(self, *lanes: Sequence[Step]) -> Iterator[None]:
+        """Run `lanes` while the block runs, the steps of each one after the other."""
+        begun = [Lane(self, steps) for steps in lanes]
         try:
             yield
-            for step in begun:
-                self.note(step, step.wait())
+            for lane in begun:
+                lane.thread.join()
         finally:
-            for step in begun:
-                step.stop()
+            for lane in begun:
+                lane.stop()
 
     def step(self, step: Step) -> None:
         """Run a step that may be watched."""
@@ -160,16 +193,21 @@ class Run:
 
     def suite(self, database: str, url: str, which: str = "") -> Step:
         """The tests on one database: all, or those whose markers are `which`."""
-        marked = [which, "" if self.whole else "not nightly"]
-        marked += ["not browser"] if url or not find_browser() else []
+        marked = [which, "" if self.whole else "not nightly", "not browser"]
         # On PostgreSQL a fifth of the tests: one process, which reads the files of these alone.
         few = which == ON_POSTGRES
         pytest = ["-n", "0" if few else WORKERS, "-m", " and ".join(filter(None, marked))]
         # Without Playwright's plugin its tests cannot even be collected.
-        pytest += ["-p", "no:playwright", "--ignore=tests/browser"] if url else []
+        pytest += ["-p", "no:playwright", "--ignore=tests/browser"]
         pytest += marked_files() if few else []
         on = {"TEST_DATABASE_URL": url, "TEST_DATABASE_TEMPLATE": self.templates.get(database, "")}
         return self.pytest(f"tests on {database}", pytest, on)
+
+    def in_browser(self) -> Step:
+        """The tests in Chromium, in one process, for its start costs as much as ten of them."""
+        pytest = ["-n", "0", "tests/browser", "-m", "" if self.whole else "not nightly"]
+        on = {"TEST_DATABASE_URL": "", "TEST_DATABASE_TEMPLATE": self.templates.get("SQLite", "")}
+        return self.pytest("tests in a browser", pytest, on)
 
     def paying(self, database: str, url: str) -> Step:
         """The tests that need billing on, where dj-stripe's tables are there."""
@@ -230,15 +268,20 @@ class Run:
         on_sqlite, on_postgres = ("", "") if self.whole else (ON_SQLITE, ON_POSTGRES)
         try:
             with postgres() as url, self.migrated({"SQLite": "", "PostgreSQL": url}):
-                paying = self.paying("PostgreSQL", url), self.paying("SQLite", "")
-                with self.beside(TYPES, self.suite("PostgreSQL", url, on_postgres), *paying):
+                on_server = self.suite("PostgreSQL", url, on_postgres)
+                with self.beside((on_server, self.paying("PostgreSQL", url)), self.on_a_file()):
                     self.step(self.suite("SQLite", "", on_sqlite))
         except PostgresNotFound as error:
             self.left_out.append(f"PostgreSQL was not tested: {error}.")
-            with self.migrated({"SQLite": ""}), self.beside(TYPES, self.paying("SQLite", "")):
+            with self.migrated({"SQLite": ""}), self.beside(self.on_a_file()):
                 self.step(self.suite("SQLite", ""))
         if COVERAGE:
             self.coverage()
+
+    def on_a_file(self) -> tuple[Step, ...]:
+        """What runs on SQLite beside the suite there."""
+        browser = (self.in_browser(),) if find_browser() else ()
+        return (TYPES, *browser, self.paying("SQLite", ""))
 
     def count(self) -> Counter[str]:
         """What the reports add up to."""

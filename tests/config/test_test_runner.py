@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -91,18 +92,19 @@ def test_parallel_steps_are_all_reported_and_any_fails_the_run(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     run, good = Run(tmp_path), Step("good", ["python", "-c", "print('fine')"])
-    with run.beside(good, Step("bad", ["python", "-c", "1 / 0"])):
+    with run.beside((good, good), [Step("bad", ["python", "-c", "1 / 0"])]):
         print("meanwhile")
     assert run.close() == 1
     output = capfd.readouterr().out
     assert output.index("meanwhile") < output.index("fine") < output.index("== good: ok")
+    assert output.count("== good: ok") == 2
     assert "ZeroDivisionError" in output
     assert "Failed: bad." in output
 
 
 def test_a_step_beside_others_ends_with_them(tmp_path: Path) -> None:
     run, endless = Run(tmp_path), "import threading; threading.Event().wait()"
-    with pytest.raises(KeyboardInterrupt), run.beside(Step("endless", ["python", "-c", endless])):
+    with pytest.raises(KeyboardInterrupt), run.beside([Step("endless", ["python", "-c", endless])]):
         raise KeyboardInterrupt
     assert run.failed == []
 
@@ -130,8 +132,8 @@ def test_without_a_postgresql_everything_runs_on_sqlite(
     def none_here() -> None:
         raise postgres.PostgresNotFound("no server programs found")
 
-    def noted(*steps: Step) -> AbstractContextManager[None]:
-        beside.extend(steps)
+    def noted(*lanes: Sequence[Step]) -> AbstractContextManager[None]:
+        beside.extend(step for lane in lanes for step in lane)
         return nullcontext()
 
     watched: list[Step] = []
@@ -139,12 +141,16 @@ def test_without_a_postgresql_everything_runs_on_sqlite(
     run = Run(tmp_path)
     monkeypatch.setattr("tests.run.CACHE", None)
     monkeypatch.setattr("tests.run.postgres", none_here)
+    monkeypatch.setattr("tests.run.find_browser", lambda: "/usr/bin/chromium")
     monkeypatch.setattr(run, "step", watched.append)
     monkeypatch.setattr(run, "beside", noted)
     run.suites()
     assert [step.name for step in watched] == ["tests on SQLite"]
-    assert not [word for word in watched[0].command if word.startswith(("--ignore", "--deselect"))]
-    assert [step.name for step in beside] == ["migrations on SQLite", "types", "payment on SQLite"]
+    left_out = [word for word in watched[0].command if word.startswith(("--ignore", "--deselect"))]
+    assert left_out == ["--ignore=tests/browser"]
+    assert [step.name for step in beside] == [
+        *("migrations on SQLite", "types", "tests in a browser", "payment on SQLite")
+    ]
 
 
 def test_the_tests_begin_with_what_was_migrated_once(

@@ -56,7 +56,7 @@ def kill_at(point: str) -> None:
     module = importlib.import_module(module_name)
     call: Callable[..., object] = getattr(module, function)
 
-    def killed(*args: object, **kwargs: object) -> object:
+    def killed(*args: object, **kwargs: object) -> None:
         if end:
             call(*args, **kwargs)
         os.kill(os.getpid(), signal.SIGKILL)
