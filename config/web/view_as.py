@@ -80,10 +80,10 @@ class ViewAsMiddleware(MiddlewareMixin):
         try:
             is_read = request.method in {"GET", "HEAD"}
             if viewed is None:
+                request.is_demo = True  # type: ignore[attr-defined]  # as below
                 shown = DEMO_NAMESPACES.intersection(match.namespaces)
                 if not is_read or not (shown or match.view_name in DEMO_PAGES):
                     raise Forbidden(DEMO_READ_ONLY, code="read_only")
-                request.is_demo = True  # type: ignore[attr-defined]  # as below
             else:
                 if not is_read:
                     raise Forbidden(READ_ONLY.format(email=viewed.email), code="read_only")
