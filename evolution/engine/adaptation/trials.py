@@ -153,7 +153,7 @@ class Trials:
         if isinstance(generation, Episode) and generation.test_report:
             report = trace_excerpt(generation.test_report, REPORT_CHARS)
             message = f"{feedback.message}\nTest report:\n{report}"
-            feedback = feedback.model_copy(update={"message": message})
+            feedback = feedback.model_copy(update={"message": message.strip()})
         return Attempt(generation=generation, feedback=feedback, score=score)
 
     def _reflect(self, key: str, trial: Trial, snapshot: PlaybookSnapshot) -> RetryReflection:

@@ -101,6 +101,7 @@ def test_an_agent_of_ones_own_answers_and_its_test_report_is_read_around_its_err
     notes = Outcome.objects.values_list("notes", flat=True)
     assert all("test_rounding FAILED: 2 != 2.00" in text for text in notes)
     assert max(map(len, notes)) < 5_000
+    assert not any(text != text.strip() for text in notes)
     assert Outcome.objects.filter(cited_bullets=[cited]).count() == 10
     assert Vote.objects.filter(bullet__public_id=cited).count() == 10
 
