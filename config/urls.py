@@ -17,8 +17,10 @@ import mcp_bridge.web.urls
 import playbooks.api.urls
 import playbooks.web.urls
 from config.docs_site import views as docs
+from config.search import views as search
 from config.web import views
 from core.rest import exceptions as rest
+from core.rest.views import route
 
 handler400 = views.bad_request
 handler403 = views.permission_denied
@@ -35,7 +37,9 @@ pages = [
     path("demo", views.try_demo, name="try_demo"),
     path("stop-viewing", views.stop_viewing, name="stop_viewing"),
     path("theme", views.choose_theme, name="theme"),
+    path("go", search.go, name="command_palette"),
     path("docs", docs.index, name="docs_index"),
+    path("docs/search", search.search_documentation, name="docs_search"),
     path("docs/<path:slug>.md", docs.markdown_source, name="docs_source"),
     path("docs/<slug:name>.svg", docs.image, name="docs_image"),
     path("docs/<path:slug>", docs.page, name="docs_page"),
@@ -54,6 +58,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include((billing.api.urls, "billing"))),
     path("", include((playbooks.api.urls, "playbooks"))),
     path("", include((evolution.api.urls, "evolution"))),
+    route("search", search.SearchViewSet, get="search"),
     path("<path:rest>", rest.route_not_found),
 ]
 urlpatterns = [

@@ -7,6 +7,7 @@ which is read in the repository only.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -22,6 +23,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 UNLISTED = "More"
 FENCE = re.compile(r"^ *(`{3,}|~{3,})")
 INCLUDE = re.compile(r"^<!-- include (\S+) -->$", re.MULTILINE)
+NON_ANCHOR = re.compile(r"[^\w\- ]")
 COMMENT = re.compile(r"^ *<!--.*-->\s*$")
 
 
@@ -56,6 +58,57 @@ class Document:
                 plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words).replace("`", "")
                 return re.split(r"(?<=[.!?])\s", plain.replace("*", ""))[0]
         return ""
+
+
+@dataclass(frozen=True)
+class DocumentSection:
+    """A heading of a document with the text up to the next one; `folded` is for comparing."""
+
+    document: Document
+    title: str
+    heading: str
+    anchor: str
+    folded: str
+
+
+def find_sections(documents: list[Document], words: str) -> list[DocumentSection]:
+    """The sections with every word, those first that have them all in the heading."""
+    wanted = words.casefold().split()
+    sections = (
+        section
+        for document in documents
+        for section in _sections(document, document.path.stat().st_mtime_ns)
+    )
+    found = [one for one in sections if all(word in one.folded for word in wanted)]
+    return sorted(found, key=lambda one: not all(w in one.heading.casefold() for w in wanted))
+
+
+@lru_cache(maxsize=128)
+def _sections(document: Document, changed: int) -> tuple[DocumentSection, ...]:
+    """Split at headings; a line of a code block is none. An unchanged file is split once."""
+    parts: list[tuple[str, list[str]]] = []
+    in_code = False
+    for line in document.text.splitlines():
+        in_code ^= FENCE.match(line) is not None
+        if line.startswith("#") and not in_code:
+            parts.append((line.lstrip("# ").replace("`", ""), []))
+        elif parts:
+            parts[-1][1].append(line)
+    return tuple(
+        DocumentSection(
+            document,
+            parts[0][0],
+            heading,
+            anchor_of(heading),
+            f"{parts[0][0]} {heading} {' '.join(lines)}".casefold(),
+        )
+        for heading, lines in parts
+    )
+
+
+def anchor_of(heading: str) -> str:
+    """The id that GitHub gives a heading."""
+    return NON_ANCHOR.sub("", heading.strip().lower()).replace(" ", "-")
 
 
 def slug_of(name: str) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from config.docs_site.documents import Document, slug_of
+from config.docs_site.documents import Document, anchor_of, slug_of
 
-NON_ANCHOR = re.compile(r"[^\w\- ]")
 IMAGE_SUFFIX = ".svg"
 EXTERNAL_URL = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
@@ -59,7 +58,7 @@ def _add_anchors(tokens: Sequence[Token]) -> Iterator[Heading]:
         if opening.type != "heading_open":
             continue
         text = "".join(_heading_text(inline.children or ()))
-        name = NON_ANCHOR.sub("", text.strip().lower()).replace(" ", "-")
+        name = anchor_of(text)
         count = seen.get(name, 0)
         seen[name] = count + 1
         anchor = f"{name}-{count}" if count else name

@@ -42,6 +42,7 @@ TAGS = {
     "evolutions": "Turn outcomes into a new version, and follow the job.",
     "sources": "Who taught a playbook; revert what one source taught.",
     "sessions": "Transcripts of agents, which become outcomes.",
+    "search": "Find your rows and documentation by their words.",
     "usage": "Tokens and cost of model calls.",
     "billing": "Plan, limits, budgets and payment.",
 }

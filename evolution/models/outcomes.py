@@ -11,10 +11,21 @@ from django.urls import reverse
 
 from accounts.models import ApiKey, ConnectedApp, User
 from core.models import BaseModel
+from core.sql.querysets import search_filter
 from playbooks.models import Arm, Delta, Playbook, PlaybookOwnedQuerySet, Trial, Version
+
+SEARCHED = 20_000
+"""Outcomes that one search of their texts reads, newest first; DECISIONS.md has the cost."""
 
 
 class OutcomeQuerySet(PlaybookOwnedQuerySet["Outcome"]):
+    def matching(self, words: str, *, among: int = SEARCHED) -> Self:
+        """The newest `among` of these rows that have every word in task, notes or reference."""
+        rows = self.order_by("-created_at", "-id")
+        oldest = list(rows.values_list("created_at", flat=True)[among - 1 : among])
+        rows = rows.filter(created_at__gte=oldest[0]) if oldest else rows
+        return rows.filter(search_filter(words, "task_description", "notes", "ref"))
+
     def pending(self) -> Self:
         """Waiting for an evolution: neither processed, nor set aside, nor bound to a job."""
         return self.filter(processed_at=None, set_aside_reason="", job=None)

@@ -1,11 +1,13 @@
 """Filters of outcomes and evidence in the URL; unknown values filter nothing."""
 
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
-from django.db.models import QuerySet
+from django.utils.timezone import make_aware
 
 from evolution.models import Outcome
+from evolution.models.outcomes import OutcomeQuerySet
 from playbooks.models import Playbook, Version
 
 STATES = (
@@ -34,7 +36,13 @@ class EvidenceFilter(forms.Form):
 
 
 class OutcomeFilter(EvidenceFilter):
-    """Status, version, signal and client; the page shows `status` as links."""
+    """Words, days, status, version, signal and client; the page shows `status` as links."""
+
+    q = forms.CharField(
+        required=False, max_length=120, widget=forms.TextInput(attrs={"type": "search"})
+    )
+    since = forms.DateField(required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    until = forms.DateField(required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
     status = forms.ChoiceField(required=False, choices=STATES, widget=forms.HiddenInput)
     version = forms.IntegerField(
@@ -58,9 +66,9 @@ class OutcomeFilter(EvidenceFilter):
     def is_set(self) -> bool:
         return any(self.chosen(name) for name in self.fields)
 
-    def rows(self) -> QuerySet[Outcome]:
+    def rows(self) -> OutcomeQuerySet:
         """The playbook's outcomes that match all filters."""
-        rows: QuerySet[Outcome] = Outcome.objects.filter(playbook=self.playbook)
+        rows: OutcomeQuerySet = Outcome.objects.filter(playbook=self.playbook)
         if number := self.chosen("version"):
             # By version id alone, so that PostgreSQL can estimate the number of rows.
             version = (
@@ -72,10 +80,19 @@ class OutcomeFilter(EvidenceFilter):
             rows = rows.filter(signal=signal)
         if client := self.chosen("client"):
             rows = rows.filter(client="" if client == NO_CLIENT else client)
-        return rows
+        if since := self.chosen("since"):
+            rows = rows.filter(created_at__gte=_midnight(since))
+        if until := self.chosen("until"):
+            rows = rows.filter(created_at__lt=_midnight(until) + timedelta(days=1))
+        words = self.chosen("q")
+        return rows.matching(words) if words else rows
 
 
-def filter_by_state(rows: QuerySet[Outcome], state: str | None) -> QuerySet[Outcome]:
+def _midnight(day: date) -> datetime:
+    return make_aware(datetime.combine(day, time.min))
+
+
+def filter_by_state(rows: OutcomeQuerySet, state: str | None) -> OutcomeQuerySet:
     """The outcomes in one of STATES."""
     if state == "pending":
         return rows.filter(processed_at=None, set_aside_reason="")

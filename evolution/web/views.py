@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from core.csv import write_csv
 from core.http.pagination import KeysetPage
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
@@ -20,6 +21,7 @@ from evolution.evidence.provenance import (
 )
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import EvolutionJob, Outcome
+from evolution.models.outcomes import SEARCHED
 from evolution.outcomes import reporting
 from evolution.web.filters import STATES, OutcomeFilter
 from evolution.web.forms import ReportForm
@@ -33,6 +35,11 @@ LIST_FIELDS = (
     *("version_assumed", "processed_at", "set_aside_reason", "job_id"),
 )
 """Fields that the list of outcomes shows."""
+CSV_FIELDS = (
+    *("id", "created_at", "task_description", "status", "version__number", "client", "signal"),
+    *("ref", "cost_usd", "notes"),
+)
+MOST_IN_CSV = 10_000
 REFLECTION_LABELS = {
     "key_insight": "Key insight",
     "reasoning": "Reasoning",
@@ -49,6 +56,11 @@ def outcomes(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     chosen = OutcomeFilter(request.GET, playbook=playbook)
     rows = chosen.rows().select_related("version").only(*LIST_FIELDS)
+    if request.GET.get("format") == "csv":
+        found = rows.order_by("-created_at", "-id").values_list(*CSV_FIELDS)[:MOST_IN_CSV]
+        headers = {"Content-Disposition": 'attachment; filename="outcomes.csv"'}
+        text = write_csv(CSV_FIELDS, found)
+        return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)
     page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
     edits = edits_by_outcome(page.found)
     context = {
@@ -57,6 +69,7 @@ def outcomes(request: UserRequest, pk: str) -> HttpResponse:
         "states": STATES,
         "filter": chosen,
         "state": chosen.chosen("status") or "",
+        "searched": SEARCHED,
         "page": page,
         "rows": [(row, row.result_of(edits[row.pk])) for row in page],
     }

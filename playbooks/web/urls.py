@@ -4,7 +4,6 @@ from django.urls import URLPattern, path
 
 from playbooks.web.views import (
     bullets,
-    command_palette,
     playbooks,
     reviews,
     versions,
@@ -17,7 +16,6 @@ urlpatterns: list[URLPattern] = [
     path("playbooks", playbooks.list_playbooks, name="list"),
     path("playbooks/new", playbooks.create, name="create"),
     path("playbooks/import", playbooks.import_text, name="import"),
-    path("go", command_palette.go, name="command_palette"),
     path(PLAYBOOK, bullets.detail, name="detail"),
     path(f"{PLAYBOOK}/edit", bullets.edit, name="edit"),
     path(f"{PLAYBOOK}/bullets/<str:bullet>", bullets.bullet, name="bullet"),

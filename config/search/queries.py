@@ -1,0 +1,149 @@
+"""Search: a user's playbooks, bullets, outcomes and versions, and the documentation.
+
+Look-ups that begin at an index on the playbook, and read a bounded number of rows: no full-text
+index, which every report would pay for. DECISIONS.md has the figures.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from django.urls import reverse
+
+from config.docs_site.documents import find_sections
+from config.docs_site.views import documents
+from core.security.scopes import Principal
+from core.sql.querysets import search_filter
+from evolution.models import Outcome
+from evolution.models.outcomes import SEARCHED
+from playbooks.hooks import hooks
+from playbooks.models import Bullet, Playbook, Version
+
+MOST = 8
+"""Results of one kind."""
+PLAYBOOKS = 200
+"""Playbooks, last changed first, whose bullets and outcomes are searched."""
+LABEL_CHARS = 120
+NUMBER = re.compile(r"(?:v|version)?(\d{1,9})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What was found: `id` is a bullet's public id, a version's number, else that of the row."""
+
+    kind: str
+    label: str
+    url: str
+    hint: str = ""
+    id: str = ""
+    playbook_id: UUID | None = None
+
+
+def search(by: Principal, words: str) -> list[SearchResult]:
+    """What has every one of the words, at most MOST of each kind; only the user's own rows."""
+    newest = Playbook.objects.for_user(by).order_by("-updated_at").values_list("pk", flat=True)
+    own = list(newest[:PLAYBOOKS])
+    return [
+        *find_playbooks(by, words),
+        *_find_bullets(own, words),
+        *_find_outcomes(own, words),
+        *_find_versions(own, words),
+        *find_documentation(words),
+    ]
+
+
+def find_playbooks(by: Principal, words: str) -> list[SearchResult]:
+    """Playbooks by name, active ones first; without words the last changed."""
+    rows = Playbook.objects.for_user(by).filter(search_filter(words, "name"))
+    return [
+        SearchResult(
+            "playbook",
+            row.name,
+            row.get_absolute_url(),
+            hint="archived" if row.is_archived else "",
+            id=str(row.pk),
+            playbook_id=row.pk,
+        )
+        for row in rows.only("name", "status").order_by("status", "-updated_at")[:MOST]
+    ]
+
+
+def _find_bullets(own: list[UUID], words: str) -> list[SearchResult]:
+    """Active bullets by their text, and any bullet by its id."""
+    active = Q(status=Bullet.Status.ACTIVE) & search_filter(words, "content")
+    rows = Bullet.objects.filter(active | Q(public_id=words.lower()), playbook__in=own)
+    return [
+        SearchResult(
+            "bullet",
+            row.content[:LABEL_CHARS],
+            reverse("playbooks:bullet", args=[row.playbook_id, row.public_id]),
+            hint=f"{row.public_id} · {row.playbook.name}",
+            id=row.public_id,
+            playbook_id=row.playbook_id,
+        )
+        for row in rows.select_related("playbook").order_by("-updated_at")[:MOST]
+    ]
+
+
+def _find_outcomes(own: list[UUID], words: str) -> list[SearchResult]:
+    """The newest outcomes with the words, among SEARCHED: of one playbook not all, if need be."""
+    counted: Any = Playbook.objects.filter(pk__in=own).annotate(**hooks.outcome_counts)
+    counts = dict(counted.values_list("pk", "outcome_count"))
+    whole, left, first_part = list[UUID](), SEARCHED, None
+    for pk in own:
+        if counts[pk] <= left:
+            whole.append(pk)
+            left -= counts[pk]
+        else:
+            first_part = first_part or pk
+    rows = list(Outcome.objects.filter(playbook__in=whole).matching(words)[:MOST])
+    if first_part and left and len(rows) < MOST:
+        part = Outcome.objects.filter(playbook=first_part)
+        rows += part.matching(words, among=left)[: MOST - len(rows)]
+    return [
+        SearchResult(
+            "outcome",
+            row.task_description[:LABEL_CHARS],
+            row.get_absolute_url(),
+            hint=f"{row.get_status_display()} · {row.playbook.name}",
+            id=str(row.pk),
+            playbook_id=row.playbook_id,
+        )
+        for row in rows
+    ]
+
+
+def _find_versions(own: list[UUID], words: str) -> list[SearchResult]:
+    """Versions by their number: `v12`, `version 12`, `12 fixing`."""
+    numbers = [match[1] for word in words.split() if (match := NUMBER.fullmatch(word))]
+    if not numbers:
+        return []
+    others = [w for w in words.split() if not NUMBER.fullmatch(w) and w.lower() != "version"]
+    rows = Version.objects.filter(playbook__in=own, number=int(numbers[0]))
+    rows = rows.filter(search_filter(" ".join(others), "playbook__name"))
+    return [
+        SearchResult(
+            "version",
+            f"{row.playbook.name}, version {row.number}",
+            row.get_absolute_url(),
+            hint=row.get_reason_display(),
+            id=str(row.number),
+            playbook_id=row.playbook_id,
+        )
+        for row in rows.defer("text", "sealed").select_related("playbook")[:MOST]
+    ]
+
+
+def find_documentation(words: str, most: int = MOST) -> list[SearchResult]:
+    """Sections of the documentation, those first that have the words in their heading."""
+    return [
+        SearchResult(
+            "documentation",
+            found.heading,
+            f"{reverse('docs_page', args=[found.document.slug])}#{found.anchor}",
+            hint=found.title,
+        )
+        for found in find_sections(documents(), words)[:most]
+    ]
