@@ -58,14 +58,7 @@ def find_playbooks(by: Principal, words: str) -> list[SearchResult]:
     """Playbooks by name, active ones first; without words the last changed."""
     rows = Playbook.objects.for_user(by).filter(search_filter(words, "name"))
     return [
-        SearchResult(
-            "playbook",
-            row.name,
-            row.get_absolute_url(),
-            hint="archived" if row.is_archived else "",
-            id=str(row.pk),
-            playbook_id=row.pk,
-        )
+        _result(row, row, row.name, "archived" if row.is_archived else "")
         for row in rows.only("name", "status").order_by("status", "-updated_at")[:MOST]
     ]
 
@@ -75,14 +68,7 @@ def _find_bullets(own: list[UUID], words: str) -> list[SearchResult]:
     active = Q(status=Bullet.Status.ACTIVE) & search_filter(words, "content")
     rows = Bullet.objects.filter(active | Q(public_id=words.lower()), playbook__in=own)
     return [
-        SearchResult(
-            "bullet",
-            row.content[:LABEL_CHARS],
-            reverse("playbooks:bullet", args=[row.playbook_id, row.public_id]),
-            hint=f"{row.public_id} · {row.playbook.name}",
-            id=row.public_id,
-            playbook_id=row.playbook_id,
-        )
+        _result(row, row.playbook, row.content, f"{row.public_id} · {row.playbook.name}")
         for row in rows.select_related("playbook").order_by("-updated_at")[:MOST]
     ]
 
@@ -98,19 +84,12 @@ def _find_outcomes(own: list[UUID], words: str) -> list[SearchResult]:
             left -= counts[pk]
         else:
             first_part = first_part or pk
-    rows = list(Outcome.objects.filter(playbook__in=whole).matching(words)[:MOST])
+    known = Outcome.objects.select_related("playbook")
+    rows = list(known.filter(playbook__in=whole).matching(words)[:MOST])
     if first_part and left and len(rows) < MOST:
-        part = Outcome.objects.filter(playbook=first_part)
-        rows += part.matching(words, among=left)[: MOST - len(rows)]
+        rows += known.filter(playbook=first_part).matching(words, among=left)[: MOST - len(rows)]
     return [
-        SearchResult(
-            "outcome",
-            row.task_description[:LABEL_CHARS],
-            row.get_absolute_url(),
-            hint=f"{row.get_status_display()} · {row.playbook.name}",
-            id=str(row.pk),
-            playbook_id=row.playbook_id,
-        )
+        _result(row, row.playbook, row.task_description, f"{row.status} · {row.playbook.name}")
         for row in rows
     ]
 
@@ -118,22 +97,21 @@ def _find_outcomes(own: list[UUID], words: str) -> list[SearchResult]:
 def _find_versions(own: list[UUID], words: str) -> list[SearchResult]:
     """Versions by their number: `v12`, `version 12`, `12 fixing`."""
     numbers = [match[1] for word in words.split() if (match := NUMBER.fullmatch(word))]
-    if not numbers:
-        return []
     others = [w for w in words.split() if not NUMBER.fullmatch(w) and w.lower() != "version"]
-    rows = Version.objects.filter(playbook__in=own, number=int(numbers[0]))
+    rows = Version.objects.filter(playbook__in=own, number__in=map(int, numbers[:1]))
     rows = rows.filter(search_filter(" ".join(others), "playbook__name"))
     return [
-        SearchResult(
-            "version",
-            f"{row.playbook.name}, version {row.number}",
-            row.get_absolute_url(),
-            hint=row.get_reason_display(),
-            id=str(row.number),
-            playbook_id=row.playbook_id,
-        )
+        _result(row, row.playbook, f"{row.playbook.name}, {row}", row.get_reason_display())
         for row in rows.defer("text", "sealed").select_related("playbook")[:MOST]
     ]
+
+
+def _result(
+    row: Playbook | Bullet | Outcome | Version, playbook: Playbook, label: str, hint: str
+) -> SearchResult:
+    kind, url = str(row._meta.model_name), row.get_absolute_url()
+    name = str(getattr(row, "public_id", "") or getattr(row, "number", "") or row.pk)
+    return SearchResult(kind, label[:LABEL_CHARS], url, hint, name, playbook.pk)
 
 
 def find_documentation(words: str, most: int = MOST) -> list[SearchResult]:
@@ -143,7 +121,7 @@ def find_documentation(words: str, most: int = MOST) -> list[SearchResult]:
             "documentation",
             found.heading,
             f"{reverse('docs_page', args=[found.document.slug])}#{found.anchor}",
-            hint=found.title,
+            found.title,
         )
         for found in find_sections(documents(), words)[:most]
     ]

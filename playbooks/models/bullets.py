@@ -4,6 +4,7 @@ from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import Count, F, Q
+from django.urls import reverse
 
 from core.models import BaseModel
 from playbooks.hooks import SourceOutcome
@@ -97,6 +98,9 @@ class Bullet(BaseModel):
 
     def __str__(self) -> str:
         return self.public_id
+
+    def get_absolute_url(self) -> str:
+        return reverse("playbooks:bullet", args=[self.playbook_id, self.public_id])
 
 
 class Vote(BaseModel):
