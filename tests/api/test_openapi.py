@@ -18,8 +18,8 @@ COMPONENTS = Path(__file__).with_name("openapi_components.txt")
 VERBS = {
     *("add", "approve", "archive", "cancel", "clone", "close", "create", "decline", "delete"),
     *("diff", "edit", "export", "get", "import", "list", "log", "open", "receive"),
-    *("refresh", "register", "replace", "report", "retry", "revoke", "rollback", "rotate", "set"),
-    *("end", "start", "subscribe", "trigger", "undo", "update"),
+    *("refresh", "register", "replace", "report", "retry", "revoke", "rollback", "rotate"),
+    *("end", "search", "set", "start", "subscribe", "trigger", "undo", "update"),
 }
 DIALECT = {
     *("beat", "belonging", "chain", "doing", "door", "ending", "figure", "hall", "held", "letter"),

@@ -124,6 +124,7 @@ ROUTES = [
     Route("GET", f"{SESSION}/messages", READ),
     Route("POST", f"{SESSION}/messages", REPORT, {"messages": [{"role": "user", "content": "a"}]}),
     Route("POST", f"{SESSION}/close", REPORT, {"outcome": "success"}),
+    Route("GET", "/search", READ),
     Route("GET", "/billing/usage", READ),
     Route("GET", "/billing/budgets", READ),
     Route("PUT", "/billing/budgets", ACCOUNT, {"usd_per_day": "2.50"}),
