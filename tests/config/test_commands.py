@@ -23,7 +23,7 @@ def tests() -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_has_a_test(tests: str, command: str) -> None:
-    called = re.search(rf'(call_command\(|, )\s*"{command}"', tests)
+    called = re.search(rf'(call_command\(|\brun\(|, )\s*"{command}"', tests)
     assert called, f"write a test that calls `manage.py {command}`"
 
 
