@@ -19,7 +19,11 @@ from tests.harness.migrated_template import TEMPLATE
 from tests.harness.row_replay import RowReplay
 
 # What takes a module long to make is made by one process.
-TOGETHER = ("tests/examples/test_todo_journey.py",)
+TOGETHER = (
+    "tests/api/test_openapi.py",
+    "tests/evolution/training/test_killed_training.py",
+    "tests/examples/test_todo_journey.py",
+)
 
 
 class ByItself(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
