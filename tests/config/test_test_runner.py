@@ -15,7 +15,12 @@ from _pytest.mark.expression import Expression
 
 from tests.conftest import TOGETHER
 from tests.harness import postgres, type_check
-from tests.harness.migrated_template import keep_template, password_of, restore_command
+from tests.harness.migrated_template import (
+    keep_template,
+    kept_template,
+    password_of,
+    restore_command,
+)
 from tests.run import ON_POSTGRES, ON_SQLITE, Run, Step
 
 REPORT = '<testsuites><testsuite tests="9" failures="1" errors="2" skipped="3"/></testsuites>'
@@ -185,6 +190,21 @@ def test_what_was_migrated_is_kept_for_the_next_run_of_the_same_code(
     with run.migrated({"SQLite": ""}):
         assert run.failed == ["migrations on SQLite"]
     assert list(tmp_path.glob("*.template")) == [kept]
+
+
+def test_a_template_is_of_the_models_and_migrations(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tests.harness.migrated_template.ROOT", tmp_path)
+    names = set()
+    for file in ("web/views.py", "models/keys.py", "migrations/0002_add_keys.py"):
+        (tmp_path / "accounts" / file).parent.mkdir(parents=True)
+        (tmp_path / "accounts" / file).write_text(file)
+        names.add(kept_template("SQLite", tmp_path))
+    without = kept_template("SQLite", tmp_path)
+    (tmp_path / "accounts/web/views.py").write_text("changed")
+    assert kept_template("SQLite", tmp_path) == without
+    assert len(names) == 3
 
 
 @pytest.mark.parametrize(

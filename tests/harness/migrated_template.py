@@ -23,8 +23,18 @@ from tests.harness.postgres import PostgresNotFound, find_programs, fresh_databa
 TEMPLATE = os.environ.get("TEST_DATABASE_TEMPLATE", "")
 MIGRATE = ["python", "manage.py", "migrate", "--verbosity", "0"]
 ROOT = Path(__file__).parents[2]
-# All that a migration may import or load.
 SOURCES = ("accounts", "billing", "config", "core", "evolution", "mcp_bridge", "playbooks")
+# What a migrated database comes from: migrations import nothing of the apps, permissions and
+# content types are those of the models, and `migrate` loads the roles.
+MIGRATED_FROM = {
+    "migrations",
+    "models",
+    "models.py",
+    "apps.py",
+    "settings",
+    "migrate.py",
+    "roles.py",
+}
 KEPT_TEMPLATES = 6
 
 
@@ -52,13 +62,13 @@ def cache_folder() -> Path | None:
 
 
 def kept_template(database: str, folder: Path) -> Path:
-    """Where the template of this code, these libraries and this kind of database is kept."""
+    """Where the template of these models, libraries and this kind of database is kept."""
     digest = hashlib.sha256(f"{database} {sys.version}".encode())
-    files = [file for source in SOURCES for file in (ROOT / source).rglob("*") if file.is_file()]
+    files = [file for source in SOURCES for file in (ROOT / source).rglob("*.py")]
+    files = [file for file in files if MIGRATED_FROM & {*file.relative_to(ROOT).parts}]
     for file in sorted([*files, *(ROOT / "requirements").glob("*.txt")]):
-        if "__pycache__" not in file.parts:
-            digest.update(f"{file.relative_to(ROOT)} {file.stat().st_size}\n".encode())
-            digest.update(file.read_bytes())
+        digest.update(f"{file.relative_to(ROOT)} {file.stat().st_size}\n".encode())
+        digest.update(file.read_bytes())
     return folder / f"{database}-{digest.hexdigest()[:20]}.template"
 
 
