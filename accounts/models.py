@@ -149,6 +149,58 @@ class LlmKey(BaseModel):
         return f"…{self.last_four}"
 
 
+class WebhookEndpoint(BaseModel):
+    """Where the events of an account are sent, and the secret that signs them."""
+
+    user = models.OneToOneField(User, models.CASCADE, related_name="webhook")
+    url = models.CharField(max_length=500)
+    encrypted_key = models.TextField(editable=False, help_text="the signing secret")
+    failures = models.PositiveIntegerField(default=0, help_text="deliveries in a row that failed")
+    disabled_at = models.DateTimeField(null=True, help_text="when the URL said that it is gone")
+
+    class Meta:
+        verbose_name = "webhook"
+
+    def __str__(self) -> str:
+        return self.url.partition("?")[0]
+
+    @property
+    def last_deliveries(self) -> models.QuerySet["WebhookDelivery"]:
+        return self.deliveries.all()[:20]
+
+
+class WebhookDelivery(BaseModel):
+    """One event of an account; this row owns its attempts."""
+
+    endpoint = models.ForeignKey(WebhookEndpoint, models.CASCADE, related_name="deliveries")
+    event = models.CharField(max_length=30)
+    message = models.JSONField()
+    attempts = models.PositiveIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(null=True, help_text="empty: delivered, or given up")
+    delivered_at = models.DateTimeField(null=True)
+    status = models.PositiveIntegerField(null=True, help_text="of the last response")
+    error = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        verbose_name_plural = "webhook deliveries"
+        ordering = ("-created_at",)
+        indexes = (
+            models.Index(
+                fields=("endpoint", "next_attempt_at"),
+                condition=models.Q(next_attempt_at__isnull=False),
+                name="webhook_due",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.event} {self.pk}"
+
+    @property
+    def message_id(self) -> str:
+        """The same in every attempt."""
+        return f"msg_{self.pk.hex}"
+
+
 class RefreshToken(BaseModel):
     """A single-use token of a login. Using it twice revokes the login's whole family."""
 

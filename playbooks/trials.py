@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
+from django.urls import reverse
 from django.utils.crypto import salted_hmac
 
 from accounts.models import User
+from accounts.services.webhooks import emit_event
 from core.audit import record
 from core.clock import database_now
 from core.errors import Invalid
@@ -133,6 +135,7 @@ def open_trial(
         started_by=started_by,
     )
     _point(playbook, trial)
+    _emit("trial.started", playbook, trial)
     return trial
 
 
@@ -175,6 +178,7 @@ def end_trial(trial: Trial, *, playbook: Playbook, verdict: str, reason: str = "
     trial.save()
     _point(playbook, None)
     record(action="end_trial", by=None, subject=playbook, owner=playbook.owner_id, verdict=verdict)
+    _emit("trial.ended", playbook, trial, verdict=verdict, reason=trial.reason)
     unharmed = verdict in {Trial.Verdict.BETTER, Trial.Verdict.NO_DIFFERENCE}
     if trial.of_version and unharmed and playbook.current_version is not None:
         stable = trial.accepted_version
@@ -213,6 +217,19 @@ def reason_for(trial: Trial, verdict: str) -> str:
         case Trial.Verdict.NO_DIFFERENCE:
             return f"{figures} No difference was proven."
     return figures
+
+
+def _emit(event: str, playbook: Playbook, trial: Trial, **data: str) -> None:
+    emit_event(
+        event,
+        user_id=playbook.owner_id,
+        path=reverse("evolution:evidence", args=[playbook.pk]),
+        playbook_id=str(playbook.pk),
+        playbook=playbook.name,
+        trial_id=str(trial.pk),
+        kind=trial.kind,
+        **data,
+    )
 
 
 def _point(playbook: Playbook, trial: Trial | None) -> None:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from accounts.keys.api_keys import revoke_api_key
-from accounts.models import ApiKey, LlmKey
+from accounts.models import ApiKey, LlmKey, WebhookDelivery, WebhookEndpoint
 from core.admin import OwnerFilter, ReadOnlyAdmin, apply_action, confirm_page, request_principal
 
 
@@ -99,3 +99,27 @@ class LlmKeyAdmin(ReadOnlyAdmin):
     @admin.display
     def ends_in(self, key: LlmKey) -> str:
         return f"…{key.last_four}"
+
+
+@admin.register(WebhookEndpoint)
+class WebhookEndpointAdmin(ReadOnlyAdmin):
+    """Webhooks without their secret; a URL may have a token behind its `?`."""
+
+    list_display = ("user", "host", "failures", "disabled_at", "updated_at")
+    list_select_related = ("user",)
+    list_filter = (OwnerFilter.by("user"),)
+    search_fields = ("user__email",)
+    exclude = ("encrypted_key", "url")
+
+    @admin.display(description="URL")
+    def host(self, endpoint: WebhookEndpoint) -> str:
+        return str(endpoint)
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    list_display = ("event", "endpoint", "attempts", "status", "error", "next_attempt_at")
+    list_select_related = ("endpoint",)
+    list_filter = (OwnerFilter.by("endpoint__user"), "event")
+    date_hierarchy = "created_at"
+    search_fields = ("=id", "endpoint__user__email")

@@ -112,3 +112,37 @@ class ApiKeyRotateSerializer(serializers.Serializer[Any]):
     overlap_hours = serializers.IntegerField(
         min_value=0, max_value=168, default=24, help_text="How long the old key keeps working."
     )
+
+
+class WebhookDeliverySerializer(serializers.Serializer[Any]):
+    id = serializers.CharField(source="message_id", help_text="The `webhook-id` of each attempt.")
+    event = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    attempts = serializers.IntegerField()
+    status = serializers.IntegerField(allow_null=True, help_text="Of the last response.")
+    error = serializers.CharField(help_text="Why the last attempt failed; empty: it did not.")
+    delivered_at = serializers.DateTimeField(allow_null=True)
+    next_attempt_at = serializers.DateTimeField(
+        allow_null=True, help_text="null: delivered, or given up."
+    )
+
+
+class WebhookSerializer(serializers.Serializer[Any]):
+    """The webhook of your account, and its last 20 deliveries, newest first."""
+
+    url = serializers.CharField()
+    updated_at = serializers.DateTimeField()
+    failures = serializers.IntegerField(help_text="Deliveries in a row that failed.")
+    disabled_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the URL responded with 410; setting it again goes on."
+    )
+    deliveries = WebhookDeliverySerializer(source="last_deliveries", many=True)
+
+
+class WebhookWithSecretSerializer(serializers.Serializer[Any]):
+    url = serializers.CharField()
+    secret = serializers.CharField(help_text="Signs the events. It cannot be shown again.")
+
+
+class WebhookUpdateSerializer(serializers.Serializer[Any]):
+    url = serializers.CharField(max_length=500)

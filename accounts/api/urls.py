@@ -3,7 +3,9 @@
 from django.urls import URLPattern, path
 
 from accounts.api import views as rest
+from core.rest.views import route
 
+webhook = rest.WebhookViewSet
 urlpatterns: list[URLPattern] = [
     path("auth/register", rest.RegisterView.as_view(), name="register"),
     path("auth/login", rest.LoginView.as_view(), name="log_in"),
@@ -14,4 +16,6 @@ urlpatterns: list[URLPattern] = [
     path("auth/api-keys", rest.ApiKeyListView.as_view(), name="keys"),
     path("auth/api-keys/<uuid:pk>", rest.ApiKeyDetailView.as_view(), name="key"),
     path("auth/api-keys/<uuid:pk>/rotate", rest.ApiKeyRotateView.as_view(), name="rotate_key"),
+    route("webhook", webhook, get="get_webhook", put="set_webhook", delete="delete_webhook"),
+    route("webhook/test", webhook, post="send_test_event"),
 ]

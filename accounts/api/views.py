@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -15,7 +15,8 @@ from rest_framework.response import Response
 from accounts.api import serializers as s
 from accounts.keys.api_keys import create_api_key, revoke_api_key, rotate_api_key, update_api_key
 from accounts.keys.jwt_tokens import TokenPair, issue_tokens, refresh_tokens, revoke_tokens
-from accounts.models import ApiKey
+from accounts.models import ApiKey, WebhookDelivery, WebhookEndpoint
+from accounts.services import webhooks
 from accounts.services.account_settings import reauthenticate_user
 from accounts.services.login import log_in, register_user
 from accounts.services.login_throttling import LoginSource
@@ -23,7 +24,7 @@ from accounts.services.personal_data import delete_account, export_account
 from core.http.reauthentication import require_recent_login
 from core.http.requests import client_address, site_url
 from core.rest.idempotency import idempotent
-from core.rest.views import BaseAPIView
+from core.rest.views import BaseAPIView, BaseViewSet, operation
 from core.security.scopes import Scope
 
 REGISTRATION_MESSAGES = {
@@ -222,6 +223,33 @@ class ApiKeyRotateView(BaseAPIView):
         key = ApiKey.objects.for_user(self.principal).fetch(pk)
         overlap = timedelta(hours=self.validated_body(s.ApiKeyRotateSerializer)["overlap_hours"])
         return _new_key_response(*rotate_api_key(key=key, overlap=overlap))
+
+
+class WebhookViewSet(BaseViewSet):
+    @operation(Scope.ACCOUNT, s.WebhookSerializer)
+    def get_webhook(self) -> WebhookEndpoint:
+        """Get the webhook of your account and its last deliveries."""
+        return webhooks.webhook_of(self.principal.user)
+
+    @operation(Scope.ACCOUNT, s.WebhookWithSecretSerializer, takes=s.WebhookUpdateSerializer)
+    def set_webhook(self, sent: dict[str, Any]) -> dict[str, str]:
+        """Send the events of your account to a URL. The signing secret is only in this response.
+
+        Needs a login within the last five minutes, else 403 `login_too_old`.
+        """
+        require_recent_login(self.principal)
+        endpoint, secret = webhooks.set_webhook(user=self.principal.user, **sent)
+        return {"url": endpoint.url, "secret": secret}
+
+    @operation(Scope.ACCOUNT, {204: None})
+    def delete_webhook(self) -> None:
+        """Turn the webhook off; what was not delivered is gone."""
+        webhooks.remove_webhook(user=self.principal.user)
+
+    @operation(Scope.ACCOUNT, {202: s.WebhookDeliverySerializer})
+    def send_test_event(self) -> WebhookDelivery:
+        """Queue a test event."""
+        return webhooks.send_test_event(user=self.principal.user)
 
 
 def _tokens_response(pair: TokenPair) -> Response:

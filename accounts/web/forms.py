@@ -148,6 +148,15 @@ class DeleteAccountForm(ServiceForm):
         return {}
 
 
+class WebhookForm(ServiceForm):
+    url = forms.CharField(
+        label="URL",
+        max_length=500,
+        help_text="https and on the public internet. Saving makes a new signing secret.",
+        widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ace"}),
+    )
+
+
 class LlmKeyForm(ServiceForm):
     api_key = forms.CharField(
         label="API key",

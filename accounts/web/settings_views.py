@@ -14,10 +14,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.browser_sessions.store import list_sessions, stored_key, track_session
 from accounts.keys import llm_keys
 from accounts.mfa.second_factor import SECOND_FACTOR_TYPES
-from accounts.models import LlmKey
-from accounts.services import account_settings, personal_data
+from accounts.models import LlmKey, WebhookEndpoint
+from accounts.services import account_settings, personal_data, webhooks
 from accounts.web.device_cookies import login_source, set_device_cookie
-from accounts.web.forms import DeleteAccountForm, EmailForm, LlmKeyForm, PasswordForm
+from accounts.web.forms import DeleteAccountForm, EmailForm, LlmKeyForm, PasswordForm, WebhookForm
 from core.errors import Invalid, RateLimited
 from core.http.forms import ConfirmForm
 from core.http.reauthentication import reauthentication_required
@@ -135,6 +135,46 @@ def remove_llm_key(request: UserRequest) -> HttpResponse:
     llm_keys.remove_llm_key(user=request.user)
     messages.success(request, "Key removed. Evolutions use the platform’s key again.")
     return redirect("accounts:llm_key")
+
+
+@login_required
+@reauthentication_required
+@require_http_methods(FORM_METHODS)
+def webhook(request: UserRequest) -> HttpResponse:
+    """The webhook and its last deliveries; only the response to a new URL has its secret."""
+    form = WebhookForm(request.POST or None)
+    made = form.submit(webhooks.set_webhook, user=request.user)
+    endpoint = WebhookEndpoint.objects.filter(user=request.user).first()
+    context = {
+        "form": form,
+        "endpoint": endpoint,
+        "secret": made[1] if made else "",
+        "deliveries": endpoint.last_deliveries if endpoint else (),
+    }
+    status = 201 if made else form.status
+    response = render(request, "accounts/webhook.html", context, status=status)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@login_required
+@require_POST
+def test_webhook(request: UserRequest) -> HttpResponse:
+    try:
+        webhooks.send_test_event(user=request.user)
+    except RateLimited as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, "Test event queued. It is sent within seconds.")
+    return redirect("accounts:webhook")
+
+
+@login_required
+@require_POST
+def remove_webhook(request: UserRequest) -> HttpResponse:
+    webhooks.remove_webhook(user=request.user)
+    messages.success(request, "Webhook turned off.")
+    return redirect("accounts:webhook")
 
 
 @login_required

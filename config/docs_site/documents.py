@@ -12,7 +12,7 @@ from pathlib import Path
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Get started": ("QUICKSTART", "CONCEPTS", "PAGES"),
-    "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS"),
+    "Connect agents": ("CLIENTS", "MCP", "REST", "SESSIONS", "WEBHOOKS"),
     "How it works": ("ACE", "EVIDENCE", "RULES_ENGINE", "ADAPTATION", "BENCHMARK_QUALITY"),
     "Operate": (
         *("SELF_HOSTING", "CONFIGURATION", "LOCAL_MODELS", "OPERATIONS", "UPGRADING", "BILLING"),

@@ -43,6 +43,7 @@ TAGS = {
     "sources": "Who taught a playbook; revert what one source taught.",
     "sessions": "Transcripts of agents, which become outcomes.",
     "search": "Find your rows and documentation by their words.",
+    "webhook": "Where the events of the account are sent.",
     "usage": "Tokens and cost of model calls.",
     "billing": "Plan, limits, budgets and payment.",
 }

@@ -104,6 +104,7 @@ RATE_LIMITS = {
     "register_client": "60/h",  # per address
     "oauth_token": "120/m",  # per address
     "try_llm_key": "20/h",  # per user
+    "test_webhook": "20/h",  # per user
     "send_mail": "20/h",  # per address, and per user
 }
 

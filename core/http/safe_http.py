@@ -92,21 +92,23 @@ def fetch(
     seconds: float,
     private_hosts: Collection[str] = (),
     headers: Mapping[str, str] | None = None,
+    method: str = "GET",
+    content: bytes | None = None,
 ) -> FetchedResponse:
-    """GET an https URL; redirects are returned, not followed.
+    """Request an https URL, or http of a private host; redirects are returned, not followed.
 
     Raises HostUnreachable: no https, an internal address, no response in `seconds`, a body over
     `max_bytes`.
     """
     parts = urlsplit(url)
-    if parts.scheme != "https" or not parts.hostname:
+    is_plain = parts.scheme == "http" and parts.hostname in private_hosts
+    if not (parts.scheme == "https" or is_plain) or not parts.hostname:
         raise HostUnreachable("The URL does not start with https://.")
     deadline = time.monotonic() + seconds
     resolve = partial(resolve_public_addresses, private_hosts=private_hosts)
     backend = DeadlineBackend(deadline, resolve)
-    request = httpx2.Request(
-        "GET", url, headers={"Accept": "application/json"} | dict(headers or {})
-    )
+    accepts = {"Accept": "application/json"} | dict(headers or {})
+    request = httpx2.Request(method, url, headers=accepts, content=content)
     try:
         with httpcore2.ConnectionPool(
             ssl_context=httpx2.create_ssl_context(), network_backend=backend

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import Q
 
+from accounts.services.webhooks import emit_event
 from billing.limits.quota import settle_evolution
 from core.audit import record
 from core.clock import database_now
@@ -191,6 +192,22 @@ def finish_job(
     counts = completed and (job.outcomes_processed > 0 or job.to_version_id is not None)
     if reserved_in is not None:
         settle_evolution(reserved_in, counts=counts)
+    if job.training_id is None and (completed or job.status == EvolutionJob.Status.FAILED):
+        _emit_end(job)
+
+
+def _emit_end(job: EvolutionJob) -> None:
+    version = job.to_version.number if job.to_version else None
+    is_failed = job.status == EvolutionJob.Status.FAILED
+    emit_event(
+        f"evolution.{job.status}",
+        user_id=job.playbook.owner_id,
+        path=job.get_absolute_url(),
+        playbook_id=str(job.playbook_id),
+        playbook=job.playbook.name,
+        job_id=str(job.pk),
+        **({"error_code": job.error_code} if is_failed else {"version": version}),
+    )
 
 
 def _record(action: str, by: Principal, job: EvolutionJob, playbook: Playbook) -> None:

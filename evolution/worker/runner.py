@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import Error as DatabaseFault
 from django.db import connections
 
+from accounts.services.webhooks import deliver_webhooks, retry_webhooks
 from core.clock import database_now
 from core.sql.storage_errors import fault_name
 from evolution.jobs.message_queue import RECONNECT_SECONDS, Inbox
@@ -39,6 +40,7 @@ HEARTBEAT_SECONDS = 10.0
 CONNECTION_MAX_AGE = 60
 CHORES: tuple[tuple[Callable[[], dict[str, int] | None], float], ...] = (
     *((sweep_jobs, 0.0), (keep_house, 60.0), (run_gates, 10.0), (sync_billing, 60.0)),
+    *((deliver_webhooks, 5.0), (retry_webhooks, 10.0)),
 )
 """What each worker does besides jobs, and seconds between; 0: JOB_SWEEP_SECONDS."""
 MAX_REMEMBERED = 10_000

@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce
 
 from accounts.models import User
 from accounts.oauth.connections import clear_oauth_if_due
+from accounts.services.webhooks import emit_event
 from billing.admission import LIMITS, has_quota
 from billing.limits.quota_notices import send_quota_notices
 from billing.limits.spending import Spender, send_budget_warnings
@@ -259,4 +260,6 @@ def _mail_new(now: datetime) -> int:
         lines = "\n".join(f"- {one.text}" for one in mine)
         for user in User.objects.filter(is_superuser=True, is_active=True):
             send_email("incidents", to=user.email, lines=lines, site=settings.PUBLIC_URL)
+            for one in mine:
+                emit_event("incident.opened", user_id=user.pk, kind=one.kind, text=one.text)
     return len(mine)

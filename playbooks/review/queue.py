@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.conf import settings
+from django.urls import reverse
 from django.utils import timezone
 
+from accounts.services.webhooks import emit_event
 from core.errors import Conflict
 from core.security.scopes import Principal
 from playbooks.document.operations import Provenance, Result
@@ -93,3 +95,12 @@ def update_review_queue(playbook: Playbook, deltas: Sequence[Delta]) -> None:
         )
         for delta in held
     )
+    if held:
+        emit_event(
+            "review.waiting",
+            user_id=playbook.owner_id,
+            path=reverse("playbooks:reviews", args=[playbook.pk]),
+            playbook_id=str(playbook.pk),
+            playbook=playbook.name,
+            count=len(held),
+        )

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import QuerySet
 
+from accounts.services.webhooks import emit_event
 from core.audit import record
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
@@ -145,6 +146,15 @@ def _restore(
         owner=playbook.owner_id,
         version=made.number,
         to=stable.number,
+    )
+    emit_event(
+        "version.reverted",
+        user_id=playbook.owner_id,
+        path=made.get_absolute_url(),
+        playbook_id=str(playbook.pk),
+        playbook=playbook.name,
+        version=made.number,
+        reverted_to=stable.number,
     )
     return made
 

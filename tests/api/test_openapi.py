@@ -19,7 +19,7 @@ VERBS = {
     *("add", "approve", "archive", "cancel", "clone", "close", "create", "decline", "delete"),
     *("diff", "edit", "export", "get", "import", "list", "log", "open", "receive"),
     *("refresh", "register", "replace", "report", "retry", "revoke", "rollback", "rotate"),
-    *("end", "search", "set", "start", "subscribe", "trigger", "undo", "update"),
+    *("end", "search", "send", "set", "start", "subscribe", "trigger", "undo", "update"),
 }
 DIALECT = {
     *("beat", "belonging", "chain", "doing", "door", "ending", "figure", "hall", "held", "letter"),

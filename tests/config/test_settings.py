@@ -57,8 +57,8 @@ def start(folder: Path, *command: str, **env: str) -> "subprocess.CompletedProce
             {"RATE_LIMITS": "log_in=many"},
             "Set RATE_LIMITS to pairs such as log_in=10/m, of ask_playground, create_playbook, "
             "log_in, oauth_token, open_session, register, register_client, report_outcome, "
-            "report_outcome_over, requests, send_mail, trigger_evolution, try_llm_key; it is "
-            "'log_in=many'.",
+            "report_outcome_over, requests, send_mail, test_webhook, trigger_evolution, "
+            "try_llm_key; it is 'log_in=many'.",
         ),
         (
             {"EVOLUTION_OUTCOME_THRESHOLD": "0"},

@@ -44,7 +44,7 @@ def common_pages() -> list[str]:
         *("/sessions", "/sessions?status=reported"),
         *("/start", "/usage?model=gpt-4o", "/usage?model=none-such"),
         *("/usage/budgets", "/usage/budgets/set", "/billing", "/billing?paid=1"),
-        *("/settings", "/settings/password", "/settings/sessions"),
+        *("/settings", "/settings/password", "/settings/sessions", "/settings/webhook"),
         *("/settings/second-factor", "/settings/second-factor/passkeys", "/settings/confirm"),
     ]
 

@@ -8,6 +8,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from accounts.keys.jwt_tokens import issue_tokens
 from accounts.models import User
+from accounts.services.webhooks import set_webhook
 from core.security.scopes import Principal, Scope
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.sharing import create_share_link
@@ -70,6 +71,10 @@ ROUTES = [
     Route("PATCH", KEY, ACCOUNT, {"name": "b"}),
     Route("DELETE", KEY, ACCOUNT),
     Route("POST", f"{KEY}/rotate", ACCOUNT, {"overlap_hours": 1}),
+    Route("GET", "/webhook", ACCOUNT),
+    Route("PUT", "/webhook", ACCOUNT, {"url": "https://93.184.216.34/"}),
+    Route("DELETE", "/webhook", ACCOUNT),
+    Route("POST", "/webhook/test", ACCOUNT),
     Route("GET", "/playbooks", READ),
     Route("POST", "/playbooks", WRITE, {"name": "New", "sections": [{"title": "FIRST"}]}),
     Route("POST", "/playbooks/import", WRITE, {"name": "New", "content": "## OTHERS\n"}),
@@ -169,6 +174,7 @@ def make_world(owner: User, *, canary: str = CANARY) -> World:
     trial = start_trial(playbook=playbook, by=who, kind="bare")
     ids["trial"] = str(stop_trial(trial=trial, by=who).pk)
     ids["share"] = str(create_share_link(playbook=playbook, by=who, kind="evidence")[0].pk)
+    set_webhook(user=owner, url="https://93.184.216.34/")
     said = (("user", f"Do it {canary}"), ("assistant", canary))
     ids["session"] = str(make_session(owner, playbook, *said, title=canary).pk)
     return World(ids, read_playbook(playbook=playbook, by=who).serving_id, token)

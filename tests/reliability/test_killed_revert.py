@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,15 +19,25 @@ from tests.harness.trials import LESSON, almost_harm, on_trial, read, report, tr
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.databases]
 
 
-def kill_at(point: Point, playbook: Playbook, by: User) -> None:
-    """A child reports the failure that proves harm, or sweeps, and is killed at the point."""
+def prove_harm(point: Point, playbook: Playbook, by: User) -> None:
+    """Report the failure that proves harm, or sweep."""
+    if point.kind == "report":
+        report(playbook, by, "newest", "failure")
+    else:
+        sweep()
+
+
+def kill_at(
+    point: Point,
+    playbook: Playbook,
+    by: User,
+    work: Callable[[Point, Playbook, User], None] = prove_harm,
+) -> None:
+    """A child works, and is killed at the point."""
 
     def child() -> None:
         arm(point, lambda: os.kill(os.getpid(), signal.SIGKILL))
-        if point.kind == "report":
-            report(playbook, by, "newest", "failure")
-        else:
-            sweep()
+        work(point, playbook, by)
 
     connections.close_all()
     _, status = os.waitpid(fork(child), 0)

@@ -11,7 +11,7 @@ from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from accounts.models import LlmKey
+from accounts.models import LlmKey, WebhookEndpoint
 from core.security.encryption import DecryptionError, reencrypt
 
 
@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
 def reencrypt_rows() -> Iterator[bool]:
     """For each row whether it had a secret. Raises DecryptionError, which names the row."""
-    for model in (LlmKey, Authenticator):
+    for model in (LlmKey, WebhookEndpoint, Authenticator):
         for pk in list(model.objects.order_by("pk").values_list("pk", flat=True)):
             # Locked, so that a key that its user sets meanwhile is not overwritten by the old one.
             with transaction.atomic():
@@ -44,7 +44,7 @@ def reencrypt_rows() -> Iterator[bool]:
 def _reencrypt(row: Any) -> bool:
     """False without a secret. Apps have a `secret`, recovery codes a `seed`; passkeys have none."""
     try:
-        if isinstance(row, LlmKey):
+        if isinstance(row, LlmKey | WebhookEndpoint):
             row.encrypted_key = reencrypt(row.encrypted_key)
             row.save(update_fields=["encrypted_key"])
             return True

@@ -184,6 +184,21 @@ REVERT_POINTS = [
     }),
 ]  # fmt: skip
 
+# While a version waits for its check: an agent answers cases, or the sweep ends the wait.
+GATE_POINTS = [
+    *_points("report", True, {
+        "case claimed": ("evolution.outcomes.cases:_claim", "after"),
+        "answer recorded": ("evolution.outcomes.reporting:record_answer", "after"),
+        "check decided": ("evolution.outcomes.cases:begin_trial", "after"),
+    }),
+    *_points("report", False, {
+        "answer committed": ("evolution.outcomes.reporting:_store_report", "after"),
+    }),
+    *_points("sweep", True, {
+        "begun without its check": (f"{WORKER}.sweep:begin_unchecked", "after"),
+    }),
+]  # fmt: skip
+
 
 class UnderWay:
     """Calls of this process, by step: not in a checkpoint yet; on record and not sent yet.
