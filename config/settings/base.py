@@ -116,9 +116,9 @@ JOB_LEASE_SECONDS, JOB_HEARTBEAT_SECONDS = 60, 15
 JOB_SWEEP_SECONDS = 5
 
 # --- evidence ----------------------------------------------------------------------------------
-# The chance that a trial takes a version back without cause, and the outcomes in 30 days that a
-# playbook needs to have trials.
-TRIAL_ERROR, TRIAL_MIN_TRAFFIC = 0.10, 20
+# Outcomes of a trial, the chance that it takes a version back without cause, and the outcomes in 30
+# days that a playbook needs to have trials.
+TRIAL_OUTCOMES, TRIAL_ERROR, TRIAL_MIN_TRAFFIC = 200, 0.10, 20
 # How long a new version waits for agents to answer the cases that check it.
 GATE_WAIT_HOURS = 24
 
@@ -410,8 +410,6 @@ EMAIL_VERIFICATION = env.choice(
 # --- evolution and models ------------------------------------------------------------------------
 EVOLUTION_OUTCOME_THRESHOLD = env.int("EVOLUTION_OUTCOME_THRESHOLD", default=5)
 EVOLUTION_TIME_THRESHOLD_HOURS = env.int("EVOLUTION_TIME_THRESHOLD_HOURS", default=24)
-# Outcomes of a trial of a new version.
-TRIAL_OUTCOMES = env.int("TRIAL_OUTCOMES", default=200)
 # What the platform may spend on one check of a new version by cases.
 GATE_MAX_USD = env.dollars("GATE_MAX_USD", default="0.50")
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
