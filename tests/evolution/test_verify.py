@@ -314,3 +314,15 @@ def test_ground_truth_counts_anew_in_a_running_trial_and_changes_no_verdict(alic
     for outcome in Outcome.objects.filter(trial_position__lt=4):
         correct_outcome(outcome=outcome, by=by, status="success")
     assert found() == []
+
+
+@pytest.mark.databases
+def test_a_correction_after_the_end_of_a_trial_hides_no_change_of_its_figures(alice: User) -> None:
+    work(on_trial(alice), alice, rates(0.0, 1.0), 60, Random(1))
+    assert Trial.objects.get().verdict == "worse"
+    sweep()
+    failed = Outcome.objects.filter(trial__isnull=False, status="failure").earliest("created_at")
+    correct_outcome(outcome=failed, by=Principal.of(alice), status="success")
+    assert found() == []
+    Trial.objects.update(bets={"worse": [99.0] * 3, "better": [0.1] * 3})
+    assert {problem.code for problem in found()} == {"trial"}
