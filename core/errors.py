@@ -1,7 +1,6 @@
 """The errors that services raise; pages, REST and MCP each turn them into a response."""
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 INVALID_LINK = "This link is invalid or has expired. Request a new one."
 
@@ -115,14 +114,3 @@ class RateLimited(AceError):
     def __init__(self, message: str, *, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = max(1, retry_after)
-
-    @classmethod
-    def over_limit(cls, name: str, limit: str, *, retry_after: int) -> Self:
-        """The limit `name` of `limit` ("10/h") is used up."""
-        message = f"Over the limit of {limit} for {name}. Try again in {retry_after} s."
-        return cls(message, retry_after=retry_after)
-
-    @classmethod
-    def failed_logins(cls, *, retry_after: int) -> Self:
-        message = f"Too many failed attempts from here. Try again in {retry_after} s."
-        return cls(message, retry_after=retry_after)

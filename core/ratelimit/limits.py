@@ -31,8 +31,13 @@ def consume_rate_limit(name: str, key: str, rate: str = "") -> None:
         increment=True,
     )
     if usage and usage["should_limit"]:
-        wait = int(usage["time_left"])
-        raise RateLimited.over_limit(name, rate, retry_after=wait)
+        raise _over_limit(name, rate, wait=int(usage["time_left"]))
+
+
+def _over_limit(name: str, rate: str, *, wait: int) -> RateLimited:
+    """The 429 of every interface; `rate` as in "10/h", `wait` in seconds."""
+    message = f"Over the limit of {rate} for {name}. Try again in {wait} s."
+    return RateLimited(message, retry_after=wait)
 
 
 def _network(key: str) -> str:
@@ -66,8 +71,7 @@ class Allowance:
     def check(self) -> None:
         """Raise RateLimited when nothing was left for this request."""
         if self.remaining < 0:
-            rate = settings.RATE_LIMITS["requests"]
-            raise RateLimited.over_limit("requests", rate, retry_after=self.reset)
+            raise _over_limit("requests", settings.RATE_LIMITS["requests"], wait=self.reset)
 
 
 _lock = Lock()
