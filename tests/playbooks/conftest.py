@@ -7,6 +7,7 @@ one is no failure. `make nightly` (ACE_STATE_STEPS) draws others each time, ten 
 import os
 
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 NIGHTLY = int(os.environ.get("ACE_STATE_STEPS", "0")) > 0
 settings.register_profile(
@@ -17,3 +18,7 @@ settings.register_profile(
     max_examples=1000 if NIGHTLY else 100,
 )
 settings.load_profile("ace")
+if not NIGHTLY:
+    # Nor are they drawn from the constants of all modules that happen to be loaded: one that is
+    # loaded while a test draws would change its draws half-way.
+    providers._get_local_constants = providers.Constants
