@@ -258,9 +258,10 @@ def test_what_is_newer_than_half_of_a_trial_gets_one_of_its_own(
     tried: Playbook, alice: User
 ) -> None:
     Trial.objects.update(outcome_limit=20)
-    work(tried, alice, rates(0.8, 0.8), 12, Random(2))
+    # All succeed: with some failures the coin alone ended 2 of 100 trials early.
+    work(tried, alice, rates(1, 1), 12, Random(2))
     playbook = evolve(tried, alice, lesson="Write down what you assumed.")
-    work(playbook, alice, rates(0.8, 0.8), 8, Random(3))
+    work(playbook, alice, rates(1, 1), 8, Random(3))
     first, second = Trial.objects.order_by("created_at")
     assert (first.status, first.verdict, first.tally.tasks) == ("ended", "no_difference", 20)
     assert (second.stable_version.number, second.candidate.number) == (2, 3)
