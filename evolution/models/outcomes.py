@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
 from django.db.models import Q
 from django.urls import reverse
 
@@ -31,9 +31,21 @@ class OutcomeQuerySet(PlaybookOwnedQuerySet["Outcome"]):
         return self.filter(processed_at=None, set_aside_reason="", job=None)
 
     def client_names(self, playbook: "Playbook", *, most: int) -> list[str]:
-        """The first `most` client names in the playbook's outcomes, from an index alone."""
-        named = self.filter(playbook=playbook).exclude(client="").order_by("client")
-        return list(named.values_list("client", flat=True).distinct()[:most])
+        """The first `most` client names in the playbook's outcomes, in order.
+
+        One index step for each name; DISTINCT would read each of 100,000 rows.
+        """
+        table = self.model._meta.db_table
+        pk = self.model._meta.get_field("playbook").get_db_prep_value(playbook.pk, connection)
+        step = f"SELECT CAST(MIN(client) AS text) FROM {table} WHERE playbook_id = %s AND client > "  # noqa: S608 - our own table's name
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"WITH RECURSIVE named(client) AS ({step} '' UNION ALL "  # noqa: S608 - likewise
+                f"SELECT ({step} named.client) FROM named WHERE named.client IS NOT NULL) "
+                "SELECT client FROM named WHERE client IS NOT NULL LIMIT %s",
+                [pk, pk, most],
+            )
+            return [name for (name,) in cursor.fetchall()]
 
 
 class Outcome(BaseModel):
