@@ -41,11 +41,13 @@ class TokensSerializer(serializers.Serializer[Any]):
 
 
 class CurrentUserSerializer(serializers.Serializer[Any]):
-    id = serializers.UUIDField()
-    email = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    id = serializers.UUIDField(source="user.pk")
+    email = serializers.CharField(source="user.email")
+    created_at = serializers.DateTimeField(source="user.created_at")
     scopes = serializers.ListField(child=serializers.CharField())
-    api_key = serializers.CharField(allow_null=True, help_text="Name of the key in use.")
+    api_key = serializers.CharField(
+        source="api_key.name", allow_null=True, help_text="Name of the key in use."
+    )
 
 
 class AccountDeleteSerializer(serializers.Serializer[Any]):
@@ -79,7 +81,7 @@ class ApiKeyWithSecretSerializer(ApiKeySerializer):
     key = serializers.CharField(help_text="The token. It cannot be shown again.")
 
 
-class ApiKeyCreateSerializer(serializers.Serializer[Any]):
+class ApiKeyUpdateSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100)
     scopes = serializers.ListField(
         child=serializers.ChoiceField(choices=SCOPES), allow_empty=False, max_length=len(SCOPES)
@@ -90,21 +92,11 @@ class ApiKeyCreateSerializer(serializers.Serializer[Any]):
         max_length=MAX_PLAYBOOKS,
         help_text="Limit the key to these playbooks; empty: all of yours.",
     )
+
+
+class ApiKeyCreateSerializer(ApiKeyUpdateSerializer):
     expires_at = serializers.DateTimeField(
         required=False, allow_null=True, help_text="Default: in 90 days."
-    )
-
-
-class ApiKeyUpdateSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField(max_length=100, required=False)
-    scopes = serializers.ListField(
-        child=serializers.ChoiceField(choices=SCOPES),
-        allow_empty=False,
-        required=False,
-        max_length=len(SCOPES),
-    )
-    playbook_ids = serializers.ListField(
-        child=serializers.UUIDField(), required=False, max_length=MAX_PLAYBOOKS
     )
 
 

@@ -1,21 +1,23 @@
 """REST routes of accounts."""
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 
-from accounts.api import views as rest
+from accounts.api import views
 from core.rest.views import route
 
-webhook = rest.WebhookViewSet
+login, user = views.LoginViewSet, views.CurrentUserViewSet
+keys, webhook = views.ApiKeyViewSet, views.WebhookViewSet
+KEY = "auth/api-keys/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
-    path("auth/register", rest.RegisterView.as_view(), name="register"),
-    path("auth/login", rest.LoginView.as_view(), name="log_in"),
-    path("auth/refresh", rest.TokenRefreshView.as_view(), name="refresh"),
-    path("auth/logout", rest.LogoutView.as_view(), name="log_out"),
-    path("auth/me", rest.CurrentUserView.as_view(), name="me"),
-    path("auth/me/export", rest.AccountExportView.as_view(), name="export_account"),
-    path("auth/api-keys", rest.ApiKeyListView.as_view(), name="keys"),
-    path("auth/api-keys/<uuid:pk>", rest.ApiKeyDetailView.as_view(), name="key"),
-    path("auth/api-keys/<uuid:pk>/rotate", rest.ApiKeyRotateView.as_view(), name="rotate_key"),
+    route("auth/register", login, post="register"),
+    route("auth/login", login, post="log_in"),
+    route("auth/refresh", login, post="refresh_tokens"),
+    route("auth/logout", login, post="log_out"),
+    route("auth/me", user, get="get_current_user", delete="delete_account"),
+    route("auth/me/export", user, get="export_account"),
+    route("auth/api-keys", keys, get="list_api_keys", post="create_api_key"),
+    route(KEY, keys, get="get_api_key", patch="update_api_key", delete="revoke_api_key"),
+    route(f"{KEY}/rotate", keys, post="rotate_api_key"),
     route("webhook", webhook, get="get_webhook", put="set_webhook", delete="delete_webhook"),
     route("webhook/test", webhook, post="send_test_event"),
 ]

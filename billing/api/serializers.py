@@ -58,7 +58,7 @@ class UsageSerializer(serializers.Serializer[Any]):
     total = UsageTotalsSerializer()
     next = serializers.CharField(allow_null=True, help_text="Always null: one page holds all.")
     previous = serializers.CharField(allow_null=True)
-    results = UsageRowSerializer(many=True)
+    results = UsageRowSerializer(many=True, source="rows")
 
 
 class UsageQuerySerializer(serializers.Serializer[Any]):

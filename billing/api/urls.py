@@ -3,13 +3,16 @@
 from django.urls import URLPattern, path
 
 from billing.api import views
+from core.rest.views import route
 
+budgets, payment = views.BudgetViewSet, views.PaymentViewSet
+stripe_webhook = views.StripeWebhookViewSet.as_view({"post": "receive_stripe_webhook"})
 urlpatterns: list[URLPattern] = [
-    path("billing/usage", views.UsageView.as_view(), name="usage"),
-    path("billing/budgets", views.BudgetListView.as_view(), name="budgets"),
-    path("billing/budgets/<uuid:pk>", views.PlaybookBudgetView.as_view(), name="playbook_budget"),
-    path("billing/subscription", views.SubscriptionView.as_view(), name="subscription"),
-    path("billing/subscribe", views.SubscribeView.as_view(), name="subscribe"),
-    path("billing/portal", views.BillingPortalView.as_view(), name="portal"),
-    path("billing/webhook", views.StripeWebhookView.as_view(), name="webhook"),
+    route("billing/usage", views.UsageViewSet, get="get_usage"),
+    route("billing/budgets", budgets, get="list_budgets", put="set_budget"),
+    route("billing/budgets/<uuid:pk>", budgets, put="set_playbook_budget"),
+    route("billing/subscription", payment, get="get_subscription"),
+    route("billing/subscribe", payment, post="subscribe"),
+    route("billing/portal", payment, post="open_billing_portal"),
+    path("billing/webhook", stripe_webhook, name="webhook"),
 ]

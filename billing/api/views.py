@@ -1,173 +1,113 @@
 """REST views of usage, plans, budgets and payment."""
 
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from billing.api.serializers import (
-    BudgetListSerializer,
-    BudgetSerializer,
-    BudgetUpdateSerializer,
-    RedirectUrlSerializer,
-    SubscriptionCreateSerializer,
-    SubscriptionSerializer,
-    UsageQuerySerializer,
-    UsageSerializer,
-    WebhookReceiptSerializer,
-)
+from billing.api import serializers as s
 from billing.errors import require_billing
 from billing.limits.spending import Budget, list_budgets, set_budget
-from billing.plans.summary import summarize_plan
+from billing.plans.summary import PlanSummary, summarize_plan
 from billing.stripe import subscriptions, sync
 from billing.usage.reports import usage_summary
 from core.http.requests import site_url
-from core.rest.views import BaseAPIView
+from core.rest.views import BaseViewSet, operation
 from core.security.scopes import Scope
 
 
-class UsageView(BaseAPIView):
-    """GET /billing/usage."""
-
-    scopes: ClassVar = {"GET": Scope.READ}
-
-    @extend_schema(
-        operation_id="get_usage", parameters=[UsageQuerySerializer], responses=UsageSerializer
-    )
-    def get(self, request: Request) -> Response:
+class UsageViewSet(BaseViewSet):
+    @operation(Scope.READ, s.UsageSerializer, parameters=[s.UsageQuerySerializer])
+    def get_usage(self) -> dict[str, Any]:
         """Usage and cost of your playbooks by day, week or month, optionally grouped."""
-        query = UsageQuerySerializer(data=request.query_params)
+        query = s.UsageQuerySerializer(data=self.request.query_params)
         query.is_valid(raise_exception=True)
         sent: dict[str, Any] = query.validated_data
         since, until = sent.pop("from", None), sent.pop("to", None)
         summary = usage_summary(who=self.principal, since=since, until=until, **sent)
-        body = {
+        return {
             "period": sent["period"],
             "group_by": sent.get("group_by"),
-            "since": summary.since,
-            "until": summary.until,
-            "total": summary.total,
+            **vars(summary),
             "next": None,
             "previous": None,
-            "results": summary.rows,
         }
-        return Response(UsageSerializer(body).data)
 
 
-class SubscriptionView(BaseAPIView):
-    """GET /billing/subscription."""
-
-    scopes: ClassVar = {"GET": Scope.ACCOUNT}
-
-    @extend_schema(operation_id="get_subscription", responses=SubscriptionSerializer)
-    def get(self, request: Request) -> Response:
-        """Your plan, its period and usage; `billing_disabled` (404) while billing is off."""
-        return Response(SubscriptionSerializer(summarize_plan(user=self.principal.user)).data)
-
-
-class BudgetListView(BaseAPIView):
-    """GET PUT /billing/budgets."""
-
-    scopes: ClassVar = {"GET": Scope.READ, "PUT": Scope.ACCOUNT}
-
-    @extend_schema(operation_id="list_budgets", responses=BudgetListSerializer)
-    def get(self, request: Request) -> Response:
+class BudgetViewSet(BaseViewSet):
+    @operation(Scope.READ, s.BudgetListSerializer)
+    def list_budgets(self) -> dict[str, Any]:
         """Your daily and monthly budgets and how much of each is spent."""
-        body = {"next": None, "previous": None, "results": list_budgets(who=self.principal)}
-        return Response(BudgetListSerializer(body).data)
+        return {"next": None, "previous": None, "results": list_budgets(who=self.principal)}
 
-    @extend_schema(
-        operation_id="set_budget", request=BudgetUpdateSerializer, responses=BudgetSerializer
-    )
-    def put(self, request: Request) -> Response:
+    @operation(Scope.ACCOUNT, s.BudgetSerializer, takes=s.BudgetUpdateSerializer)
+    def set_budget(self, sent: dict[str, Any]) -> Budget:
         """Set the budget of your account. Without an amount it is removed."""
-        return put_budget(self, None)
+        return self._set(None, sent)
 
-
-class PlaybookBudgetView(BaseAPIView):
-    """PUT /billing/budgets/{pk}."""
-
-    scopes: ClassVar = {"PUT": Scope.ACCOUNT}
-
-    @extend_schema(
-        operation_id="set_playbook_budget",
-        request=BudgetUpdateSerializer,
-        responses=BudgetSerializer,
-    )
-    def put(self, request: Request, pk: UUID) -> Response:
+    @operation(Scope.ACCOUNT, s.BudgetSerializer, takes=s.BudgetUpdateSerializer)
+    def set_playbook_budget(self, pk: UUID, sent: dict[str, Any]) -> Budget:
         """Set the budget of one of your playbooks. Without an amount it is removed."""
-        return put_budget(self, pk)
+        return self._set(pk, sent)
+
+    def _set(self, playbook_id: UUID | None, sent: dict[str, Any]) -> Budget:
+        set_budget(by=self.principal, playbook_id=playbook_id, **sent)
+        budgets = {one.playbook_id: one for one in list_budgets(who=self.principal)}
+        return budgets.get(playbook_id, Budget(playbook_id))
 
 
-def put_budget(view: BaseAPIView, playbook_id: UUID | None) -> Response:
-    sent: dict[str, Any] = view.validated_body(BudgetUpdateSerializer)
-    set_budget(by=view.principal, playbook_id=playbook_id, **sent)
-    budgets = {one.playbook_id: one for one in list_budgets(who=view.principal)}
-    return Response(BudgetSerializer(budgets.get(playbook_id, Budget(playbook_id))).data)
+class PaymentViewSet(BaseViewSet):
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Raise BillingDisabled before the body is validated."""
+        super().initial(request, *args, **kwargs)
+        require_billing()
 
+    @operation(Scope.ACCOUNT, s.SubscriptionSerializer)
+    def get_subscription(self) -> PlanSummary:
+        """Your plan, its period and usage; `billing_disabled` (404) while billing is off."""
+        return summarize_plan(user=self.principal.user)
 
-class SubscribeView(BaseAPIView):
-    """POST /billing/subscribe."""
-
-    scopes: ClassVar = {"POST": Scope.ACCOUNT}
-
-    @extend_schema(
-        operation_id="subscribe",
-        request=SubscriptionCreateSerializer,
-        responses=RedirectUrlSerializer,
-    )
-    def post(self, request: Request) -> Response:
+    @operation(Scope.ACCOUNT, s.RedirectUrlSerializer, takes=s.SubscriptionCreateSerializer)
+    def subscribe(self, sent: dict[str, Any]) -> dict[str, str]:
         """Start a checkout for a plan: returns the URL where it is paid.
 
         Repeating it returns the open checkout. `already_subscribed` (409): change the plan in the
         billing portal instead. `billing_disabled` (404) while billing is off.
         """
-        require_billing()
-        chosen: dict[str, Any] = self.validated_body(SubscriptionCreateSerializer)
-        user, site = self.principal.user, site_url(request._request)
-        url = subscriptions.subscribe(user=user, site=site, by=self.principal, **chosen)
-        return Response(RedirectUrlSerializer({"url": url}).data)
+        user, site = self.principal.user, site_url(self.request._request)
+        return {"url": subscriptions.subscribe(user=user, site=site, by=self.principal, **sent)}
 
-
-class BillingPortalView(BaseAPIView):
-    """POST /billing/portal."""
-
-    scopes: ClassVar = {"POST": Scope.ACCOUNT}
-
-    @extend_schema(
-        operation_id="open_billing_portal", request=None, responses=RedirectUrlSerializer
-    )
-    def post(self, request: Request) -> Response:
+    @operation(Scope.ACCOUNT, s.RedirectUrlSerializer)
+    def open_billing_portal(self) -> dict[str, str]:
         """Open the billing portal: returns the URL to change card or plan, or to cancel.
 
         `no_customer` (409) before the first plan. `billing_disabled` (404) while billing is off.
         """
-        url = subscriptions.open_portal(user=self.principal.user, site=site_url(request._request))
-        return Response(RedirectUrlSerializer({"url": url}).data)
+        site = site_url(self.request._request)
+        return {"url": subscriptions.open_portal(user=self.principal.user, site=site)}
 
 
-class StripeWebhookView(BaseAPIView):
-    """POST /billing/webhook: public, because Stripe signs its events."""
+class StripeWebhookViewSet(BaseViewSet):
+    """Public, because Stripe signs its events."""
 
-    scopes: ClassVar = {"POST": None}
     authentication_classes = ()
 
-    @extend_schema(
-        operation_id="receive_stripe_webhook",
+    @extend_schema(request=OpenApiTypes.OBJECT)
+    @operation(
+        None,
+        s.WebhookReceiptSerializer,
         parameters=[
             OpenApiParameter("Stripe-Signature", str, OpenApiParameter.HEADER, required=True)
         ],
-        request=OpenApiTypes.OBJECT,
-        responses=WebhookReceiptSerializer,
     )
-    def post(self, request: Request) -> Response:
+    def receive_stripe_webhook(self) -> dict[str, bool]:
         """Receive a signed event of Stripe; `bad_signature` (400) for any other.
 
         Answers `billing_disabled` (404) while billing is off.
         """
-        signature = request.headers.get("Stripe-Signature", "")
-        received = sync.receive_event(body=request._request.body, signature=signature)
-        return Response(WebhookReceiptSerializer({"received": received}).data)
+        signature = self.request.headers.get("Stripe-Signature", "")
+        return {
+            "received": sync.receive_event(body=self.request._request.body, signature=signature)
+        }

@@ -5,11 +5,7 @@ from dataclasses import dataclass, field
 from accounts.hooks import hooks
 from accounts.models import ApiKey, User
 from billing.errors import BillingDisabled
-from billing.models import (
-    Limit,
-    QuotaPeriod,
-    QuotaResource,
-)
+from billing.models import Limit, QuotaPeriod, QuotaResource
 from billing.plans.entitlements import (
     Entitlement,
     account_amount,

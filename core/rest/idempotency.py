@@ -4,11 +4,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
@@ -19,38 +18,7 @@ from core.errors import Conflict, Invalid
 from core.models import IdempotentResponse
 from core.security.scopes import Principal
 
-if TYPE_CHECKING:
-    from core.rest.views import BaseAPIView
-
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
-Post = Callable[..., HttpResponseBase]
-P = TypeVar("P", bound=Post)
-
-
-def idempotent(*, secret: bool = False) -> Callable[[P], Post]:
-    """Honour `Idempotency-Key` on a POST that creates a row.
-
-    Only successful responses are kept, for a day, or until the row they show is deleted. With
-    `secret` the response has a secret: its body is not kept, and a retry raises Conflict
-    (`already_created`).
-    """
-
-    def decorate(post: P) -> Post:
-        @wraps(post)
-        def handle(
-            view: "BaseAPIView", request: Request, *args: Any, **kwargs: Any
-        ) -> HttpResponseBase:
-            key = idempotency_key(request)
-            if not key:
-                return post(view, request, *args, **kwargs)
-            return _run_once(
-                key, view, request, lambda: post(view, request, *args, **kwargs), secret
-            )
-
-        handle.is_idempotent = True  # type: ignore[attr-defined]  # read by the OpenAPI document
-        return handle
-
-    return decorate
 
 
 def idempotency_key(request: Request) -> str:
@@ -61,43 +29,33 @@ def idempotency_key(request: Request) -> str:
     return str(key)
 
 
-def _run_once(
-    key: str,
-    view: "BaseAPIView",
-    request: Request,
-    post: Callable[[], HttpResponseBase],
-    secret: bool,
+def run_once(
+    principal: Principal, request: Request, post: Callable[[], HttpResponseBase], secret: bool
 ) -> HttpResponseBase:
-    fingerprint = _fingerprint(view.principal, request)
+    """Honour the `Idempotency-Key` of a POST that creates a row.
+
+    Only successful responses are kept, for a day, or until the row they show is deleted. With
+    `secret` the response has a secret: its body is not kept, and a retry raises Conflict
+    (`already_created`).
+    """
+    key = idempotency_key(request)
+    if not key:
+        return post()
+    fingerprint = _fingerprint(principal, request)
     IdempotentResponse.objects.filter(
-        user=view.principal.user, created_at__lt=timezone.now() - IdempotentResponse.KEPT_FOR
+        user=principal.user, created_at__lt=timezone.now() - IdempotentResponse.KEPT_FOR
     ).delete()
-    try:
-        # One transaction: the unique row makes a parallel retry wait until the first request is
-        # done, and an error leaves neither the row nor half of the work.
-        with transaction.atomic():
-            stored = _claim(key, view.principal, fingerprint)
-            response = post()
-            _store(stored, response, secret)
-    except _KeyTaken:
-        return _replay(
-            IdempotentResponse.objects.get(user=view.principal.user, key=key), fingerprint
+    # One transaction: the unique row makes a parallel retry wait until the first request is done,
+    # and an error leaves neither the row nor half of the work.
+    with transaction.atomic():
+        stored, is_new = IdempotentResponse.objects.get_or_create(
+            user=principal.user, key=key, defaults={"request_hash": fingerprint}
         )
+        if not is_new:
+            return _replay(stored, fingerprint)
+        response = post()
+        _store(stored, response, secret)
     return response
-
-
-class _KeyTaken(Exception):
-    """Another request used this key."""
-
-
-def _claim(key: str, principal: Principal, fingerprint: str) -> IdempotentResponse:
-    stored = IdempotentResponse(user=principal.user, key=key, request_hash=fingerprint)
-    try:
-        with transaction.atomic():
-            stored.save(force_insert=True)
-    except IntegrityError:
-        raise _KeyTaken from None
-    return stored
 
 
 def _store(stored: IdempotentResponse, response: HttpResponseBase, secret: bool) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -12,7 +12,6 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
-from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import (
@@ -22,22 +21,28 @@ from rest_framework.serializers import (
     ListSerializer,
     Serializer,
 )
-from rest_framework.viewsets import ViewSetMixin
+from rest_framework.viewsets import GenericViewSet
 
 from core.errors import Invalid, NotAuthenticated
+from core.http.reauthentication import require_recent_login
 from core.ratelimit.limits import Allowance, count_request
-from core.rest.idempotency import idempotent
+from core.rest.idempotency import run_once
 from core.security.scopes import Principal, Scope
 
 MAX_INTEGER = 2_147_483_647
 POSITIVE = {"type": "integer", "minimum": 1, "maximum": MAX_INTEGER}
 """What `query_integer` takes, for the OpenAPI document."""
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="A retry with the same key gets the same response.",
+)
 
 
-class BaseAPIView(GenericAPIView[Any]):
-    """A REST route. `scopes` is the scope that each method requires; None means public."""
+class BaseViewSet(GenericViewSet[Any]):
+    """The operations of one resource; `route` says which of them a URL serves."""
 
-    scopes: ClassVar[Mapping[str, Scope | None]] = {}
     ordering: tuple[str, ...] = ("-created_at", "-id")
     allowance: Allowance | None = None
     # No OPTIONS: CORS preflights are answered by middleware.
@@ -120,36 +125,37 @@ class BaseAPIView(GenericAPIView[Any]):
         return response
 
 
-class BaseViewSet(ViewSetMixin, BaseAPIView):
-    """The operations of one resource; `route` says which of them a URL serves."""
-
-
 def route(where: str, viewset: type[BaseViewSet], **operations: Any) -> URLPattern:
     """A URL with the operation of each method: `route("things", Things, get="list_things")`."""
     return path(where, viewset.as_view(operations))
 
 
 def operation(
-    scope: Scope,
+    scope: Scope | None,
     gives: Any,
     *,
     takes: type[Serializer[Any]] | None = None,
     partial: bool = False,
     once: bool = False,
-    parameters: Sequence[OpenApiParameter] = (),
+    secret: bool = False,
+    recent_login: bool = False,
+    parameters: Sequence[Any] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """One operation of a viewset; the method's name is its id in the OpenAPI document.
 
-    `gives` is a serializer, or serializers by status: the first one renders what the method
-    returns, unless that is a response. The body as validated by `takes` is passed as `sent`; with
-    `partial` no field is required. `once` honours `Idempotency-Key`.
+    `scope` is what the credential needs; None: public. `gives` is a serializer, or serializers by
+    status: the first one renders what the method returns, unless that is a response. The body as
+    validated by `takes` is passed as `sent`; with `partial` no field is required. `once` honours
+    `Idempotency-Key`; with `secret` it does not keep the response. `recent_login` requires a login
+    within the last minutes, before the body is validated.
     """
     by_status = gives if isinstance(gives, dict) else {200: gives}
     status, serializer_class = next(iter(by_status.items()))
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def handle(view: BaseViewSet, request: Request, **kwargs: Any) -> HttpResponseBase:
+        def respond(view: BaseViewSet, **kwargs: Any) -> HttpResponseBase:
+            if recent_login:
+                require_recent_login(view.principal)
             if takes is not None:
                 kwargs["sent"] = view.validated_body(takes, partial=partial)
             made = method(view, **kwargs)
@@ -158,14 +164,19 @@ def operation(
             body = serializer_class(made).data if serializer_class else None
             return Response(body, status=status)
 
-        handler: Any = idempotent()(handle) if once else handle
-        handler.scope = scope
+        @wraps(method)
+        def handle(view: BaseViewSet, request: Request, **kwargs: Any) -> HttpResponseBase:
+            if not once:
+                return respond(view, **kwargs)
+            return run_once(view.principal, request, lambda: respond(view, **kwargs), secret)
+
+        handle.scope = scope  # type: ignore[attr-defined]  # read by HasScope
         described: Callable[..., Any] = extend_schema(
             operation_id=method.__name__,
             request=takes,
             responses=gives,
-            parameters=list(parameters),
-        )(handler)
+            parameters=[*parameters, *([IDEMPOTENCY_KEY] if once else ())],
+        )(handle)
         return described
 
     return decorate

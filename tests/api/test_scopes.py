@@ -5,7 +5,7 @@ from django.test import RequestFactory
 from rest_framework.response import Response
 
 from accounts.models import ApiKey, User
-from core.rest.views import BaseAPIView
+from core.rest.views import BaseViewSet
 from core.security.scopes import KEY_SCOPES, granted_scopes
 from evolution.models import Outcome
 from playbooks.models import Playbook
@@ -31,13 +31,13 @@ def test_every_route_declares_the_scope_of_the_table() -> None:
 
 
 def test_a_view_without_a_declaration_is_refused_to_everyone(alice: User) -> None:
-    class Forgotten(BaseAPIView):
-        def get(self, request: object) -> Response:
+    class Forgotten(BaseViewSet):
+        def read(self, request: object) -> Response:
             return Response("secret")
 
     token = Rest.of(alice).token
     request = RequestFactory().get("/", headers={"Authorization": f"Bearer {token}"})
-    assert Forgotten.as_view()(request).status_code == 403
+    assert Forgotten.as_view({"get": "read"})(request).status_code == 403
 
 
 @pytest.mark.parametrize("route", PROTECTED, ids=str)

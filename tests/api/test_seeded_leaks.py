@@ -55,16 +55,15 @@ def no_scope(patch: Patch) -> None:
 
 def shared_responses(patch: Patch) -> None:
     """A stored response is replayed to anybody with the same idempotency key."""
-    real = idempotency._claim
+    stored = IdempotentResponse.objects
+    real = stored.get_or_create
 
-    def claim(key: str, who: Any, wanted: str) -> IdempotentResponse:
-        if IdempotentResponse.objects.filter(key=key).exists():
-            raise idempotency._KeyTaken
-        return real(key, who, wanted)
+    def get_or_create(**fields: Any) -> tuple[IdempotentResponse, bool]:
+        found = stored.filter(key=fields["key"]).first()
+        return (found, False) if found else real(**fields)
 
-    patch.setattr(idempotency, "_claim", claim)
+    patch.setattr(stored, "get_or_create", get_or_create)
     patch.setattr(idempotency, "_replay", lambda stored, wanted: HttpResponse(stored.body))
-    patch.setattr(IdempotentResponse.objects, "get", lambda **_: IdempotentResponse.objects.first())
 
 
 def strangers(world: World, alice: User, charlie: User, staff: User) -> None:

@@ -196,14 +196,10 @@ def _walk(node: Any, prefix: str) -> Iterator[tuple[str, str, Scope | None]]:
 
 
 def _scopes(callback: Any) -> Iterator[tuple[str, Scope | None]]:
-    """Methods and scopes: of the operations of a viewset, or declared by a view."""
+    """Methods and scopes of the operations of a viewset."""
     for method, name in getattr(callback, "actions", {}).items():
         if method != "head":
             yield method.upper(), getattr(callback.cls, name).scope
-    view: Any = getattr(callback, "view_class", None)
-    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        if hasattr(view, method.lower()):
-            yield method, view.scopes[method]
 
 
 def access_token(user: User) -> str:
