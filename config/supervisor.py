@@ -34,7 +34,7 @@ SILENT_AFTER = 45.0  # seconds; a start takes up to 20 of them on a busy machine
 FROZEN_AFTER = 15.0  # seconds, once it has called
 PULSE_SECONDS = 1.0
 PULSE_VARIABLE = "ACE_PULSE_PIPE"  # the file descriptor to write to
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.2  # five times as long once all are ready
 
 
 def exec_supervisor(commands: dict[str, list[str]], host: str = "", port: int = 0) -> NoReturn:
@@ -166,7 +166,7 @@ class Supervisor:
                 if not self.announced and self.is_ready():
                     self.announced = True
                     self.on_ready()
-                time.sleep(LOOK_SECONDS)
+                time.sleep(LOOK_SECONDS * (5 if self.announced else 1))
         finally:
             self._end()
         return self.exit_code

@@ -166,7 +166,11 @@ def test_a_stale_row_is_read_again_under_the_lock(playbook: Playbook) -> None:
     assert verify_playbook(stale) == []
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(  # another test's import may come before this folder's profile
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(operations(IDS).filter(bool), operations(IDS).filter(bool))
 def test_whatever_people_send_versions_replay_byte_for_byte(
     alice: User, first: list[Operation], second: list[Operation]
