@@ -8,6 +8,7 @@ import os
 
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 NIGHTLY = int(os.environ.get("ACE_STATE_STEPS", "0")) > 0
 settings.register_profile(
@@ -21,4 +22,4 @@ settings.load_profile("ace")
 if not NIGHTLY:
     # Nor are they drawn from the constants of all modules that happen to be loaded: one that is
     # loaded while a test draws would change its draws half-way.
-    providers._get_local_constants = providers.Constants
+    providers._get_local_constants = Constants
