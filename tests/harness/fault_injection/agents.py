@@ -23,7 +23,7 @@ from tests.harness.waiting import wait_until
 QUICK = {
     **live_settings(JOB_LEASE_SECONDS=6, JOB_HEARTBEAT_SECONDS=2, LLM_CONCURRENCY=4),
     "EVOLUTION_OUTCOME_THRESHOLD": "1",
-    "RATE_LIMITS": "report_outcome=1000000/m,trigger_evolution=1000000/m",
+    "RATE_LIMITS": "requests=1000000/m,report_outcome=1000000/m,trigger_evolution=1000000/m",
     "LOG_LEVEL": "error",
 }
 
