@@ -46,6 +46,8 @@ ENOUGH, WEEK = 10, 168
 NOTE = "Made-up data of manage.py demo. "
 MODELS = {"reflect": "gpt-4o-mini", "curate": "gpt-4o"}
 SIZES = {"reflect": 1, "curate": 2}
+MOST_READINGS = 40
+"""Until one is of the wanted arm; while a version is taken back there is only one arm."""
 SESSION_SHARE = 0.15
 """Share of the tasks that are reported by a session with its messages."""
 
@@ -181,21 +183,23 @@ def _simulate_day(
     The first version on trial is a bad one, which is taken back.
     """
     trials = Trial.objects.filter(playbook=run.playbook, kind=Trial.Kind.VERSION)
-    trial = trials.select_related("stable_version").order_by("created_at").first()
+    first = trials.select_related("stable_version").order_by("created_at").first()
+    trial = first if first is not None and first.is_open else None
     cited = list(
         Bullet.objects.filter(playbook=run.playbook, status="active")
         .order_by("-created_at", "public_id")
         .values_list("public_id", flat=True)
     )
     current = Playbook.objects.select_related("current_version").get(pk=run.playbook.pk)
-    for _ in range(draw.choice((0, 1, 2, 2, 3, 4)) if day > 1 else 2):
+    count = 4 if trial else draw.choice((0, 1, 2, 2, 3, 4)) if day > RISKY_DAY else 2
+    for number in range(count):
         key, client = draw.choice(keys), draw.choice(CLIENTS)
         by = Principal(user, Principal.of(user).scopes, api_key=key).with_client(client)
         learned = run.lessons_reported / len(run.scenario.lessons)
         status = "success" if draw.random() < 0.45 + 0.45 * learned else "failure"
         status = "partial" if draw.random() < 0.12 else status
-        reading = read_playbook(playbook=current, by=by)
-        if trial is not None and trial.is_open:
+        reading = _read(current, by, wants_newest=number % 2 == 0)
+        if trial is not None:
             is_bad = reading.version != trial.stable_version.number
             status = "failure" if draw.random() < (0.9 if is_bad else 0.1) else "success"
         report = SessionReport(
@@ -215,6 +219,16 @@ def _simulate_day(
             reasoning_trace=f"$ make test\n{draw.randint(20, 90)} passed\n",
             serving_id=reading.serving_id if draw.random() < 0.9 else "",
         )
+
+
+def _read(playbook: Playbook, by: Principal, *, wants_newest: bool) -> Reading:
+    """A reading of the wanted arm of a trial: by the trial's own coin each demo would differ."""
+    newest = playbook.current_version.number if playbook.current_version else 0
+    for _ in range(MOST_READINGS if playbook.open_trial_id else 1):
+        reading = read_playbook(playbook=playbook, by=by)
+        if (reading.version == newest) == wants_newest:
+            break
+    return reading
 
 
 def _record_session(

@@ -86,7 +86,7 @@ def evolutions_and_usage_tell_the_same_calls_tokens_and_cost(demo: User) -> None
 
 
 def it_shows_sessions_keys_a_review_and_a_version_taken_back(demo: User) -> None:
-    session = AgentSession.objects.exclude(outcome=None)[0]
+    session = AgentSession.objects.exclude(outcome=None).earliest("created_at")
     assert session.outcome is not None and session.message_count == 4
     assert session.title and session.created_at < timezone.now() - timedelta(hours=1)
     assert demo.api_keys.count() == 2

@@ -199,7 +199,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
     os.close(written)
 
 
-def test_a_process_whose_supervisor_is_gone_is_told(pipe: tuple[int, int]) -> None:
+def test_a_process_learns_that_its_supervisor_was_killed(pipe: tuple[int, int]) -> None:
     orphaned = threading.Event()
     start_pulse(is_well=lambda: True, on_orphaned=orphaned.set)
     assert os.read(pipe[0], 1) == b"." and not orphaned.is_set()
