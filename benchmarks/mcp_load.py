@@ -133,7 +133,8 @@ def server(
         keep = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         environment = keep | {
             "ACE_DATA_DIR": folder, "ACE_LOCAL": "true", "DATABASE_URL": database_url,
-            "RATE_LIMITS": "report_outcome=100000000/h", "EVOLUTION_OUTCOME_THRESHOLD": "100000000",
+            "RATE_LIMITS": "requests=100000000/m,report_outcome=100000000/h",
+            "EVOLUTION_OUTCOME_THRESHOLD": "100000000",
             "LOG_LEVEL": "error", "EVOLUTION_TIME_THRESHOLD_HOURS": "100000",
         }  # fmt: skip
         given = json.dumps({"processes": processes, "lists": list(lists), "profile": profile})
