@@ -20,7 +20,7 @@ from accounts.models import ApiKey, User
 from billing.admission import LIMITS
 from core.emails import send_email
 from evolution.models import EvolutionJob
-from playbooks.models import ReviewItem, Trial
+from playbooks.models import Playbook, ReviewItem, Trial
 
 MOST = 100
 RECENT, SOON = timedelta(days=30), timedelta(days=14)
@@ -44,9 +44,9 @@ class InboxItem:
         return f"{self.kind}:{self.row.pk}"
 
 
-def inbox_items(user: User) -> list[InboxItem]:
-    """What waits for the user, newest first, at most MOST."""
-    found = _entries(user)
+def inbox_items(user: User, playbook: Playbook | None = None) -> list[InboxItem]:
+    """What waits for the user, newest first, at most MOST; of one `playbook` only."""
+    found = _entries(user, playbook)
     rows: dict[UUID, Any] = {}
     for kind, (queryset, _, related, texts) in _SOURCES.items():
         ids = [pk for known, pk, _ in found if known == kind]
@@ -112,15 +112,17 @@ def _send(user: User, now: datetime) -> int:
     return 1
 
 
-def _entries(user: User) -> list[tuple[str, UUID, datetime]]:
+def _entries(user: User, playbook: Playbook | None = None) -> list[tuple[str, UUID, datetime]]:
     """Kind, id and time of each entry that was not dismissed, newest first; one query."""
-    now = timezone.now()
+    now, only = timezone.now(), {"playbook": playbook} if playbook else {}
     parts: list[Any] = [
         queryset(user, now)
+        .filter(**only)
         .order_by()
         .annotate(entry=Value(kind, CharField()), entered_at=F(time))
         .values_list("entry", "pk", "entered_at")
-        for kind, (queryset, time, _, _) in _SOURCES.items()
+        for kind, (queryset, time, related, _) in _SOURCES.items()
+        if not only or "playbook" in related
     ]
     seen = set(_marks(user).get("seen", []))
     rows = parts[0].union(*parts[1:], all=True).order_by("-entered_at")[: MOST + len(seen)]

@@ -1,6 +1,7 @@
 """Pages of outcomes, evolutions, sessions and the playground."""
 
 from django.urls import URLPattern, path
+from django.views.generic import RedirectView
 
 from evolution.web import (
     evidence_views,
@@ -33,6 +34,7 @@ urlpatterns: list[URLPattern] = [
     path("shares/<uuid:pk>/revoke", share_views.revoke, name="revoke_share"),
     path("share/<str:token>", share_views.shared, name="shared"),
     path("inbox", inbox_views.inbox, name="inbox"),
+    path(f"{PLAYBOOK}/reviews", RedirectView.as_view(url="/inbox?playbook=%(pk)s")),
     path("playground", playground_views.start, name="playground"),
     path("playground/<uuid:pk>", playground_views.chat, name="playground_chat"),
     path("playground/<uuid:pk>/stream", playground_views.stream, name="playground_stream"),

@@ -1,6 +1,6 @@
 """Approve or decline an item of the review queue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -94,14 +94,21 @@ def _refuse(delta: Delta) -> None:
 
 
 def decide_review_items(
-    *, items: Sequence[ReviewItem], by: Principal, approve: bool
+    *,
+    items: Sequence[ReviewItem],
+    by: Principal,
+    approve: bool,
+    texts: Mapping[str, str],
 ) -> tuple[int, list[str]]:
-    """Approve or decline each item; returns how many, and why the others were refused."""
+    """Approve or decline each item; returns how many, and why the others were refused.
+
+    `texts`: what a person wrote in place of the proposed text, by the item's id.
+    """
     done, refused = 0, []
     for item in items:
         try:
             if approve:
-                approve_review_item(item=item, by=by)
+                approve_review_item(item=item, by=by, content=texts.get(str(item.pk), ""))
             else:
                 decline_review_item(item=item, by=by)
             done += 1

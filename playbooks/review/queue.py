@@ -99,7 +99,7 @@ def update_review_queue(playbook: Playbook, deltas: Sequence[Delta]) -> None:
         emit_event(
             "review.waiting",
             user_id=playbook.owner_id,
-            path=reverse("playbooks:reviews", args=[playbook.pk]),
+            path=f"{reverse('evolution:inbox')}?playbook={playbook.pk}",
             playbook_id=str(playbook.pk),
             playbook=playbook.name,
             count=len(held),

@@ -5,13 +5,11 @@ from django.urls import URLPattern, path
 from playbooks.web.views import (
     bullets,
     playbooks,
-    reviews,
     versions,
 )
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 VERSION = f"{PLAYBOOK}/versions/<int:number>"
-REVIEW = f"{PLAYBOOK}/reviews/<uuid:review>"
 urlpatterns: list[URLPattern] = [
     path("playbooks", playbooks.list_playbooks, name="list"),
     path("playbooks/new", playbooks.create, name="create"),
@@ -30,6 +28,4 @@ urlpatterns: list[URLPattern] = [
     path(f"{VERSION}/diff", versions.diff, name="diff"),
     path(f"{VERSION}/rollback", versions.rollback, name="rollback"),
     path(f"{VERSION}/undo", versions.undo, name="undo"),
-    path(f"{PLAYBOOK}/reviews", reviews.reviews, name="reviews"),
-    path(REVIEW, reviews.review, name="review"),
 ]

@@ -42,6 +42,7 @@ class Demo:
             "starters": "/playbooks/new",
             "start": "/start",
             "evidence": f"{one}/evidence",
+            "inbox": "/inbox",
         }
 
 

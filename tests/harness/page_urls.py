@@ -91,7 +91,8 @@ def own_pages(world: World) -> list[str]:
             for rest in ("1", "2", "3", "3/diff?against=1&view=side", "2/diff")
         ),
         f"{one}/versions/1/rollback",
-        *(f"{one}/{page}" for page in ("reviews", "reviews?state=declined", "sources")),
+        f"{one}/sources",
+        *(f"/inbox?playbook={world.playbook.pk}{rest}" for rest in ("", "&state=declined")),
         f"{one}/sources/user:{world.owner.pk}",
         f"{one}/outcomes?status=failure",
         f"{one}/outcomes?status=set_aside",

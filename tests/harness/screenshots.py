@@ -1,15 +1,19 @@
-"""The pictures in docs/screenshots: `python -m tests.harness.screenshots`."""
+"""The pictures in docs/screenshots, and the moving one of README and landing page."""
 
+import base64
+import struct
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests.harness.demo_site import Demo, demo_site
 from tests.run import find_browser
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
-SIZE = {"width": 1120, "height": 760}
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER, MOVING = ROOT / "docs" / "screenshots", ROOT / "static" / "img"
+SIZE = ViewportSize(width=1120, height=760)
 # What is shown, and in which theme.
 PICTURES = {
     "overview": "light",
@@ -19,29 +23,89 @@ PICTURES = {
     "usage": "light",
     "connect": "dark",
     "evidence": "light",
+    "inbox": "light",
 }
+# The moving picture: each page, and how far down it is shown, as a share of the window.
+STORY = (("overview", 0.75), ("diff", 0.4), ("evidence", 0.5))
+MOVING_SIZES = {
+    "playbook": ViewportSize(width=960, height=600),
+    "playbook-phone": ViewportSize(width=390, height=600),
+}
+QUALITY, STEPS = 78, 5
+HOLD, MOVE = 2600, 60
+"""Milliseconds of a frame to read and of one that only leads to the next."""
+MOST_BYTES = 1_500_000
 
 
-def take(demo: Demo) -> None:
+def take(demo: Demo, browser: Browser) -> None:
     FOLDER.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
-        for name, scheme in PICTURES.items():
-            page = browser.new_page(color_scheme=scheme, viewport=SIZE)  # type: ignore[arg-type]  # literals in a table
-            page.context.add_cookies([{"name": "sessionid", "value": demo.cookie, "url": demo.url}])
-            page.goto(demo.url + demo.pages[name])
-            page.screenshot(path=FOLDER / f"{name}.png")
-            page.close()
-        browser.close()
+    for name, scheme in PICTURES.items():
+        page = open_page(demo, browser, SIZE, scheme)
+        page.goto(demo.url + demo.pages[name])
+        page.screenshot(path=FOLDER / f"{name}.png")
+        page.close()
+
+
+def record(demo: Demo, browser: Browser) -> None:
+    """A playbook that gets better, at two sizes; and its first frame, for who wants no motion."""
+    for name, size in MOVING_SIZES.items():
+        page = open_page(demo, browser, size, "light")
+        frames = list(film(demo, page))
+        page.close()
+        moving = animate(frames, size)
+        if len(moving) > MOST_BYTES:
+            raise ValueError(f"{name}: {len(moving)} bytes are too many")
+        (MOVING / f"{name}.webp").write_bytes(moving)
+        (MOVING / f"{name}-still.webp").write_bytes(frames[0][0])
+
+
+def film(demo: Demo, page: Page) -> Iterator[tuple[bytes, int]]:
+    """Each frame as WebP, and how long it is shown."""
+    shot = {"format": "webp", "quality": QUALITY}
+    camera = page.context.new_cdp_session(page)
+    for name, share in STORY:
+        page.goto(demo.url + demo.pages[name])
+        for step in range(STEPS + 1):
+            down = f"scrollTo(0, innerHeight * {share} * {step / STEPS})"
+            page.evaluate(f"() => new Promise(done => {{ {down}; requestAnimationFrame(done) }})")
+            data = base64.b64decode(camera.send("Page.captureScreenshot", shot)["data"])
+            yield data, HOLD if step in {0, STEPS} else MOVE
+
+
+def animate(frames: list[tuple[bytes, int]], size: ViewportSize) -> bytes:
+    """One animated WebP that repeats for ever (developers.google.com/speed/webp/docs)."""
+    area = _number(size["width"] - 1) + _number(size["height"] - 1)
+    parts = [_chunk(b"VP8X", b"\2\0\0\0" + area), _chunk(b"ANIM", b"\xff\xff\xff\xff\0\0")]
+    for data, duration in frames:
+        # After the file's header of 12 bytes come the chunks of the picture.
+        parts.append(_chunk(b"ANMF", bytes(6) + area + _number(duration) + b"\2" + data[12:]))
+    return _chunk(b"RIFF", b"WEBP" + b"".join(parts))
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(3, "little")
+
+
+def open_page(demo: Demo, browser: Browser, size: ViewportSize, scheme: str) -> Page:
+    page = browser.new_page(color_scheme=scheme, viewport=size)  # type: ignore[arg-type]  # literals in a table
+    page.context.add_cookies([{"name": "sessionid", "value": demo.cookie, "url": demo.url}])
+    return page
 
 
 def main() -> int:
     if find_browser() is None:
         print("There is no Chromium on this machine.")
         return 1
-    with demo_site() as demo:
-        take(demo)
-    for picture in sorted(FOLDER.glob("*.png")):
+    with demo_site() as demo, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
+        take(demo, browser)
+        record(demo, browser)
+        browser.close()
+    for picture in sorted([*FOLDER.glob("*.png"), *MOVING.glob("*.webp")]):
         print(f"{picture.stat().st_size / 1024:6.1f} KiB  {picture.name}")
     return 0
 

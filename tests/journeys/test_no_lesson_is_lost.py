@@ -116,7 +116,7 @@ def test_what_finds_no_room_is_said_on_the_pages(
     shown = page(alice, job.get_absolute_url())
     assert "1 suggestion needs your" in shown
     assert LESSON in shown
-    assert "the playbook is full" in page(alice, f"{playbook.get_absolute_url()}/reviews")
+    assert "the playbook is full" in page(alice, f"/inbox?playbook={playbook.pk}")
     assert "needs review" in page(alice, job.outcomes.get().get_absolute_url())
 
 
@@ -125,10 +125,12 @@ def test_a_waiting_lesson_is_approved_once_there_is_room(
 ) -> None:
     playbook, _ = full
     client = logged_in_client(alice)
-    address = f"{playbook.get_absolute_url()}/reviews/{playbook.review_items.get().pk}"
-    assert client.post(address, {"decision": "approve"}).status_code == 409
+    sent = {"approve": str(playbook.review_items.get().pk)}
+    refused = client.post("/inbox", sent, follow=True).content.decode()
+    assert "It no longer fits" in refused
+    assert not playbook.bullets.filter(content=LESSON).exists()
     Playbook.objects.update(token_budget=2_000)
-    assert client.post(address, {"decision": "approve"}).status_code == 302
+    assert client.post("/inbox", sent).status_code == 302
     assert playbook.bullets.filter(content=LESSON, status="active").exists()
     assert "Full:" not in page(alice, playbook.get_absolute_url())
     outcome = Outcome.objects.get()

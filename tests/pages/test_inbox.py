@@ -77,7 +77,7 @@ def test_all_that_waits_is_listed_and_counted_for_its_owner_only(
     for text in (
         *TEXTS,
         "Evolution failed",
-        "Evolution waits",
+        "Evolution is waiting",
         "version 1 was taken back".capitalize(),
         "expires",
     ):
@@ -114,7 +114,7 @@ def test_what_no_longer_fits_is_said_and_the_rest_goes_through(
     )
     sent = {"approve": "selected", "item": [str(first.pk), str(last.pk)]}
     page = owner.post("/inbox", sent, follow=True).content.decode()
-    assert "Approved: 1 suggestion." in page
+    assert "Approved 1 suggestion." in page
     assert "It no longer fits the playbook: This advice already exists." in page
 
 

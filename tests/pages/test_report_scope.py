@@ -53,7 +53,8 @@ def test_an_edit_by_a_key_names_it_and_waits(
     assert (version["source_name"], version["source"][:4]) == ("CI", "key:")
     assert POISON not in Rest.of(alice).get(path).json()["content"]
     for page in ("versions", "versions/2", "bullets/str-00004", "reviews", ""):
-        shown = owner.get(f"/playbooks/{playbook.pk}/{page}".rstrip("/")).content.decode()
+        address = f"/playbooks/{playbook.pk}/{page}".rstrip("/")
+        shown = owner.get(address, follow=True).content.decode()
         assert "API key “CI”" in shown, page
     assert (
         Rest.key(charlie, Scope.WRITE).post(f"{path}/deltas", {"operations": [ADD]}).status_code

@@ -20,7 +20,6 @@ ID = "00000000-0000-4000-8000-000000000000"
 KINDS = {
     "playbooks": "playbook",
     "outcomes": "outcome",
-    "reviews": "review",
     "evolutions": "job",
     "sessions": "session",
     "playground": "session",
