@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ import tomllib
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -234,7 +236,35 @@ def test_settings_and_hooks_have_the_paths_of_windows(monkeypatch: pytest.Monkey
     )
     python = "C:\\Program Files\\Python\\python.exe"
     monkeypatch.setattr(programs, "COMMAND", [python, "-m", "ace"])
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     command = programs.hook_command("stop", platform="win32")
     assert command == '"C:/Program Files/Python/python.exe" -m ace hook stop'
     assert shlex.split(command)[1:] == ["-m", "ace", "hook", "stop"]
     assert shlex.split(programs.hook_command("stop", platform="linux"))[0] == python
+
+
+def test_on_windows_the_installed_command_is_named_and_a_lock_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.setattr(shutil, "which", lambda name: f"C:\\bin\\{name}.exe")
+    assert programs.hook_command("stop", platform="win32") == "ace hook stop"
+    tried = iter([OSError(36, "deadlock"), None])
+
+    class Msvcrt(ModuleType):
+        LK_LOCK = 1
+
+        @staticmethod
+        def locking(file: int, mode: int, size: int) -> None:
+            assert (file, mode, size) == (7, 1, 1)
+            if (error := next(tried)) is not None:
+                raise error
+
+    monkeypatch.setitem(sys.modules, "msvcrt", Msvcrt("msvcrt"))
+    monkeypatch.setattr(sys, "platform", "win32")
+    source = Path(settings.__file__).read_text()
+    found = ModuleType("settings_of_windows")
+    monkeypatch.setitem(sys.modules, found.__name__, found)
+    exec(compile(source, settings.__file__, "exec"), found.__dict__)  # noqa: S102 - our own module
+    found.take_lock(7)
+    assert next(tried, "both tried") == "both tried"

@@ -39,11 +39,11 @@ class Hooks:
         done = subprocess.run(
             [sys.executable, str(PLUGIN / "hooks" / "ace_hook.py"), event, *arguments],
             env={"PATH": os.environ["PATH"], "HOME": str(self.folder)}
-            | {"CLAUDE_PLUGIN_DATA": str(self.folder)}
+            | {"CLAUDE_PLUGIN_DATA": str(self.folder), "PYTHONIOENCODING": "cp1252"}
             | self.variables,
-            input=json.dumps(given),
+            input=json.dumps(given, ensure_ascii=False),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=20,
             check=False,
         )
@@ -119,10 +119,10 @@ def test_a_long_playbook_is_cut_to_what_the_programs_take(hooks: Hooks, alice: U
 def test_the_end_reports_what_the_session_did(hooks: Hooks) -> None:
     hooks.wrote(*claude("make test", failed=True, output="Exit code 2\ncollecting\n3 failed"))
     hooks.wrote(says("I used [str-00001] and [zzz-99999]."))
-    assert hooks.whole_session() == ""
+    assert hooks.whole_session("Make it grün") == ""
     outcome = Outcome.objects.get()
     assert (outcome.status, outcome.signal) == ("failure", "test")
-    assert outcome.task_description == "Make it green"
+    assert outcome.task_description == "Make it grün"
     assert (outcome.cited_bullets, outcome.version_assumed) == (["str-00001"], False)
     assert outcome.reasoning_trace == "$ make test\n  failed: 3 failed"
     assert "its last test run failed" in outcome.notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,9 @@ from ace.settings import NotConfigured, commit_of, load_settings, user_file
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 1 when it failed, with one line on stderr."""
     given = parser().parse_args(arguments)
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):  # Windows has another encoding for pipes
+            stream.reconfigure(encoding="utf-8")
     try:
         return int(given.run(given) or 0)
     except (Refused, NotConfigured, OSError) as error:

@@ -44,7 +44,7 @@ def run(given: argparse.Namespace) -> int:
     for program in installed():
         try:
             edits |= program.edits()
-        except (Unreadable, OSError) as error:
+        except (Unreadable, OSError, UnicodeError) as error:
             print(f"{program.name}: left alone, {error}", file=sys.stderr)
     if edits and agreed(edits, given.yes):
         write(edits)

@@ -28,6 +28,10 @@ SECONDS = {"start": 5, "prompt": 2, "stop": 2, "end": 2, "report": 60, "send": 6
 UNFINISHED_AFTER = 3600
 FORGOTTEN_AFTER = 14 * 24 * 3600
 MAX_TASK = 3000
+NEW_SESSION = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(
+    subprocess, "CREATE_NEW_PROCESS_GROUP", 0
+)
+"""What `start_new_session` is on Windows: a console of its own, which nobody sees or closes."""
 
 
 def main(event: str, *arguments: str) -> None:
@@ -37,7 +41,8 @@ def main(event: str, *arguments: str) -> None:
         return send()
     if event == "send":
         return send()
-    given = json.loads(sys.stdin.read() or "{}")
+    # As bytes: UTF-8 also where the locale is another, as on Windows.
+    given = json.loads(sys.stdin.buffer.read() or b"{}")
     session = Session(str(given.get("session_id") or given.get("conversation_id") or ""))
     if event == "start":
         start(session, given)
@@ -163,6 +168,7 @@ def detach(*arguments: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=errors,
             start_new_session=True,
+            creationflags=NEW_SESSION,
         )
 
 

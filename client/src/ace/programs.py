@@ -6,6 +6,7 @@ Every program starts the same local server, `ace mcp`, so that no file of a prog
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -42,7 +43,7 @@ class Program:
         changed = {}
         for name, edit in self.files.items():
             path = Path.home() / name
-            before = path.read_text(encoding="utf-8") if path.exists() else ""
+            before = path.read_text(encoding="utf-8-sig") if path.exists() else ""
             after = edit(before)
             if after != before:
                 changed[path] = after
@@ -54,10 +55,16 @@ def server(**more: Any) -> dict[str, Any]:
 
 
 def hook_command(event: str, *, platform: str = sys.platform) -> str:
-    """The command line of a hook; on Windows such as cmd, PowerShell and Git's bash all read."""
+    """The command line of a hook.
+
+    On Windows a path with spaces has no form that cmd, PowerShell and Git's bash all read, so the
+    command's own name is used where it is installed outside a virtual environment.
+    """
     words = [*COMMAND, "hook", event]
     if platform != "win32":
         return shlex.join(words)
+    if shutil.which("ace") and "VIRTUAL_ENV" not in os.environ:
+        return f"ace hook {event}"
     plain = (word.replace("\\", "/") for word in words)
     return " ".join(f'"{word}"' if " " in word else word for word in plain)
 

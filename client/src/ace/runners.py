@@ -190,7 +190,8 @@ WRAPPERS = re.compile(
     r"|(?:npx|bunx|pnpm exec|pnpm dlx|yarn exec|yarn dlx|npm exec)(?: -\S+)*"
     r"|(?:yarn|pnpm)(?= (?:jest|vitest|mocha|eslint|tsc|playwright|vite|next)\b)"
     r"|docker(?: compose|-compose)? (?:exec|run)(?: -\S+)* [^-\s]\S*"
-    r"|(?:\S*/)?python[\d.]*(?: -[WX]\S* ?\S*| -[a-zB]+)*? -m|coverage run(?: -\S+)*? -m)(?: +|$))+"
+    r"|(?:\S*/)?py(?:thon[\d.]*)?(?:\.exe)?(?: -3[\d.]*)?(?: -[WX]\S* ?\S*| -[a-zB]+)*? -m"
+    r"|coverage run(?: -\S+)*? -m)(?: +|$))+"
 )
 
 
@@ -216,6 +217,7 @@ def runner_of(words: str) -> Runner | None:
     words = " ".join(words.split(" ")[:MAX_WORDS])
     start = WRAPPERS.match(words)
     words = re.sub(r"^\S*/(?=\S)", "", words[start.end() :] if start else words)
+    words = re.sub(r"^(\S+)\.(?:exe|cmd|bat)(?!\S)", r"\1", words)
     if NO_RUN & set(words.split()):
         return None
     for runner in RUNNERS:
@@ -266,6 +268,7 @@ def code_of_step(
 def steps_of(command: str) -> list[tuple[str, str]]:
     """The simple commands in a command line, each after its operator (`&&`, `|`, `;`, …)."""
     text = HEREDOC.sub(r"\3", command).replace("\\\n", " ")
+    text = re.sub(r"\\(?=[\w.])", "/", text)  # paths of Windows
     for candidate in (text, re.sub(r"(?:^|(?<=\s))#[^\n]*", "", text)):
         try:
             return list(_steps(candidate))

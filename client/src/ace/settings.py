@@ -11,6 +11,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -22,10 +23,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 MAPPING = ".ace.toml"
@@ -127,12 +128,23 @@ def give_up_write(settings: Settings) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time (on Unix)."""
+    """One process at a time; the lock ends with its process."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        take_lock(lock.fileno())
         yield
+
+
+def take_lock(file: int) -> None:
+    if sys.platform == "win32":
+        while True:
+            try:
+                msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+            except OSError:
+                continue  # it gives up after ten seconds
+            return
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def user_file() -> Path:
@@ -181,4 +193,13 @@ def write_private(path: Path, text: str) -> None:
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
-    fresh.replace(path)
+    attempts = 20 if sys.platform == "win32" else 1  # it replaces no file that somebody reads
+    while attempts:
+        attempts -= 1
+        try:
+            fresh.replace(path)
+            return
+        except PermissionError:
+            if not attempts:
+                raise
+            time.sleep(0.05)

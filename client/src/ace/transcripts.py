@@ -20,7 +20,10 @@ MAX_TRACE = 6000
 MAX_LINE = 200
 MAX_FILE = 50 * 1024 * 1024
 KINDS = ("test", "build", "lint")
-RUNS = {"Bash", "exec_command", "shell", "local_shell", "shell_command", "run_shell_command"}
+RUNS = {
+    *("Bash", "PowerShell", "exec_command", "shell", "local_shell", "shell_command"),
+    "run_shell_command",
+}
 EDITS = {"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "write_file", "replace"}
 PROSE = (".md", ".rst", ".txt")
 CITED = re.compile(r"\b[a-z]{2,8}-\d{5,7}\b")
