@@ -156,12 +156,14 @@ async def serve_stdio(server: Server[str]) -> None:
 def build_http_app(server: Server[str] | None = None, *, stateless: bool = True) -> ASGIApp:
     """The ASGI app of /mcp; it needs `lifespan` and serves one event loop.
 
-    Stateless, so that any process may answer any request. RequestGuard checks Host and Origin
-    instead of the SDK: it supports the patterns of ALLOWED_HOSTS.
+    Stateless, so that any process may answer any request, and JSON instead of a stream: no tool
+    reports progress, which MCP leaves to the server. The conformance suite's fixtures need both
+    (`stateless=False`). RequestGuard checks Host and Origin instead of the SDK: it supports the
+    patterns of ALLOWED_HOSTS.
     """
     app: ASGIApp = (server or build_server()).streamable_http_app(
         stateless_http=stateless,
-        json_response=True,
+        json_response=stateless,
         max_request_body_size=settings.MAX_BODY_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )

@@ -65,6 +65,6 @@ def served(token: str, *, fixtures: bool) -> Iterator[str]:
 
 def _add_fixtures(app: Application) -> None:
     # Two things of older revisions need a session: a request of the server's to the client, and
-    # its answer in a request of its own. We keep none, so only here are they turned on.
+    # its answer in a request of its own; and progress needs a stream. Our tools do neither.
     app.mcp = build_http_app(build_fixtures_server(), stateless=False)
     app.mcp_app = BodyLimitASGIMiddleware(RequestIdASGIMiddleware(app.mcp))
