@@ -14,14 +14,19 @@ from accounts.models import User
 from core.security.scopes import Principal
 from evolution.evidence.ledger import bullet_ledger
 from evolution.worker.sweep import sweep
-from playbooks.models import Playbook, Trial
+from playbooks.document.operations import Operation
+from playbooks.models import Playbook, Trial, Version
+from playbooks.services.editing import edit_playbook
 from playbooks.services.reading import CONTROL_READING
+from playbooks.services.seals import check_seals
 from playbooks.services.trials import start_trial
+from tests.evolution.test_seals import rebuild, verify
 from tests.factories import make_outcome, make_playbook
 from tests.harness.cases import answer_cases, give_cases
 from tests.harness.trials import LESSON, Rate, evolve, give_traffic, on_trial, read, work
 
 PLAYBOOKS = 100
+MANIPULATED = ("version", "delta", "outcome", "deleted outcome", "rebuilt chain")
 TRIED_BULLET = "Read the failing test before the code."
 
 
@@ -170,3 +175,64 @@ def test_cases_refuse_what_breaks_them(
         refused += Trial.objects.get(playbook=playbook).status == "reverting"
     print(f"cases, {name}: {refused} of {PLAYBOOKS} refused")  # noqa: T201 - the figures
     assert least <= refused * 100 / PLAYBOOKS <= most
+
+
+def change_a_byte(text: str, coin: Random) -> str:
+    """The text with another letter at one place."""
+    place = coin.randrange(len(text))
+    return f"{text[:place]}{'x' if text[place] != 'x' else 'y'}{text[place + 1 :]}"
+
+
+def manipulate(playbook: Playbook, what: str, coin: Random) -> None:
+    """Change one thing of version 2 behind the platform's back."""
+    version = playbook.versions.get(number=2)
+    if what == "version":
+        text = change_a_byte(version.text, coin)
+        Version.objects.filter(pk=version.pk).update(text=text)
+    elif what == "delta":
+        delta = version.deltas.get(type="ADD")
+        assert delta.after
+        after = {**delta.after, "content": change_a_byte(delta.after["content"], coin)}
+        version.deltas.filter(pk=delta.pk).update(after=after)
+    elif what == "outcome":
+        playbook.outcomes.filter(job__isnull=False).update(status="partial")
+    elif what == "deleted outcome":
+        playbook.outcomes.filter(job__isnull=False).delete()
+    else:
+        rebuild(playbook)
+
+
+@pytest.mark.parametrize("what", MANIPULATED)
+def test_seals_name_every_manipulation(what: str, alice: User) -> None:
+    coin, named = Random(what), 0  # noqa: S311 - a repeatable simulation
+    for number in range(PLAYBOOKS):
+        playbook = evolve(make_playbook(alice, name=f"Playbook {number}"), alice)
+        old = read(playbook, alice).serving_id
+        assert list(check_seals(playbook)) == []
+        manipulate(playbook, what, coin)
+        found = verify(str(playbook.pk), "--serving-id", old)
+        named += "it was rewritten" in found if what == "rebuilt chain" else "seal:" in found
+    print(f"seals, {what}: {named} of {PLAYBOOKS} named")  # noqa: T201 - the figures
+    assert named == PLAYBOOKS
+
+
+def test_a_persons_edit_is_in_all_of_the_next_readings(alice: User) -> None:
+    advice = Operation("ADD", section="str", content="Ask before you delete a file.")
+    found = 0
+    for number in range(PLAYBOOKS):
+        playbook = on_trial(alice, f"Playbook {number}")
+        edit_playbook(playbook=playbook, by=Principal.of(alice), operations=[advice])
+        found += sum(advice.content in read(playbook, alice).content for _ in range(20))
+    print(f"edit during a trial: in {found} of {20 * PLAYBOOKS} readings")  # noqa: T201 - figures
+    assert found == 20 * PLAYBOOKS
+
+
+def test_with_little_traffic_everybody_reads_the_newest(alice: User) -> None:
+    found = 0
+    for number in range(PLAYBOOKS):
+        playbook = make_playbook(alice, name=f"Playbook {number}")
+        give_traffic(playbook, 18)  # and the outcome that the evolution learns from
+        playbook = evolve(playbook, alice)
+        found += sum(read(playbook, alice).version == 2 for _ in range(5))
+    print(f"below 20 outcomes: the newest in {found} of {5 * PLAYBOOKS} readings")  # noqa: T201
+    assert found == 5 * PLAYBOOKS
