@@ -9,17 +9,6 @@ OURS = ("accounts", "playbooks", "evolution", "billing", "mcp_bridge")
 BEFORE_ANY_UPGRADE = {  # added by migrations that never ran beside an older version
     "accounts.user.pending_email",
     "accounts.user.second_factor_required",
-    "billing.usagerecord.credential",
-    "billing.usagerecord.held_usd",
-    "evolution.evolutionjob.correlation_id",
-    "evolution.evolutionjob.skipped_outcomes",
-    "evolution.evolutionjob.wait_code",
-    "evolution.evolutionjob.wait_key",
-    "evolution.outcome.client",
-    "playbooks.delta.provenance",
-    "playbooks.playbook.review_policy",
-    "playbooks.playbook.starter_edited",
-    "playbooks.playbook.starter_file",
 }
 
 
