@@ -16,7 +16,7 @@ from evolution.sessions.validation import NewMessage
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, ReviewItem
 from playbooks.services import creation as playbooks
-from playbooks.services.publishing import publish_deltas
+from playbooks.services.publishing import Publication, judge_deltas, publish_deltas
 
 PASSWORD = "correct horse battery"
 
@@ -60,11 +60,16 @@ def make_outcome(playbook: Playbook, by: User, **fields: Any) -> Outcome:
     return report.outcome
 
 
+def publish(playbook: Playbook, **judged: Any) -> Publication:
+    """Judge and publish in the caller's transaction."""
+    return publish_deltas(judge_deltas(playbook=playbook, **judged), playbook=playbook)
+
+
 def make_review_item(playbook: Playbook, text: str) -> ReviewItem:
     """What a machine proposed and the review rule held: `text` has to be a risky one."""
     with transaction.atomic():
-        made = publish_deltas(
-            playbook=Playbook.objects.select_for_update().get(pk=playbook.pk),
+        made = publish(
+            Playbook.objects.select_for_update().get(pk=playbook.pk),
             operations=[Operation("ADD", section="str", content=text)],
             reason="evolution",
             machine=True,

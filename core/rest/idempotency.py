@@ -10,7 +10,6 @@ from uuid import UUID
 from django.db import transaction
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils import timezone
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
@@ -34,7 +33,7 @@ def run_once(
 ) -> HttpResponseBase:
     """Honour the `Idempotency-Key` of a POST that creates a row.
 
-    Only successful responses are kept, for a day, or until the row they show is deleted. With
+    Only successful responses are kept, until they are purged or the row they show is deleted. With
     `secret` the response has a secret: its body is not kept, and a retry raises Conflict
     (`already_created`).
     """
@@ -42,9 +41,6 @@ def run_once(
     if not key:
         return post()
     fingerprint = _fingerprint(principal, request)
-    IdempotentResponse.objects.filter(
-        user=principal.user, created_at__lt=timezone.now() - IdempotentResponse.KEPT_FOR
-    ).delete()
     # One transaction: the unique row makes a parallel retry wait until the first request is done,
     # and an error leaves neither the row nor half of the work.
     with transaction.atomic():

@@ -153,11 +153,7 @@ def operation(
     status, serializer_class = next(iter(by_status.items()))
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
-        def respond(view: BaseViewSet, **kwargs: Any) -> HttpResponseBase:
-            if recent_login:
-                require_recent_login(view.principal)
-            if takes is not None:
-                kwargs["sent"] = view.validated_body(takes, partial=partial)
+        def respond(view: BaseViewSet, kwargs: dict[str, Any]) -> HttpResponseBase:
             made = method(view, **kwargs)
             if isinstance(made, HttpResponseBase):
                 return made
@@ -166,9 +162,13 @@ def operation(
 
         @wraps(method)
         def handle(view: BaseViewSet, request: Request, **kwargs: Any) -> HttpResponseBase:
+            if recent_login:
+                require_recent_login(view.principal)
+            if takes is not None:
+                kwargs["sent"] = view.validated_body(takes, partial=partial)
             if not once:
-                return respond(view, **kwargs)
-            return run_once(view.principal, request, lambda: respond(view, **kwargs), secret)
+                return respond(view, kwargs)
+            return run_once(view.principal, request, lambda: respond(view, kwargs), secret)
 
         handle.scope = scope  # type: ignore[attr-defined]  # read by HasScope
         described: Callable[..., Any] = extend_schema(

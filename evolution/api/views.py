@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from core.errors import Invalid
 from core.http.requests import site_url
 from core.rest.idempotency import idempotency_key
-from core.rest.views import BaseViewSet, operation
+from core.rest.views import IDEMPOTENCY_KEY, BaseViewSet, operation
 from core.security.scopes import Scope
 from evolution.api import serializers as s
 from evolution.evidence.ledger import bullet_ledger, playbook_evidence, playbook_metrics
@@ -50,11 +50,13 @@ class OutcomeViewSet(BaseEvolutionViewSet):
         Scope.REPORT,
         {201: s.RecordedOutcomeSerializer},
         takes=s.OutcomeCreateSerializer,
-        once=True,
+        parameters=[IDEMPOTENCY_KEY],
     )
     def report_outcome(self, pk: UUID, sent: dict[str, Any]) -> Response:
         """Report how a task went; when enough outcomes are pending, an evolution starts."""
-        sent["idempotency_key"] = sent["idempotency_key"] or idempotency_key(self.request)
+        # The outcome itself keeps the key: keeping the response too would double what is written.
+        known = idempotency_key(self.request)
+        sent["idempotency_key"] = sent["idempotency_key"] or known
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         report = reporting.report_outcome(playbook=playbook, by=self.principal, **sent)
         headers = {} if report.is_new else {"Idempotency-Replayed": "true"}

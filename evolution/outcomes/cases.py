@@ -120,6 +120,7 @@ def _store_cases(
         for case in new.values():
             case.must_pass, case.outcome = must_pass, outcome
         Case.objects.bulk_create(new.values())
+        playbook.save(update_fields=["updated_at"])
         record(action="add_cases", by=by, subject=playbook, owner=playbook.owner_id, cases=len(new))
     return list(new.values())
 

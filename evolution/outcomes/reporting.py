@@ -27,8 +27,8 @@ RATE_WARNING = "Many reports this hour: stored, and evolved with the next ones o
 class RecordedOutcome:
     """The result of a report: `job` is the evolution that it started, if any.
 
-    `is_new` is false when an idempotency key was repeated; a repeat starts nothing. `warnings`
-    name what was not understood.
+    `is_new` is false when an idempotency key was repeated; a repeat starts nothing, and `job` is
+    the active one. `warnings` name what was not understood.
     """
 
     outcome: Outcome
@@ -91,7 +91,8 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
         pending = Outcome.objects.pending().filter(playbook=locked)
         known = _known_report(report)
         if known is not None:
-            return RecordedOutcome(known, pending.count(), None, is_new=False)
+            job = EvolutionJob.objects.active().filter(playbook=locked).first()
+            return RecordedOutcome(known, pending.count(), job, is_new=False)
         if report.is_case:
             record_answer(report, locked)
             return RecordedOutcome(report, pending.count(), None, True, [CASE_NOTE])

@@ -1,5 +1,7 @@
 """Publishes an evolution: deltas, bullets, votes, version, outcomes and job in one transaction."""
 
+from functools import partial
+
 from django.db import transaction
 from django.db.models import Count
 
@@ -16,7 +18,7 @@ from evolution.worker.failures import settle_outcomes
 from playbooks.document.operations import Operation
 from playbooks.document.text import find_ids
 from playbooks.models import Playbook, Trial, Version, Vote
-from playbooks.services.publishing import publish_deltas
+from playbooks.services.publishing import Judged, judge_deltas, judge_then_write, publish_deltas
 from playbooks.services.seals import seal_version
 from playbooks.services.trials import settle_revert
 from playbooks.trials import open_version_trial
@@ -31,7 +33,26 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
     For an archived playbook the job is cancelled. Raises FenceLost, and CollapseGuard when the
     new version would lose too much.
     """
-    uses = bullet_uses(Playbook.objects.get(pk=claim.playbook_id))
+    judge_then_write(partial(_judge, claim, evolved), partial(_write, claim, evolved))
+
+
+def _judge(claim: Claim, evolved: EvolutionResult) -> Judged:
+    rows = EvolutionJob.objects.select_related("playbook__current_version", "from_version")
+    job = rows.get(pk=claim.job_id)
+    return judge_deltas(
+        playbook=job.playbook,
+        operations=[*_withdrawn_votes(job, evolved), *evolved.operations],
+        reason=Version.Reason.EVOLUTION,
+        job_id=job.pk,
+        base=job.from_version,
+        machine=True,
+        max_adds=_max_adds(job, evolved),
+        uses=bullet_uses(job.playbook),
+        provenance=provenance_of(job),
+    )
+
+
+def _write(claim: Claim, evolved: EvolutionResult, judged: Judged | None) -> None:
     with transaction.atomic():
         # Playbook before job, as in reports and triggers: no deadlock.
         rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
@@ -42,31 +63,21 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
             return
         settle_revert(playbook)
         stable = playbook.current_version
-        publication = publish_deltas(
-            playbook=playbook,
-            operations=[*_withdrawn_votes(job, evolved), *evolved.operations],
-            reason=Version.Reason.EVOLUTION,
-            job_id=job.pk,
-            base=job.from_version,
-            machine=True,
-            max_adds=_max_adds(job, evolved),
-            uses=uses,
-            provenance=provenance_of(job),
-        )
-        _try_version(playbook, stable=stable, candidate=publication.version)
+        made = publish_deltas(judged or _judge(claim, evolved), playbook=playbook)
+        _try_version(playbook, stable=stable, candidate=made.version)
         if evolved.refined_to is not None:
             playbook.refined_to = evolved.refined_to
             playbook.save(update_fields=["refined_to"])
         processed = settle_outcomes(
             job, reflections=evolved.reflections, set_aside=evolved.set_aside
         )
-        if publication.version is not None:
-            seal_version(publication.version, publication.deltas)
+        if made.version is not None:
+            seal_version(made.version, made.deltas)
         finish_job(
             job,
             as_=EvolutionJob.complete,
             now=database_now(),
-            version=publication.version,
+            version=made.version,
             outcomes=processed,
         )
         trigger_if_due(playbook, state=trigger_state_of(playbook), by=None)

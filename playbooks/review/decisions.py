@@ -14,7 +14,7 @@ from playbooks.document.reason_codes import reason_text
 from playbooks.document.text import clean_content, content_hash
 from playbooks.models import Delta, ReviewItem, Version
 from playbooks.services.loading import require_editable
-from playbooks.services.publishing import publish_deltas
+from playbooks.services.publishing import judge_deltas, publish_deltas
 from playbooks.services.trials import lock_to_publish
 
 
@@ -28,13 +28,14 @@ def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -
         item = _lock(item)
         delta, playbook = item.delta, item.playbook
         require_editable(playbook)
-        publication = publish_deltas(
+        judged = judge_deltas(
             playbook=playbook,
             operations=[_operation(delta, by, content)],
             reason=Version.Reason.EDIT,
             author=by,
             machine=False,
         )
+        publication = publish_deltas(judged, playbook=playbook)
         if publication.version is None:
             _refuse(publication.deltas[0])
         if content.strip():
@@ -54,6 +55,7 @@ def decline_review_item(*, item: ReviewItem, by: Principal) -> ReviewItem:
         item.decide(state=ReviewItem.State.DECLINED, by=by.user, now=timezone.now())
         item.save(update_fields=["state", "decided_by", "decided_at", "updated_at"])
         playbook = item.playbook
+        playbook.save(update_fields=["updated_at"])
         record(action="decline_review_item", by=by, subject=playbook, owner=playbook.owner_id)
     return item
 

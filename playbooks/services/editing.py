@@ -14,7 +14,13 @@ from playbooks.document.operations import Operation
 from playbooks.hooks import hooks
 from playbooks.models import Playbook, Version
 from playbooks.services.loading import require_editable
-from playbooks.services.publishing import Publication, publish_deltas
+from playbooks.services.publishing import (
+    Judged,
+    Publication,
+    judge_deltas,
+    judge_then_write,
+    publish_deltas,
+)
 from playbooks.services.trials import lock_to_publish
 
 MAX_OPERATIONS = 200
@@ -41,29 +47,31 @@ def edit_playbook(
     if sum(len(op.content) for op in operations) > limit:
         # The content check reads every text: 200 of the longest bullets took 0.8 s of CPU.
         raise Invalid.field("operations", f"Send at most {limit} characters of text in one edit.")
-    with transaction.atomic():
-        lock_to_publish(playbook)
-        require_editable(playbook, by)
-        number = playbook.current_version.number if playbook.current_version else 0
-        if expected_version not in {None, number}:
-            raise Conflict(f"The playbook is at version {number} now. Read it again.")
-        _refuse_foreign_outcomes(playbook, operations)
-        made = publish_deltas(
+
+    def judge() -> Judged:
+        return judge_deltas(
             playbook=playbook,
             operations=[replace(op, source=by.source) for op in operations],
             reason=Version.Reason.EDIT,
             author=by,
             machine=False,
         )
+
+    @transaction.atomic
+    def write(judged: Judged | None) -> Publication:
+        lock_to_publish(playbook)
+        require_editable(playbook, by)
+        number = playbook.current_version.number if playbook.current_version else 0
+        if expected_version not in {None, number}:
+            raise Conflict(f"The playbook is at version {number} now. Read it again.")
+        _refuse_foreign_outcomes(playbook, operations)
+        made = publish_deltas(judged or judge(), playbook=playbook)
         if made.version is not None:
-            record(
-                action="edit_playbook",
-                by=by,
-                subject=playbook,
-                owner=playbook.owner_id,
-                version=made.version.number,
-            )
-    return made
+            owner, number = playbook.owner_id, made.version.number
+            record(action="edit_playbook", by=by, subject=playbook, owner=owner, version=number)
+        return made
+
+    return judge_then_write(judge, write)
 
 
 def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]) -> None:

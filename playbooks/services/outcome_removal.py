@@ -72,6 +72,7 @@ def remove_outcomes(
         else:
             votes = Vote.objects.filter(bullet__playbook=playbook)
             votes.filter(Q(outcome_id__in=outcome_ids) | Q(source=source or None)).delete()
+            playbook.save(update_fields=["updated_at"])  # also where no version follows
             now, reason = replace(loaded, state=state), Version.Reason.ROLLBACK
             version = publish(playbook, now, result, reason=reason, author=by).version
             record(action="remove_outcomes", by=by, subject=playbook, owner=playbook.owner_id)

@@ -1,10 +1,11 @@
 """Writing a judged result: a version, its deltas, the bullets and their votes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -41,6 +42,8 @@ from playbooks.services.loading import (
 from playbooks.services.seals import seal_version
 from playbooks.trials import stop_open_trial
 
+T = TypeVar("T")
+JUDGED_UNLOCKED = 2
 MACHINE_REASONS = (Version.Reason.EVOLUTION, Version.Reason.REVERTED)
 GUARDED = timedelta(days=7)
 """What machines remove in this time counts together."""
@@ -69,7 +72,24 @@ class Publication:
     deltas: list[Delta]
 
 
-def publish_deltas(
+class PlaybookChanged(Exception):
+    """The playbook is not as it was judged; nothing is written."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Operations judged for a playbook at `revision`, and who makes them."""
+
+    loaded: LoadedPlaybook
+    result: Result
+    revision: tuple[Any, ...]
+    reason: str
+    author: Principal | None
+    job_id: UUID | None
+    provenance: Provenance
+
+
+def judge_deltas(
     *,
     playbook: Playbook,
     operations: Sequence[Operation],
@@ -81,14 +101,13 @@ def publish_deltas(
     max_adds: Mapping[str, int] | None = None,
     uses: Mapping[str, int] | None = None,
     provenance: Provenance = Provenance(),  # noqa: B008 - frozen
-) -> Publication:
-    """The valid operations become a new version; every judged one is a Delta row.
+) -> Judged:
+    """What the operations would make of the playbook; writes nothing.
 
-    Call it in the transaction that has locked the playbook row. `base` is the version that
-    the operations were made for (None: the current one), `max_adds` how many new bullets each
-    outcome may bring (None: any). Raises CollapseGuard before anything is written, and Conflict,
-    with nothing written, when another version was published meanwhile.
+    `base` is the version that they were made for (None: the current one), `max_adds` how many new
+    bullets each outcome may bring (None: any). Raises CollapseGuard.
     """
+    revision = _revision_of(playbook)
     operations = [_canonical(op) for op in operations]
     by_credential = author is not None and not author.is_person
     policy = Policy(
@@ -113,8 +132,49 @@ def publish_deltas(
         raise CollapseGuard
     if machine and collapses(_a_week_ago(playbook, loaded.state), result.state):
         result = apply_operations(loaded.state, operations, replace(policy, may_remove=False))
+    return Judged(loaded, result, revision, reason, author, job_id, provenance)
+
+
+def _revision_of(playbook: Playbook) -> tuple[Any, ...]:
+    """Differs whenever anything changed that a judgement rests on.
+
+    Who changes bullets, votes, cases, decisions or settings sets the playbook's `updated_at`.
+    """
+    return playbook.current_version_id, playbook.updated_at
+
+
+def judge_then_write(judge: Callable[[], Judged], write: Callable[[Judged | None], T]) -> T:
+    """Judge before `write` takes the lock: on SQLite all other writers would wait meanwhile.
+
+    When the playbook changed meanwhile it is judged anew; the last time `write` gets None, and
+    judges under the lock.
+    """
+    for _ in range(JUDGED_UNLOCKED):
+        try:
+            judged = judge()
+        except (AceError, LookupError):  # may come from rows of two states
+            break
+        with suppress(PlaybookChanged):
+            return write(judged)
+    return write(None)
+
+
+def publish_deltas(judged: Judged, *, playbook: Playbook) -> Publication:
+    """The valid operations become a new version; every judged one is a Delta row.
+
+    Call it in the transaction that has locked the playbook row. Raises PlaybookChanged, and
+    Conflict when another version was published meanwhile; nothing is written then.
+    """
+    if judged.revision != _revision_of(playbook):
+        raise PlaybookChanged
     return publish(
-        playbook, loaded, result, reason=reason, author=author, job_id=job_id, provenance=provenance
+        playbook,
+        judged.loaded,
+        judged.result,
+        reason=judged.reason,
+        author=judged.author,
+        job_id=judged.job_id,
+        provenance=judged.provenance,
     )
 
 

@@ -7,9 +7,8 @@ from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook
 from playbooks.services.editing import edit_playbook
-from playbooks.services.publishing import publish_deltas
 from playbooks.services.reading import read_playbook
-from tests.factories import make_outcome
+from tests.factories import make_outcome, publish
 
 RESULTS = {"s": "success", "f": "failure", "p": "partial"}
 NAME = Operation("ADD", section="str", content="Name the failing test.")
@@ -21,7 +20,7 @@ def evolve_once(playbook: Playbook, by: User) -> Playbook:
     edit_playbook(playbook=playbook, by=Principal.of(by), operations=[NAME])
     with transaction.atomic():
         locked = Playbook.objects.select_for_update().get(pk=playbook.pk)
-        publish_deltas(playbook=locked, operations=[LESSON], reason="evolution", machine=False)
+        publish(locked, operations=[LESSON], reason="evolution", machine=False)
     return locked
 
 

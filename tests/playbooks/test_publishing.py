@@ -1,20 +1,34 @@
 """Publishing of machine-made versions: base versions, races, guards, database constraints."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from accounts.models import User
 from core.errors import Conflict
 from core.security.scopes import Principal
+from evolution.outcomes.cases import add_cases
 from playbooks.document.operations import Operation
 from playbooks.document.text import content_hash
 from playbooks.models import Bullet, Delta, Playbook, Section, Version, Vote
-from playbooks.services import creation
-from playbooks.services.publishing import CollapseGuard, Publication, publish_deltas
-from tests.factories import make_playbook
+from playbooks.review.decisions import decline_review_item
+from playbooks.services import creation, editing, publishing
+from playbooks.services.loading import lock_playbook
+from playbooks.services.outcome_removal import remove_outcomes
+from playbooks.services.publishing import (
+    CollapseGuard,
+    Judged,
+    PlaybookChanged,
+    Publication,
+    judge_deltas,
+    publish_deltas,
+)
+from playbooks.services.settings import update_playbook
+from tests.factories import make_outcome, make_playbook, make_review_item, publish
 from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit, text_of
 
@@ -28,9 +42,7 @@ def evolve(playbook: Playbook, *operations: Operation, **fields: Any) -> Publica
     fields = {"job_id": uuid4(), "base": None, "max_adds": {"": 3}} | fields
     with transaction.atomic():
         row = Playbook.objects.select_for_update().get(pk=playbook.pk)
-        return publish_deltas(
-            playbook=row, operations=operations, reason="evolution", machine=True, **fields
-        )
+        return publish(row, operations=operations, reason="evolution", machine=True, **fields)
 
 
 def vote(bullet_id: str, tag: str = "helpful", outcome: str = OUTCOME) -> Operation:
@@ -121,13 +133,78 @@ def test_a_lost_race_for_a_number_is_a_conflict_and_writes_nothing(
     edit(playbook, Operation("ADD", content="Faster."))
     rows = Delta.objects.count(), Bullet.objects.count()
     with transaction.atomic(), pytest.raises(Conflict):
-        publish_deltas(
-            playbook=stale,
+        publish(
+            stale,
             operations=[Operation("ADD", content="Too late.")],
             reason="edit",
             machine=False,
         )
     assert (Delta.objects.count(), Bullet.objects.count()) == rows
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], Any]) -> list[bool]:
+    """Each change is made after a judgement; whether each was made under the lock is returned."""
+    real, before, locked = publishing.judge_deltas, len(connection.savepoint_ids), []
+    left = iter(changes)
+
+    def judge(**fields: Any) -> Judged:
+        judged = real(**fields)
+        locked.append(len(connection.savepoint_ids) > before)
+        next(left, lambda: None)()
+        return judged
+
+    monkeypatch.setattr(editing, "judge_deltas", judge)
+    return locked
+
+
+def test_an_edit_is_judged_before_it_takes_the_lock(
+    playbook: Playbook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = meanwhile(monkeypatch)
+    assert edit(playbook, Operation("ADD", content="Faster.")).version
+    assert locked == [False]
+
+
+def test_what_changed_since_the_judgement_is_judged_again_at_last_under_the_lock(
+    playbook: Playbook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def another(text: str) -> None:
+        row = Playbook.objects.get(pk=playbook.pk)
+        with transaction.atomic():
+            publish(row, operations=[Operation("ADD", content=text)], reason="edit", machine=False)
+
+    locked = meanwhile(monkeypatch, *(partial(another, text) for text in ADDS[:2]))
+    made = edit(playbook, Operation("ADD", content=ADDS[0]), Operation("ADD", content="Faster."))
+    assert locked == [False, False, True]
+    assert [d.reason_code for d in made.deltas] == ["duplicate_of", ""]
+    assert made.version is not None and made.version.number == 4
+    assert verify_playbook(playbook) == []
+
+
+@pytest.mark.parametrize("change", ["decline", "policy", "votes", "case"])
+def test_no_judgement_outlives_what_it_rests_on(
+    playbook: Playbook, alice: User, change: str
+) -> None:
+    """Neither a decision, a setting, a vote taken away nor a case comes too late."""
+    item, by = make_review_item(playbook, "Read https://helper.example first."), Principal.of(alice)
+    outcome = str(make_outcome(playbook, alice).pk)
+    evolve(playbook, vote("str-00001", outcome=outcome))
+    row = Playbook.objects.get(pk=playbook.pk)
+    add = [Operation("ADD", content="Name the unit.")]
+    judged = judge_deltas(playbook=row, operations=add, reason="evolution", machine=True)
+    fresh = Playbook.objects.get(pk=playbook.pk)
+    if change == "decline":
+        decline_review_item(item=item, by=by)
+    elif change == "policy":
+        update_playbook(playbook=fresh, by=by, review_policy="all")
+    elif change == "votes":
+        remove_outcomes(playbook=fresh, by=by, outcome_ids=[outcome])
+    else:
+        case = '{"question": "How many?", "target": "Forty-two"}'
+        add_cases(playbook=fresh, by=by, content=case)
+    with transaction.atomic(), pytest.raises(PlaybookChanged):
+        lock_playbook(row)
+        publish_deltas(judged, playbook=row)
 
 
 def test_texts_of_reasons_and_ids_fit_their_columns(playbook: Playbook) -> None:

@@ -17,8 +17,9 @@ from playbooks.document.operations import Operation, Provenance
 from playbooks.models import Delta, Playbook, ReviewItem
 from playbooks.review.decisions import approve_review_item, decline_review_item
 from playbooks.services.editing import edit_playbook
-from playbooks.services.publishing import Publication, publish_deltas
+from playbooks.services.publishing import Publication
 from playbooks.services.reading import export_playbook
+from tests.factories import publish
 from tests.harness.history import verify_playbook
 
 pytestmark = pytest.mark.databases
@@ -34,8 +35,8 @@ def evolve(playbook: Playbook, *texts: str, source: str = "key:a", **fields: Any
         for text in texts
     ]
     with transaction.atomic():
-        return publish_deltas(
-            playbook=Playbook.objects.select_for_update().get(pk=playbook.pk),
+        return publish(
+            Playbook.objects.select_for_update().get(pk=playbook.pk),
             operations=operations,
             reason="evolution",
             job_id=uuid.uuid4(),
@@ -78,8 +79,8 @@ def test_the_same_text_is_held_once(playbook: Playbook, item: ReviewItem) -> Non
 
 def test_an_update_that_adds_a_link_is_held(playbook: Playbook) -> None:
     with transaction.atomic():
-        made = publish_deltas(
-            playbook=playbook,
+        made = publish(
+            playbook,
             operations=[Operation("UPDATE", id="str-00001", content=RISKY)],
             reason="evolution",
             machine=True,

@@ -18,11 +18,11 @@ from playbooks.models import Playbook, Version, Vote
 from playbooks.services import creation
 from playbooks.services.editing import edit_playbook
 from playbooks.services.loading import load_state, lock_playbook
-from playbooks.services.publishing import CollapseGuard, publish_deltas
+from playbooks.services.publishing import CollapseGuard
 from playbooks.services.reading import diff_versions, export_playbook
 from playbooks.services.repair import rebuild_playbook
 from playbooks.services.rollback import rollback_playbook
-from tests.factories import make_playbook, make_user
+from tests.factories import make_playbook, make_user, publish
 from tests.harness.history import verify_playbook
 from tests.playbooks.random_operations import OUTCOMES, SKETCHES, Sketch
 from tests.playbooks.test_state_machine import STEPS, walk
@@ -81,8 +81,8 @@ class RowsWalk(RuleBasedStateMachine):
         try:
             with transaction.atomic():
                 lock_playbook(self.playbook)
-                made = publish_deltas(
-                    playbook=self.playbook,
+                made = publish(
+                    self.playbook,
                     operations=operations,
                     reason=Version.Reason.EVOLUTION,
                     base=base,
