@@ -37,7 +37,7 @@ def collect_metrics() -> Iterator[Metric]:
 
 def _counter(
     name: str, text: str, labels: list[str], rows: Any, fields: list[str] | None = None
-) -> Metric:
+) -> CounterMetricFamily:
     """The number of rows for each combination of the fields' values, by default of `labels`."""
     family, fields = CounterMetricFamily(name, text, labels=labels), fields or labels
     for row in rows.order_by().values(*fields).annotate(number=Count("pk")):
@@ -58,7 +58,10 @@ def _evolutions() -> Iterator[Metric]:
     text = "Finished evolutions, by result and reason of failure"
     labels, fields = ["result", "reason", "trigger"], ["status", "error_code", "trigger"]
     ended = EvolutionJob.objects.filter(status__in=("completed", "failed", "cancelled"))
-    yield _counter("ace_evolutions", text, labels, ended, fields)
+    results = _counter("ace_evolutions", text, labels, ended, fields)
+    # So that the first failure is an increase: Prometheus does not count from nothing.
+    results.add_metric(["failed", "", ""], 0)
+    yield results
     triggered = EvolutionJob.objects.all()
     text = "Evolutions triggered, by what triggered them"
     yield _counter("ace_evolutions_triggered", text, ["trigger"], triggered)
