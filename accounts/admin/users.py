@@ -4,13 +4,14 @@ import json
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm
 from django.contrib.auth.models import Group
 from django.db.models import Count, Field, IntegerField, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from accounts.admin.api_keys import ReasonForm
 from accounts.models import ApiKey, User
@@ -79,7 +80,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         *("is_active", "second_factor_required", "last_login", "created_at"),
     )
     fieldsets: ClassVar[tuple[Any, ...]] = (
-        (None, {"fields": ("email", "password", "email_verified", "is_active")}),
+        (None, {"fields": ("email", "email_verified", "is_active")}),
         (
             "Staff",
             {"fields": ("second_factor_required", "is_staff", "is_superuser", "user_permissions")},
@@ -90,6 +91,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
     actions: tuple[str, ...] = (
         "disable",
         "enable",
+        "set_password",
         "require_second_factor",
         "stop_requiring_second_factor",
         "erase",
@@ -173,6 +175,15 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         many="users enabled",
         rows=lambda rows: rows.filter(is_active=False),
     )
+
+    @admin.action(description="Set a password…", permissions=["change"])
+    def set_password(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
+        """To Django's form. It is no field of the row's page, where it would show the digest."""
+        user = rows.first()
+        if user is None or rows.count() > 1 or not self.has_change_permission(request, user):
+            messages.warning(request, "Choose one user whose password you may set.")
+            return None
+        return redirect("admin:auth_user_password_change", user.pk)
 
     require_second_factor = row_action(
         "Require a second factor",

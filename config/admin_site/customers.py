@@ -11,7 +11,7 @@ from django.urls import reverse
 from accounts.models import ApiKey, User
 from billing.models import Limit, UsageRecord
 from billing.plans.entitlements import entitlement_for, find_quota_period
-from config.admin_site.dashboard import ALERT, OK, Tile, linked_figures, outcomes_by_bucket
+from config.admin_site.dashboard import ALERT, OK, Tile, outcomes_by_bucket
 from core.admin import changelist_url, may
 from core.charts import BarChart, draw_bars
 from core.clock import database_now
@@ -72,7 +72,7 @@ def read_customer(request: HttpRequest, user: User) -> Customer:
     reported = outcomes_by_bucket(now, DAYS, rows=Outcome.objects.filter(playbook__owner=user))
     tables = [_table(one, user) for one in LISTINGS if may(request, "view", one.model)]
     return Customer(
-        figures=linked_figures(request, _figures(user)),
+        figures=_figures(user),
         tables=tables,
         chart=draw_bars(reported, list(reported)),
         outcomes=int(sum(reported.values())),

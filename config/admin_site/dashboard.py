@@ -1,18 +1,17 @@
 """The figures on the admin's first page, each with a link to the list behind it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import TruncDay, TruncHour
-from django.http import HttpRequest
 from django.utils.timesince import timesince
 
 from billing.models import UsageRecord
 from config.observability.readiness import WORKER_SILENT_AFTER
-from core.admin import changelist_url, may_open
+from core.admin import changelist_url
 from core.charts import BarChart, draw_bars
 from core.clock import database_now
 from evolution.models import (
@@ -68,11 +67,6 @@ def read_dashboard(days: int = 1) -> Dashboard:
         *(spend_tile(now), review_tile(), incidents_tile(), outcomes_tile(now)),
     ]
     return Dashboard(now, figures, days, outcomes_by_bucket(now, days))
-
-
-def linked_figures(request: HttpRequest, figures: list[Tile]) -> list[Tile]:
-    """The figures, linked where the reader may see the list behind."""
-    return [one if may_open(request, one.href) else replace(one, href="") for one in figures]
 
 
 def job_tiles(now: datetime) -> list[Tile]:

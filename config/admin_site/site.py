@@ -1,14 +1,17 @@
 """The admin site: Django's own, with the operations dashboard on its first page."""
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 from uuid import UUID
 
+from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
@@ -18,7 +21,7 @@ from accounts.models import User
 from accounts.services.personal_data import export_account
 from accounts.web.settings_views import account_file
 from config.admin_site.customers import read_customer
-from config.admin_site.dashboard import linked_figures, read_dashboard
+from config.admin_site.dashboard import read_dashboard
 from config.admin_site.search import search_rows
 from core.admin import may, request_principal
 from core.http.reauthentication import ask_to_reauthenticate
@@ -46,6 +49,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 OTHER_GROUP = "Other"
 
 
+LINK = re.compile(r'<a\b([^>]*) href="/admin/([a-z0-9_]+)/([a-z0-9_]+)/[^"]*"[^>]*>(.*?)</a>', re.S)
 # Days of the chart on the first page.
 SPANS = {1: "24 hours", 7: "7 days", 30: "30 days"}
 
@@ -76,9 +80,35 @@ class AceAdminSite(AdminSite):
         @wraps(view)
         def asked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
             is_change = request.method == "POST" and not changes_nothing
-            return (is_change and ask_to_reauthenticate(request)) or view(request, *args, **kwargs)
+            again = ask_to_reauthenticate(request) if is_change else None
+            return again or self._without_closed_links(request, view(request, *args, **kwargs))
 
         return super().admin_view(asked, cacheable)
+
+    def _without_closed_links(self, request: HttpRequest, response: Any) -> Any:
+        """The page with the text only of links that would answer 403.
+
+        Here and not where each is written: Django links foreign keys whoever reads.
+        """
+
+        def strip(page: HttpResponse) -> None:
+            if page.get("Content-Type", "").startswith("text/html"):
+                page.content = LINK.sub(keep, page.content.decode()).encode()
+
+        def keep(link: re.Match[str]) -> str:
+            attributes, app, model, text = link.groups()
+            try:
+                rows = self._registry.get(apps.get_model(app, model))
+            except LookupError:  # a page of the site
+                return link[0]
+            shown = rows is not None and rows.has_view_permission(request)
+            return link[0] if shown else f"<span{attributes}>{text}</span>"
+
+        if isinstance(response, TemplateResponse):
+            response.add_post_render_callback(strip)
+        elif isinstance(response, HttpResponse):
+            strip(response)
+        return response
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         context = self._panel(request) | {"groups": self.groups(request)}
@@ -87,8 +117,7 @@ class AceAdminSite(AdminSite):
     def _panel(self, request: HttpRequest) -> dict[str, Any]:
         days = next((days for days in SPANS if request.GET.get("days") == str(days)), 1)
         panel = read_dashboard(days)
-        figures = linked_figures(request, panel.figures)
-        return {"panel": panel, "figures": figures, "spans": SPANS.items()}
+        return {"panel": panel, "figures": panel.figures, "spans": SPANS.items()}
 
     def operations(self, request: HttpRequest) -> HttpResponse:
         """The dashboard alone, polled by the index page."""
@@ -103,7 +132,9 @@ class AceAdminSite(AdminSite):
         return never_cache(self._dashboard)(request)
 
     def _dashboard(self, request: HttpRequest) -> HttpResponse:
-        return render(request, "admin/dashboard.html", self._panel(request))
+        page = render(request, "admin/dashboard.html", self._panel(request))
+        shown: HttpResponse = self._without_closed_links(request, page)
+        return shown
 
     def search(self, request: HttpRequest) -> HttpResponse:
         """Rows by e-mail, key, id or name. A form, because a pasted key must not be in a URL."""
@@ -117,6 +148,7 @@ class AceAdminSite(AdminSite):
         actions = self._registry[User].row_actions(request, user)  # type: ignore[attr-defined]  # of BaseAdmin
         context = {"customer": read_customer(request, user), "row_actions": actions}
         context |= {"title": user.email, "opts": User._meta, "original": user}
+        context |= {"may_change": may(request, "change", User)}
         return render(request, "admin/customer.html", self.each_context(request) | context)
 
     def export_customer(self, request: HttpRequest, pk: UUID) -> HttpResponse:
