@@ -37,7 +37,7 @@ fuzz: dev ## 20,000 requests from the OpenAPI document, 30,000 mutated bodies, a
 	@ACE_FUZZ_SLOW=1 $(BIN)/pytest -q -n0 -rP --show-capture=stdout -p no:logging \
 		tests/api/test_request_cpu.py tests/mcp_bridge/test_request_cpu.py tests/pages/test_request_cpu.py
 
-evidence: dev ## Thirteen checks of trials and cases on 100 playbooks each: about five minutes.
+evidence: dev ## Twenty checks of trials, cases and seals on 100 playbooks each: about seven minutes.
 	@$(BIN)/pytest -q -n2 -rP --show-capture=stdout --timeout 3600 tests/harness/evidence_checks.py
 
 metering: dev ## 200 evolutions with a failing model: ledger, model and plan must agree.

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -164,15 +165,17 @@ def gating_trial(playbook: Playbook) -> Trial | None:
     if playbook.open_trial_id is None:
         return None
     rows = Trial.objects.filter(playbook=playbook, status=Trial.Status.GATING)
-    return rows.select_related("stable_version", "candidate").first()
+    versions = ("stable_version", "candidate")
+    return rows.select_related(*versions).defer(*(f"{name}__text" for name in versions)).first()
 
 
 def _claim(trial: Trial) -> CaseRun | None:
     now, runs = database_now(), _runs(trial)
     for case, arm, turn in _wanted(trial, runs):
-        run = runs.get((case.pk, arm, turn)) or CaseRun(trial=trial, case=case, arm=arm, round=turn)
+        run = runs.get((case, arm, turn))
+        run = run or CaseRun(trial=trial, case_id=case, arm=arm, round=turn)
         if run.passed is None and (not run.unit or run.claimed_at < now - CLAIMED):
-            run.case, run.unit, run.claimed_at = case, secrets.token_hex(UNIT_LENGTH // 2), now
+            run.unit, run.claimed_at = secrets.token_hex(UNIT_LENGTH // 2), now
             run.save()
             return run
     return None
@@ -182,19 +185,18 @@ def _runs(trial: Trial) -> dict[Any, CaseRun]:
     return {(run.case_id, run.arm, run.round): run for run in trial.case_runs.all()}
 
 
-def _wanted(trial: Trial, runs: Mapping[Any, CaseRun]) -> Iterator[tuple[Case, Arm, int]]:
+def _wanted(trial: Trial, runs: Mapping[Any, CaseRun]) -> Iterator[tuple[UUID, Arm, int]]:
     """Each case once on both versions, in an order that tells nothing; if they differ, again."""
-    texts = ("question", "context", "target")
-    cases = list(Case.objects.filter(playbook=trial.playbook_id).defer(*texts))
+    cases = list(Case.objects.filter(playbook=trial.playbook_id).values_list("pk", flat=True))
     pairs = [(case, arm) for case in cases for arm in BOTH]
 
-    def shuffled(pair: tuple[Case, Arm]) -> bytes:
-        return hashlib.sha256(f"{trial.pk}{pair[0].pk}{pair[1]}".encode()).digest()
+    def shuffled(pair: tuple[UUID, Arm]) -> bytes:
+        return hashlib.sha256(f"{trial.pk}{pair[0]}{pair[1]}".encode()).digest()
 
     for case, arm in sorted(pairs, key=shuffled):
         yield case, arm, 1
     for case in cases:
-        first = [run for arm in BOTH if (run := runs.get((case.pk, arm, 1)))]
+        first = [run for arm in BOTH if (run := runs.get((case, arm, 1)))]
         if {run.passed for run in first} == {True, False}:
             for arm in BOTH:
                 yield case, arm, 2
@@ -227,35 +229,51 @@ def decide_gate(playbook: Playbook) -> None:
     trial = gating_trial(playbook)
     if trial is None:
         return
+    if trial.case_runs.exclude(passed=None).count() < len(BOTH) * playbook.cases.count():
+        return  # most answers end here
     runs = _runs(trial)
-    wanted = [runs.get((case.pk, arm, turn)) for case, arm, turn in _wanted(trial, runs)]
-    if any(run is None or run.passed is None for run in wanted):
+    if any((run := runs.get(one)) is None or run.passed is None for one in _wanted(trial, runs)):
         return
     cases = list(Case.objects.filter(playbook=playbook).select_related("outcome"))
     if not cases:
         begin_unchecked(playbook, "no case is left")
         return
-    worse, better = (_confirmed(cases, runs, passing) for passing in BOTH)
-    gains = [case for case in better if not case.is_taught]
-    counted = f"{len(worse)} of {len(cases)} cases that passed now fail, {len(gains)} pass anew."
-    must = any(case.must_pass for case in worse)
-    if must or len(worse) - len(gains) >= 1 + math.ceil(len(cases) / 20):
+    refused, counted = judge_answers(cases, runs)
+    if refused:
         act_on_harm(trial, playbook, reason=f"Refused before anybody read it: {counted}")
     else:
         begin_trial(trial, playbook, gate=f"Checked: {counted}")
 
 
-def _confirmed(cases: list[Case], runs: Mapping[Any, CaseRun], passing: str) -> list[Case]:
-    """The cases that passed with this arm's text twice, and failed twice with the other."""
-    return [
-        case
-        for case in cases
-        if all(
-            (run := runs.get((case.pk, arm, turn))) is not None and run.passed == (arm == passing)
-            for arm in BOTH
-            for turn in (1, 2)
-        )
-    ]
+def judge_answers(cases: list[Case], runs: Mapping[Any, CaseRun]) -> tuple[bool, str]:
+    """Whether the newest version is refused, and what both answered in words.
+
+    The first answers and the repeated ones have to agree: by the repeated ones alone an agent that
+    answers 80 % right refuses 6 % of versions that change nothing, by both 4 % (simulated).
+    """
+    first_worse, first_gains = _differing(cases, runs, turns=(1,))
+    worse, gains = _differing(cases, runs, turns=(1, 2))
+    lost = min(len(first_worse) - len(first_gains), len(worse) - len(gains))
+    refused = any(case.must_pass for case in worse) or lost >= 1 + math.ceil(len(cases) / 20)
+    counted = f"{len(worse)} of {len(cases)} cases that passed now fail, {len(gains)} pass anew."
+    return refused, counted
+
+
+def _differing(
+    cases: list[Case], runs: Mapping[Any, CaseRun], *, turns: tuple[int, ...]
+) -> tuple[list[Case], list[Case]]:
+    """The cases that in all these turns only the stable text passed, and only the newest one.
+
+    A case that was learned from is no gain.
+    """
+
+    def passed_only(case: Case, passing: Arm) -> bool:
+        told = ((arm, runs.get((case.pk, arm, turn))) for arm in BOTH for turn in turns)
+        return all(run is not None and run.passed == (arm == passing) for arm, run in told)
+
+    worse = [case for case in cases if passed_only(case, Arm.STABLE)]
+    gains = [case for case in cases if passed_only(case, Arm.NEWEST) and not case.is_taught]
+    return worse, gains
 
 
 def begin_trial(trial: Trial, playbook: Playbook, *, gate: str) -> None:

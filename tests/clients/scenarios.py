@@ -96,7 +96,7 @@ def bridge_connects(site: Site, person: Person) -> str:
     given = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in asked)
     snippet = json.loads(BY_SLUG["claude-desktop"].snippets["key"].fill(f"{site.url}/mcp"))
     _yes, package, *arguments = snippet["mcpServers"]["ace"]["args"]
-    ran = person.run("sh", "-c", '(cat; sleep 4) | "$@"', "-", package, *arguments, given=given)
+    ran = person.run("sh", "-c", '(cat; sleep 10) | "$@"', "-", package, *arguments, given=given)
     assert '"report_outcome"' in ran.out, ran
     return "initialize and tools/list through mcp-remote"
 

@@ -1,6 +1,7 @@
 """A version is checked on cases before anybody reads it."""
 
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +15,13 @@ from core.errors import Invalid
 from core.security.scopes import Principal, Scope
 from evolution.evidence.trials import describe_trial
 from evolution.models import Case, CaseRun, Outcome, OutcomeCounts
-from evolution.outcomes.cases import add_cases, is_right, keep_as_case, next_case
+from evolution.outcomes.cases import (
+    add_cases,
+    is_right,
+    judge_answers,
+    keep_as_case,
+    next_case,
+)
 from evolution.worker.gate_runner import run_gates
 from evolution.worker.sweep import sweep
 from mcp_bridge.tools.definitions import TOOLS
@@ -110,6 +117,31 @@ def test_a_case_that_differs_once_by_chance_is_no_regression(gated: Playbook, al
 
     assert answer_cases(gated, alice, flaky) == 16
     assert trial_of(gated).status == "running"
+
+
+def answers_of(coin: Random, broken: int) -> bool:
+    """Whether 20 cases refuse a version; an agent answers 80 % right, and none of `broken`."""
+    cases, runs = [Case() for _ in range(20)], {}
+    for number, case in enumerate(cases):
+        for turn in (1, 2):
+            told = {
+                "stable": coin.random() < 0.8,
+                "newest": coin.random() < 0.8 * (number >= broken),
+            }
+            for arm, passed in told.items():
+                runs[case.pk, arm, turn] = CaseRun(passed=passed)
+            if len(set(told.values())) == 1:
+                break
+    return judge_answers(cases, runs)[0]
+
+
+@pytest.mark.parametrize(("broken", "least", "most"), [(0, 0, 10), (5, 130, 170), (10, 190, 200)])
+def test_twenty_cases_refuse_what_breaks_a_quarter_of_them(
+    broken: int, least: int, most: int
+) -> None:
+    """By the repeated answers alone 12 of 200 versions that break nothing were refused."""
+    coin = Random(broken)  # noqa: S311 - a repeatable simulation
+    assert least <= sum(answers_of(coin, broken) for _ in range(200)) <= most
 
 
 def test_gains_of_cases_that_were_learned_from_do_not_count(alice: User) -> None:
