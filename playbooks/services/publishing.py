@@ -334,9 +334,13 @@ def write_bullets(
     for bullet in changed:
         _fill(rows[bullet.id], bullet, loaded, rows)
     _release_texts(changed, before, rows, old)
-    kept = [rows[b.id] for b in changed if b.id not in new]
-    Bullet.objects.bulk_update(kept, [*PLAIN_COLUMNS, *OTHER_COLUMNS])
-    Bullet.objects.bulk_create(new.values())
+    # One INSERT that updates what is there: bulk_update compiles a CASE for each row and column.
+    Bullet.objects.bulk_create(
+        [rows[b.id] for b in sorted(changed, key=lambda bullet: bullet.id in new)],
+        update_conflicts=True,
+        unique_fields=["pk"],
+        update_fields=[*PLAIN_COLUMNS, *OTHER_COLUMNS],
+    )
     _write_votes(changed, before, rows, reporters)
 
 
