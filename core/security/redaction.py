@@ -52,6 +52,8 @@ CREDENTIALS_BY_CONTEXT = re.compile(
 
 def redact(text: str) -> str:
     """The text without our keys and tokens and well-known credentials of other services."""
+    if not text:
+        return text
     text = API_KEY_PATTERN.sub(REMOVED_API_KEY, text)
     for pattern in (PRIVATE_KEY_BLOCK, CREDENTIALS_BY_CONTEXT, KNOWN_CREDENTIALS):
         text = pattern.sub(REMOVED_CREDENTIAL, text)

@@ -88,14 +88,15 @@ def report_outcome(
 def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> RecordedOutcome:
     with transaction.atomic():
         locked = lock_active_playbook(playbook)
-        pending = Outcome.objects.pending().filter(playbook=locked)
         known = _known_report(report)
         if known is not None:
             job = EvolutionJob.objects.active().filter(playbook=locked).first()
-            return RecordedOutcome(known, pending.count(), job, is_new=False)
+            pending = trigger_state_of(locked).pending
+            return RecordedOutcome(known, pending, job, is_new=False)
         if report.is_case:
             record_answer(report, locked)
-            return RecordedOutcome(report, pending.count(), None, True, [CASE_NOTE])
+            pending = trigger_state_of(locked).pending
+            return RecordedOutcome(report, pending, None, True, [CASE_NOTE])
         waits = is_over_rate(by)
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id

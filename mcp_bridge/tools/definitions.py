@@ -33,8 +33,10 @@ NO_MATCH = "No playbook matches all words. These are what there is, closest firs
 OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
 # With its current text; starters too.
 READABLE_PLAYBOOK = CompiledLookup(
-    lambda by: Playbook.objects.for_user(by, include_starters=True).select_related(
-        "current_version"
+    lambda by: (
+        Playbook.objects.for_user(by, include_starters=True)
+        .select_related("current_version")
+        .defer("current_version__sealed", "current_version__diff_summary")
     )
 )
 # The model always sees the tools that the instructions name, without a tool search.
