@@ -11,7 +11,9 @@ import argparse
 import importlib
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -38,6 +40,7 @@ def parse() -> Options:
     parser.add_argument("--seconds", type=float, default=3, help="for each request and load")
     parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--scale", type=float, default=1, help="of growth; 1: a million outcomes")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--calls", type=int, default=200, help="of each peer and operation")
     parser.add_argument("--peer-python", default="", help="of peers that want 3.12 or newer")
@@ -105,8 +108,27 @@ def footprint(_options: Options) -> Any:
     return importlib.import_module("benchmarks.footprint").measure()
 
 
+def growth(options: Options) -> Any:
+    """Each list, page and call at N rows and at N/100, in a process and database of its own."""
+    keep = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    found = []
+    for database in options.database:
+        with url_of(database) as url, tempfile.TemporaryDirectory(prefix="ace-growth-") as folder:
+            environment = keep | {
+                "ACE_DATA_DIR": folder, "ACE_LOCAL": "true", "DATABASE_URL": url,
+                "RATE_LIMITS": "requests=100000000/m,report_outcome=100000000/h",
+                "DJANGO_SETTINGS_MODULE": "config.settings.base", "LOG_LEVEL": "error",
+                "EVOLUTION_OUTCOME_THRESHOLD": "100000000",
+            }  # fmt: skip
+            command = [sys.executable, "-m", "benchmarks.growth", str(options.scale)]
+            printed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+            rows = map(json.loads, printed.stdout.splitlines())
+            found += [{"database": database} | row for row in rows]
+    return found
+
+
 PARTS: dict[str, Part] = {
-    part.__name__: part for part in (interfaces, lists, peers, overhead, footprint)
+    part.__name__: part for part in (interfaces, lists, growth, peers, overhead, footprint)
 }
 
 

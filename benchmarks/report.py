@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ RATIOS = {
     "MCP, empty tool": "bare query",
 }
 BAR, GAP, TOP = 18, 6, 40
+MOST_GROWN = 3
 COLOURS = ("#3b6fd4", "#2f9e6e")
 STYLE = "font: 12px system-ui, sans-serif; fill: #1e293b"
 
@@ -56,14 +57,9 @@ def sections(results: dict[str, Any]) -> Iterable[str]:
     if rows := results.get("interfaces"):
         yield "### Reading and reporting\n\n![p50 of one client](benchmarks.svg)"
         yield of_interfaces(rows)
-    if rows := results.get("lists"):
-        yield "### Lists\n\nOne client, one process, 50 rows a page.\n\n" + of_lists(rows)
-    if found := results.get("peers"):
-        yield "### Beside public peers\n\n" + of_peers(found)
-    if found := results.get("overhead"):
-        yield "### One evolution\n\n" + of_overhead(found)
-    if found := results.get("footprint"):
-        yield "### Start and memory\n\n" + of_footprint(found)
+    for name, (heading, text_of) in PARTS.items():
+        if found := results.get(name):
+            yield f"### {heading}\n\n{text_of(found)}"
 
 
 def failures(results: dict[str, Any]) -> list[str]:
@@ -103,6 +99,23 @@ def of_lists(rows: list[dict[str, Any]]) -> str:
             lines.append([database, kind, *times, f"{times[-1] / times[0]:.2f}"])
     sizes = [r["request"].partition(", ")[2] for r in rows if r["request"].startswith("page")]
     return table(["database", "p50", *dict.fromkeys(sizes), "last ÷ first"], lines)
+
+
+def of_growth(rows: list[dict[str, Any]]) -> str:
+    """The calls that grow most, of each kind of rows."""
+    lines = []
+    for database, kind in dict.fromkeys((row["database"], row["of"]) for row in rows):
+        mine = [row for row in rows if (row["database"], row["of"]) == (database, kind)]
+        for row in sorted(mine, key=lambda row: -row["ratio"])[:MOST_GROWN]:
+            size = f"{row['most']:,} {kind}"
+            lines.append(
+                [database, size, *(row[name] for name in ("call", "few", "many", "ratio"))]
+            )
+    heads = ["database", "rows", "call", "at a hundredth", "at all", "×"]
+    note = (
+        f"The {MOST_GROWN} calls that grow most with each kind of rows, milliseconds (SQLite: CPU)."
+    )
+    return f"{note}\n\n{table(heads, lines)}"
 
 
 def of_peers(found: dict[str, dict[str, Any]]) -> str:
@@ -145,6 +158,15 @@ def of_footprint(found: dict[str, Any]) -> str:
         f"the workers have begun: {found['worker_s']:.1f} s. Memory at rest, {whole:.0f} MB in all "
         f"(proportional set size, processes): {', '.join(parts)}."
     )
+
+
+PARTS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "lists": ("Lists\n\nOne client, one process, 50 rows a page.", of_lists),
+    "growth": ("Growth", of_growth),
+    "peers": ("Beside public peers", of_peers),
+    "overhead": ("One evolution", of_overhead),
+    "footprint": ("Start and memory", of_footprint),
+}
 
 
 def table(heads: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from uuid import UUID
 
@@ -18,7 +19,9 @@ from playbooks.document.text import (
     Document,
     agent_view,
     estimate_tokens,
+    parse,
     render_for_agents,
+    without_common_bullets,
     without_empty_sections,
 )
 from playbooks.models import Playbook, Trial, Version
@@ -74,7 +77,8 @@ def read_playbook(
     row = version_of(playbook, version)
     if assignment is not None and assignment.is_stable:
         row = _control_version(assignment.trial, row)
-    excerpt = _excerpt(playbook, row, section, max_tokens, task)
+    facts = (playbook.current_version_id, row.text)
+    excerpt = _excerpt(playbook, row, facts, section, max_tokens, task)
     if assignment and assignment.is_stable and assignment.trial.kind == Trial.Kind.BARE:
         excerpt = Excerpt(CONTROL_READING, ())
     return Reading(
@@ -140,9 +144,19 @@ def refuse_taken_name(*, by: Principal, name: str) -> None:
         raise Conflict(message, code="duplicate_name")
 
 
+@lru_cache(maxsize=64)  # at most 13 MB a process; half of the CPU of a read
 def _excerpt(
-    playbook: Playbook, version: Version, section: str, max_tokens: int | None, task: str
+    playbook: Playbook,
+    version: Version,
+    _facts: tuple[UUID | None, str],
+    section: str,
+    max_tokens: int | None,
+    task: str,
 ) -> Excerpt:
+    """What is read of a version. Only a new one changes it: `_facts` are the newest and its text.
+
+    Rows are known by their ids here, and a trial's stable arm reads another text of one id.
+    """
     document = _one_section(playbook, version, section) if section else None
     if document is None:
         text = without_empty_sections(agent_view(version.text))
@@ -173,7 +187,8 @@ def export_playbook(*, playbook: Playbook, version: int | None = None) -> str:
 def diff_versions(*, playbook: Playbook, number: int, against: int) -> Diff:
     """What version `number` has changed since version `against`; NotFound for either."""
     sections = sections_of(playbook)
-    old, new = (document_of(version_of(playbook, n), sections=sections) for n in (against, number))
+    texts = (version_of(playbook, n).text for n in (against, number))
+    old, new = (parse(text, sections=sections) for text in without_common_bullets(*texts))
     return compare(old, new)
 
 

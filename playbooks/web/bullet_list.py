@@ -1,16 +1,15 @@
 """The bullets that the page of one playbook shows: searched, sorted and grouped by section."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
-from django.core.paginator import Page, Paginator
-from django.db.models import F, QuerySet
+from django.core.paginator import Paginator
+from django.db.models import Count, F, IntegerField, Q, QuerySet, Value, Window
+from django.db.models.functions import Cast, RowNumber, StrIndex, Substr
 from django.http import QueryDict
 
 from core.sql.querysets import search_filter
-from playbooks.document.text import number_of
 from playbooks.models import Bullet, Playbook, Section
 from playbooks.web.lookups import search_text
 
@@ -25,6 +24,15 @@ SORTS = {
     "helpful": "Most helpful",
     "harmful": "Most harmful",
     "changed": "Last changed",
+}
+_USED = F("helpful") + F("harmful") + F("neutral")
+_DIGITS = Substr("public_id", StrIndex("public_id", Value("-")) + 1)
+ORDERS: dict[str, tuple[Any, ...]] = {
+    "number": (Cast(_DIGITS, IntegerField()),),
+    "used": (_USED.desc(), "public_id"),
+    "helpful": ("-helpful", "public_id"),
+    "harmful": ("-harmful", "public_id"),
+    "changed": ("-updated_at", "public_id"),
 }
 
 
@@ -67,21 +75,28 @@ def bullet_list_context(playbook: Playbook, query: QueryDict) -> dict[str, Any]:
     """The context of the bullets' part of the page; a fixed number of queries."""
     bullet_query = BulletQuery.of(query)
     sections = list(playbook.sections.all())
-    rows = list(sorted_bullets(matching_bullets(playbook, bullet_query), bullet_query.sort))
-    known = [section for section in sections if section.key == bullet_query.section]
+    rows = matching_bullets(playbook, bullet_query)
+    known = next((each for each in sections if each.key == bullet_query.section), None)
     page = None
     if known:
-        listed = [row for row in rows if row.section_id == known[0].pk]
+        listed = rows.filter(section=known).order_by(*ORDERS[bullet_query.sort])
         page = Paginator(listed, PAGE).get_page(bullet_query.page)
-    section_groups = group_by_section(known or sections, rows, page)
+        shown, totals = list(page), {known.pk: page.paginator.count}
+    else:
+        shown = list(first_of_each_section(rows, bullet_query.sort))
+        totals = {bullet.section_id: bullet.total for bullet in shown}  # type: ignore[attr-defined]  # annotated
+    groups = [
+        SectionBullets(each, [b for b in shown if b.section_id == each.pk], totals.get(each.pk, 0))
+        for each in ([known] if known else sections)
+    ]
     return {
         "bullet_query": bullet_query,
         "sections": sections,
-        "section_groups": [group for group in section_groups if group.bullets],
-        "empty_sections": [group.section for group in section_groups if not group.total],
-        "only": known[0] if known else None,
+        "section_groups": [group for group in groups if group.bullets],
+        "empty_sections": [group.section for group in groups if not group.total],
+        "only": known,
         "page": page,
-        "found": len(rows),
+        "found": sum(totals.values()),
         "shown": FILTERS.items(),
         "counts": playbook.bullets.counts_by_state(),
         "sorts": SORTS.items(),
@@ -99,37 +114,15 @@ def matching_bullets(playbook: Playbook, bullet_query: BulletQuery) -> QuerySet[
     return rows.filter(search_filter(bullet_query.words, "content", "public_id"))
 
 
-def sorted_bullets(rows: QuerySet[Bullet], sort: str) -> Iterable[Bullet]:
-    """The rows in the chosen order, then by number."""
-    used = F("helpful") + F("harmful") + F("neutral")
-    orders: dict[str, Any] = {
-        "used": used.desc(),
-        "helpful": F("helpful").desc(),
-        "harmful": F("harmful").desc(),
-        "changed": F("updated_at").desc(),
-    }
-    if sort in orders:
-        return rows.order_by(orders[sort], "public_id")
-    return sorted(rows, key=lambda row: number_of(row.public_id))
-
-
-def group_by_section(
-    sections: Sequence[Section], rows: Sequence[Bullet], page: "Page[Bullet] | None"
-) -> list[SectionBullets]:
-    """Each section with the bullets to show: a page of the only one, or its first bullets."""
-    groups: dict[UUID, list[Bullet]] = {section.pk: [] for section in sections}
-    for row in rows:
-        if row.section_id in groups:
-            groups[row.section_id].append(row)
-    most = len(rows) if len(rows) <= ALL_AT_ONCE else MAX_PER_SECTION
-    return [
-        SectionBullets(
-            section,
-            list(page) if page is not None else groups[section.pk][:most],
-            len(groups[section.pk]),
-        )
-        for section in sections
-    ]
+def first_of_each_section(rows: QuerySet[Bullet], sort: str) -> QuerySet[Bullet]:
+    """The bullets to show at once, each with the `total` of its section."""
+    section, order = F("section"), ORDERS[sort]
+    rows = rows.annotate(
+        place=Window(RowNumber(), partition_by=section, order_by=order),
+        total=Window(Count("*"), partition_by=section),
+        found=Window(Count("*")),
+    )
+    return rows.filter(Q(place__lte=MAX_PER_SECTION) | Q(found__lte=ALL_AT_ONCE)).order_by(*order)
 
 
 def last_change(playbook: Playbook) -> Any:

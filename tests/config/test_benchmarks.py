@@ -48,8 +48,19 @@ def test_the_page_has_a_place_for_the_figures() -> None:
 def test_the_targets_are_judged_by_the_figures_of_the_run() -> None:
     slow = AT | FIGURES | {"request": "MCP report_outcome", "p50": 9.0}
     text = "\n".join(report.sections({"interfaces": [*INTERFACES, slow]}))
-    assert "| MCP `get_playbook` ÷ an empty tool | ≤ 2.00 × | ✓ 1.50 × | not measured |" in text
-    assert "| MCP `report_outcome` ÷ an empty tool | ≤ 3.00 × | ✗ 4.50 × | not measured |" in text
+    assert "| MCP `get_playbook` ÷ an empty tool | ≤ 1.40 × | ✗ 1.50 × | not measured |" in text
+    assert (
+        "| MCP `report_outcome` ÷ an empty tool | ≤ 2.00 × / 2.50 × | ✗ 4.50 × | not measured |"
+        in text
+    )
+
+
+def test_growth_is_judged_by_the_call_that_grows_most() -> None:
+    call = {"of": "bullets", "most": 1000, "call": "edit", "few": 10.0, "many": 12.0, "ratio": 1.2}
+    rows = [{"database": "PostgreSQL"} | call | {"ratio": ratio} for ratio in (1.2, 1.0)]
+    text = "\n".join(report.sections({"growth": rows}))
+    assert "at N rows ÷ N/100 | ≤ 1.30 × | not measured | ✓ 1.20 × |" in text
+    assert "| PostgreSQL | 1,000 bullets | edit | 10.0 | 12.0 | 1.2 |" in text
 
 
 def test_an_evolution_is_judged_with_its_wait_in_the_queue() -> None:
