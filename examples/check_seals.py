@@ -3,10 +3,12 @@
 
     curl -H "Authorization: Bearer $ACE_API_KEY" \
         https://ace.example.org/api/v1/playbooks/<id>/seals > seals.jsonl
-    python check_seals.py seals.jsonl <serving_id from an agent's log> …
+    curl … https://ace.example.org/api/v1/playbooks/<id>/versions/7 > version7.json
+    python check_seals.py seals.jsonl version7.json <serving_id from an agent's log> …
 
-Exit code 0: each seal follows from its facts and the seal before, and each serving_id is witness of
-one. 1: something was rewritten, and what. 2: the files cannot be read.
+Exit code 0: each seal follows from its facts and the seal before, each version's text is the sealed
+one, and each serving_id is witness of a seal. 1: something was rewritten, and what. 2: the files
+cannot be read.
 """
 
 import base64
@@ -44,11 +46,27 @@ def check_witnesses(lines: Iterable[str], serving_ids: Iterable[str]) -> Iterato
             yield f"version {number} was rewritten: {token} was read from another one"
 
 
-def main(path: str, *serving_ids: str) -> int:
+def check_texts(lines: Iterable[str], paths: Iterable[str]) -> Iterator[str]:
+    """Each version, as the API answers it, whose text is not the sealed one."""
+    sealed = {row["sealed"]["version"]: row["sealed"]["text"] for row in map(json.loads, lines)}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            version = json.load(file)
+        if hashlib.sha256(version["content"].encode()).hexdigest() != sealed[version["version"]]:
+            yield f"version {version['version']}: its text is not the sealed one"
+
+
+def main(path: str, *more: str) -> int:
+    texts = [one for one in more if one.endswith(".json")]
+    serving_ids = [one for one in more if one not in texts]
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
-        problems = [*check_chain(lines), *check_witnesses(lines, serving_ids)]
+        problems = [
+            *check_chain(lines),
+            *check_texts(lines, texts),
+            *check_witnesses(lines, serving_ids),
+        ]
     except (OSError, ValueError, KeyError) as error:
         print(f"cannot be checked: {error}", file=sys.stderr)
         return 2

@@ -37,10 +37,11 @@ def chain(previous: str, facts: dict[str, Any]) -> str:
 def seal_version(version: Version, deltas: Sequence[Delta]) -> None:
     """Seal a new version with what made it; the last step of its transaction.
 
-    Verdicts that were reached since the version before are sealed with it.
+    Verdicts that were reached since the version before are sealed with it, also the one that it
+    follows from.
     """
     verdicts = Trial.objects.filter(playbook=version.playbook_id, sealed_in=None)
-    trials = list(verdicts.exclude(ended_at=None))
+    trials = list(verdicts.exclude(verdict=""))
     outcomes = hooks.outcome_digests(version.job_id) if version.job_id else {}
     version.sealed = facts_of(version, deltas, trials) | {"outcomes": outcomes}
     version.seal = chain(version.parent.seal if version.parent else "", version.sealed)

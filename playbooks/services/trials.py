@@ -138,6 +138,7 @@ def _restore(
         always=True,
     ).version
     assert made is not None  # noqa: S101 - always=True
+    trial.refresh_from_db(fields=["sealed_in"])  # the new version seals its verdict
     trial.newest_version, trial.restored_version = newest, made
     record(
         action="revert_version",

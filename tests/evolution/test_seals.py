@@ -17,13 +17,14 @@ from accounts.models import User
 from core.security.scopes import Principal
 from evolution.models import Outcome
 from evolution.outcomes.correction import correct_outcome
+from evolution.worker.sweep import sweep
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, Trial, Version
 from playbooks.services.reading import read_playbook
 from playbooks.services.seals import chain, check_seals, export_seals
 from tests.factories import make_outcome
 from tests.harness.rest_client import Rest
-from tests.harness.trials import evolve, on_trial, read
+from tests.harness.trials import LESSON, evolve, harm, on_trial, read
 from tests.playbooks.test_edit import edit
 
 pytestmark = pytest.mark.databases
@@ -148,6 +149,29 @@ def test_an_export_is_checked_offline(learned: Playbook, alice: User, tmp_path: 
     file.write_text(file.read_text().replace('"evolution"', '"edit"').replace('"edit"', '"x"', 1))
     assert "version 2: its seal does not follow" in check(file)[1]
     assert check(tmp_path / "missing")[0] == 2
+
+
+def test_offline_a_tampered_text_version_or_verdict_is_found(
+    alice: User, settings: Settings, tmp_path: Path
+) -> None:
+    settings.EVOLUTION_OUTCOME_THRESHOLD = 10_000
+    playbook = on_trial(alice)
+    harm(playbook, alice)
+    sweep()
+    file, text = tmp_path / "seals.jsonl", tmp_path / "version2.json"
+    exported = export_seals(playbook=playbook)
+    file.write_text(exported)
+    sound = Rest.of(alice).get(f"/playbooks/{playbook.pk}/versions/2").content.decode()
+    text.write_text(sound)
+    assert check(file, str(text)) == (0, "3 seals and 0 serving_ids agree\n")
+    text.write_text(sound.replace(LESSON, f"{LESSON} Or not."))
+    assert check(file, str(text)) == (1, "version 2: its text is not the sealed one\n")
+    first, _second, third = exported.splitlines()
+    file.write_text(f"{first}\n{third}\n")
+    assert "version 2 is missing" in check(file)[1]
+    assert '"verdict":"worse"' in third
+    file.write_text(exported.replace('"verdict":"worse"', '"verdict":"better"'))
+    assert check(file) == (1, "version 3: its seal does not follow from the one before\n")
 
 
 def test_seals_are_exported_to_their_owner(
