@@ -15,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config.observability.logging import logging_config
 from config.settings.billing import STRIPE_API, billing_settings
 from config.settings.environment import Environment, enable_multiprocess_metrics, sqlite_database
+from evolution.engine.adaptive_limits import longest_deadline
 
 # ===== Constants ==================================================================================
 # The release, in errors and traces; equal to pyproject.toml's.
@@ -438,8 +439,8 @@ LLM_DEADLINE_SECONDS = env.int("LLM_DEADLINE_SECONDS", default=120)
 LLM_CALLS_PER_KEY = env.int("LLM_CALLS_PER_KEY", default=32)
 # Concurrent reflections of one evolution: three evolutions of ten outcomes share a key.
 LLM_CONCURRENCY = min(10, LLM_CALLS_PER_KEY)
-# The longest run of a job: 15 minutes, or seven sequential calls of a slow model.
-JOB_DEADLINE_SECONDS = max(15 * 60, 7 * LLM_DEADLINE_SECONDS + 60)
+# The longest run of a job: seven sequential calls of a slow model.
+JOB_DEADLINE_SECONDS = 7 * longest_deadline(LLM_DEADLINE_SECONDS) + 60
 # Evolutions of a worker at a time, and as many again of accounts with an LLM endpoint of their own:
 # one that hangs takes no slot from the others.
 WORKER_SLOTS = env.int("WORKER_SLOTS", default=8)

@@ -34,6 +34,8 @@ class ProviderCircuitAdmin(ReadOnlyAdmin):
         "pause",
         "open_until",
         "probe_until",
+        "most_calls",
+        "slowest_seconds",
         "updated_at",
     )
     list_display_links = ("label",)

@@ -20,6 +20,7 @@ from django.db.models.functions import Coalesce
 from billing.models import NOBODY, QuotaPeriod, UsageRecord
 from billing.usage.daily_spend import mismatched_days
 from core.clock import database_now
+from evolution.engine.adaptive_limits import longest_deadline
 from evolution.models import EvolutionJob, Outcome, Reflection, Tallies
 from playbooks.models import Arm, Delta, Playbook, Trial, Version, Vote
 from playbooks.services.seals import check_seals, check_serving
@@ -178,7 +179,9 @@ def _broken_versions(playbook: Playbook) -> Iterator[Group]:
 def _broken_calls(playbook: Playbook) -> Iterator[Group]:
     """No call stays open in the ledger longer than a call can last."""
     calls = UsageRecord.objects.filter(playbook_id=playbook.pk)
-    longest = timedelta(seconds=settings.LLM_DEADLINE_SECONDS + 10) + SETTLED_WITHIN
+    longest = (
+        timedelta(seconds=longest_deadline(settings.LLM_DEADLINE_SECONDS) + 10) + SETTLED_WITHIN
+    )
     old = calls.filter(status="started", created_at__lt=database_now() - longest)
     yield "metering_open", "a call was never ended; does the sweep run?", old
     held = calls.filter(held_usd__gt=0).exclude(status="started")

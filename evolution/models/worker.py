@@ -28,7 +28,8 @@ class ProviderCircuitQuerySet(models.QuerySet["ProviderCircuit"]):
 class ProviderCircuit(models.Model):
     """The circuit of an API key at an address, or of one model with that key; `key` is a digest.
 
-    The fields are those of `engine.circuit_breaker.Circuit`, which documents them.
+    The fields are those of `engine.circuit_breaker.Circuit` and what `engine.adaptive_limits`
+    has learnt; both document them.
     """
 
     key = models.CharField(max_length=64, primary_key=True)
@@ -44,6 +45,11 @@ class ProviderCircuit(models.Model):
     person_waits_until = models.DateTimeField(
         null=True, help_text="until then evolutions leave the next free slot to a chat"
     )
+    most_calls = models.FloatField(
+        null=True, help_text="calls at once that it bears, learnt from time-outs"
+    )
+    slowest_seconds = models.FloatField(null=True, help_text="its slowest recent answer")
+    lowered_at = models.DateTimeField(null=True)
     updated_at = models.DateTimeField(auto_now=True)
 
     objects = ProviderCircuitQuerySet.as_manager()

@@ -385,6 +385,13 @@ def refuse_unpriced() -> None:
         )
 
 
+class TrainingLedger(UsageLedger):
+    """Waits for a slot as long as it takes: on a slow server each call comes to its turn."""
+
+    def queue_seconds(self) -> float:
+        return DAY
+
+
 @contextmanager
 def adapter_parts(
     training: Training, solver: Callable[..., LLMSolver], *, limit: Decimal | None, wait: Wait
@@ -400,7 +407,7 @@ def adapter_parts(
     steps = StoredSteps(training)
     # In the ledger its calls carry the id of the run in place of a job's.
     payer = Payer(training.owner_id, training.playbook_id, training.run_id)
-    with UsageLedger(payer, budget, on_plan=False) as ledger:
+    with TrainingLedger(payer, budget, on_plan=False) as ledger:
         yield {
             "solver": solver(
                 connect_llm(ledger), settings.ACE_GENERATOR_MODEL, choose_engine(ledger)

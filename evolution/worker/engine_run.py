@@ -91,7 +91,7 @@ def connect_llm(ledger: UsageLedger, wire: CancellableConnection | None = None) 
     return OpenAILLM(
         api_key=ledger.credential.api_key,
         base_url=ledger.credential.base_url or None,
-        deadline=settings.LLM_DEADLINE_SECONDS,
+        deadline=lambda call: call.admitted.limits.deadline,
         ledger=ledger,
         resolve=ledger.credential.resolve,
         wire=wire,

@@ -5,7 +5,8 @@ checks breaker, free slots and cost limits and writes the ledger's row in one st
 way, failed or spent is read from the ledger: there is no second count.
 """
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from billing.models import UsageRecord
 from billing.usage import metering as billing
 from core.clock import database_now
 from core.sql.compiled_queries import CompiledQuery, Param
+from evolution.engine.adaptive_limits import AdaptiveLimits, is_local, longest_deadline
 from evolution.engine.circuit_breaker import (
     MODEL_CODES,
     OUTAGE_CODES,
@@ -61,11 +63,17 @@ class LLMCall:
 
 @dataclass
 class AdmittedCall:
-    """A call under way: its row in the ledger, and the circuits of which it is the probe."""
+    """A call under way: its row in the ledger, and the circuits of which it is the probe.
+
+    `limits`: those of its endpoint when it began, `together`: calls under way then, with itself.
+    """
 
     call: LLMCall
     record: UsageRecord
     probes: frozenset[str]
+    limits: AdaptiveLimits
+    together: int
+    begun: float = field(default_factory=time.monotonic)
 
 
 class ProviderBusy(Exception):
@@ -73,8 +81,8 @@ class ProviderBusy(Exception):
 
 
 def max_call_duration() -> timedelta:
-    """The longest a call can last: the transport's deadline, and time to record its end."""
-    return timedelta(seconds=settings.LLM_DEADLINE_SECONDS + 10)
+    """The longest any call can last: the transport's deadline, and time to record its end."""
+    return timedelta(seconds=longest_deadline(settings.LLM_DEADLINE_SECONDS) + 10)
 
 
 def admit(call: LLMCall) -> AdmittedCall:
@@ -114,13 +122,13 @@ def _admit(call: LLMCall) -> AdmittedCall:
     with transaction.atomic():
         circuits = _lock_circuits(call)
         now = database_now()
-        probes = frozenset(row.key for row in circuits if _enter_circuit(row, now))
-        waits_until = next(
-            row.person_waits_until for row in circuits if row.key == call.credential.circuit_key
-        )
-        person_waits = waits_until is not None and waits_until > now
-        limit = max_calls(call, person_waits=person_waits)
-        if _under_way(call.credential.circuit_key, now) >= limit:
+        own = next(row for row in circuits if row.key == call.credential.circuit_key)
+        limits = _limits_of(own, call)
+        longest = timedelta(seconds=limits.deadline + 10)
+        probes = frozenset(row.key for row in circuits if _enter_circuit(row, now, longest))
+        person_waits = own.person_waits_until is not None and own.person_waits_until > now
+        under_way = _under_way(own.key, now - longest)
+        if under_way >= max_calls(call, limits, person_waits=person_waits):
             # Rolls back the probe too.
             raise ProviderBusy
         record = begin_call(
@@ -139,16 +147,25 @@ def _admit(call: LLMCall) -> AdmittedCall:
             api_url=call.credential.base_url,
             expected_tokens=call.most.prompt_tokens,
         )
-    return AdmittedCall(call, record, probes)
+    return AdmittedCall(call, record, probes, limits, under_way + 1)
 
 
-def max_calls(call: LLMCall, *, person_waits: bool = False) -> int:
+def _limits_of(row: ProviderCircuit, call: LLMCall) -> AdaptiveLimits:
+    return AdaptiveLimits(
+        settings.LLM_CALLS_PER_KEY,
+        settings.LLM_DEADLINE_SECONDS,
+        is_local(call.credential.base_url),
+        *(row.most_calls, row.slowest_seconds, row.lowered_at),
+    )
+
+
+def max_calls(call: LLMCall, limits: AdaptiveLimits, *, person_waits: bool = False) -> int:
     """Concurrent calls with its key up to which the call is made.
 
     The last quarter is for sessions and chats: evolutions can wait, a person at a chat does not.
     While one waits for a slot, the next free one is theirs.
     """
-    most: int = settings.LLM_CALLS_PER_KEY
+    most = limits.max_calls
     return most if call.session_id else max(1, most - max(1, most // 4)) - int(person_waits)
 
 
@@ -156,8 +173,9 @@ def finish_call(
     admitted: AdmittedCall, *, usage: Usage, model: str, request_id: str, error: str = ""
 ) -> UsageRecord:
     """Record the end of the call in ledger and circuits; `error` is a code or empty."""
-    call = admitted.call
+    call, after = admitted.call, time.monotonic() - admitted.begun
     learns = bool(admitted.probes) or error in OUTAGE_CODES or error in REFUSAL_MESSAGES
+    learns = learns or (not error and replace(admitted.limits).answered(after))
     with transaction.atomic():
         if learns:
             # Circuits first, as in `admit`, then the day's sums and the plan's period: in the other
@@ -176,7 +194,7 @@ def finish_call(
             total_tokens=usage.total_tokens,
         )
         if learns:
-            _update_circuits(admitted, error)
+            _update_circuits(admitted, error, after)
     return record
 
 
@@ -200,9 +218,9 @@ LOCKED = CompiledQuery(
 )
 
 
-def _under_way(key: str, now: datetime) -> int:
-    """The number of running calls with this key; its circuit is locked."""
-    found: Any = RUNNING.first(key=key, since=now - max_call_duration())
+def _under_way(key: str, since: datetime) -> int:
+    """The number of running calls with this key begun `since`; its circuit is locked."""
+    found: Any = RUNNING.first(key=key, since=since)
     return found.calls or 0
 
 
@@ -226,21 +244,22 @@ def _ensure_circuit(key: str, call: LLMCall, model: str = "") -> None:
     )
 
 
-def _enter_circuit(row: ProviderCircuit, now: datetime) -> bool:
+def _enter_circuit(row: ProviderCircuit, now: datetime, longest: timedelta) -> bool:
     circuit = row.circuit
-    is_probe = circuit.enter(now, longest=max_call_duration())
+    is_probe = circuit.enter(now, longest=longest)
     if is_probe:
         row.save_circuit(circuit)
     return is_probe
 
 
-def _update_circuits(admitted: AdmittedCall, error: str) -> None:
+def _update_circuits(admitted: AdmittedCall, error: str, after: float) -> None:
     call, now = admitted.call, database_now()
     if error in MODEL_CODES:
         key = call.credential.circuit_key_of_model(call.model)
         _ensure_circuit(key, call, call.model)
     for row in _lock_circuits(call):
         is_of_model = row.key != call.credential.circuit_key
+        is_down = not is_of_model and _learn_speed(row, admitted, error, after, now)
         # A refused model says nothing about the key, and the other way round.
         code = error if (error in MODEL_CODES) == is_of_model else ""
         circuit = row.circuit
@@ -248,9 +267,30 @@ def _update_circuits(admitted: AdmittedCall, error: str) -> None:
             now,
             code,
             is_probe=row.key in admitted.probes,
-            is_failing=code in OUTAGE_CODES and _is_failing(row, now),
+            is_failing=is_down or (code in OUTAGE_CODES and _is_failing(row, now)),
         )
         row.save_circuit(circuit)
+
+
+def _learn_speed(
+    row: ProviderCircuit, admitted: AdmittedCall, error: str, after: float, now: datetime
+) -> bool:
+    """Learn from the call's end; True for a time-out that says that the provider is down.
+
+    One for which calls were too many or too slow says nothing of the kind.
+    """
+    limits, is_down = _limits_of(row, admitted.call), False
+    if error == "timeout":
+        seconds = admitted.limits.deadline
+        others = _under_way(row.key, now - timedelta(seconds=seconds + 10))
+        begun, together = admitted.record.created_at, max(admitted.together, others + 1)
+        is_down = not limits.timed_out(begun=begun, now=now, together=together, after=seconds)
+        row.counted_from = row.counted_from if is_down else now
+    elif not error:
+        limits.answered(after)
+    row.most_calls, row.slowest_seconds = limits.most_calls, limits.slowest_seconds
+    row.lowered_at = limits.lowered_at
+    return is_down
 
 
 def _is_failing(row: ProviderCircuit, now: datetime) -> bool:

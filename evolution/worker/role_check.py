@@ -5,6 +5,7 @@ from http import HTTPStatus
 
 from django.conf import settings
 
+from evolution.engine.adaptive_limits import longest_deadline
 from evolution.engine.curator import curate
 from evolution.engine.generator import generate
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
@@ -52,8 +53,8 @@ def operator_base_url() -> str:
 
 def list_models(base_url: str) -> set[str] | None:
     """The names of the operator's models; None without such a list. Raises LLMError."""
-    endpoint = Endpoint(settings.OPENAI_API_KEY, base_url, LIST_SECONDS)
-    with endpoint.create("models", {}) as response:
+    endpoint = Endpoint(settings.OPENAI_API_KEY, base_url)
+    with endpoint.create("models", {}, LIST_SECONDS) as response:
         if response.raw.status_code == HTTPStatus.NOT_FOUND:
             return None
         if response.is_refusal:
@@ -70,7 +71,7 @@ def check_roles(base_url: str) -> tuple[dict[str, str], int]:
     llm = OpenAILLM(
         api_key=settings.OPENAI_API_KEY,
         base_url=base_url,
-        deadline=settings.LLM_DEADLINE_SECONDS,
+        deadline=longest_deadline(settings.LLM_DEADLINE_SECONDS),
         ledger=ledger,
         options=settings.ACE_MODEL_OPTIONS,
     )

@@ -2,7 +2,7 @@
 
 import threading
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -19,7 +19,7 @@ from evolution.jobs.lifecycle import cancel_evolution, reset_circuits, trigger_e
 from evolution.models import EvolutionJob, ProviderCircuit
 from evolution.worker import tasks
 from evolution.worker.credentials import Credential
-from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit
+from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, max_call_duration
 from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
 from evolution.worker.usage_ledger import Payer, UsageLedger
@@ -35,6 +35,11 @@ pytestmark = pytest.mark.databases
 def fail(call: LLMCall, code: str, times: int = 1) -> None:
     for _ in range(times):
         finish_call(admit(call), code)
+
+
+def long_ago() -> datetime:
+    """When no call that is still under way can have begun."""
+    return database_now() - max_call_duration() - timedelta(seconds=1)
 
 
 def pass_time(seconds: float) -> None:
@@ -53,7 +58,7 @@ def test_five_failures_open_the_circuit_for_every_process(call: LLMCall) -> None
 
 
 def test_another_key_or_address_is_another_circuit(call: LLMCall) -> None:
-    fail(call, "timeout", times=5)
+    fail(call, "connection", times=5)
     for other in (Credential("sk-2", call.credential.base_url), Credential("sk-1", "")):
         assert admit(replace(call, credential=other))
 
@@ -66,19 +71,19 @@ def test_a_rate_limit_or_an_unfit_answer_opens_no_circuit(call: LLMCall) -> None
 
 def test_while_most_calls_succeed_the_circuit_stays_closed(call: LLMCall) -> None:
     fail(call, "", times=6)
-    fail(call, "timeout", times=5)
+    fail(call, "connection", times=5)
     assert admit(call)
 
 
 def test_failures_of_more_than_a_minute_ago_do_not_count(call: LLMCall) -> None:
-    fail(call, "timeout", times=4)
+    fail(call, "connection", times=4)
     UsageRecord.objects.update(ended_at=database_now() - timedelta(seconds=61))
-    fail(call, "timeout")
+    fail(call, "connection")
     assert admit(call)
 
 
 def test_after_the_pause_one_probe_passes_and_its_answer_closes_the_circuit(call: LLMCall) -> None:
-    fail(call, "timeout", times=5)
+    fail(call, "connection", times=5)
     pass_time(30)
     probe = admit(call)
     with pytest.raises(CallHeldBack):
@@ -89,7 +94,7 @@ def test_after_the_pause_one_probe_passes_and_its_answer_closes_the_circuit(call
 
 @pytest.mark.django_db(transaction=True)
 def test_of_parallel_calls_after_the_pause_one_is_the_probe(call: LLMCall) -> None:
-    fail(call, "timeout", times=5)
+    fail(call, "connection", times=5)
     pass_time(30)
 
     def try_it(_: int) -> bool:
@@ -241,7 +246,7 @@ def test_a_new_key_wakes_the_jobs_that_waited_for_one(
 def test_a_call_whose_process_died_is_metered_by_what_was_sent(call: LLMCall) -> None:
     admit(call)
     assert sweep()["settled"] == 0
-    UsageRecord.objects.update(created_at=database_now() - timedelta(seconds=131))
+    UsageRecord.objects.update(created_at=long_ago())
     assert sweep()["settled"] == 1
     record = UsageRecord.objects.get()
     assert (record.status, record.prompt_tokens, record.estimated) == ("failed", 1000, True)
@@ -251,11 +256,52 @@ def test_a_call_whose_process_died_is_metered_by_what_was_sent(call: LLMCall) ->
 
 def test_a_paused_process_that_ends_its_call_late_corrects_the_estimate(call: LLMCall) -> None:
     late = admit(call)
-    UsageRecord.objects.update(created_at=database_now() - timedelta(seconds=131))
+    UsageRecord.objects.update(created_at=long_ago())
     sweep()
     finish_call(late)
     record = UsageRecord.objects.get()
     assert (record.status, record.total_tokens, record.estimated) == ("answered", 1500, False)
+
+
+def test_time_outs_of_calls_that_shared_a_slot_leave_fewer_at_once_and_the_circuit_closed(
+    call: LLMCall, settings: LazySettings
+) -> None:
+    """Five and more on one slot all timed out, which opened the breaker."""
+    settings.LLM_CALLS_PER_KEY = 8
+    for together in (6, 2, 1):  # a quarter is left to chats
+        calls = [admit(call) for _ in range(together)]
+        with pytest.raises(ProviderBusy):
+            admit(call)
+        for each in calls:
+            finish_call(each, "timeout")
+    slow = admit(call)
+    assert (slow.together, slow.limits.deadline) == (1, 240)
+    finish_call(slow)
+    row = ProviderCircuit.objects.get()
+    assert (row.most_calls, row.pause, row.open_until) == (2, 0, None)
+
+
+def test_a_call_alone_without_an_answer_in_the_longest_time_opens_the_circuit(
+    call: LLMCall,
+) -> None:
+    for seconds in (120, 240, 480, 600):
+        alone = admit(call)
+        assert alone.limits.deadline == seconds
+        finish_call(alone, "timeout")
+    with pytest.raises(CallHeldBack, match="not answered"):
+        admit(call)
+    pass_time(30)
+    for _ in range(6):  # the probe, and those after it
+        finish_call(admit(call))
+    assert admit(call).limits.deadline == 120
+
+
+def test_a_server_of_ones_own_has_the_longest_time_for_its_first_answer(call: LLMCall) -> None:
+    own = replace(call, credential=Credential("", "http://ollama:11434/v1"))
+    first = admit(own)
+    assert first.limits.deadline == 600
+    finish_call(first)
+    assert admit(own).limits.deadline == 120
 
 
 def test_no_key_is_stored_or_shown(call: LLMCall) -> None:

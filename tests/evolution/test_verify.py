@@ -139,7 +139,7 @@ def skip_a_call(job: EvolutionJob) -> None:
 
 def leave_a_call_open(job: EvolutionJob) -> None:
     call(job)
-    UsageRecord.objects.update(created_at=database_now() - timedelta(minutes=6))
+    UsageRecord.objects.update(created_at=database_now() - timedelta(minutes=13))
 
 
 def keep_money(job: EvolutionJob) -> None:

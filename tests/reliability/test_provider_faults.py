@@ -17,7 +17,7 @@ from django.db.models import Sum
 from accounts.models import User
 from billing.models import UsageRecord
 from core.security.scopes import Principal
-from evolution.engine import retry
+from evolution.engine import adaptive_limits, retry
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.jobs.verification import Problem, verify_database
 from evolution.models import EvolutionJob, Outcome
@@ -104,6 +104,7 @@ def run_row(
 ) -> Callable[[Row, str, int], None]:
     # tests/evolution/engine/test_provider_faults.py measures the pauses between retries.
     monkeypatch.setattr(retry, "RETRY_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(adaptive_limits, "STRETCH", 1.0)  # what hangs gets no more time
     settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
     settings.LLM_CONCURRENCY = 2
 

@@ -249,7 +249,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An address and a key, which may be empty; `deadline`: seconds for a whole call.
+    """An address and a key, which may be empty.
 
     With `resolve` a connection goes only to the addresses that it returns. Raises CredentialError
     for an address or a key that cannot be used at all.
@@ -257,7 +257,6 @@ class Endpoint:
 
     api_key: str = field(repr=False)
     base_url: str
-    deadline: float
     resolve: Resolve | None = None
 
     def __post_init__(self) -> None:
@@ -275,11 +274,16 @@ class Endpoint:
 
     @contextmanager
     def create(
-        self, kind: Kind, body: Mapping[str, Any], wire: CancellableConnection | None = None
+        self,
+        kind: Kind,
+        body: Mapping[str, Any],
+        deadline: float,
+        wire: CancellableConnection | None = None,
     ) -> Iterator[Response]:
-        """The response to one request, once its head is there; cutting `wire` ends it.
+        """The response to one request of `deadline` seconds, once its head is there.
 
-        Raises an LLMError, also for what goes wrong while the block reads the body.
+        Cutting `wire` ends it. Raises an LLMError, also for what goes wrong while the block reads
+        the body.
         """
         # Takes 2 to 3 s: whoever never calls a model does not wait for it.
         import openai  # noqa: PLC0415 - see above
@@ -287,7 +291,7 @@ class Endpoint:
         has_begun = False
         try:
             with ExitStack() as stack:
-                transport = _Transport(time.monotonic() + self.deadline, self.resolve, wire)
+                transport = _Transport(time.monotonic() + deadline, self.resolve, wire)
                 client = stack.enter_context(self._client(openai.OpenAI, transport))
                 if kind == "models":
                     call: Any = client.models.with_streaming_response.list()
@@ -331,12 +335,13 @@ class _Transport(httpx2.HTTPTransport):
 
 def _connection_error(error: BaseException | None, *, host: str, has_begun: bool) -> TransientError:
     """A call that was sent may be charged although nobody answered."""
-    if isinstance(error, httpx2.TimeoutException):
+    is_sent = not isinstance(error, httpx2.ConnectTimeout | httpx2.ConnectError)
+    if is_sent and isinstance(error, httpx2.TimeoutException):
         made = TransientError("timeout", f"The provider at {host} did not answer in time.")
     else:
         done = "broke off in the middle of its answer" if has_begun else "could not be reached"
         made = TransientError("connection", f"The provider at {host} {done}.")
-    made.is_charged = not isinstance(error, httpx2.ConnectTimeout | httpx2.ConnectError)
+    made.is_charged = is_sent
     return made
 
 

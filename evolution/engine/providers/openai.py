@@ -113,8 +113,8 @@ class DialectRefused(LLMError):
 class OpenAILLM:
     """One endpoint with one key. Several threads may share it; cutting the `wire` ends its call.
 
-    `deadline`: seconds for a whole call, connection to last byte. `options` by role. Raises
-    CredentialError for a base URL or a key that cannot be used at all.
+    `deadline`: seconds for a whole call, connection to last byte, or a function of the ledger's
+    entry. `options` by role. Raises CredentialError for a base URL or a key that cannot be used.
     """
 
     def __init__(
@@ -122,14 +122,14 @@ class OpenAILLM:
         *,
         api_key: str,
         base_url: str | None,
-        deadline: float,
+        deadline: float | Callable[[Any], float],
         ledger: Ledger,
         resolve: Resolve | None = None,
         wire: CancellableConnection | None = None,
         options: ModelOptions = MappingProxyType({}),
     ) -> None:
-        self._options = options
-        self._endpoint = Endpoint(api_key, base_url or DEFAULT_BASE_URL, deadline, resolve)
+        self._options, self._deadline = options, deadline
+        self._endpoint = Endpoint(api_key, base_url or DEFAULT_BASE_URL, resolve)
         self._ledger, self._wire = ledger, wire
         is_new = (urlsplit(self._endpoint.base_url).hostname or "").endswith(NEW_HOSTS)
         self._first = Dialect(caps=CAPS[:1] if is_new else CAPS)
@@ -153,7 +153,7 @@ class OpenAILLM:
         reply = LLMReply("", Usage.estimate(request), model, "")
         try:
             body = {"model": model, "input": list(texts), "encoding_format": "float"}
-            with self._endpoint.create("embeddings", body) as response:
+            with self._endpoint.create("embeddings", body, self._seconds(entry)) as response:
                 reply = replace(reply, request_id=name_of(response.raw.headers.get("x-request-id")))
                 if response.is_refusal:
                     raise _refused(response.refusal())
@@ -196,7 +196,7 @@ class OpenAILLM:
         """One physical call, written in the ledger before and after."""
         entry, parser = self._ledger.begin(request), CompletionParser(request)
         try:
-            self._call(request, say, parser)
+            self._call(request, say, parser, self._seconds(entry))
         except LLMError as error:
             self._ledger.finish(entry, _charged(parser.reply, error), error.code)
             raise
@@ -207,18 +207,25 @@ class OpenAILLM:
         _warn_of_truncation(request, parser.reply)
         return parser.reply
 
-    def _call(self, request: ChatRequest, say: OnText | None, parser: CompletionParser) -> None:
+    def _seconds(self, entry: Any) -> float:
+        return self._deadline(entry) if callable(self._deadline) else self._deadline
+
+    def _call(
+        self, request: ChatRequest, say: OnText | None, parser: CompletionParser, seconds: float
+    ) -> None:
         """Ask, and fill the parser; a call whose wire was cut is `cancelled`, however it ended."""
         if self._wire is not None and self._wire.is_cut:
             raise Cancelled(is_charged=False)  # while it waited for its turn: nothing was sent
         try:
-            self._ask(request, say, parser)
+            self._ask(request, say, parser, seconds)
         except LLMError as error:
             if self._wire is not None and self._wire.is_cut:
                 raise Cancelled(is_charged=error.is_charged) from None
             raise
 
-    def _ask(self, request: ChatRequest, say: OnText | None, parser: CompletionParser) -> None:
+    def _ask(
+        self, request: ChatRequest, say: OnText | None, parser: CompletionParser, seconds: float
+    ) -> None:
         dialect = self._dialects.get(request.model, self._first)
         parameters = dialect.parameters(request, streams=say is not None)
         options = self.options_of(request)
@@ -226,7 +233,7 @@ class OpenAILLM:
         body = {"model": request.model, "messages": request.messages} | parameters | chosen
         if extra := options.get("extra_body"):
             body["extra_body"] = extra
-        with self._endpoint.create("chat", body, self._wire) as response:
+        with self._endpoint.create("chat", body, seconds, self._wire) as response:
             headers = response.raw.headers
             parser.begin(headers)
             if response.is_refusal:

@@ -6,6 +6,7 @@
         llm.fail("curator", "truncated", times=2)       # a Fault by name
         llm.say("curator", {"operations": []})          # an answer of your own
         gate = llm.hold("reflector"); gate.wait_for(3); gate.open()
+        llm.latency, llm.slots = 0.2, Semaphore(1)      # one answer at a time
         assert llm.count("reflector") == 1 and llm.served_tokens == metered
 
 By hand: `python -m tests.harness.fake_llm.model --port 9000`, with `[--latency 0.5]` and
@@ -15,6 +16,7 @@ By hand: `python -m tests.harness.fake_llm.model --port 9000`, with `[--latency 
 import argparse
 import threading
 from collections import defaultdict, deque
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -65,6 +67,7 @@ class FakeLLM:
         self._sayings: dict[str, deque[dict[str, Any]]] = defaultdict(deque)
         self._gates: dict[str, Gate] = {}
         self._refused: set[str] = set()
+        self.slots: threading.Semaphore | None = None
         self.drips: Drip | None = None
         self._server = Server(("127.0.0.1", port), type("Bound", (RequestHandler,), {"llm": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -169,7 +172,8 @@ class FakeLLM:
         return fault
 
     def wait(self, role: str) -> None:
-        self.closing.wait(self.latency)
+        with self.slots or nullcontext():  # a local server: the others wait for their turn
+            self.closing.wait(self.latency)
         if gate := self._gates.get(role):
             gate.pass_through()
 
