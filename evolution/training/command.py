@@ -5,7 +5,6 @@ import hashlib
 import json
 import signal
 import threading
-import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -28,7 +27,6 @@ from evolution.engine.adaptation.adapters import (
     OnlineResult,
 )
 from evolution.engine.adaptation.datasets import DatasetError
-from evolution.engine.adaptation.protocols import Point, Progress
 from evolution.engine.adaptation.solver import MAX_STEPS, ActingSolver, LLMSolver, ProgramAgent
 from evolution.engine.cost_budget import Budget
 from evolution.engine.environments import (
@@ -45,7 +43,8 @@ from evolution.engine.retry import Wait
 from evolution.jobs.lifecycle import reset_circuits
 from evolution.training import runs
 from evolution.training.learner import StoredPlaybook
-from evolution.training.runs import RunUsage, StoredSteps, Training, run_usage
+from evolution.training.progress import ProgressDisplay, logs_in, write_line
+from evolution.training.runs import StoredSteps, Training, run_usage
 from evolution.worker.credentials import credential_for
 from evolution.worker.engine_run import choose_engine, connect_llm
 from evolution.worker.usage_ledger import Payer, UsageLedger
@@ -62,10 +61,6 @@ ENVIRONMENTS = (
     "`world:package.module:Class` to act in"
 )
 PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
-BAR = 30
-SECONDS_BETWEEN = 0.2
-HEADINGS = ("batches", "scored on", "accuracy", "bullets", "tokens", "calls", "cost US$")
-WIDTHS = (7, 10, 8, 7, 7, 7, 10)
 
 
 class TrainingCommand(BaseCommand):
@@ -105,6 +100,7 @@ class TrainingCommand(BaseCommand):
             action="store_true",
             help="learn from checks and traces, never from labels",
         )
+        add("--json", action="store_true", help="a line for each step, and the summary, to stdout")
         add("--resume", action="store_true", help="go on with the last unfinished run")
         add("--max-cost-usd", type=dollars, help="make no call that could go over it")
         add("--dry-run", action="store_true", help="check everything, ask nobody, write nothing")
@@ -121,7 +117,7 @@ class TrainingCommand(BaseCommand):
                 plan: dict[str, Any] = {"dry_run": True, "playbook_id": str(self.playbook.pk)}
                 plan |= self.plan()
                 plan["most_calls"]["generate"] *= calls_an_answer(options)
-                self._print(plan)
+                self.stdout.write(json.dumps(plan, indent=None if options["json"] else 2))
                 return
             if settings.ACE_ENGINE != "openai":
                 raise CommandError(
@@ -147,11 +143,14 @@ class TrainingCommand(BaseCommand):
         """Run the adapter; whatever stops it, the run can be resumed."""
         stopping = threading.Event()
         screen: Any = self.stderr._out  # the wrapper ends each write with a new line
-        display = ProgressDisplay(screen, lambda: run_usage(training))
+        lines: Any = self.stdout if options["json"] else None
+        display = ProgressDisplay(screen, lambda: run_usage(training), lines)
         limit = options["max_cost_usd"]
         try:
             with (
+                logs_in(settings.DATA_DIR / "training.log"),
                 interruptible(stopping),
+                display,
                 adapter_parts(training, self.solver, limit=limit, wait=stopping.wait) as parts,
             ):
                 adapted = self.adapter(**parts, observe=display).run()
@@ -173,9 +172,10 @@ class TrainingCommand(BaseCommand):
         summary = adapted.as_dict() | self._context(training, adapted)
         version = Version.objects.get(playbook=self.playbook, number=int(adapted.kept.label))
         runs.complete_training(training=training, version=version, summary=summary)
-        screen: Any = self.stderr._out  # as above: and no red for what is no error
-        screen.write(f"{summary_table(summary)}\n")
-        self._print(summary)
+        if self.given["json"]:
+            write_line(self.stdout, "summary", **summary)
+        else:
+            self.stdout.write(summary_table(summary))
 
     def _context(self, training: Training, adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
         first = Version.objects.get(pk=training.from_version_id).number
@@ -185,9 +185,6 @@ class TrainingCommand(BaseCommand):
             "versions": {"from": first, "to": int(adapted.kept.label)},
             "usage": run_usage(training).as_dict(),
         } | best_of(adapted)
-
-    def _print(self, summary: dict[str, Any]) -> None:
-        self.stdout.write(json.dumps(summary, indent=2, ensure_ascii=False))
 
     def environments(self, options: dict[str, Any], samples: Sequence[Sample]) -> dict[str, Any]:
         """What scores, and what is learnt from when that must not know the labels."""
@@ -306,54 +303,6 @@ def interruptible(stopping: threading.Event) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-class ProgressDisplay:
-    """An adapter's observer. Where stderr is no terminal only whole lines are written."""
-
-    def __init__(self, stream: TextIO, spent: Callable[[], RunUsage]) -> None:
-        self._stream, self._spent = stream, spent
-        self._live = stream.isatty()
-        self._rows = 0
-        self._drawn = 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        for point in progress.points[self._rows :]:
-            self._row(point)
-        if self._live and time.monotonic() - self._drawn > SECONDS_BETWEEN:
-            self._drawn = time.monotonic()
-            self._stream.write(f"\r\x1b[K{bar(progress)}")
-            self._stream.flush()
-        if progress.phase == "done":
-            self._line(bar(progress))
-
-    def _row(self, point: Point) -> None:
-        if self._rows == 0:
-            self._line(table_line(HEADINGS))
-        self._rows += 1
-        spent = self._spent()
-        cells = (
-            *(str(point.step), point.split, f"{point.accuracy:.1%}"),
-            *(str(point.bullets), f"{point.tokens:,}", f"{spent.calls:,}"),
-            f"{spent.cost:.4f}" + ("+?" if spent.unpriced else ""),
-        )
-        self._line(table_line(cells))
-
-    def _line(self, text: str) -> None:
-        clear = "\r\x1b[K" if self._live else ""
-        self._stream.write(f"{clear}{text}\n")
-        self._stream.flush()
-
-
-def table_line(cells: tuple[str, ...]) -> str:
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
-
-
-def bar(progress: Progress) -> str:
-    """`[#####.....]  50 %  answering batch e1b2`; answers that were not needed count as done."""
-    share = 1.0 if progress.phase == "done" else min(1.0, progress.done / max(1, progress.total))
-    full = int(BAR * share)
-    return f"[{'#' * full}{'.' * (BAR - full)}] {share:4.0%}  {progress.phase}"
 
 
 def role_models() -> dict[str, str]:

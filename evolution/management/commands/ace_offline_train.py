@@ -21,8 +21,8 @@ class Command(TrainingCommand):
     )
     help = (
         "Train a playbook on a JSON Lines data set. Each batch is an evolution and a version; the "
-        "best version by validation stays current. The summary goes to stdout as JSON. A run that "
-        "was stopped or killed goes on with --resume."
+        "best version by validation stays current. A run that was stopped or killed goes on with "
+        "--resume."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

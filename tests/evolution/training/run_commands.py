@@ -19,6 +19,7 @@ def train(trained: Playbook, world: dict[str, Path], **options: Any) -> dict[str
         "test_dataset": world["test"],
         "playbook": str(trained.pk),
         "stderr": StringIO(),
+        "json": True,
     } | options
     call_command("ace_offline_train", stdout=out, **options)
     return summary_of(out)
@@ -27,11 +28,16 @@ def train(trained: Playbook, world: dict[str, Path], **options: Any) -> dict[str
 def run_online(playbook: Playbook, dataset: Path, **options: Any) -> dict[str, Any]:
     """The summary of `ace_online_run` on this stream."""
     out = StringIO()
-    options = {"dataset": dataset, "playbook": playbook.name, "stderr": StringIO()} | options
+    options = (
+        {"dataset": dataset, "playbook": playbook.name, "stderr": StringIO()}
+        | {"json": True}
+        | options
+    )
     call_command("ace_online_run", stdout=out, **options)
     return summary_of(out)
 
 
 def summary_of(out: StringIO) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads(out.getvalue())
+    """The last line; those before it are steps."""
+    summary: dict[str, Any] = json.loads(out.getvalue().splitlines()[-1])
     return summary

@@ -1,12 +1,15 @@
 """The training commands as a person meets them: options, refusals, stops, and what they leave."""
 
 import json
+import logging
+import re
+import sys
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
+from django.conf import LazySettings, settings
 from django.core.management import CommandError, call_command
 from django.db.models import Sum
 
@@ -50,15 +53,65 @@ def test_a_function_of_ones_own_judges(
     assert set(Outcome.objects.values_list("signal", flat=True)) == {"test"}
 
 
-def test_the_table_and_the_bar_show_the_run(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_a_live_bar_and_the_table_at_the_end(
+    blank: Playbook,
+    lesser_world: dict[str, Path],
+    llm: LearningLLM,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    screen = StringIO()
-    train(blank, world, stderr=screen)
-    lines = screen.getvalue().splitlines()
-    assert lines[0].split()[:3] == ["batches", "scored", "on"]
-    assert any("validation    100.0%" in line for line in lines)
-    assert any("100%  done" in line for line in lines)
+    monkeypatch.setenv("TERM", "xterm")
+    screen, out, logged = Terminal(), StringIO(), settings.DATA_DIR / "training.log"
+    handler = logging.StreamHandler(sys.stderr)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    call_command(
+        "ace_offline_train",
+        *(f"--playbook={blank.pk}", f"--dataset={lesser_world['train']}"),
+        f"--val-dataset={lesser_world['val']}",
+        stdout=out,
+        stderr=screen,
+    )
+    assert "100%" in screen.getvalue() and "\x1b[" in screen.getvalue()
+    assert re.search(r"batches +scored on +accuracy", screen.getvalue())
+    assert re.search(r"validation  50.0% → 100.0% of 2 samples", out.getvalue())
+    assert "llm call" not in capsys.readouterr().err
+    assert logged.read_text().count("llm call") >= llm.count()
+    assert handler.stream is sys.stderr
+
+
+def test_without_a_terminal_there_are_plain_lines(
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM
+) -> None:
+    screen, out = StringIO(), StringIO()
+    dataset = f"--dataset={lesser_world['val']}"
+    call_command("ace_online_run", dataset, f"--playbook={blank.pk}", stdout=out, stderr=screen)
+    assert "\x1b" not in screen.getvalue()
+    assert [line.split()[:2] for line in screen.getvalue().splitlines()] == [
+        ["batches", "scored"],
+        ["0", "window"],
+    ]
+    assert "accuracy" in out.getvalue()
+
+
+def test_json_is_a_line_for_each_step_and_the_summary(
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM
+) -> None:
+    screen, out = StringIO(), StringIO()
+    options = ("--json", f"--playbook={blank.pk}", f"--dataset={lesser_world['train']}")
+    val = f"--val-dataset={lesser_world['val']}"
+    call_command("ace_offline_train", *options, val, stdout=out, stderr=screen)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    events = [line.pop("event") for line in lines]
+    assert events == ["scored", "learnt", "learnt", "scored", "summary"]
+    assert lines[1]["answers"] < lines[2]["answers"] <= lines[2]["of"]
+    assert lines[0]["usage"]["calls"] < lines[3]["usage"]["calls"] == llm.count()
+    assert lines[3]["accuracy"] == lines[4]["validation"]["after"]
+    assert screen.getvalue() == ""
 
 
 def test_a_run_that_was_taken_over_before_its_end_says_so_in_a_sentence(
