@@ -372,7 +372,7 @@ class Episode(Generation):
 
 
 class World(Protocol):
-    """An environment to act in, made anew for each attempt."""
+    """An environment to act in, made anew for each attempt; `close()`, if it has one, ends it."""
 
     def reset(self, question: Question) -> str:
         """Begin with this task: what is seen, with the actions that there are."""

@@ -155,7 +155,9 @@ class PlaybookSerializer(serializers.Serializer[Any]):
     source = serializers.ChoiceField(choices=Playbook.Source.choices)  # type: ignore[assignment]  # DRF takes it out of the class
     version = serializers.IntegerField(source="current_version.number")
     bullet_count = serializers.IntegerField(source="current_version.bullet_count")
-    token_count = serializers.IntegerField(source="current_version.token_count")
+    token_count = serializers.IntegerField(
+        source="current_version.token_count", help_text="Estimate, for the agent view."
+    )
     token_budget = serializers.IntegerField()
     budget_used = serializers.FloatField(help_text="token_count / token_budget.")
     outcome_threshold = serializers.IntegerField(allow_null=True)

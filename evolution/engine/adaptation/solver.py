@@ -1,6 +1,7 @@
 """Solvers: a model that answers, a model that acts in a world, and an agent's own program."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 
 from pydantic import ValidationError
@@ -80,18 +81,20 @@ class ActingSolver(LLMSolver):
         """One episode; what the world raises ends it as a failure."""
         trace, cited = list[str](), dict[str, None]()
         try:
-            world = self._make()
-            trace.append(world.reset(question))
-            for number in range(1, self._steps + 1):
-                seen = trace_excerpt("\n".join([question.context, *trace]), FULL_LIMITS.text)
-                asked = Question(question.id, f"{question.task}\n\n{ACT}", seen)
-                acted = super().generate(f"{key}.{number}", asked, playbook, reflection)
-                cited |= dict.fromkeys(acted.bullet_ids)
-                observed, is_over = world.step(acted.final_answer)
-                trace.append(f"Step {number}: {acted.final_answer}\n→ {observed}")
-                if is_over:
-                    break
-            feedback = as_feedback(world.score())
+            with ExitStack() as stack:
+                world = self._make()
+                stack.callback(getattr(world, "close", lambda: None))
+                trace.append(world.reset(question))
+                for number in range(1, self._steps + 1):
+                    seen = trace_excerpt("\n".join([question.context, *trace]), FULL_LIMITS.text)
+                    asked = Question(question.id, f"{question.task}\n\n{ACT}", seen)
+                    acted = super().generate(f"{key}.{number}", asked, playbook, reflection)
+                    cited |= dict.fromkeys(acted.bullet_ids)
+                    observed, is_over = world.step(acted.final_answer)
+                    trace.append(f"Step {number}: {acted.final_answer}\n→ {observed}")
+                    if is_over:
+                        break
+                feedback = as_feedback(world.score())
         except LLMError:
             raise
         except Exception as error:  # noqa: BLE001 - other people's code: one sample, not the run

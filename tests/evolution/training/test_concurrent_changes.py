@@ -1,6 +1,5 @@
 """A training among other people's work: edits, other evolutions, votes."""
 
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from evolution.engine.inputs import OutcomeInput
 from evolution.jobs.triggers import ensure_job
 from evolution.models import TrainingRun
 from evolution.training import runs
+from evolution.training.command import summary_table
 from evolution.training.learner import StoredPlaybook, TrainingStopped, snapshot_of
 from evolution.training.runs import RunTakenOver, StoredSteps
 from playbooks.document.operations import Operation
@@ -85,10 +85,9 @@ def test_the_summary_says_when_the_best_version_is_not_the_current_one(
         return keep(learner, snapshot)
 
     monkeypatch.setattr(StoredPlaybook, "keep", kept_after_an_edit)
-    screen = StringIO()
-    summary = train(blank, lesser_world, stderr=screen)
+    summary = train(blank, lesser_world)
     assert (summary["best_kept"], summary["best_version"]) == (False, summary["versions"]["to"] - 1)
-    assert "not the current one" in screen.getvalue()
+    assert "not the current one" in summary_table(summary)
 
 
 def test_a_playbook_that_reads_as_wanted_is_left_as_it_is(
